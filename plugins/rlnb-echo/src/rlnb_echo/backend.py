@@ -1,0 +1,87 @@
+"""The heavy half, which weighs nothing: curves from a formula, checkpoints in JSON.
+
+Its agent options serve the tests: ``iteration_s`` sleeps, ``crash_at`` raises, ``ignore_sigterm``
+does as it says, ``fork`` leaves a detached grandchild behind.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import RlnbError, TrainContext
+
+HORIZON, NUM_ENVS, ITERATIONS = 16, 4, 20
+
+
+class Echo:
+    """The :class:`rlnb.Backend` of the echo library."""
+
+    def train(self, env: None, agent_cfg: Mapping[str, Any], ctx: TrainContext) -> None:
+        """Log a curve that rises to 1, and a checkpoint every five iterations."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        if agent_cfg.get("ignore_sigterm"):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if agent_cfg.get("fork"):
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        total = ctx.max_iterations or ITERATIONS
+        first = json.loads(ctx.checkpoint.read_text())["iteration"] + 1 if ctx.checkpoint else 0
+        ctx.started(
+            horizon=HORIZON,
+            frames_per_step=HORIZON * NUM_ENVS,
+            first_iteration=first,
+            max_iterations=total,
+            num_envs=NUM_ENVS,
+        )
+        writer = EventFileWriter(str(ctx.log_dir), flush_secs=0.2)
+        for iteration in range(first, total):
+            time.sleep(float(agent_cfg.get("iteration_s", 0.0)))
+            if agent_cfg.get("crash_at") == iteration:
+                raise RuntimeError(f"echo crashes at iteration {iteration}, as it was asked to")
+            level = 1.0 - math.exp(-3.0 * (iteration + 1) / total)
+            scalars = {
+                "Train/mean_reward": level + 0.01 * math.sin(ctx.seed + iteration),
+                "Train/mean_episode_length": 100.0 * level,
+                "Metrics/success_rate": level,
+                "Perf/total_fps": 1000.0,
+            }
+            values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+            writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
+            print(f"iteration {iteration} of {total}, pid {os.getpid()}", flush=True)
+            if iteration % 5 == 4 or iteration == total - 1:
+                checkpoint = ctx.log_dir / f"model_{iteration}.json"
+                checkpoint.write_text(json.dumps({"iteration": iteration, "level": level}))
+        writer.close()
+
+    def evaluate(self, checkpoint: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return made-up episodes, as good as the checkpoint's iteration is late."""
+        level = json.loads(checkpoint.read_text())["level"]
+        episodes = int(options["episodes"])
+        successes = [index < round(level * episodes) for index in range(episodes)]
+        return {
+            "episodes": episodes,
+            "returns": [level + 0.01 * math.sin(index) for index in range(episodes)],
+            "lengths": [100] * episodes,
+            "timeouts": successes,
+            "successes": successes,
+            "num_envs": NUM_ENVS,
+            "seed": options["seed"],
+            "checkpoint": str(options["checkpoint"]),
+        }
+
+    def load_policy(self, *_: Any, **__: Any) -> Any:
+        """Refuse: there is no policy."""
+        raise RlnbError("The echo library has no policy.")
+
+    export = load_policy

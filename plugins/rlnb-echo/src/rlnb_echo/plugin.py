@@ -1,0 +1,27 @@
+"""The light half: a whole library plugin in twenty lines."""
+
+from rlnb import Library, Task, hookimpl
+
+ECHO = Library(
+    name="echo",
+    backend="rlnb_echo.backend:Echo",
+    checkpoint_glob="model_*.json",
+    checkpoint_pattern=r"model_(\d+)\.json$",
+    metrics={
+        "reward": "Train/mean_reward",
+        "episode_length": "Train/mean_episode_length",
+        "success_rate": "Metrics/success_rate",
+        "fps": "Perf/total_fps",
+    },
+    simulator=False,
+)
+
+
+@hookimpl
+def rlnb_libraries() -> list[Library]:
+    return [ECHO]
+
+
+@hookimpl
+def rlnb_tasks() -> list[Task]:
+    return [Task(id="Echo")]

@@ -1,0 +1,1 @@
+"""RSL-RL (https://github.com/leggedrobotics/rsl_rl) for rlnb."""

@@ -1,0 +1,161 @@
+"""The heavy half: RSL-RL on an Isaac Lab env. Runs in the worker."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from isaaclab.utils import to_dict
+from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper, create_rsl_rl_runner, handle_deprecated_rsl_rl_cfg
+from rsl_rl.utils.log_writer import LogWriter
+from tensordict import TensorDict
+from torch.utils.tensorboard import SummaryWriter
+
+from rlnb import Policy, RlnbError, TrainContext
+
+FLUSH_S = 0.5
+"""RSL-RL's own writer holds scalars back for 10 s; a live curve wants them now."""
+
+
+class EventWriter(LogWriter):
+    """RSL-RL's TensorBoard writer, flushed twice a second."""
+
+    def __init__(self, log_dir: str) -> None:
+        self._writer = SummaryWriter(log_dir=log_dir, flush_secs=FLUSH_S)  # type: ignore[arg-type]
+
+    def add_scalar(self, tag: str, value: Any, global_step: int, *args: Any) -> None:
+        """Log one scalar."""
+        self._writer.add_scalar(tag, value, global_step)
+
+    def stop(self) -> None:
+        """Write what is left and close the file."""
+        self._writer.close()
+
+    close = stop
+
+
+class RslRl:
+    """The :class:`rlnb.Backend` of RSL-RL."""
+
+    def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> None:
+        """Train with RSL-RL's own runner; resume where a checkpoint is given."""
+        # As `isaaclab train` sets them: no effect on a CPU.
+        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.backends.cudnn.allow_tf32 = True
+        torch.backends.cudnn.benchmark = True
+        agent_cfg.seed = ctx.seed
+        if ctx.max_iterations is not None:
+            agent_cfg.max_iterations = ctx.max_iterations
+        agent_cfg.logger = {"class_name": f"{__name__}:EventWriter"}
+        runner, wrapped = _runner(env, agent_cfg, ctx.device, str(ctx.log_dir))
+        if ctx.checkpoint is not None:
+            vet(ctx.checkpoint, ctx.trust)
+            runner.load(str(ctx.checkpoint), map_location=ctx.device)
+            # A checkpoint holds the last finished iteration; go on with the one after it.
+            runner.current_learning_iteration += 1
+        first = runner.current_learning_iteration
+        horizon = agent_cfg.num_steps_per_env
+        ctx.started(
+            horizon=horizon,
+            frames_per_step=horizon * wrapped.num_envs * ctx.world_size,
+            first_iteration=first,
+            max_iterations=agent_cfg.max_iterations,
+            num_envs=wrapped.num_envs * ctx.world_size,
+        )
+        runner.learn(
+            num_learning_iterations=max(0, agent_cfg.max_iterations - first),
+            init_at_random_ep_len=agent_cfg.init_at_random_ep_len,
+        )
+
+    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
+        """Return the checkpoint's deterministic policy, observation normaliser included."""
+        vet(checkpoint, trust)
+        runner, _ = _runner(env, agent_cfg, device, None)
+        runner.load(str(checkpoint), map_location=device, load_cfg={"actor": True})
+        return _Policy(runner.get_inference_policy(device=device), agent_cfg.clip_actions, env.unwrapped.num_envs)
+
+    def export(
+        self,
+        env: Any,
+        agent_cfg: Any,
+        checkpoint: Path,
+        folder: Path,
+        *,
+        formats: Sequence[str],
+        device: str,
+        trust: bool,
+    ) -> Mapping[str, Path]:
+        """Write ``policy.pt`` (TorchScript) and ``policy.onnx`` with RSL-RL's own exporters."""
+        vet(checkpoint, trust)
+        runner, _ = _runner(env, agent_cfg, device, None)
+        runner.load(str(checkpoint), map_location=device, load_cfg={"actor": True})
+        runner.alg.eval_mode()
+        written = {}
+        if "torchscript" in formats:
+            runner.export_policy_to_jit(path=str(folder), filename="policy.pt")
+            written["torchscript"] = folder / "policy.pt"
+        if "onnx" in formats:
+            runner.export_policy_to_onnx(path=str(folder), filename="policy.onnx")
+            written["onnx"] = folder / "policy.onnx"
+        return written
+
+
+class _Policy:
+    """A policy on Isaac Lab's observation dict."""
+
+    def __init__(self, model: Any, clip_actions: float | None, num_envs: int) -> None:
+        self._model, self._clip, self._num_envs = model, clip_actions, num_envs
+
+    def __call__(self, obs: Any) -> torch.Tensor:
+        """Return actions, shape (num_envs, action_dim)."""
+        actions = self._model(TensorDict(obs, batch_size=[self._num_envs]))
+        return actions if self._clip is None else actions.clamp(-self._clip, self._clip)
+
+    def reset(self, dones: torch.Tensor) -> None:
+        """Forget recurrent state where an episode ended."""
+        self._model.reset(dones)
+
+
+def _runner(env: Any, agent_cfg: Any, device: str, log_dir: str | None) -> tuple[Any, RslRlVecEnvWrapper]:
+    agent_cfg = handle_deprecated_rsl_rl_cfg(agent_cfg, importlib.metadata.version("rsl-rl-lib"))
+    agent_cfg.device = device
+    wrapped = RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
+    if log_dir is not None:
+        from isaaclab.utils.io import dump_yaml
+
+        dump_yaml(f"{log_dir}/params/agent.yaml", to_dict(agent_cfg))
+    runner = create_rsl_rl_runner(wrapped, agent_cfg, log_dir=log_dir)
+    _save_whole(runner)
+    return runner, wrapped
+
+
+def _save_whole(runner: Any) -> None:
+    """Have checkpoints appear under their name only once they are whole: a kill may come at any time."""
+    save = runner.save
+
+    def save_whole(path: str, infos: Any = None) -> None:
+        save(f"{path}.part", infos)
+        os.replace(f"{path}.part", path)
+
+    runner.save = save_whole
+
+
+def vet(checkpoint: Path, trust: bool) -> None:
+    """Refuse a checkpoint that holds code: RSL-RL itself unpickles whatever it is given.
+
+    Raises:
+        RlnbError: torch's weights-only reader refuses it, and nobody vouches for it.
+    """
+    if trust:
+        return
+    try:
+        torch.load(checkpoint, map_location="cpu", weights_only=True)
+    except Exception as exc:
+        raise RlnbError(
+            f"{checkpoint} holds more than weights and is not loaded: {exc}\n"
+            "If you know where it comes from, pass trust=True."
+        ) from exc

@@ -1,0 +1,34 @@
+"""The light half: what rlnb has to know of RSL-RL without importing it."""
+
+from rlnb import Library, hookimpl
+
+RSL_RL = Library(
+    name="rsl_rl",
+    backend="rlnb_rsl_rl.backend:RslRl",
+    agent_key="rsl_rl_cfg_entry_point",
+    default_agent="rlnb_rsl_rl.agent:ppo",
+    step_unit="iteration",
+    checkpoint_glob="model_*.pt",
+    checkpoint_pattern=r"model_(\d+)\.pt$",
+    metrics={
+        "reward": "Train/mean_reward",
+        "episode_length": "Train/mean_episode_length",
+        "success_rate": "Metrics/success_rate",
+        "policy_loss": "Loss/surrogate",
+        "value_loss": "Loss/value",
+        "entropy": "Loss/entropy",
+        "learning_rate": "Loss/learning_rate",
+        "action_std": "Policy/mean_std",
+        "fps": "Perf/total_fps",
+        "collection_s": "Perf/collection_time",
+        "learning_s": "Perf/learning_time",
+    },
+    hidden=(r"/time$",),
+    requires=("rsl-rl-lib>=5.5,<6",),
+    exports=("torchscript", "onnx"),
+)
+
+
+@hookimpl
+def rlnb_libraries() -> list[Library]:
+    return [RSL_RL]

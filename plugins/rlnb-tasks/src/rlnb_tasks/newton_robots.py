@@ -1,0 +1,147 @@
+"""Ant and humanoid, made from the USD files inside the installed newton wheel (Apache-2.0)."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+from pxr import Sdf, Usd, UsdGeom, UsdPhysics
+
+from rlnb import RlnbError
+from rlnb_tasks import files
+from rlnb_tasks.stage import Vector, paint, save
+
+KNOWN_NEWTON = "1.6.1"
+"""Version of newton that this was written against."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Robot:
+    """How a file of the newton wheel becomes the file that stock tasks ask for."""
+
+    path: str
+    """Where it goes, below the asset root."""
+    joints: frozenset[str]
+    """Every joint that the result must have, fixed ones included, by the names that the stock configs use."""
+    colour: Vector
+    """Linear RGB of the trunk, 0 to 1."""
+    limb_colours: dict[str, Vector]
+    """The same for links whose name contains the key."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Joint names of the wheel's file, to those of the stock configs."""
+    density_kgm3: float | None = None
+    """Density of every link; None keeps the file's."""
+
+
+ANT = Robot(
+    path=files.ANT,
+    joints=frozenset(
+        f"{leg}_{part}" for leg in ("front_left", "front_right", "left_back", "right_back") for part in ("leg", "foot")
+    ),
+    colour=(0.90, 0.33, 0.05),
+    limb_colours={"leg": (0.97, 0.55, 0.20), "foot": (0.45, 0.14, 0.04)},
+    # ant.usda says 1, which makes an ant of 0.18 kg; the wheel's nv_ant.xml, the model the task's gears were made for,
+    # says 5, which makes one of 0.91 kg.
+    density_kgm3=5.0,
+)
+HUMANOID = Robot(
+    path=files.HUMANOID,
+    joints=frozenset(
+        f"{side}_{part}"
+        for side in ("left", "right")
+        for part in ("thigh", "shin", "foot", "upper_arm", "lower_arm", "hand")
+    )
+    | {"head", "lower_waist", "pelvis"},
+    colour=(0.12, 0.32, 0.70),
+    limb_colours={
+        "thigh": (0.20, 0.24, 0.32),
+        "shin": (0.20, 0.24, 0.32),
+        "foot": (0.08, 0.08, 0.09),
+        "head": (0.85, 0.60, 0.45),
+        "lower_arm": (0.85, 0.60, 0.45),
+        "hand": (0.85, 0.60, 0.45),
+    },
+    # The stock configs call a joint after the link that it moves.
+    renamed={
+        "abdomen_x": "pelvis",
+        "right_knee": "right_shin",
+        "left_knee": "left_shin",
+        "right_elbow": "right_lower_arm",
+        "left_elbow": "left_lower_arm",
+    },
+)
+
+
+def write(folder: Path) -> None:
+    """Write both robots below an asset root.
+
+    Raises:
+        RlnbError: newton is not installed, or its files are not as this package knows them.
+    """
+    for robot in (ANT, HUMANOID):
+        save(_robot_stage(source(robot.path), robot), folder / robot.path)
+
+
+def source(path: str) -> Path:
+    """Return the file of the installed newton wheel that ``path`` is made from.
+
+    Raises:
+        RlnbError: newton is not installed, or has no such file.
+    """
+    name = files.FROM_NEWTON[path]
+    found = importlib.util.find_spec("newton")  # finds it without importing it, which takes seconds
+    if found is None or not found.submodule_search_locations:
+        raise RlnbError(f"{path} is made from a file of the newton wheel, which is not installed. pip install isaaclab")
+    file = Path(found.submodule_search_locations[0]) / "examples" / "assets" / name
+    if not file.is_file():
+        raise RlnbError(f"newton {_version()} has no {name} to make {path} from. {_advice()}")
+    return file
+
+
+def _robot_stage(file: Path, robot: Robot) -> Usd.Stage:
+    """Return a new stage that holds the file's default prim, changed as ``robot`` says, and nothing else of it."""
+    original = Sdf.Layer.FindOrOpen(str(file))
+    root = Sdf.Path.absoluteRootPath.AppendChild(original.defaultPrim)
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    Sdf.CopySpec(original, root, layer, root)
+    _rename_joints(layer, root.AppendChild("joints"), robot, file)
+
+    stage = Usd.Stage.Open(layer)
+    stage.SetDefaultPrim(stage.GetPrimAtPath(root))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    # Every group filters only what lies outside the robot's links: with nothing there, they do nothing.
+    for prim in [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.CollisionGroup)]:
+        stage.RemovePrim(prim.GetPath())
+    for link in stage.GetPrimAtPath(root).GetChildren():
+        if not link.HasAPI(UsdPhysics.RigidBodyAPI):
+            continue
+        if robot.density_kgm3 is not None:
+            UsdPhysics.MassAPI(link).CreateDensityAttr(robot.density_kgm3)
+        name = link.GetName()
+        colour = next((value for key, value in robot.limb_colours.items() if key in name), robot.colour)
+        for shape in Usd.PrimRange(link):
+            if shape.IsA(UsdGeom.Gprim):
+                paint(UsdGeom.Gprim(shape), colour)
+    return stage
+
+
+def _rename_joints(layer: Sdf.Layer, joints: Sdf.Path, robot: Robot, file: Path) -> None:
+    edit = Sdf.BatchNamespaceEdit()
+    for old, new in robot.renamed.items():
+        edit.Add(Sdf.NamespaceEdit.Rename(joints.AppendChild(old), new))
+    spec = layer.GetPrimAtPath(joints)
+    found = {robot.renamed.get(child.name, child.name) for child in spec.nameChildren} if spec else set()
+    if found != robot.joints or not layer.Apply(edit):
+        wrong = ", ".join(sorted(found ^ robot.joints)) or ", ".join(robot.renamed)
+        raise RlnbError(f"{file.name} of newton {_version()} has other joints than expected: {wrong}. {_advice()}")
+
+
+def _version() -> str:
+    return metadata.version("newton")
+
+
+def _advice() -> str:
+    return f"This rlnb-tasks knows newton {KNOWN_NEWTON}: install that, or a newer rlnb-tasks."

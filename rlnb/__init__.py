@@ -1,0 +1,84 @@
+"""rlnb: reinforcement learning of robots with NVIDIA Isaac Lab, from a notebook.
+
+Importing this does no work; every name below loads what it needs when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "AssetPack": "rlnb.spec",
+    "Backend": "rlnb.spec",
+    "CheckError": "rlnb.errors",
+    "Command": "rlnb.spec",
+    "Evaluation": "rlnb.evaluation",
+    "Launcher": "rlnb.spec",
+    "LauncherType": "rlnb.spec",
+    "Library": "rlnb.spec",
+    "LocalLauncher": "rlnb.launch.local",
+    "Manifest": "rlnb.spec",
+    "NotFoundError": "rlnb.errors",
+    "Panel": "rlnb.spec",
+    "Policy": "rlnb.spec",
+    "Problem": "rlnb.spec",
+    "Resources": "rlnb.spec",
+    "Result": "rlnb.spec",
+    "RlnbError": "rlnb.errors",
+    "Run": "rlnb.run",
+    "RunError": "rlnb.errors",
+    "Runs": "rlnb.run",
+    "Task": "rlnb.spec",
+    "TrainContext": "rlnb.spec",
+    "WorkerError": "rlnb.errors",
+    "get_run": "rlnb.api",
+    "hookimpl": "rlnb.hookspecs",
+    "options": "rlnb.settings",
+    "preview": "rlnb.api",
+    "register": "rlnb.plugins",
+    "report": "rlnb.notebook.report",
+    "runs": "rlnb.api",
+    "task": "rlnb.tasks",
+    "task_card": "rlnb.api",
+    "train": "rlnb.api",
+    "watch": "rlnb.notebook.live",
+}
+
+__all__ = sorted([*_WHERE, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
+        globals()[name] = value
+        return value
+    if name.startswith("_") or importlib.util.find_spec(f"rlnb.{name}"):
+        raise AttributeError(name)  # of a submodule this lets the import system look for it
+    return _launcher(name)
+
+
+def _launcher(name: str) -> Any:
+    """Return the factory of a plugin's launcher, so that ``rlnb.slurm(...)`` works."""
+    plugins = importlib.import_module("rlnb.plugins")
+    known = plugins.launchers()
+    if name not in known:
+        from rlnb.errors import did_you_mean
+
+        hint = did_you_mean(name, [*_WHERE, *known])
+        raise AttributeError(f"rlnb has no {name!r}, and no launcher of that name is installed.{hint}")
+    return plugins.load(known[name].factory)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Register ``%%task``; called by ``%load_ext rlnb``."""
+    from rlnb.notebook.magic import register_magics
+
+    register_magics(ipython)

@@ -1,0 +1,57 @@
+"""The errors rlnb raises. Each says what went wrong, what there is instead, and the mend."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlnb.spec import Problem
+
+
+class RlnbError(Exception):
+    """Base of every error that rlnb raises on purpose."""
+
+
+class NotFoundError(RlnbError, LookupError):
+    """A name (task, library, launcher, run, camera, ...) that does not exist."""
+
+
+class CheckError(RlnbError, ValueError):
+    """A request that would fail. Raised before any file is written, with all problems at once.
+
+    Attributes:
+        problems: What is wrong and how to mend it, in the order found.
+    """
+
+    def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        lines = [f"{subject}: {count} problem{'s' if count != 1 else ''}, nothing was started."]
+        for problem in self.problems:
+            lines.append(f"  - {problem.what}")
+            if problem.mend:
+                lines.append(f"    mend: {problem.mend}")
+        super().__init__("\n".join(lines))
+
+
+class RunError(RlnbError, RuntimeError):
+    """A run that failed, was lost or cannot do what was asked. Names the log and the next call."""
+
+
+class WorkerError(RlnbError, RuntimeError):
+    """The worker process answered with an error or ended. Carries the end of its log."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the closest known name, else an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def unknown(kind: str, name: str, known: Iterable[str], *, has: str = "Installed") -> NotFoundError:
+    """Build the error for a name that does not exist, with what there is and the closest match."""
+    names = sorted(known)
+    listed = ", ".join(names) if names else "none"
+    return NotFoundError(f"No {kind} named {name!r}. {has}: {listed}.{did_you_mean(name, names)}")

@@ -1,0 +1,91 @@
+"""Every hook a plugin can implement, in the order of a run's life.
+
+A plugin is a package with an entry point in the group ``rlnb``; its module marks functions with
+``rlnb.hookimpl``. Hooks find things; small protocols in :mod:`rlnb.spec` do the work; a
+``"module:attr"`` string keeps the heavy half out of processes that must stay light.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy as np
+
+    from rlnb.run import Run
+    from rlnb.spec import AssetPack, Command, LauncherType, Library, Manifest, Panel, Problem, Result, Task
+
+hookspec = pluggy.HookspecMarker("rlnb")
+hookimpl = pluggy.HookimplMarker("rlnb")
+
+
+# -- registration: called in the kernel and in every worker, so it must import nothing heavy -----
+
+
+@hookspec
+def rlnb_libraries() -> Sequence[Library]:  # type: ignore[empty-body]
+    """Return the RL libraries that this plugin brings."""
+
+
+@hookspec
+def rlnb_launchers() -> Sequence[LauncherType]:  # type: ignore[empty-body]
+    """Return the launchers that this plugin brings; each becomes ``rlnb.<name>(...)``."""
+
+
+@hookspec
+def rlnb_tasks() -> Sequence[Task]:  # type: ignore[empty-body]
+    """Return the tasks that this plugin brings, or what it knows of registered ones (success)."""
+
+
+@hookspec
+def rlnb_asset_packs() -> Sequence[AssetPack]:  # type: ignore[empty-body]
+    """Return the folders of robot and scene files that this plugin can build offline."""
+
+
+# -- before a run: called by ``rlnb.train`` ---------------------------------------------------------
+
+
+@hookspec
+def rlnb_check(manifest: Manifest) -> Sequence[Problem]:  # type: ignore[empty-body]
+    """Return what would make this run fail. Called before any file is written; all are shown."""
+
+
+@hookspec(firstresult=True)
+def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
+    """Return the command to run instead, e.g. inside a container; None leaves it as it is."""
+
+
+# -- during a run: called in the worker ---------------------------------------------------------------
+
+
+@hookspec
+def rlnb_configure_env(env_cfg: Any, manifest: Manifest) -> None:
+    """Change the resolved Isaac Lab env config in place. Called on every rank before the env is made."""
+
+
+@hookspec
+def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
+    """Learn that training starts. Called on rank 0 before the first iteration."""
+
+
+@hookspec
+def rlnb_run_finished(run_dir: Path, manifest: Manifest, result: Result) -> None:
+    """Learn how training ended. Called on rank 0 after the result is on disk."""
+
+
+# -- looking at it: called in the worker (frames) and in the kernel (panels) -------------------------
+
+
+@hookspec(firstresult=True)
+def rlnb_colorize(frames: np.ndarray, data_type: str) -> np.ndarray | None:
+    """Return pictures of camera frames, uint8 of shape (N, H, W, 3), or None to pass."""
+
+
+@hookspec
+def rlnb_panels(run: Run) -> Sequence[Panel]:  # type: ignore[empty-body]
+    """Return further panels for ``run.watch()`` and the report."""

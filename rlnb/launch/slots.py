@@ -1,0 +1,92 @@
+"""The queue of one machine: at most so many runs at once, first come first served.
+
+A waiting run holds a ticket, a running one a slot; both are file locks (flock), which the kernel
+releases whatever way a process ends, so nothing is ever left to clean up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from rlnb.errors import RlnbError
+
+
+def queue_folder() -> Path:
+    """Return this user's queue folder on this machine, made if need be.
+
+    Raises:
+        RlnbError: The folder belongs to somebody else.
+    """
+    base = Path(os.environ.get("RLNB_QUEUE") or Path(tempfile.gettempdir()) / f"rlnb-{os.getuid()}")
+    for folder in (base, base / "tickets", base / "slots"):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if base.stat().st_uid != os.getuid():
+        raise RlnbError(f"{base} belongs to another user. Set RLNB_QUEUE to a folder of your own.")
+    return base
+
+
+def take_slot(max_running: int, give_up: Callable[[], bool], poll_s: float = 0.1) -> tuple[int, IO[str]] | None:
+    """Wait for one of ``max_running`` slots; return its number and the lock that holds it.
+
+    Args:
+        max_running: Slots of this machine.
+        give_up: Called at every poll; true ends the waiting with None.
+        poll_s: Seconds between looks.
+    """
+    folder = queue_folder()
+    ticket_path, ticket = _draw_ticket(folder / "tickets")
+    try:
+        while not give_up():
+            if _first(ticket_path):
+                for number in range(max_running):
+                    slot = _lock(folder / "slots" / str(number))
+                    if slot is not None:
+                        return number, slot
+            time.sleep(poll_s)
+        return None
+    finally:
+        ticket_path.unlink(missing_ok=True)
+        ticket.close()
+
+
+def _draw_ticket(folder: Path) -> tuple[Path, IO[str]]:
+    name = f"{time.time_ns():020d}-{os.getpid()}"
+    hidden = folder / f".{name}"
+    lock = _lock(hidden)
+    assert lock is not None, "a file of our own pid cannot be locked by another"
+    hidden.rename(folder / name)  # visible only once it is locked
+    return folder / name, lock
+
+
+def _first(ticket: Path) -> bool:
+    for name in sorted(os.listdir(ticket.parent)):
+        if name == ticket.name:
+            return True
+        if name.startswith("."):
+            continue
+        abandoned = _lock(ticket.parent / name, create=False)
+        if abandoned is None:
+            return False
+        (ticket.parent / name).unlink(missing_ok=True)  # its process is gone
+        abandoned.close()
+    return True
+
+
+def _lock(path: Path, create: bool = True) -> IO[str] | None:
+    try:
+        file = open(path, "a" if create else "r+", encoding="utf-8")  # noqa: SIM115 - held as long as the lock
+    except FileNotFoundError:
+        file = open(os.devnull, encoding="utf-8")  # its owner has just left the queue  # noqa: SIM115
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file

@@ -1,0 +1,1 @@
+"""What people look at. plotly, ipywidgets and IPython are imported inside functions."""

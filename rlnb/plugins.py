@@ -1,0 +1,124 @@
+"""The one plugin manager, and the look-ups by name that everything else uses."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import sys
+import traceback
+import warnings
+from importlib import metadata
+from typing import Any, TypeVar
+
+import pluggy
+
+from rlnb import hookspecs
+from rlnb.errors import RlnbError, unknown
+from rlnb.spec import AssetPack, LauncherType, Library, Task
+
+logger = logging.getLogger(__name__)
+N = TypeVar("N", Library, LauncherType, Task, AssetPack)
+
+LOCAL = LauncherType(name="local", factory="rlnb.launch.local:LocalLauncher")
+"""The launcher that rlnb itself brings."""
+SCRIPT = Library(name="script", backend="", checkpoint_glob="**/*.pt*", simulator=False)
+
+
+@functools.cache
+def manager() -> pluggy.PluginManager:
+    """Return the plugin manager with every installed plugin loaded.
+
+    A plugin that fails to import warns with its traceback and is left out.
+    """
+    pm = pluggy.PluginManager("rlnb")
+    pm.add_hookspecs(hookspecs)
+    for entry in sorted(metadata.entry_points(group="rlnb"), key=lambda e: e.name):
+        if pm.has_plugin(entry.name):
+            continue
+        try:
+            pm.register(entry.load(), name=entry.name)
+        except Exception:  # whatever a broken plugin raises must not break the others
+            warnings.warn(f"The rlnb plugin {entry.name!r} did not load:\n{traceback.format_exc()}", stacklevel=2)
+    return pm
+
+
+def register(plugin: Any, name: str | None = None) -> None:
+    """Register a module or object with hook implementations by hand, e.g. from a notebook."""
+    manager().register(plugin, name=name)
+
+
+def _named(hook: str, kind: str) -> dict[str, Any]:
+    found: dict[str, tuple[str, Any]] = {}
+    pm = manager()
+    for impl in getattr(pm.hook, hook).get_hookimpls():
+        for item in impl.function():
+            name = item.id if isinstance(item, Task) else item.name
+            if name in found and found[name][0] != impl.plugin_name:
+                raise RlnbError(
+                    f"Two plugins bring a {kind} named {name!r}: {found[name][0]} and {impl.plugin_name}. Uninstall one."
+                )
+            found[name] = (impl.plugin_name, item)
+    return {name: item for name, (_, item) in sorted(found.items())}
+
+
+def libraries() -> dict[str, Library]:
+    """Return the installed RL libraries by name."""
+    return _named("rlnb_libraries", "library")
+
+
+def launchers() -> dict[str, LauncherType]:
+    """Return the installed launchers by name."""
+    return {LOCAL.name: LOCAL, **_named("rlnb_launchers", "launcher")}
+
+
+def tasks() -> dict[str, Task]:
+    """Return what plugins say of tasks, by id."""
+    return _named("rlnb_tasks", "task")
+
+
+def asset_packs() -> dict[str, AssetPack]:
+    """Return the asset packs that can be built here, by name."""
+    return _named("rlnb_asset_packs", "asset pack")
+
+
+def library(name: str) -> Library:
+    """Return the library of that name.
+
+    Raises:
+        NotFoundError: No plugin brings it.
+    """
+    if name == SCRIPT.name:
+        return SCRIPT
+    return _get("RL library", name, libraries())
+
+
+def launcher(name: str) -> LauncherType:
+    """Return the launcher of that name.
+
+    Raises:
+        NotFoundError: No plugin brings it.
+    """
+    return _get("launcher", name, launchers())
+
+
+def _get(kind: str, name: str, known: dict[str, N]) -> N:
+    if name not in known:
+        raise unknown(kind, name, known)
+    return known[name]
+
+
+def load(reference: str) -> Any:
+    """Import ``"module:attr"`` and return it.
+
+    Raises:
+        RlnbError: The module or the attribute does not exist; names the missing package.
+    """
+    module_name, _, attribute = reference.partition(":")
+    try:
+        value: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            value = getattr(value, part)
+    except (ImportError, AttributeError) as exc:
+        raise RlnbError(f"{reference!r} cannot be loaded by {sys.executable}: {exc}") from exc
+    return value

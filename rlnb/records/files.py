@@ -1,0 +1,88 @@
+"""Records are written once, whole or not at all. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import RlnbError
+
+
+def now() -> str:
+    """Return the time in UTC, ISO 8601."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def write_once(path: Path, data: Any) -> bool:
+    """Write ``data`` as JSON if nobody has written ``path`` yet; return whether this call did.
+
+    The text goes to a temporary file, is synced, and is then linked to its name: the link is
+    exclusive on every POSIX file system, shared ones included, so there is no lock and no reader
+    ever sees half a file.
+
+    Raises:
+        OSError: No space, no right to write, and the like.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1, ensure_ascii=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        except PermissionError:  # file systems without hard links (some FUSE mounts)
+            return _create(path, temporary.read_bytes())
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def _create(path: Path, content: bytes) -> bool:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return True
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the object in ``path``; None when there is no such file.
+
+    Raises:
+        RlnbError: The file is not a whole JSON object; rlnb never writes such a file itself.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        data = json.loads(text)
+    except ValueError as exc:
+        raise RlnbError(f"{path} is damaged ({exc}). Something other than rlnb wrote or cut it; move it away.") from exc
+    if not isinstance(data, dict):
+        raise RlnbError(f"{path} is damaged: a JSON object is expected. Move it away.")
+    return data
+
+
+def tail(path: Path, lines: int = 40, limit_bytes: int = 65536) -> str:
+    """Return the last ``lines`` whole lines of a log; an empty string when it does not exist."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - limit_bytes))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

@@ -1,0 +1,163 @@
+"""Where everything of a run lies. File names live here and nowhere else.
+
+::
+
+    <root>/runs/<id>/manifest.json  source/  jobs/<n>-<kind>/  logs/  notes/  media/  exports/
+    <root>/tasks/  cards/
+
+Standard library only: the node agent imports this.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_JOB = re.compile(r"(\d+)-([a-z]+)$")
+
+
+@dataclass(frozen=True)
+class Root:
+    """The folder that holds runs, task modules and cached task cards."""
+
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    @property
+    def tasks(self) -> Path:
+        return self.path / "tasks"
+
+    @property
+    def cards(self) -> Path:
+        return self.path / "cards"
+
+
+def default_root() -> Path:
+    """Return RLNB_ROOT, else ``./rlnb-runs``, as an absolute path."""
+    return Path(os.environ.get("RLNB_ROOT") or "rlnb-runs").absolute()
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def source(self) -> Path:
+        return self.path / "source"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def exports(self) -> Path:
+        return self.path / "exports"
+
+    @property
+    def media(self) -> Path:
+        return self.path / "media"
+
+    def jobs(self) -> list[JobDir]:
+        """Return the run's jobs, oldest first."""
+        found = [(int(m.group(1)), child) for child in _children(self.path / "jobs") if (m := _JOB.match(child.name))]
+        return [JobDir(child) for _, child in sorted(found)]
+
+    def next_job(self, kind: str) -> JobDir:
+        """Create and return the folder of a further job."""
+        while True:
+            jobs = self.jobs()
+            number = jobs[-1].number + 1 if jobs else 0
+            job = JobDir(self.path / "jobs" / f"{number}-{kind}")
+            try:
+                job.path.mkdir(parents=True)
+            except FileExistsError:  # another kernel took that number
+                continue
+            return job
+
+
+@dataclass(frozen=True)
+class JobDir:
+    """The folder of one job of a run."""
+
+    path: Path
+
+    @property
+    def number(self) -> int:
+        return int(self.path.name.split("-", 1)[0])
+
+    @property
+    def kind(self) -> str:
+        return self.path.name.split("-", 1)[1]
+
+    @property
+    def job(self) -> Path:
+        return self.path / "job.json"
+
+    @property
+    def command(self) -> Path:
+        return self.path / "command.json"
+
+    @property
+    def handle(self) -> Path:
+        return self.path / "handle.json"
+
+    @property
+    def started(self) -> Path:
+        return self.path / "started.json"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def cancel(self) -> Path:
+        """Exists once somebody asked for the job to end."""
+        return self.path / "cancel.json"
+
+    @property
+    def reserve(self) -> Path:
+        """Space kept for the result, so that a full disk does not swallow it."""
+        return self.path / ".reserve"
+
+    @property
+    def evaluation(self) -> Path:
+        return self.path / "evaluation.json"
+
+    def log(self, node: int = 0) -> Path:
+        return self.path / f"node{node}.log"
+
+    def alive(self, node: int = 0) -> Path:
+        return self.path / f"node{node}.alive"
+
+    def running(self, node: int = 0) -> Path:
+        """Exists once the agent has left the queue and started its process."""
+        return self.path / f"node{node}.running"
+
+    def logs(self) -> list[Path]:
+        """Return the log of every node that has one."""
+        return sorted(child for child in _children(self.path) if re.fullmatch(r"node\d+\.log", child.name))
+
+
+def run_dir_of(job_dir: Path) -> RunDir:
+    """Return the run that a job folder belongs to."""
+    return RunDir(job_dir.parent.parent)
+
+
+def _children(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from [Path(entry.path) for entry in entries]
+    except FileNotFoundError:
+        return

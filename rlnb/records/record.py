@@ -1,0 +1,264 @@
+"""A run as its folder tells it: state is derived from files, never stored."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.errors import RlnbError
+from rlnb.records import files
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.metrics import Metrics, Span
+from rlnb.spec import Library, Manifest, Result, Started, State, from_json
+
+LOST_AFTER_S = 5.0
+"""Seconds without a heartbeat after which a job whose process is gone counts as lost."""
+SILENT_AFTER_S = 60.0
+"""The same where the launcher cannot tell whether the process lives (another host)."""
+_FIRST_SCALAR_BYTES = 200
+"""An event file with a first scalar is larger than this; one with only its version record is not."""
+
+
+class JobRecord:
+    """One job of a run."""
+
+    def __init__(self, folder: JobDir, launcher: str) -> None:
+        self.folder = folder
+        self._launcher = launcher
+
+    @property
+    def kind(self) -> str:
+        return self.folder.kind
+
+    @property
+    def result(self) -> Result | None:
+        data = files.read_json(self.folder.result)
+        return from_json(Result, data) if data else None
+
+    @property
+    def started(self) -> Started | None:
+        data = files.read_json(self.folder.started)
+        return from_json(Started, data) if data else None
+
+    @property
+    def handle(self) -> dict[str, Any] | None:
+        return files.read_json(self.folder.handle)
+
+    def state(self) -> State:
+        """Return where the job stands, from the files it has and whether its process lives."""
+        try:
+            result = self.result
+        except RlnbError:
+            return "lost"  # the only record of the end is unreadable
+        if result is not None:
+            return result.outcome
+        if not self.folder.command.exists():
+            return "created"
+        if self._gone():
+            return "lost"
+        if self.folder.started.exists():
+            return "running" if self._has_metrics() else "starting"
+        return "starting" if self.folder.running().exists() else "queued"
+
+    def _gone(self) -> bool:
+        handle = self.handle
+        if handle is None:  # between command.json and handle.json the kernel may have died
+            return _age_s(self.folder.command) > SILENT_AFTER_S and self._silence_s() > SILENT_AFTER_S
+        alive = plugins.load(plugins.launcher(self._launcher).factory)().alive(handle, self.folder.path)
+        if alive is None:
+            return self._silence_s() > SILENT_AFTER_S
+        # The grace lets an agent that has just ended be seen after its result, never before.
+        return not alive and self._silence_s() > LOST_AFTER_S and not self.folder.result.exists()
+
+    def _silence_s(self) -> float:
+        heartbeat = self.folder.alive()
+        return _age_s(heartbeat if heartbeat.exists() else self.folder.command)
+
+    def _has_metrics(self) -> bool:
+        if self.kind != "train":
+            return True
+        since = self.folder.started.stat().st_mtime - 1.0
+        logs = self.folder.path.parent.parent / "logs"
+        sizes = (path.stat() for path in logs.rglob("*tfevents*"))
+        return any(stat.st_size > _FIRST_SCALAR_BYTES and stat.st_mtime > since for stat in sizes)
+
+
+class RunRecord:
+    """A run that rlnb made: what was asked, what happened, where it stands. Reads only."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = RunDir(path.absolute())
+        self._manifest: Manifest | None = None
+        self._metrics: Metrics | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def manifest(self) -> Manifest:
+        """What was asked."""
+        if self._manifest is None:
+            data = files.read_json(self.folder.manifest)
+            if data is None:
+                raise RlnbError(f"{self.folder.manifest} does not exist: {self.path} is not a run.")
+            self._manifest = from_json(Manifest, data)
+        return self._manifest
+
+    @property
+    def task(self) -> str:
+        return self.manifest.task.id
+
+    @property
+    def library(self) -> str:
+        return self.manifest.library
+
+    @property
+    def created(self) -> datetime:
+        return datetime.fromisoformat(self.manifest.created)
+
+    @property
+    def jobs(self) -> list[JobRecord]:
+        """Every job of the run, oldest first."""
+        return [JobRecord(folder, self.manifest.launcher) for folder in self.folder.jobs()]
+
+    @property
+    def training(self) -> JobRecord | None:
+        """The newest training job."""
+        return next((job for job in reversed(self.jobs) if job.kind == "train"), None)
+
+    @property
+    def state(self) -> State:
+        """Where the training stands."""
+        job = self.training
+        return job.state() if job else "created"
+
+    @property
+    def library_spec(self) -> Library | None:
+        """The library's description; None when its plugin is not installed here."""
+        return plugins.libraries().get(self.library)
+
+    @property
+    def metrics(self) -> Metrics:
+        """Live metrics by name; every access reads what is new."""
+        if self._metrics is None:
+            self._metrics = Metrics(self.folder.logs, self.library_spec)
+        self._metrics.refresh(self._spans())
+        return self._metrics
+
+    def _spans(self) -> list[Span]:
+        spans = []
+        for job in self.jobs:
+            started = job.started if job.kind == "train" else None
+            if started is not None:
+                per_iteration = started.horizon * started.num_envs / started.frames_per_step
+                spans.append(
+                    Span(
+                        start_time=started.time_s,
+                        frames_per_step=started.frames_per_step,
+                        steps_per_iteration=per_iteration,
+                    )
+                )
+        return spans
+
+    @property
+    def checkpoints(self) -> list[Path]:
+        """Checkpoints, oldest iteration first."""
+        library = self.library_spec or plugins.SCRIPT
+        found = []
+        for path in self.folder.logs.glob(library.checkpoint_glob):
+            match = re.search(library.checkpoint_pattern, path.name)
+            found.append((int(match.group(1)) if match else -1, path))
+        return [path for _, path in sorted(found)]
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r}, task={self.task!r}, library={self.library!r}, {self.state})"
+
+
+class StockRecord(RunRecord):
+    """A folder that stock ``isaaclab train`` wrote: ``logs/<library>/<experiment>/<time>``."""
+
+    @property
+    def manifest(self) -> Manifest:
+        from rlnb.spec import Task
+
+        data = files.read_json(self.path / "run.json") or {}
+        created = data.get("created_at") or datetime.fromtimestamp(self.path.stat().st_mtime, timezone.utc).isoformat()
+        return Manifest(
+            run_id=self.path.name,
+            created=created,
+            task=Task(id=data.get("task", self.path.parent.name)),
+            library=data.get("library", self.path.parent.parent.name),
+            launcher="none",
+        )
+
+    @property
+    def state(self) -> State:
+        """Running while its event files grow; stock runs leave no word of their end."""
+        newest = max((path.stat().st_mtime for path in self.path.rglob("*tfevents*")), default=0.0)
+        return "running" if time.time() - newest < SILENT_AFTER_S else "completed"
+
+    @property
+    def metrics(self) -> Metrics:
+        if self._metrics is None:
+            self._metrics = Metrics(self.path, self.library_spec, self._spans())
+        return self._metrics
+
+    def _spans(self) -> list[Span]:
+        num_envs = _yaml_int(self.path / "params" / "env.yaml", "num_envs")
+        horizon = _yaml_int(self.path / "params" / "agent.yaml", "num_steps_per_env")
+        return [Span(start_time=0.0, frames_per_step=float(num_envs * horizon), steps_per_iteration=1.0)]
+
+    @property
+    def checkpoints(self) -> list[Path]:
+        pattern = (self.library_spec or plugins.SCRIPT).checkpoint_pattern
+        matches = ((re.search(pattern, path.name), path) for path in self.path.glob("**/*.pt*"))
+        return [path for _, path in sorted((int(match.group(1)), path) for match, path in matches if match)]
+
+
+def _yaml_int(path: Path, key: str) -> int:
+    """Return the first ``key: <int>`` of a YAML file; 1 when there is none.
+
+    Isaac Lab's dumps hold Python tags that safe YAML readers refuse, and one number is all we need.
+    """
+    try:
+        match = re.search(rf"^\s*{key}: (\d+)$", path.read_text(), re.MULTILINE)
+    except OSError:
+        return 1
+    return int(match.group(1)) if match else 1
+
+
+def find(path: Path) -> Iterator[RunRecord]:
+    """Yield every run below ``path``: rlnb's own and stock Isaac Lab's; folders that are neither are passed over.
+
+    Args:
+        path: An rlnb root, a folder of runs, a single run, or a stock ``logs/`` folder.
+    """
+    if (path / "manifest.json").exists():
+        yield RunRecord(path)
+        return
+    for folder in (path / "runs", path):
+        if folder.is_dir():
+            for child in sorted(folder.iterdir()):
+                if (child / "manifest.json").exists():
+                    yield RunRecord(child)
+    for params in sorted(path.glob("**/params/agent.yaml")):
+        run = params.parent.parent
+        if not (run.parent / "manifest.json").exists() and (run / "params" / "env.yaml").exists():
+            yield StockRecord(run)
+
+
+def _age_s(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")

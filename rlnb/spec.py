@@ -1,0 +1,411 @@
+"""The nouns that rooms exchange: frozen dataclasses, standard library only, JSON both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from rlnb.errors import RlnbError, did_you_mean
+
+SCHEMA = 1
+"""Version of the JSON layout below; a reader refuses a newer one."""
+
+JobKind = Literal["train", "evaluate", "export"]
+State = Literal["created", "queued", "starting", "running", "completed", "failed", "cancelled", "timeout", "lost"]
+Outcome = Literal["completed", "failed", "cancelled", "timeout"]
+
+METRICS: Mapping[str, str] = types.MappingProxyType(
+    {
+        "reward": "mean undiscounted return of finished episodes",
+        "episode_length": "mean length of finished episodes, in env steps",
+        "success_rate": "share of finished episodes that succeeded, 0 to 1",
+        "policy_loss": "policy (surrogate) loss",
+        "value_loss": "value function loss",
+        "entropy": "policy entropy, in nats",
+        "learning_rate": "optimiser learning rate",
+        "action_std": "mean standard deviation of the policy's actions",
+        "fps": "frames (env transitions over all ranks) per second",
+        "collection_s": "seconds of rollout per iteration",
+        "learning_s": "seconds of learning per iteration",
+    }
+)
+"""The metric names that every library plugin maps its own tags to, with what they mean."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One reason why a request would fail."""
+
+    what: str
+    """What is wrong, where, and what there is instead."""
+    mend: str = ""
+    """The call, command or edit that mends it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """What is to be learned: an Isaac Lab env config and the changes made to it."""
+
+    id: str
+    """Registered id, ``"package.module:EnvCfg"``, or the name given to ``%%task``."""
+    source: str | None = None
+    """Path of the task's module on disk; None for a registered id."""
+    source_sha256: str | None = None
+    """SHA-256 of that module's text."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Further local files that the module names: path relative to the module, to SHA-256."""
+    num_envs: int | None = None
+    """Environments in total, over all ranks; None keeps the task's own number."""
+    presets: tuple[str, ...] = ()
+    """Isaac Lab's global presets."""
+    physics: str | None = None
+    """Isaac Lab's physics selector, e.g. ``"newton_mjwarp"``."""
+    renderer: str | None = None
+    """Isaac Lab's renderer selector, e.g. ``"newton_renderer"``."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``."""
+    success: str | None = None
+    """``"module:function"``; ``function(env)`` gives one bool per env as an episode ends."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resources:
+    """What a run asks of a machine."""
+
+    device: str = "auto"
+    """``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one."""
+    nodes: int = 1
+    """Machines."""
+    nproc_per_node: int = 1
+    """Worker processes (ranks) on each machine."""
+
+    @property
+    def world_size(self) -> int:
+        """Ranks over all nodes."""
+        return self.nodes * self.nproc_per_node
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manifest:
+    """Everything that was asked of one run. Written once, before the run starts."""
+
+    run_id: str
+    """Name of the run's folder."""
+    created: str
+    """UTC, ISO 8601."""
+    task: Task
+    """What is learned."""
+    library: str
+    """Name of the RL library."""
+    max_iterations: int | None = None
+    """Learning iterations; None keeps the agent config's own number."""
+    seed: int = 42
+    """Seed of env and policy; rank r uses seed + r."""
+    agent: Mapping[str, Any] = field(default_factory=dict)
+    """Agent config values by dotted path."""
+    resources: Resources = Resources()
+    """Machine."""
+    launcher: str = "local"
+    """Name of the launcher."""
+    python: str | None = None
+    """Command that starts the worker's interpreter; None is the kernel's own."""
+    asset_root: str | None = None
+    """Explicit folder or URL of robot assets; None looks for one (see ``rlnb assets``)."""
+    parent: str | None = None
+    """Run that this one was started from."""
+    git: Mapping[str, str] = field(default_factory=dict)
+    """Commit and state of the working folder, where it is a repository."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Packages of the kernel that wrote this."""
+    tags: tuple[str, ...] = ()
+    """Words to find the run by."""
+    schema: int = SCHEMA
+    """Version of this layout."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One thing done in a run: training it, evaluating a checkpoint, exporting one."""
+
+    kind: JobKind
+    """What is done."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of that verb, e.g. ``{"episodes": 100, "checkpoint": "logs/model_49.pt"}``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """A process to start on each node."""
+
+    argv: tuple[str, ...]
+    """Program and arguments."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables added to the environment."""
+    cwd: str | None = None
+    """Working folder."""
+    queued: bool = False
+    """Whether to wait for one of the machine's run slots."""
+    max_running: int = 1
+    """Slots of this machine."""
+    gpu_per_slot: bool = False
+    """Whether slot n sees GPU n only."""
+    walltime_s: float | None = None
+    """Seconds after which the job is stopped with outcome ``timeout``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Started:
+    """What really runs. Written once by rank 0, before the first iteration."""
+
+    hosts: tuple[str, ...]
+    """Host names, in order of node."""
+    devices: tuple[str, ...]
+    """Device of each rank."""
+    world_size: int
+    """Ranks."""
+    num_envs: int
+    """Environments over all ranks."""
+    horizon: int
+    """Env steps per iteration."""
+    frames_per_step: float
+    """Frames (env transitions over all ranks) per unit of the library's own x axis."""
+    time_s: float = 0.0
+    """When, in seconds since the epoch."""
+    first_iteration: int = 0
+    """Iteration at which this job starts: 0, or where a resumed checkpoint stood."""
+    max_iterations: int = 0
+    """Iteration at which this job ends."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Packages of the worker."""
+    asset_root: str = ""
+    """Where robot assets came from."""
+    assets: Mapping[str, str] = field(default_factory=dict)
+    """Asset files used, to SHA-256 (empty string for a remote file)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """How a job ended. Written once, by whoever knows first."""
+
+    outcome: Outcome
+    """How it ended."""
+    error: str = ""
+    """One line: what went wrong."""
+    detail: str = ""
+    """Traceback, or the end of the log."""
+    exit_code: int | None = None
+    """Exit status of the failing process; negative is a signal."""
+    checkpoint: str | None = None
+    """Last checkpoint, relative to the run folder."""
+    ended: str = ""
+    """UTC, ISO 8601."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What the verb returns, e.g. exported files."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Library:
+    """An RL library, described without importing it."""
+
+    name: str
+    """Name used in ``rlnb.train(library=...)``."""
+    backend: str
+    """``"module:Class"`` of its :class:`Backend`."""
+    agent_key: str = ""
+    """Key of the agent config in a task's registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
+    default_agent: str = ""
+    """``"module:function"`` that returns an agent config for tasks that bring none."""
+    distributed: bool = False
+    """Whether it trains on several ranks."""
+    step_unit: Literal["iteration", "timestep", "frame"] = "iteration"
+    """What the library's event files have on their x axis."""
+    checkpoint_glob: str = "**/*.pt"
+    """Checkpoints below ``logs/``."""
+    checkpoint_pattern: str = r"(\d+)\.pt$"
+    """Regular expression whose first group is a checkpoint's iteration."""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """Name in :data:`METRICS` to the library's own tag."""
+    hidden: tuple[str, ...] = ()
+    """Regular expressions of tags that repeat others and are never shown."""
+    requires: tuple[str, ...] = ()
+    """What the worker's interpreter needs, as pip requirements."""
+    exports: tuple[str, ...] = ()
+    """Formats that ``export`` writes."""
+    simulator: bool = True
+    """Whether it trains an Isaac Lab env; the echo library does not."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LauncherType:
+    """A way to start runs, described without importing it."""
+
+    name: str
+    """Name used as ``rlnb.<name>(...)``."""
+    factory: str
+    """``"module:attr"``; calling it gives a :class:`Launcher`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssetPack:
+    """Robot and scene files that can be made on this machine, without a download."""
+
+    name: str
+    """Name of the pack's folder."""
+    version: str
+    """Changes whenever the files would."""
+    build: str
+    """``"module:function"``; ``function(folder)`` writes the files. Needs the worker's interpreter."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Path below the asset root, to the licence of that file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Panel:
+    """One figure of a dashboard."""
+
+    title: str
+    """Heading."""
+    figure: Callable[[], Any]
+    """Returns a ``plotly.graph_objects.Figure``; called when it is shown."""
+
+
+class Launcher(Protocol):
+    """Starts jobs and knows whether they still live."""
+
+    name: str
+
+    def check(self, manifest: Manifest) -> Sequence[Problem]:
+        """Return what would make this launcher refuse the run."""
+        ...
+
+    def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:
+        """Start ``command`` for ``job_dir``; return a JSON handle to find the job again."""
+        ...
+
+    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
+        """Return whether the job still exists; None when that cannot be told from here."""
+        ...
+
+    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
+        """Ask the job to end. Returns at once."""
+        ...
+
+
+class TrainContext(Protocol):
+    """What a :class:`Backend` gets besides the env: where to write, which rank it is, how to report."""
+
+    log_dir: Path
+    """Where the library writes its event files and checkpoints. Exists."""
+    device: str
+    seed: int
+    """Seed of this rank."""
+    rank: int
+    local_rank: int
+    world_size: int
+    max_iterations: int | None
+    """Iterations asked for; None keeps the agent config's."""
+    checkpoint: Path | None
+    """Checkpoint to resume from."""
+    trust: bool
+    """Whether the user vouches for that checkpoint's origin."""
+    agent: Mapping[str, Any]
+    """Agent overrides as asked, for libraries without an Isaac Lab agent config."""
+
+    def started(
+        self,
+        *,
+        horizon: int,
+        frames_per_step: float,
+        max_iterations: int,
+        first_iteration: int = 0,
+        num_envs: int | None = None,
+    ) -> None:
+        """Say that the first iteration is about to run. ``frames_per_step`` counts all ranks."""
+        ...
+
+
+class Policy(Protocol):
+    """A trained policy."""
+
+    def __call__(self, obs: Any) -> Any:
+        """Return deterministic actions, shape (num_envs, action_dim), for Isaac Lab's observation dict."""
+        ...
+
+    def reset(self, dones: Any) -> None:
+        """Forget recurrent state where ``dones``, shape (num_envs,), is true."""
+        ...
+
+
+class Backend(Protocol):
+    """The whole contract of an RL library. Lives in the worker; ``env`` is what ``gym.make`` returned."""
+
+    def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> None:
+        """Train until done, logging TensorBoard events and checkpoints to ``ctx.log_dir``."""
+        ...
+
+    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
+        """Return the policy of a checkpoint."""
+        ...
+
+    def export(
+        self, env: Any, agent_cfg: Any, checkpoint: Path, folder: Path, *, formats: Sequence[str], device: str, trust: bool
+    ) -> Mapping[str, Path]:
+        """Write the policy for deployment; return format to file."""
+        ...
+
+
+# -- JSON ----------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def to_json(value: Any) -> Any:
+    """Return ``value`` as plain JSON types: dataclasses become dicts, tuples lists, paths strings."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise RlnbError(f"{value!r} ({type(value).__name__}) cannot be written as JSON. Use numbers, strings, lists, dicts.")
+
+
+def from_json(cls: type[T], data: Mapping[str, Any]) -> T:
+    """Build a dataclass of this module from :func:`to_json`'s output.
+
+    Raises:
+        RlnbError: A key that the class does not have, a missing one, or a newer schema.
+    """
+    if data.get("schema", SCHEMA) > SCHEMA:
+        raise RlnbError(f"{cls.__name__} has schema {data['schema']}, this rlnb reads up to {SCHEMA}. Update rlnb.")
+    hints = _hints(cls)
+    for key in data:
+        if key not in hints:
+            raise RlnbError(f"{cls.__name__} has no field {key!r}. Fields: {', '.join(hints)}.{did_you_mean(key, hints)}")
+    try:
+        return cls(**{key: _restore(hints[key], value) for key, value in data.items()})
+    except TypeError as exc:
+        raise RlnbError(f"{cls.__name__}: {exc}") from exc
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _restore(hint: Any, value: Any) -> Any:
+    if isinstance(value, Mapping) and dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return from_json(hint, value)
+    if isinstance(value, list) and typing.get_origin(hint) is tuple:
+        return tuple(value)
+    return value

@@ -1,0 +1,246 @@
+"""What a task is to the kernel: a name, a module on disk, selectors and overrides, checked against its card."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import CheckError, RlnbError, did_you_mean
+from rlnb.settings import options
+from rlnb.records import files
+from rlnb.records.layout import Root
+from rlnb.spec import Problem, Task, to_json
+
+Card = Mapping[str, Any]
+"""What the worker says of a task; see :func:`rlnb.worker.resolve.card`."""
+
+_SHIPPED = (".usd", ".usda", ".usdc", ".usdz", ".urdf", ".xml", ".yaml", ".yml", ".json", ".obj", ".stl", ".png", ".hdr")
+_ACCEPTS: Mapping[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "list": (list, tuple),
+    "any": (object,),
+}
+
+
+def task(
+    name: str,
+    *,
+    num_envs: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    presets: Sequence[str] | str = (),
+    physics: str | None = None,
+    renderer: str | None = None,
+    success: str | None = None,
+) -> Task:
+    """Describe a task. Quick: nothing of it is imported here.
+
+    Args:
+        name: The name given to ``%%task``; ``"package.module:EnvCfg"``; or a registered id, also of
+            Isaac Lab 2.x.
+        num_envs: Environments in total; None keeps the task's own number.
+        overrides: Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``.
+        presets: Isaac Lab's global presets.
+        physics: Isaac Lab's physics selector, e.g. ``"newton_mjwarp"``.
+        renderer: Isaac Lab's renderer selector, e.g. ``"newton_renderer"``.
+        success: ``"module:function"`` that says per env whether an ending episode succeeded.
+
+    Raises:
+        CheckError: ``num_envs`` is not positive, or an override is no JSON value.
+    """
+    problems = []
+    if num_envs is not None and (isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1):
+        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", mend="num_envs=64"))
+    for path, value in (overrides or {}).items():
+        try:
+            to_json(value)
+        except RlnbError as exc:
+            problems.append(Problem(what=f"override {path!r}: {exc}"))
+    if problems:
+        raise CheckError(f"task {name!r}", problems)
+    module = module_path(options.folders, name)
+    source = str(module) if module.is_file() else None
+    return Task(
+        id=name,
+        source=source,
+        source_sha256=sha256(module) if source else None,
+        files=local_files(module) if source else {},
+        num_envs=num_envs,
+        presets=(presets,) if isinstance(presets, str) else tuple(presets),
+        physics=physics,
+        renderer=renderer,
+        overrides=dict(overrides or {}),
+        success=success,
+    )
+
+
+def module_path(root: Root, name: str) -> Path:
+    """Return where the module of a ``%%task`` cell lies: ``tasks/lift_cube_rgb.py``."""
+    return root.tasks / (re.sub(r"\W+", "_", name).strip("_").lower() + ".py")
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write_module(root: Root, name: str, body: str, owner: str) -> Path:
+    """Save the body of a ``%%task`` cell as a module, syntax-checked and not executed.
+
+    Args:
+        root: Where task modules lie.
+        name: Name of the task.
+        body: The cell.
+        owner: The notebook it stands in.
+
+    Raises:
+        SyntaxError: The body is no Python.
+        RlnbError: Another notebook holds a different task of that name.
+    """
+    path = module_path(root, name)
+    compile(body, str(path), "exec")
+    header = f"# rlnb task {name!r} of {owner!r}\n"
+    if path.is_file():
+        first, _, old_body = path.read_text(encoding="utf-8").partition("\n")
+        old_owner = re.search(r" of (['\"])(.*)\1$", first)
+        if old_owner and old_owner.group(2) != owner and old_body != body:
+            raise RlnbError(
+                f"The task {name!r} is held by {old_owner.group(2)} with another body ({path}). "
+                "Give this one another name, or delete that file."
+            )
+    root.tasks.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(header + body, encoding="utf-8")
+    temporary.replace(path)
+    return path
+
+
+def local_files(module: Path) -> dict[str, str]:
+    """Return the files beside a module that it imports or names, by relative path, with their SHA-256."""
+    found: dict[str, str] = {}
+    todo = [module]
+    while todo:
+        current = todo.pop()
+        for path in _named_files(current, module.parent):
+            relative = str(path.relative_to(module.parent))
+            if relative not in found and path != module:
+                found[relative] = sha256(path)
+                if path.suffix == ".py":
+                    todo.append(path)
+    return dict(sorted(found.items()))
+
+
+def _named_files(module: Path, folder: Path) -> Iterable[Path]:
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [f"{alias.name.split('.')[0]}.py" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module.split('.')[0]}.py"]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(_SHIPPED):
+            names = [node.value]
+        for name in names:
+            path = folder / name
+            if not Path(name).is_absolute() and ".." not in Path(name).parts and path.is_file():
+                yield path
+
+
+# -- the task card ---------------------------------------------------------------------------------------
+
+
+def card_path(root: Root, task: Task, python: str | None, asset_root: str | None) -> Path | None:
+    """Return where the card of a task is cached; None where the worker's versions are not known here."""
+    if python is not None:
+        return None
+    parts = {
+        "task": [task.id, task.source_sha256, task.files, task.presets, task.physics, task.renderer, task.success],
+        "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
+        "versions": _installed(),
+    }
+    key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()
+    return root.cards / f"{key[:24]}.json"
+
+
+def _installed() -> dict[str, str]:
+    """Return the versions of what a card depends on: Isaac Lab, rlnb and its plugins."""
+    names = {"isaaclab", "rlnb"}
+    names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
+    found = {}
+    for name in sorted(names):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def cached_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> Card | None:
+    """Return the cached card of a task, if there is one and the assets it found are still there."""
+    path = card_path(root, task, python, asset_root)
+    try:
+        card = files.read_json(path) if path else None
+    except RlnbError:
+        return None  # a cache: whatever is wrong with it, the worker makes a new one
+    if card is None:
+        return None
+    for asset in card["assets"].values():
+        if asset["there"] and not Path(asset["path"]).is_file():
+            return None
+    return card
+
+
+def check(task: Task, card: Card) -> list[Problem]:
+    """Return what is wrong with a task's selectors, overrides and assets."""
+    problems = []
+    for selector in ("physics", "renderer", "presets"):
+        wanted = getattr(task, selector)
+        for name in wanted if isinstance(wanted, tuple) else [wanted] if wanted else []:
+            known = card["presets"].get(selector, [])
+            if name not in known:
+                listed = ", ".join(known) or "none"
+                problems.append(
+                    Problem(
+                        what=f"{selector}={name!r}: {task.id} has {listed}.{did_you_mean(name, known)}",
+                        mend=f"Use one of these, or leave {selector} out.",
+                    )
+                )
+    problems += check_values(task.overrides, card["fields"], f"override of {task.id}")
+    problems += [
+        Problem(
+            what=f"asset {name} is missing: {asset['path']}",
+            mend=f"Set asset_root, or build the offline pack: rlnb assets build. Chosen because: {card['asset_root']['reason']}.",
+        )
+        for name, asset in card["assets"].items()
+        if asset["there"] is False
+    ]
+    return problems
+
+
+def check_values(values: Mapping[str, Any], fields: Mapping[str, Any], subject: str) -> list[Problem]:
+    """Return the values whose path does not exist or whose type does not fit."""
+    problems = []
+    for path, value in values.items():
+        if path not in fields:
+            below = [name for name in fields if name.startswith(f"{path}.")]
+            hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)
+            problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", mend="Correct the path."))
+            continue
+        kind = fields[path]["type"]
+        fits = isinstance(value, _ACCEPTS[kind]) and not (isinstance(value, bool) and kind in ("int", "float"))
+        if value is not None and not fits:
+            problems.append(
+                Problem(
+                    what=f"{subject}: {path} takes {kind} (now {fields[path]['value']!r}), not {value!r}.",
+                    mend=f"Pass a {kind}.",
+                )
+            )
+    return problems

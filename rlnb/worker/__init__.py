@@ -1,0 +1,1 @@
+"""The worker's half: the only room that imports torch and isaaclab."""

@@ -1,0 +1,64 @@
+"""``python -m rlnb.worker KIND RUN_DIR JOB_DIR``, started by the node agent or by torchrun, and
+``python -m rlnb.worker serve REPLY_FD``, the warm worker."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+
+def work(kind: str, job_dir: Path) -> int:
+    """Do one job; return the exit status. What goes wrong is written to the job's result."""
+    try:
+        if kind == "train":
+            from rlnb.worker.train import train as verb
+        elif kind == "evaluate":
+            from rlnb.worker.evaluate import evaluate as verb
+        else:
+            from rlnb.worker.export import export as verb
+        verb(job_dir)
+    except Exception as exc:
+        traceback.print_exc()
+        _report(job_dir, exc)
+        return 1
+    return 0
+
+
+def _report(job_dir: Path, exc: Exception) -> None:
+    from rlnb.records import files
+    from rlnb.records.layout import JobDir
+    from rlnb.spec import Result, to_json
+
+    result = Result(
+        outcome="failed",
+        error=f"{type(exc).__name__}: {exc}",
+        detail=traceback.format_exc(),
+        exit_code=1,
+        ended=files.now(),
+    )
+    job = JobDir(job_dir)
+    job.reserve.unlink(missing_ok=True)
+    files.write_once(job.result, to_json(result))
+
+
+def main(argv: list[str]) -> int:
+    if argv[0] == "serve":
+        from rlnb.worker.serve import serve
+
+        return serve(int(argv[1]))
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's ranks are in sessions of their own
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+    kind, _run_dir, job_dir = argv
+    return work(kind, Path(job_dir))
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Simulators are known to hang in their exit handlers; every record is on disk by now.
+    os._exit(status)

@@ -1,0 +1,68 @@
+"""Isaac Lab configs as a tree of named values: listing them, and setting them with a check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rlnb.errors import RlnbError, did_you_mean
+
+_LEAVES = (bool, int, float, str, list, tuple, type(None))
+
+
+def leaves(cfg: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value of a config with its dotted path."""
+    for name, value in _children(cfg):
+        below = f"{path}.{name}" if path else name
+        if isinstance(value, _LEAVES):
+            yield below, value
+        elif _is_node(value):
+            yield from leaves(value, below)
+
+
+def _is_node(value: Any) -> bool:
+    return isinstance(value, Mapping) or hasattr(value, "__dataclass_fields__")
+
+
+def _children(cfg: Any) -> list[tuple[str, Any]]:
+    if isinstance(cfg, Mapping):
+        return [(str(name), value) for name, value in cfg.items()]
+    if hasattr(cfg, "__dataclass_fields__"):
+        return [(name, value) for name, value in vars(cfg).items() if not name.startswith("_")]
+    return []
+
+
+def set_value(cfg: Any, path: str, value: Any) -> None:
+    """Set one value by dotted path.
+
+    Raises:
+        RlnbError: There is no such path. Isaac Lab itself would add it in silence.
+    """
+    *parts, leaf = path.split(".")
+    node = cfg
+    for part in parts:
+        node = _get(node, part, path)
+    current = _get(node, leaf, path)
+    if isinstance(current, tuple) and isinstance(value, list):
+        value = tuple(value)
+    if isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if isinstance(node, dict):
+        node[leaf] = value
+    else:
+        setattr(node, leaf, value)
+
+
+def _get(node: Any, name: str, path: str) -> Any:
+    children = dict(_children(node))
+    if name not in children:
+        listed = ", ".join(sorted(children)) or "nothing"
+        raise RlnbError(f"No config value {path!r}: {name!r} is not one of {listed}.{did_you_mean(name, children)}")
+    return children[name]
+
+
+def kind(value: Any) -> str:
+    """Return the name of a value's type as a task card has it; ``any`` where None leaves it open."""
+    if value is None:
+        return "any"
+    return {bool: "bool", int: "int", float: "float", str: "str"}.get(type(value), "list")

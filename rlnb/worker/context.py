@@ -1,0 +1,80 @@
+"""What a library's backend gets from the worker, and how it reports back."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.records import files
+from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.spec import Job, Manifest, Started, from_json, to_json
+
+
+class Context:
+    """The :class:`rlnb.spec.TrainContext` of one rank."""
+
+    def __init__(self, run: RunDir, job: JobDir, manifest: Manifest, options: Mapping[str, Any]) -> None:
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
+        self.log_dir = run.logs
+        self.log_dir.mkdir(exist_ok=True)
+        self.device = manifest.resources.device
+        self.seed = manifest.seed + self.rank
+        self.max_iterations: int | None = options.get("max_iterations", manifest.max_iterations)
+        self.checkpoint = run.path / options["checkpoint"] if options.get("checkpoint") else None
+        self.trust = bool(options.get("trust", False))
+        self.agent = manifest.agent
+        self.num_envs = manifest.task.num_envs or 0
+        self.asset_root = ""
+        self.assets: Mapping[str, str] = {}
+        self.versions: Mapping[str, str] = {}
+        self._run, self._job, self._manifest = run, job, manifest
+
+    def started(
+        self,
+        *,
+        horizon: int,
+        frames_per_step: float,
+        max_iterations: int,
+        first_iteration: int = 0,
+        num_envs: int | None = None,
+    ) -> None:
+        """Write ``started.json`` and tell the plugins. Rank 0 only; the others return at once."""
+        if self.rank != 0:
+            return
+        started = Started(
+            hosts=(socket.gethostname(),),
+            devices=(self.device,) * self.world_size,
+            world_size=self.world_size,
+            num_envs=num_envs or self.num_envs,
+            horizon=horizon,
+            frames_per_step=frames_per_step,
+            time_s=time.time(),
+            first_iteration=first_iteration,
+            max_iterations=max_iterations,
+            versions=self.versions,
+            asset_root=self.asset_root,
+            assets=self.assets,
+        )
+        files.write_once(self._job.started, to_json(started))
+        plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
+
+
+def open_job(job_dir: Path) -> tuple[RunDir, JobDir, Manifest, Mapping[str, Any]]:
+    """Read what a job is about: its run, itself, the manifest and the job's own options."""
+    job, run = JobDir(job_dir), run_dir_of(job_dir)
+    manifest = from_json(Manifest, files.read_json(run.manifest) or {})
+    options = from_json(Job, files.read_json(job.job) or {"kind": job.kind}).options
+    return run, job, manifest, options
+
+
+def module_of(run: RunDir, manifest: Manifest) -> Path | None:
+    """Return the run's own copy of the task's module, for a task that has one."""
+    source = manifest.task.source
+    return run.source / Path(source).name if source else None

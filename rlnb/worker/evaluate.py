@@ -1,0 +1,120 @@
+"""Evaluation: whole episodes from reset, the same number in every env."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.records import files
+from rlnb.records.layout import RunDir
+from rlnb.spec import Backend, Manifest, Result, to_json
+from rlnb.worker.context import module_of, open_job
+from rlnb.worker.train import environment
+
+CLIP_ENVS = 4
+"""Envs in the picture strip of an evaluation of a camera task."""
+
+
+def evaluate(job_dir: Path) -> None:
+    """Evaluate a checkpoint as the job asks, and write ``evaluation.json`` and the result."""
+    run, job, manifest, options = open_job(job_dir)
+    library = plugins.library(manifest.library)
+    backend: Backend = plugins.load(library.backend)()
+    if library.simulator:
+        from rlnb.worker import sim
+
+        sim.start(manifest.asset_root)
+        values = _roll_out(run, manifest, options, backend)
+    else:
+        values = backend.evaluate(run.path / options["checkpoint"], options)  # type: ignore[attr-defined]
+    files.write_once(job.evaluation, values)
+    result = Result(outcome="completed", exit_code=0, checkpoint=options["checkpoint"], ended=files.now())
+    files.write_once(job.result, to_json(result))
+
+
+def _roll_out(run: RunDir, manifest: Manifest, options: Mapping[str, Any], backend: Backend) -> dict[str, Any]:
+    import dataclasses
+
+    import torch
+
+    from rlnb.worker import sim
+
+    episodes, num_envs = int(options["episodes"]), int(options["num_envs"])
+    module = module_of(run, manifest)
+    task = dataclasses.replace(manifest.task, num_envs=num_envs)
+    success = sim.register(task, module).success
+    library = plugins.library(manifest.library)
+    with environment(
+        task,
+        library,
+        module=module,
+        agent=manifest.agent,
+        seed=int(options["seed"]),
+        device=manifest.resources.device,
+        manifest=manifest,
+    ) as (env, agent_cfg):
+        raw = env.unwrapped
+        policy = backend.load_policy(
+            env, agent_cfg, run.path / options["checkpoint"], device=str(raw.device), trust=bool(options.get("trust"))
+        )
+        book = _Episodes(raw, math.ceil(episodes / num_envs), success)
+        obs, _ = env.reset()
+        sim.before_reset(env, book.ended)
+        with torch.inference_mode():
+            while not book.complete:
+                obs, reward, terminated, truncated, _ = env.step(policy(obs))
+                book.stepped(reward)
+                policy.reset(terminated | truncated)
+    return {**book.summary(), "num_envs": num_envs, "seed": options["seed"], "checkpoint": options["checkpoint"]}
+
+
+class _Episodes:
+    """Counts whole episodes, the same number per env: else short episodes would count more often."""
+
+    def __init__(self, env: Any, per_env: int, success: Any) -> None:
+        import torch
+
+        self._env, self._per_env, self._success_of = env, per_env, success
+        self._return = torch.zeros(env.num_envs, device=env.device)
+        self._finished = torch.zeros(env.num_envs, dtype=torch.long, device=env.device)
+        self._ending: Any = None
+        self.returns: list[float] = []
+        self.lengths: list[int] = []
+        self.timeouts: list[bool] = []
+        self.successes: list[bool] = []
+
+    @property
+    def complete(self) -> bool:
+        return bool((self._finished >= self._per_env).all())
+
+    def ended(self, env_ids: Any) -> None:
+        """Note the envs whose episode ends in this step, before they are reset."""
+        counts = self._finished[env_ids] < self._per_env
+        ids = env_ids[counts]
+        self._ending = env_ids
+        self._counted = ids
+        self.lengths += self._env.episode_length_buf[ids].tolist()
+        self.timeouts += self._env.reset_time_outs[ids].tolist()
+        if self._success_of is not None:
+            self.successes += self._success_of(self._env)[ids].tolist()
+
+    def stepped(self, reward: Any) -> None:
+        """Add the step's reward, and close the episodes that ended in it."""
+        self._return += reward
+        if self._ending is not None:
+            self.returns += self._return[self._counted].tolist()
+            self._finished[self._ending] += 1
+            self._return[self._ending] = 0.0
+            self._ending = None
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "episodes": len(self.returns),
+            "returns": self.returns,
+            "lengths": self.lengths,
+            "timeouts": self.timeouts,
+            "successes": self.successes if self._success_of is not None else None,
+        }

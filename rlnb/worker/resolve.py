@@ -1,0 +1,105 @@
+"""The task card: what a task is made of, for a kernel that cannot import it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.spec import Task
+from rlnb.worker import assets, config, sim
+
+CARD_SCHEMA = 1
+
+
+def card(task: Task, asset_root: str | None) -> dict[str, Any]:
+    """Resolve a task and describe it.
+
+    Returns:
+        ``gym_id``, ``workflow``, ``num_envs``, ``fields`` (dotted path to type and value), ``presets``
+        (by selector), ``cameras`` (name to data types and size), ``agents`` (library to fields),
+        ``assets`` (path to where it resolves, and whether it is there), ``success``, ``versions``.
+    """
+    begun = time.monotonic()
+    root = sim.start(asset_root)
+    registered = sim.register(task)
+    with contextlib.redirect_stdout(io.StringIO()):  # Isaac Lab prints a line per config
+        env_cfg, _ = sim.resolve(task, registered, None)
+        presets = sim.preset_names(registered.gym_id)
+        agents = _agents(task, registered)
+    return {
+        "schema": CARD_SCHEMA,
+        "task": task.id,
+        "gym_id": registered.gym_id,
+        "workflow": _workflow(env_cfg),
+        "num_envs": env_cfg.scene.num_envs,
+        "episode_length_s": getattr(env_cfg, "episode_length_s", None),
+        "fields": _fields(env_cfg),
+        "presets": presets,
+        "cameras": _cameras(env_cfg),
+        "agents": agents,
+        "assets": _assets(env_cfg, root),
+        "asset_root": {"path": root.path, "reason": root.reason},
+        "success": registered.success is not None,
+        "versions": sim.versions(),
+        "seconds": round(time.monotonic() - begun, 3),
+    }
+
+
+def _fields(cfg: Any) -> dict[str, dict[str, Any]]:
+    return {path: {"type": config.kind(value), "value": _plain(value)} for path, value in config.leaves(cfg)}
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON value; what JSON has no word for (MISSING, classes in lists) by its repr."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return repr(value)[:200]
+
+
+def _workflow(env_cfg: Any) -> str:
+    from isaaclab.envs import DirectMARLEnvCfg, ManagerBasedRLEnvCfg
+
+    if isinstance(env_cfg, ManagerBasedRLEnvCfg):
+        return "manager-based"
+    return "multi-agent" if isinstance(env_cfg, DirectMARLEnvCfg) else "direct"
+
+
+def _cameras(env_cfg: Any) -> dict[str, dict[str, Any]]:
+    """Cameras stand in the scene, or in a direct env's own config."""
+    from isaaclab.sensors import CameraCfg
+
+    found = {}
+    for holder in (env_cfg.scene, env_cfg):
+        for name, value in vars(holder).items():
+            if isinstance(value, CameraCfg):
+                found[name] = {"data_types": list(value.data_types), "width": value.width, "height": value.height}
+    return found
+
+
+def _agents(task: Task, registered: sim.Registered) -> dict[str, dict[str, Any]]:
+    found = {}
+    for name, library in plugins.libraries().items():
+        if library.simulator:
+            try:
+                _, agent_cfg = sim.resolve(task, registered, library)
+            except Exception as exc:  # an agent config of another library must not hide the task
+                found[name] = {"error": f"{type(exc).__name__}: {exc}"[:500]}
+                continue
+            if agent_cfg is not None:
+                found[name] = {"fields": _fields(agent_cfg)}
+    return found
+
+
+def _assets(env_cfg: Any, root: assets.AssetRoot) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"path": f"{root.path}/{name}", "there": (Path(root.path) / name).is_file() if root.local else None}
+        for name in sorted(assets.named_in(env_cfg, root))
+    }

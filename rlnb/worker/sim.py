@@ -1,0 +1,282 @@
+"""The one file that knows Isaac Lab: its version, its start, its registry and its private parts.
+
+Nothing here imports isaaclab at module level: the asset root has to be known first, because
+isaaclab reads it as it is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rlnb import plugins
+from rlnb.errors import NotFoundError, RlnbError, unknown
+from rlnb.spec import Library, Task
+from rlnb.worker import assets
+from rlnb.worker.assets import AssetRoot
+
+SUPPORTED = "3.0"
+"""Isaac Lab's release line that this file was written for."""
+
+CLOUD = "https://omniverse-content-production.s3-us-west-2.amazonaws.com/Assets/Isaac/6.2"
+"""Isaac Lab 3.0's default asset root; only its host is asked whether it answers."""
+
+FORMER_NAMES = {
+    "Isaac-Repose-Cube-Shadow-Vision-Direct": "Isaac-Reorient-Cube-Shadow-Camera-Direct",
+    "Isaac-Repose-Cube-Shadow-Direct": "Isaac-Reorient-Cube-Shadow-Direct",
+    "Isaac-Repose-Cube-Allegro-Direct": "Isaac-Reorient-Cube-Allegro-Direct",
+    "Isaac-Repose-Cube-Allegro": "Isaac-Reorient-Cube-Allegro",
+    "Isaac-Cartpole-RGB-Camera-Direct": "Isaac-Cartpole-Camera-Direct",
+    "Isaac-Cartpole-RGB": "Isaac-Cartpole-Camera",
+    "Isaac-Cart-Double-Pendulum-Direct": "Isaac-Pendulum-MARL-Direct",
+    "Isaac-Shadow-Hand-Over-Direct": "Isaac-Shadow-Handover-Direct",
+}
+"""Names of Isaac Lab 2.x to those of 3.0, version suffix left out."""
+
+
+@functools.cache
+def start(asset_root: str | None = None) -> AssetRoot:
+    """Import Isaac Lab with its asset root set, and register its tasks. Once per process.
+
+    Raises:
+        RlnbError: Isaac Lab is missing, or of another release line.
+    """
+    try:
+        version = importlib.metadata.version("isaaclab")
+    except importlib.metadata.PackageNotFoundError as exc:
+        raise RlnbError(f"isaaclab is not installed in {sys.executable}. pip install 'isaaclab==3.0.0'") from exc
+    if not version.startswith(SUPPORTED):
+        raise RlnbError(
+            f"isaaclab {version} is installed in {sys.executable}, rlnb needs {SUPPORTED}.x (Python 3.12). "
+            "pip install 'isaaclab==3.0.0'"
+        )
+    import warp
+
+    # Policies are trained by the RL library, never through the simulator: no adjoint kernels to compile.
+    warp.config.enable_backward = False
+    root = assets.resolve(asset_root, CLOUD)
+    os.environ[assets.VARIABLE] = root.path
+    import isaaclab_tasks  # noqa: F401  - registers the tasks
+
+    for entry in importlib.metadata.entry_points(group="isaaclab.tasks"):
+        entry.load()
+    return root
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computes."""
+    names = ("rlnb", "isaaclab", "torch", "warp-lang", "newton", "mujoco-warp", "gymnasium", "numpy")
+    found = {"python": sys.version.split()[0]}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def device(wanted: str) -> str:
+    """Return ``"cpu"`` or ``"cuda:N"`` for ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:N"``."""
+    import torch
+
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if wanted == "cuda" else wanted
+
+
+# -- tasks ---------------------------------------------------------------------------------------------
+
+
+def task_ids() -> list[str]:
+    """Return every registered Isaac Lab task."""
+    import gymnasium
+
+    return sorted(id for id, spec in gymnasium.registry.items() if spec.kwargs and "env_cfg_entry_point" in spec.kwargs)
+
+
+def current_name(name: str) -> str:
+    """Return the registered id for a name of today or of Isaac Lab 2.x.
+
+    Raises:
+        NotFoundError: No such task, with the closest one.
+    """
+    known = task_ids()
+    bare = name.rsplit("-v", 1)[0] if name.rsplit("-v", 1)[-1].isdigit() else name
+    for candidate in (name, bare, FORMER_NAMES.get(bare, bare)):
+        if candidate in known:
+            return candidate
+    error = unknown("task", name, known, has="Registered")
+    short = str(error).split(" Registered:")[0] + str(error)[str(error).rfind(". Did you mean") + 1 :] if "Did you mean" in str(error) else f"No task named {name!r}."
+    raise NotFoundError(f"{short} `rlnb tasks` lists all {len(known)}.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registered:
+    """A task as Isaac Lab's registry has it."""
+
+    gym_id: str
+    success: Callable[[Any], Any] | None
+    """Success per env as an episode ends, where it is defined."""
+    agents: dict[str, Any]
+    """Agent configs that the task's own module brings, by library."""
+
+
+def register(task: Task, source: Path | None = None) -> Registered:
+    """Make a task known to gymnasium, whichever of the three ways it was given.
+
+    Args:
+        task: The task.
+        source: Its module, where that is not at ``task.source`` (a run's own copy).
+    """
+    if source is None and task.source:
+        source = Path(task.source)
+    if source is not None:
+        return _register_module(task, _import_file(source))
+    if ":" in task.id:
+        module_name, _, attribute = task.id.partition(":")
+        plugins.load(task.id)  # says what is missing
+        return _register_module(task, sys.modules[module_name], attribute)
+    gym_id = current_name(task.id)
+    known = plugins.tasks().get(gym_id)
+    reference = task.success or (known.success if known else None)
+    return Registered(gym_id=gym_id, success=plugins.load(reference) if reference else None, agents={})
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a task module from its file; an edited file is a new module."""
+    text = path.read_bytes()
+    name = f"rlnb_task_{path.stem}_{hashlib.sha256(text).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # for modules that it ships beside itself
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _register_module(task: Task, module: ModuleType, attribute: str | None = None) -> Registered:
+    import gymnasium
+    from isaaclab.envs import DirectMARLEnvCfg, DirectRLEnvCfg, ManagerBasedRLEnvCfg
+
+    cfg_types = (DirectRLEnvCfg, ManagerBasedRLEnvCfg, DirectMARLEnvCfg)
+    cfg = getattr(module, attribute or "TASK", None) or _only_class(module, cfg_types, "env config", "TASK")
+    if issubclass(cfg, ManagerBasedRLEnvCfg):
+        entry: Any = "isaaclab.envs:ManagerBasedRLEnv"
+    else:
+        from isaaclab.envs import DirectMARLEnv, DirectRLEnv
+
+        entry = getattr(module, "ENV", None) or _only_class(module, (DirectRLEnv, DirectMARLEnv), "env", "ENV")
+    agents = dict(getattr(module, "AGENTS", {}))
+    gym_id = f"rlnb-{task.id.replace(':', '-').replace('.', '-')}-{module.__name__[-12:].replace('.', '-')}"
+    if gym_id not in gymnasium.registry:
+        gymnasium.register(
+            id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": cfg}
+        )
+    success = plugins.load(task.success) if task.success else getattr(module, "success", None)
+    return Registered(gym_id=gym_id, success=success, agents=agents)
+
+
+def _only_class(module: ModuleType, bases: tuple[type, ...], kind: str, name: str) -> type:
+    own = [
+        cls
+        for cls in vars(module).values()
+        if inspect.isclass(cls) and issubclass(cls, bases) and cls.__module__ == module.__name__
+    ]
+    leaves = [cls for cls in own if not any(other is not cls and issubclass(other, cls) for other in own)]
+    if len(leaves) != 1:
+        found = ", ".join(sorted(cls.__name__ for cls in leaves)) or "none"
+        raise RlnbError(
+            f"{module.__file__}: one {kind} class is expected, found {found}. Name it: `{name} = YourClass`."
+        )
+    return leaves[0]
+
+
+def selectors(task: Task) -> list[str]:
+    """Return the task's selectors in Isaac Lab's command-line form."""
+    chosen = {"presets": ",".join(task.presets), "physics": task.physics, "renderer": task.renderer}
+    return [f"{name}={value}" for name, value in chosen.items() if value]
+
+
+def resolve(task: Task, registered: Registered, library: Library | None) -> tuple[Any, Any]:
+    """Return the env config and the agent config, presets resolved, overrides not yet applied."""
+    import gymnasium
+    from isaaclab_tasks.utils import resolve_task_config
+
+    kwargs = gymnasium.spec(registered.gym_id).kwargs
+    key = library.agent_key if library and library.agent_key in kwargs else None
+    env_cfg, agent_cfg = resolve_task_config(registered.gym_id, key, overrides=selectors(task))
+    if library and agent_cfg is None:
+        if library.name in registered.agents:
+            agent_cfg = registered.agents[library.name]
+            agent_cfg = agent_cfg() if callable(agent_cfg) else agent_cfg
+        elif library.default_agent:
+            agent_cfg = plugins.load(library.default_agent)()
+    return env_cfg, agent_cfg
+
+
+def preset_names(gym_id: str) -> dict[str, list[str]]:
+    """Return the names that each selector accepts: ``physics``, ``renderer``, ``presets``."""
+    from isaaclab_tasks.utils.preset_cli import enumerate_task_presets
+
+    found = enumerate_task_presets(gym_id) or {}
+    names = {target.value: sorted(options) for target, options in found.items()}
+    return {
+        "physics": names.get("physics", []),
+        "renderer": names.get("renderer", []),
+        "presets": sorted({name for options in names.values() for name in options}),
+    }
+
+
+@contextlib.contextmanager
+def made(gym_id: str, env_cfg: Any, device: str) -> Iterator[Any]:
+    """Launch what the config needs, make the env, and close both."""
+    import gymnasium
+    from isaaclab.app import launch_simulation
+
+    with launch_simulation(env_cfg, {"device": device}):
+        env = gymnasium.make(gym_id, cfg=env_cfg)
+        try:
+            yield env
+        finally:
+            env.close()
+
+
+def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
+    """Call ``callback(env_ids)`` as episodes end, while their last state is still there.
+
+    ``_reset_idx`` is private to Isaac Lab, but every workflow of release line 3.0 resets through it.
+    """
+    raw = env.unwrapped
+    reset = raw._reset_idx
+
+    def wrapped(env_ids: Any) -> Any:
+        callback(env_ids)
+        return reset(env_ids)
+
+    raw._reset_idx = wrapped
+
+
+def dump(path: Path, cfg: Any) -> None:
+    """Write a config as Isaac Lab writes its own (``params/env.yaml``)."""
+    from isaaclab.utils.io import dump_yaml
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dump_yaml(str(path), cfg)

@@ -1,0 +1,128 @@
+"""Training: one straight line from a manifest to a result."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.records import files
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.spec import Backend, Library, Manifest, Result, Task, to_json
+from rlnb.worker import assets, config
+from rlnb.worker.context import Context, module_of, open_job
+
+logger = logging.getLogger(__name__)
+
+
+def train(job_dir: Path) -> None:
+    """Train what the run's manifest asks for, and write the result."""
+    run, job, manifest, options = open_job(job_dir)
+    library = plugins.library(manifest.library)
+    ctx = Context(run, job, manifest, options)
+    if library.simulator:
+        _train_in_simulator(run, manifest, library, ctx)
+    else:
+        backend: Backend = plugins.load(library.backend)()
+        backend.train(None, dict(manifest.agent), ctx)
+    if ctx.rank == 0:
+        _finish(run, job, manifest, library)
+
+
+def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: Context) -> None:
+    from rlnb.worker import sim
+
+    root = sim.start(manifest.asset_root)
+    ctx.asset_root, ctx.versions = f"{root.path} ({root.reason})", sim.versions()
+    with environment(
+        manifest.task,
+        library,
+        module=module_of(run, manifest),
+        agent=manifest.agent,
+        seed=ctx.seed,
+        device=manifest.resources.device,
+        ranks=ctx.world_size,
+        manifest=manifest,
+        log_dir=ctx.log_dir,
+    ) as (env, agent_cfg):
+        ctx.device, ctx.num_envs = env.unwrapped.device, env.unwrapped.num_envs * ctx.world_size
+        ctx.assets = hashes(root, assets.named_in(env.unwrapped.cfg, root))
+        if ctx.rank == 0:
+            sim.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
+        backend: Backend = plugins.load(library.backend)()
+        backend.train(env, agent_cfg, ctx)
+
+
+@contextlib.contextmanager
+def environment(
+    task: Task,
+    library: Library | None,
+    *,
+    module: Path | None = None,
+    agent: Mapping[str, Any] | None = None,
+    seed: int = 42,
+    device: str = "auto",
+    ranks: int = 1,
+    manifest: Manifest | None = None,
+    log_dir: Path | None = None,
+    configure: Any = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Make the task's env with every change that was asked for; close it in the end.
+
+    Args:
+        task: What to make.
+        library: Whose agent config to resolve with it; None resolves none.
+        module: The task's module, where it is not at ``task.source``.
+        agent: Agent config values by dotted path.
+        seed: Seed of this rank.
+        device: As in :class:`rlnb.spec.Resources`.
+        ranks: Ranks that share the envs.
+        manifest: Passed to ``rlnb_configure_env``; None calls no hook.
+        log_dir: Where the env may write.
+        configure: ``function(env_cfg)`` called last.
+
+    Yields:
+        The env as ``gymnasium.make`` returns it, and the agent config.
+    """
+    from rlnb.worker import sim
+
+    registered = sim.register(task, module)
+    env_cfg, agent_cfg = sim.resolve(task, registered, library)
+    for path, value in task.overrides.items():
+        config.set_value(env_cfg, path, value)
+    for path, value in (agent or {}).items():
+        config.set_value(agent_cfg, path, value)
+    if task.num_envs is not None:
+        env_cfg.scene.num_envs = task.num_envs // ranks
+    env_cfg.sim.device = sim.device(device)
+    env_cfg.seed = seed
+    if log_dir is not None:
+        env_cfg.log_dir = str(log_dir)
+    if manifest is not None:
+        plugins.manager().hook.rlnb_configure_env(env_cfg=env_cfg, manifest=manifest)
+    if configure is not None:
+        configure(env_cfg)
+    with sim.made(registered.gym_id, env_cfg, env_cfg.sim.device) as env:
+        yield env, agent_cfg
+
+
+def hashes(root: assets.AssetRoot, names: set[str]) -> dict[str, str]:
+    """Return the SHA-256 of each local asset; an empty string for a remote one."""
+    found = {}
+    for name in sorted(names):
+        path = Path(root.path) / name
+        found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if root.local and path.is_file() else ""
+    return found
+
+
+def _finish(run: RunDir, job: JobDir, manifest: Manifest, library: Library) -> None:
+    found = sorted(run.logs.glob(library.checkpoint_glob), key=lambda path: path.stat().st_mtime)
+    checkpoint = str(found[-1].relative_to(run.path)) if found else None
+    result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now())
+    job.reserve.unlink(missing_ok=True)
+    files.write_once(job.result, to_json(result))
+    plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
