@@ -25,6 +25,7 @@ _WHERE = {
     "NotFoundError": "rlnb.errors",
     "Panel": "rlnb.spec",
     "Policy": "rlnb.spec",
+    "Preview": "rlnb.frames",
     "Problem": "rlnb.spec",
     "Resources": "rlnb.spec",
     "Result": "rlnb.spec",

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,8 @@ import rlnb
 from rlnb import plugins, tasks
 from rlnb import warm as warm_process
 from rlnb.errors import CheckError, NotFoundError, RlnbError, unknown
+from rlnb.frames import Preview
+from rlnb.frames import read as read_frames
 from rlnb.launch.command import worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.settings import options
@@ -179,6 +182,81 @@ def task_card(task: Task | str, *, python: str | None = None, asset_root: str | 
             path.unlink(missing_ok=True)
             files.write_once(path, card)
     return card
+
+
+def preview(
+    task: Task | str,
+    *,
+    cameras: Sequence[str] | None = None,
+    data_types: Sequence[str] | None = None,
+    num_envs: int = 4,
+    steps: int = 30,
+    actions: str = "random",
+    size: tuple[int, int] = (160, 120),
+    seed: int = 42,
+    device: str = "auto",
+    python: str | None = None,
+    asset_root: str | None = None,
+) -> Preview:
+    """Show what a task's cameras see, after some steps. A task without a camera gets one.
+
+    Args:
+        task: A task, or its name.
+        cameras: Names of its cameras; None is all of them.
+        data_types: ``"rgb"``, ``"depth"``, ``"semantic_segmentation"``, ``"normals"``, ...; None is what each
+            camera is set to.
+        num_envs: Envs to make and to show.
+        steps: Env steps before the picture.
+        actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
+        size: Width and height of an added camera, in pixels.
+        seed: Seed of the env.
+        device: As in :func:`train`.
+        python: Command of the worker's interpreter.
+        asset_root: Folder or URL of robot assets.
+
+    Raises:
+        CheckError: A problem with the task, the camera names or the numbers; nothing was made.
+        WorkerError: The task's own code failed; with its traceback.
+    """
+    task = tasks.task(task) if isinstance(task, str) else task
+    card = task_card(task, python=python, asset_root=asset_root)
+    problems = tasks.check(task, card) + _check_preview(card, cameras, num_envs, steps, actions)
+    if problems:
+        raise CheckError(f"preview of {task.id}", problems)
+    python, asset_root = python or options.python, asset_root or options.asset_root
+    with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}"):
+        reply = warm_process.warm_worker(python, asset_root).request(
+            "preview",
+            task=to_json(task),
+            asset_root=asset_root,
+            cameras=list(cameras) if cameras else None,
+            data_types=list(data_types) if data_types else None,
+            num_envs=num_envs,
+            steps=steps,
+            actions=actions,
+            size=list(size),
+            seed=seed,
+            device=device,
+            out=out,
+        )
+        return read_frames(task.id, steps, reply)
+
+
+def _check_preview(
+    card: tasks.Card, cameras: Sequence[str] | None, num_envs: int, steps: int, actions: str
+) -> list[Problem]:
+    problems = []
+    if num_envs < 1:
+        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", mend="num_envs=4"))
+    if steps < 0:
+        problems.append(Problem(what=f"steps={steps!r} is negative.", mend="steps=30"))
+    if actions not in ("random", "zero"):
+        problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", mend='actions="random"'))
+    known = card["cameras"] or {"preview": None}
+    for name in cameras or ():
+        if name not in known:
+            problems.append(Problem(what=str(unknown("camera", name, known, has=f"{card['task']} has"))))
+    return problems
 
 
 @contextlib.contextmanager

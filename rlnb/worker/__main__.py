@@ -21,14 +21,14 @@ def work(kind: str, job_dir: Path) -> int:
         else:
             from rlnb.worker.export import export as verb
         verb(job_dir)
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:  # Isaac Lab exits where Isaac Sim would be needed
         traceback.print_exc()
         _report(job_dir, exc)
         return 1
     return 0
 
 
-def _report(job_dir: Path, exc: Exception) -> None:
+def _report(job_dir: Path, exc: BaseException) -> None:
     from rlnb.records import files
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result, to_json

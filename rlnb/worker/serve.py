@@ -48,8 +48,9 @@ def serve(reply_fd: int) -> int:
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         value = _VERBS[request["verb"]](request)
-    except Exception as exc:
-        # The whole point of a warm process is to survive what a cell throws at it.
+    except (Exception, SystemExit) as exc:
+        # The whole point of a warm process is to survive what a cell throws at it, and Isaac Lab
+        # exits where Isaac Sim would be needed.
         return {
             "id": request["id"],
             "ok": False,
@@ -137,6 +138,6 @@ def _make_once(task: Task) -> None:
                 plugins.load(library.backend)
         with environment(dataclasses.replace(task, num_envs=2), None) as (env, _):
             env.reset()
-    except Exception:
+    except (Exception, SystemExit):
         # Only a rehearsal: the request that meets the same error reports it.
         sys.stderr.write(traceback.format_exc())

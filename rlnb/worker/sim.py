@@ -245,6 +245,17 @@ def preset_names(gym_id: str) -> dict[str, list[str]]:
     }
 
 
+def renderer_for(env_cfg: Any) -> Any:
+    """Return the renderer config that goes with a config's physics; None keeps Isaac Lab's default.
+
+    The default is RTX, which would start Isaac Sim beside Newton physics.
+    """
+    from isaaclab_newton.physics import NewtonCfg
+    from isaaclab_newton.renderers import NewtonWarpRendererCfg
+
+    return NewtonWarpRendererCfg() if isinstance(env_cfg.sim.physics, NewtonCfg) else None
+
+
 @contextlib.contextmanager
 def made(gym_id: str, env_cfg: Any, device: str) -> Iterator[Any]:
     """Launch what the config needs, make the env, and close both."""
