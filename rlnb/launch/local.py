@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -68,9 +67,7 @@ class LocalLauncher:
         return _process(handle) is not None
 
     def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
-        """Wake the agent, which looks for the request to cancel anyway."""
-        if handle["host"] == socket.gethostname() and (pid := _process(handle)) is not None:
-            os.kill(pid, signal.SIGTERM)
+        """Do nothing: the agent itself looks for the request, and a signal could reach it before it can catch one."""
 
     def __repr__(self) -> str:
         return f"LocalLauncher(max_running={self.max_running})"

@@ -40,14 +40,31 @@ def in_notebook() -> bool:
 def is_live() -> bool:
     """Return whether a person is looking: widgets then, pictures otherwise.
 
-    papermill and nbconvert start their kernels with ``store_history`` on and no front end; both, and
-    the batch jobs that call them, can be told by their own variables or by rlnb's own setting.
+    JupyterLab, Notebook and VS Code say with every request which cell it comes from, and only a front end
+    sends messages of widgets. papermill, nbconvert and other programs run code without a cell to show it
+    in, also where they were themselves started from a notebook and inherited its environment.
     """
-    import os
-
     if options.display != "auto":
         return options.display == "live"
-    return in_notebook() and "RLNB_STATIC" not in os.environ and "PAPERMILL_INPUT_PATH" not in os.environ
+    if not in_notebook():
+        return False
+    request = _request()
+    return request["header"].get("msg_type", "").startswith("comm_") or bool(request["metadata"].get("cellId"))
+
+
+def cell() -> tuple[str, str]:
+    """Return the cell that is running and this very execution of it; empty where a front end names none."""
+    request = _request() if in_notebook() else {"header": {}, "metadata": {}}
+    return request["metadata"].get("cellId", ""), request["header"].get("msg_id", "")
+
+
+def _request() -> dict[str, Any]:
+    """Return the Jupyter message that is being answered; see "execute_request" in the messaging protocol."""
+    try:
+        parent = sys.modules["IPython"].get_ipython().kernel.get_parent("shell")
+    except (AttributeError, LookupError):
+        parent = {}
+    return {"header": parent.get("header") or {}, "metadata": parent.get("metadata") or {}}
 
 
 @contextlib.contextmanager
@@ -78,7 +95,7 @@ def progress(run: Run) -> Iterator[Callable[[], None]]:
         from IPython.display import HTML, display
 
         shown = display(HTML(""), display_id=True)
-        yield lambda: shown.update(HTML(_bar(run)))
+        yield lambda: shown.update(HTML(bar(run)))
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -96,19 +113,34 @@ def progress(run: Run) -> Iterator[Callable[[], None]]:
         yield lambda: None
 
 
-def _bar(run: Run) -> str:
+def bar(run: Run, *, name: str = "", colour: str = "#3b7dd8") -> str:
+    """Return one line of HTML: a run's state, progress, time left and newest values; all of it escaped.
+
+    Args:
+        run: The run.
+        name: What to call it; its id when empty.
+        colour: Of the bar, so that it can be found among the curves.
+    """
     done, total = run.progress
-    share = done / total if total else 0.0
-    latest = ", ".join(
-        f"{name} {run.metrics[name].last:.3g}" for name in ("reward", "success_rate", "fps") if name in run.metrics.names
-    )
+    metrics = run.metrics
+    latest = [f"{name} {metrics[name].last:.3g}" for name in ("reward", "success_rate", "fps") if name in metrics.names]
     left = eta_s(run)
-    remaining = f", {left:.0f} s left" if left else ""
+    facts = [f"iteration {done} of {total}" if total else "", f"{duration(left)} left" if left else "", *latest]
+    filled = f"height:.6em;width:{100 * done / total if total else 0:.0f}%;background:{html.escape(colour)}"
     return (
-        f"<div><b>{html.escape(run.id)}</b> {html.escape(run.state)}: iteration {done} of {total or '?'}{remaining}"
-        f"<div style='background:#ddd;width:24em;height:.6em'><div style='background:#3b7dd8;height:.6em;"
-        f"width:{100 * share:.0f}%'></div></div><small>{html.escape(latest)}</small></div>"
+        f"<div><b>{html.escape(name or run.id)}</b> {html.escape(run.state)} "
+        "<span style='display:inline-block;width:10em;height:.6em;background:#8884'>"
+        f"<span style='display:block;{filled}'></span></span> "
+        f"<small>{html.escape(', '.join(fact for fact in facts if fact))}</small></div>"
     )
+
+
+def duration(seconds: float) -> str:
+    """Return a time span for people: ``"42 s"``, ``"7 min"``, ``"1 h 05 min"``."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def eta_s(run: Run) -> float | None:
@@ -126,3 +158,11 @@ def show(value: Any) -> None:
         from IPython.display import display
 
         display(value)
+
+
+def show_bundle(bundle: dict[str, Any]) -> None:
+    """Display a Jupyter mime bundle in the notebook; on a terminal nothing is shown."""
+    if in_notebook():
+        from IPython.display import display
+
+        display(bundle, raw=True)

@@ -60,7 +60,7 @@ class JobRecord:
         if not self.folder.command.exists():
             return "created"
         if self._gone():
-            return "lost"
+            return "cancelled" if self.folder.cancel.exists() else "lost"
         if self.folder.started.exists():
             return "running" if self._has_metrics() else "starting"
         return "starting" if self.folder.running().exists() else "queued"

@@ -1,5 +1,6 @@
 """``python -m rlnb.worker KIND RUN_DIR JOB_DIR``, started by the node agent or by torchrun, and
-``python -m rlnb.worker serve REPLY_FD``, the warm worker."""
+``python -m rlnb.worker serve REPLY_FD``, the warm worker; ``python -m rlnb.worker assets-build [FOLDER]
+[--force]`` writes the offline asset pack and prints where."""
 
 from __future__ import annotations
 
@@ -50,6 +51,12 @@ def main(argv: list[str]) -> int:
         from rlnb.worker.serve import serve
 
         return serve(int(argv[1]))
+    if argv[0] == "assets-build":
+        from rlnb.worker import assets
+
+        folder = next((Path(a) for a in argv[1:] if a != "--force"), None)
+        sys.stdout.write(f"{assets.build(folder, force='--force' in argv)}\n")
+        return 0
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's ranks are in sessions of their own
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     kind, _run_dir, job_dir = argv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import time
 from pathlib import Path
@@ -27,8 +28,9 @@ def card(task: Task, asset_root: str | None) -> dict[str, Any]:
     root = sim.start(asset_root)
     registered = sim.register(task)
     with contextlib.redirect_stdout(io.StringIO()):  # Isaac Lab prints a line per config
-        env_cfg, _ = sim.resolve(task, registered, None)
         presets = sim.preset_names(registered.gym_id)
+        task = _without_unknown(task, presets)
+        env_cfg, _ = sim.resolve(task, registered, None)
         agents = _agents(task, registered)
     return {
         "schema": CARD_SCHEMA,
@@ -47,6 +49,16 @@ def card(task: Task, asset_root: str | None) -> dict[str, Any]:
         "versions": sim.versions(),
         "seconds": round(time.monotonic() - begun, 3),
     }
+
+
+def _without_unknown(task: Task, presets: dict[str, list[str]]) -> Task:
+    """Drop selectors that do not exist, so that a card can be made that tells what does."""
+    return dataclasses.replace(
+        task,
+        presets=tuple(name for name in task.presets if name in presets["presets"]),
+        physics=task.physics if task.physics in presets["physics"] else None,
+        renderer=task.renderer if task.renderer in presets["renderer"] else None,
+    )
 
 
 def _fields(cfg: Any) -> dict[str, dict[str, Any]]:

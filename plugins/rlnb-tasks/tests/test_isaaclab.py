@@ -1,0 +1,109 @@
+"""Stock Isaac Lab tasks, their code unchanged, on the pack alone. In one subprocess: isaaclab takes long to import."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NUM_ENVS = 2
+STEPS = 30
+TASKS = {
+    "Isaac-Ant": 8,
+    "Isaac-Ant-Direct": 8,
+    "Isaac-Humanoid": 21,
+    "Isaac-Humanoid-Direct": 21,
+    "Isaac-Cartpole": 2,
+    "Isaac-Cartpole-Camera": 2,
+    "Isaac-Cartpole-Direct": 2,
+    "Isaac-Cartpole-Camera-Direct": 2,
+    "Isaac-Pendulum-MARL-Direct": 3,
+}
+CARTPOLE_TASKS = [task for task in TASKS if "Cartpole" in task]
+
+SCRIPT = """
+import json, sys
+import gymnasium as gym
+import isaaclab_tasks
+import torch
+from isaaclab.app import launch_simulation
+from isaaclab_tasks.utils import resolve_task_config
+from rlnb_tasks.success import survived
+
+num_envs, steps = int(sys.argv[1]), int(sys.argv[2])
+for task in sys.argv[3:]:
+    cfg, _ = resolve_task_config(task, None, overrides=["presets=newton_renderer"] if "Camera" in task else [])
+    cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, "cpu", 1
+    if "Cartpole" in task:
+        cfg.episode_length_s = 0.1
+    with launch_simulation(cfg, {"device": "cpu"}):
+        env = gym.make(task, cfg=cfg)
+        env.reset()
+        unwrapped = env.unwrapped
+        robot = next(iter(unwrapped.scene.articulations.values()))
+        start = robot.data.joint_pos.torch.clone()
+        ends, moved = [], 0.0
+        for _ in range(steps):
+            if hasattr(unwrapped, "possible_agents"):
+                spaces = unwrapped.action_spaces
+                actions = {agent: torch.rand(num_envs, spaces[agent].shape[-1]) for agent in spaces}
+            else:
+                actions = 2 * torch.rand(env.action_space.shape) - 1
+            _, _, terminated, truncated, _ = env.step(actions)
+            moved = max(moved, (robot.data.joint_pos.torch - start).abs().max().item())
+            if "Cartpole" in task and (terminated | truncated).any():
+                ends.append([survived(unwrapped).tolist(), truncated.tolist(), terminated.tolist()])
+        state = torch.cat([robot.data.joint_pos.torch, robot.data.joint_vel.torch, robot.data.root_pos_w.torch], dim=1)
+        found = {"task": task, "joints": robot.joint_names, "finite": state.isfinite().all().item(), "moved": moved}
+        found["mass"] = robot.data.body_mass.torch[0].sum().item()
+        if "Camera" in task:
+            image = unwrapped.scene.sensors["tiled_camera"].data.output["rgb"].torch[0, ..., :3]
+            found["colours"] = len(image.reshape(-1, 3).unique(dim=0))
+        print("FOUND", json.dumps({**found, "ends": ends}), flush=True)
+        env.close()
+"""
+
+
+@pytest.fixture(scope="module")
+def stock(assets: Path) -> dict[str, dict]:
+    """Return what each stock task reports after some random steps."""
+    if importlib.util.find_spec("isaaclab") is None:
+        pytest.skip("isaaclab is not installed here")
+    command = [sys.executable, "-c", SCRIPT, str(NUM_ENVS), str(STEPS), *TASKS]
+    environment = {**os.environ, "ISAACSIM_ASSET_ROOT": str(assets)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280)
+    found = [json.loads(line[6:]) for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    assert done.returncode == 0, f"after {[f['task'] for f in found]}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return {result["task"]: result for result in found}
+
+
+@pytest.mark.isaaclab
+@pytest.mark.parametrize("task", TASKS)
+def test_a_stock_task_steps_with_a_finite_state(stock: dict[str, dict], task: str) -> None:
+    assert len(stock[task]["joints"]) == TASKS[task]
+    assert stock[task]["finite"]
+    assert stock[task]["moved"] > 1e-3
+
+
+@pytest.mark.isaaclab
+def test_the_ant_weighs_what_it_weighs_in_mujoco(stock: dict[str, dict]) -> None:
+    assert stock["Isaac-Ant-Direct"]["mass"] == pytest.approx(0.911, rel=0.01)
+
+
+@pytest.mark.isaaclab
+@pytest.mark.parametrize("task", CARTPOLE_TASKS)
+def test_survived_agrees_with_what_the_env_returns(stock: dict[str, dict], task: str) -> None:
+    assert stock[task]["ends"]
+    for survived, truncated, terminated in stock[task]["ends"]:
+        assert survived == [t and not d for t, d in zip(truncated, terminated, strict=True)]
+    assert any(any(survived) for survived, _, _ in stock[task]["ends"])
+
+
+@pytest.mark.isaaclab
+def test_the_camera_sees_more_than_one_colour(stock: dict[str, dict]) -> None:
+    assert stock["Isaac-Cartpole-Camera-Direct"]["colours"] > 2

@@ -1,0 +1,293 @@
+"""Real Isaac Lab, on a CPU, with robots that were made on this machine. One warm worker serves most of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb import tasks
+from rlnb.records.events import EventReader
+from rlnb.worker.assets import build
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+NUM_ENVS = 16
+ITERATIONS = 4
+STATE_TASK = "Isaac-Cartpole-Direct"
+CAMERA_TASK = "Isaac-Cartpole-Camera-Direct"
+
+DIRECT_TASK = '''
+import math
+import torch
+import warp as wp
+import isaaclab.sim as sim_utils
+from isaaclab.envs import DirectRLEnv
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg
+
+@configclass
+class UprightCfg(CartpoleEnvCfg):
+    episode_length_s = 1.0
+    initial_pole_angle_range = (-0.1, 0.1)
+
+@torch.jit.script
+def upright(angle: torch.Tensor) -> torch.Tensor:
+    return torch.cos(angle)
+
+@wp.kernel
+def double(values: wp.array(dtype=wp.float32)):
+    i = wp.tid()
+    values[i] = 2.0 * values[i]
+
+class UprightEnv(CartpoleEnv):
+    def _get_rewards(self):
+        reward = upright(self.joint_pos[:, self._pole_dof_idx[0]]).contiguous()
+        wp.launch(double, dim=reward.shape[0], inputs=[wp.from_torch(reward)], device=str(self.device))
+        return reward
+
+def success(env):
+    return env.joint_pos[:, env._pole_dof_idx[0]].abs() < math.pi / 2
+'''
+
+MANAGER_TASK = '''
+from isaaclab.managers import RewardTermCfg
+from isaaclab.utils import configclass
+import isaaclab.envs.mdp as mdp
+from isaaclab_tasks.core.cartpole.cartpole_manager_env_cfg import CartpoleEnvCfg
+
+@configclass
+class GentleCfg(CartpoleEnvCfg):
+    def __post_init__(self):
+        super().__post_init__()
+        self.rewards.effort = RewardTermCfg(func=mdp.action_l2, weight=-0.01)
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One root and one warm worker for the module: starting a simulator is the slow part."""
+    from rlnb import warm
+
+    root = tmp_path_factory.mktemp("isaaclab")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("RLNB_QUEUE", str(root / "queue"))
+    patch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
+    patch.setattr(rlnb.options, "root", root / "rlnb-runs")
+    patch.setattr(rlnb.options, "warm", True)
+    yield root / "rlnb-runs"
+    warm.shut_down()
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def trained(folder: Path) -> rlnb.Run:
+    """A state task trained for a few iterations in a fresh process."""
+    run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=False)
+    return run.wait(timeout_s=300)
+
+
+def scalars(run: rlnb.Run) -> dict[str, list[float]]:
+    reader = EventReader(run.path / "logs")
+    reader.refresh()
+    return {
+        tag: [value for _, _, value in points]
+        for tag, points in reader.scalars.items()
+        if not tag.startswith("Perf/") and not tag.endswith("/time")
+    }
+
+
+def test_a_state_task_trains_and_says_what_ran(trained: rlnb.Run) -> None:
+    started = trained.started
+    assert started is not None
+    assert trained.state == "completed"
+    assert trained.progress == (ITERATIONS, ITERATIONS)
+    assert (started.num_envs, started.devices) == (NUM_ENVS, ("cpu",))
+    assert started.versions["isaaclab"].startswith("3.0")
+    assert any(name.endswith("cartpole.usd") and len(digest) == 64 for name, digest in started.assets.items())
+    assert trained.metrics["fps"].last > 0
+    assert trained.metrics["reward"].frames[-1] == ITERATIONS * started.horizon * NUM_ENVS
+
+
+def test_an_adopted_warm_worker_gives_the_numbers_of_a_fresh_process(folder: Path, trained: rlnb.Run) -> None:
+    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # something else has happened in that process before
+    run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=True)
+    run.wait(timeout_s=300)
+    assert scalars(run) == scalars(trained)
+    assert scalars(run)
+
+
+def test_a_checkpoint_is_evaluated_from_reset_in_whole_episodes(folder: Path, trained: rlnb.Run) -> None:
+    evaluation = trained.evaluate(episodes=20, num_envs=8)
+    assert evaluation.episodes == 24  # the same number in each env
+    assert evaluation.successes is not None
+    assert all(success == timeout for success, timeout in zip(evaluation.successes, evaluation.timeouts, strict=True))
+    assert trained.evaluations[-1] == evaluation
+
+
+def test_an_export_gives_the_actions_of_the_policy(folder: Path, trained: rlnb.Run) -> None:
+    import onnxruntime
+    import torch
+
+    written = trained.export()
+    observations = np.random.default_rng(0).normal(size=(1000, 4)).astype(np.float32)
+    state = torch.load(trained.checkpoints[-1], weights_only=True)["actor_state_dict"]
+    expected = _actor(state, torch.from_numpy(observations)).numpy()
+    session = onnxruntime.InferenceSession(written["onnx"])
+    name = session.get_inputs()[0].name
+    exported = np.concatenate([session.run(None, {name: row[None]})[0] for row in observations])
+    scripted = torch.jit.load(written["torchscript"])(torch.from_numpy(observations)).detach().numpy()
+    np.testing.assert_allclose(exported, expected, atol=1e-5)
+    np.testing.assert_allclose(scripted, expected, atol=1e-5)
+
+
+def _actor(state: dict, observations: object) -> object:  # type: ignore[type-arg]
+    """Compute the mean action from the checkpoint's own weights, without RSL-RL."""
+    import torch
+
+    layers = sorted({key.rsplit(".", 1)[0] for key in state if key.endswith(".weight")})
+    value = observations
+    for index, layer in enumerate(layers):
+        value = torch.nn.functional.linear(value, state[f"{layer}.weight"], state[f"{layer}.bias"])  # type: ignore[arg-type]
+        if index < len(layers) - 1:
+            value = torch.nn.functional.elu(value)
+    return value
+
+
+def test_a_run_resumes_from_its_checkpoint(folder: Path, trained: rlnb.Run) -> None:
+    run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
+    run.resume(max_iterations=ITERATIONS).wait(timeout_s=300)
+    assert run.started is not None
+    assert run.started.first_iteration == 2
+    assert [step for step, _, _ in run.metrics["fps"].points] == list(range(ITERATIONS))
+    assert run.checkpoints[-1].name == f"model_{ITERATIONS - 1}.pt"
+
+
+def test_a_checkpoint_with_code_in_it_is_refused(folder: Path, trained: rlnb.Run, tmp_path: Path) -> None:
+    import pickle
+
+    class Evil:
+        def __reduce__(self) -> tuple:  # type: ignore[type-arg]
+            return (Path.touch, (tmp_path / "executed",))
+
+    bad = tmp_path / "model_1.pt"
+    bad.write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(rlnb.RunError, match="trust=True"):
+        trained.evaluate(episodes=1, checkpoint=bad)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_camera_task_trains(folder: Path) -> None:
+    run = rlnb.train(CAMERA_TASK, num_envs=4, max_iterations=2, device="cpu").wait(timeout_s=400)
+    assert run.progress == (2, 2)
+
+
+def test_a_preview_shows_each_data_type_and_marks_missed_depth(folder: Path) -> None:
+    shown = rlnb.preview(CAMERA_TASK, data_types=["rgb", "depth", "semantic_segmentation"], num_envs=3, steps=5)
+    frames = shown.frames["tiled_camera"]
+    assert frames["rgb"].shape == (3, 96, 96, 3)
+    assert frames["rgb"].dtype == np.uint8
+    assert frames["rgb"].std() > 1
+    depth = frames["depth"]
+    assert np.isinf(depth).any()
+    assert 3.0 < depth[np.isfinite(depth)].mean() < 7.0  # the camera stands 5 m away
+    assert "cartpole" in shown.labels["tiled_camera/semantic_segmentation"].values()
+    assert not (frames["rgb"][0] == frames["rgb"][1]).all()
+    assert shown.image.width > 3 * 96
+
+
+def test_a_preview_adds_a_camera_where_there_is_none(folder: Path) -> None:
+    shown = rlnb.preview(STATE_TASK, num_envs=2, steps=3, data_types=["rgb", "semantic_segmentation"])
+    assert shown.added
+    ids = shown.frames["preview"]["semantic_segmentation"]
+    names = shown.labels["preview/semantic_segmentation"]
+    seen = {names.get(int(number)) for number in np.unique(ids)}
+    assert "cartpole" in seen
+
+
+def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_succeeds_by_its_own_word(folder: Path) -> None:
+    tasks.write_module(rlnb.options.folders, "Upright", DIRECT_TASK, "test.ipynb")
+    run = rlnb.train("Upright", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
+    assert run.manifest.task.source_sha256 == tasks.sha256(run.path / "source" / "upright.py")
+    evaluation = run.evaluate(episodes=NUM_ENVS)
+    assert evaluation.successes is not None
+    assert evaluation.mean_return > 0  # twice the cosine of a small angle
+
+
+def test_an_edited_cell_is_what_trains_next(folder: Path) -> None:
+    tasks.write_module(rlnb.options.folders, "Edited", DIRECT_TASK, "test.ipynb")
+    assert rlnb.task_card("Edited")["fields"]["episode_length_s"]["value"] == 1.0
+    changed = DIRECT_TASK.replace("episode_length_s = 1.0", "episode_length_s = 2.0")
+    tasks.write_module(rlnb.options.folders, "Edited", changed, "test.ipynb")
+    assert rlnb.task_card("Edited")["fields"]["episode_length_s"]["value"] == 2.0
+
+
+def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
+    tasks.write_module(rlnb.options.folders, "Gentle", MANAGER_TASK, "test.ipynb")
+    run = rlnb.train("Gentle", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
+    assert "Episode_Reward/effort" in run.metrics.tags
+
+
+def test_a_task_by_module_and_class_trains(folder: Path) -> None:
+    name = "isaaclab_tasks.core.cartpole.cartpole_manager_env_cfg:CartpoleEnvCfg"
+    run = rlnb.train(name, num_envs=4, max_iterations=1, device="cpu").wait(timeout_s=300)
+    assert run.state == "completed"
+
+
+def test_a_name_of_isaaclab_2_is_understood(folder: Path) -> None:
+    assert rlnb.task_card("Isaac-Cartpole-Direct-v0")["gym_id"] == STATE_TASK
+    assert (
+        rlnb.task_card("Isaac-Repose-Cube-Shadow-Vision-Direct-v0")["gym_id"]
+        == "Isaac-Reorient-Cube-Shadow-Camera-Direct"
+    )
+
+
+def test_all_that_is_wrong_is_said_at_once_and_nothing_is_started(folder: Path) -> None:
+    before = {path.name for path in folder.glob("runs/*")}
+    task = rlnb.task(STATE_TASK, overrides={"sim.dtt": 0.1, "sim.dt": "abc", "decimation": 2.5}, physics="newton_mjwrap")
+    with pytest.raises(rlnb.CheckError) as error:
+        rlnb.train(task, agent={"algorithm.lr": 1e-3}, max_iterations=-1)
+    text = str(error.value)
+    for expected in (
+        "'sim.dtt'. Did you mean 'sim.dt'",
+        "sim.dt takes float",
+        "decimation takes int",
+        "Did you mean 'newton_mjwarp'",
+        "'algorithm.lr'",
+        "max_iterations=-1",
+    ):
+        assert expected in text
+    assert {path.name for path in folder.glob("runs/*")} == before
+
+
+def test_an_unknown_task_is_named_with_the_closest(folder: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="Did you mean 'Isaac-Cartpole-Direct'"):
+        rlnb.train("Isaac-Cartpol-Direct")
+
+
+def test_a_task_whose_assets_are_missing_says_which(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match=r"cartpole\.usd is missing"):
+        rlnb.train(STATE_TASK, asset_root=str(tmp_path))
+
+
+def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_worker_lives(folder: Path) -> None:
+    tasks.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
+    with pytest.raises(rlnb.CheckError, match="ZeroDivisionError"):
+        rlnb.train("Broken")
+    assert rlnb.task_card(STATE_TASK)["workflow"] == "direct"
+
+
+def test_an_override_reaches_the_env(folder: Path) -> None:
+    task = rlnb.task(STATE_TASK, num_envs=4, overrides={"episode_length_s": 0.5})
+    run = rlnb.train(task, max_iterations=2, device="cpu").wait(timeout_s=300)
+    evaluation = run.evaluate(episodes=4)
+    assert max(evaluation.lengths) <= 30  # 0.5 s at 60 steps a second
