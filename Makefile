@@ -1,16 +1,60 @@
 PYTHON ?= python3.12
 VENV := .venv
 BIN := $(VENV)/bin
+UV := $(BIN)/uv
 PLUGINS := $(wildcard plugins/*)
+OTHER_PYTHONS ?= 3.11 3.13
+EDITABLE := $(foreach plugin,$(PLUGINS),--editable $(plugin))
+PYTEST := $(BIN)/python -m pytest
+OUT ?= outputs
 
-.PHONY: install
-install: $(VENV)/.installed
+.PHONY: help install demo test test-all test-kernels lint lab bench clean
 
-$(BIN)/uv:
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+install: $(VENV)/.installed ## make .venv with Isaac Lab and everything else
+
+$(UV): constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$$(sed -n 's/^uv==//p' constraints.txt)
 
-$(VENV)/.installed: $(BIN)/uv pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt \
-		$(foreach plugin,$(PLUGINS),--editable $(plugin)) --editable '.[report,lab,dev]' 'isaaclab==3.0.0'
+$(VENV)/.installed: $(UV) pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
+	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt \
+		$(EDITABLE) --editable '.[isaaclab,report,lab,dev]'
 	touch $@
+
+demo: install ## define, preview, train, evaluate and report a task, on this machine
+	$(BIN)/rlnb demo --out $(OUT)
+
+lab: install ## open JupyterLab on notebooks/
+	$(BIN)/jupyter lab --notebook-dir notebooks
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: install lint test-kernels ## everything that has to pass before a change lands (< 20 minutes on 2 cores)
+	$(PYTEST) -m "not slow and not gpu"
+
+test-all: install lint test-kernels ## the same, with the slow tests (< 90 minutes)
+	$(PYTEST) -m "not gpu"
+
+# The kernel's half of rlnb runs on Pythons that have no Isaac Lab.
+test-kernels: $(UV)
+	@for version in $(OTHER_PYTHONS); do \
+		$(UV) python find --no-python-downloads $$version >/dev/null 2>&1 || { echo "Python $$version is not here: not tested on it"; continue; }; \
+		echo "Python $$version"; \
+		$(UV) venv --quiet --clear --no-python-downloads --python $$version .venv-$$version && \
+		$(UV) pip install --quiet --python .venv-$$version/bin/python --constraint constraints.txt \
+			--editable plugins/rlnb-echo --editable '.[report,dev]' && \
+		.venv-$$version/bin/python -m pytest -q tests/laws tests/records tests/launch tests/test_*.py \
+			-m "not isaaclab and not slow" || exit 1; \
+	done
+
+bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should run meanwhile
+	$(BIN)/python benchmarks/against_isaaclab.py
+	$(BIN)/python benchmarks/kernel_side.py
+
+clean:
+	rm -rf $(VENV) .venv-* $(OUT) .pytest_cache .mypy_cache .ruff_cache

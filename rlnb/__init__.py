@@ -32,7 +32,7 @@ _WHERE = {
     "RlnbError": "rlnb.errors",
     "Run": "rlnb.run",
     "RunError": "rlnb.errors",
-    "Runs": "rlnb.run",
+    "Runs": "rlnb.listing",
     "Task": "rlnb.spec",
     "TrainContext": "rlnb.spec",
     "WorkerError": "rlnb.errors",
@@ -44,7 +44,7 @@ _WHERE = {
     "report": "rlnb.notebook.report",
     "runs": "rlnb.api",
     "task": "rlnb.tasks",
-    "task_card": "rlnb.api",
+    "task_card": "rlnb.cards",
     "train": "rlnb.api",
     "watch": "rlnb.notebook.live",
 }

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import getpass
+import dataclasses
 import logging
-import os
 import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,22 +17,23 @@ from typing import Any
 import rlnb
 from rlnb import plugins, tasks
 from rlnb import warm as warm_process
-from rlnb.errors import CheckError, NotFoundError, RlnbError, unknown
+from rlnb.cards import task_card
+from rlnb.checks import check_preview, check_run
+from rlnb.errors import NotFoundError, RlnbError, unknown
 from rlnb.frames import Preview
 from rlnb.frames import read as read_frames
 from rlnb.launch.command import worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
-from rlnb.settings import options
+from rlnb.listing import Runs
+from rlnb.notebook.display import status
 from rlnb.records import files
 from rlnb.records.layout import JobDir, Root, RunDir
 from rlnb.records.record import RunRecord, find
-from rlnb.run import Run, Runs
-from rlnb.spec import Job, JobKind, Launcher, Library, Manifest, Problem, Resources, Task, to_json
+from rlnb.run import Run
+from rlnb.settings import options
+from rlnb.spec import Job, JobKind, Launcher, Manifest, Resources, Task, to_json
 
 logger = logging.getLogger(__name__)
-
-LEAST_FREE_BYTES = 50 * 2**20
-"""Free space without which a run is not started."""
 
 
 def train(
@@ -77,111 +76,10 @@ def train(
     manifest = _manifest(
         task, library, max_iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root, tags
     )
-    check(manifest, launcher)
+    check_run(manifest, launcher)
     run_dir = _create(options.folders, manifest)
     submit(run_dir, manifest, Job(kind="train"), launcher, warm=warm)
     return Run(run_dir.path)
-
-
-def check(manifest: Manifest, launcher: Launcher) -> None:
-    """Find everything that would make a run fail, before anything is written.
-
-    Raises:
-        CheckError: With all problems.
-    """
-    problems = [*_check_arguments(manifest), *_check_root(options.folders.path)]
-    spec = plugins.libraries().get(manifest.library)
-    if spec is None:
-        error = unknown("RL library", manifest.library, plugins.libraries())
-        problems.append(Problem(what=str(error), mend=f"pip install rlnb-{manifest.library.replace('_', '-')}"))
-    elif spec.simulator:
-        problems += _check_task(manifest, spec)
-    elif manifest.task.id not in plugins.tasks():
-        problems.append(Problem(what=str(unknown("task", manifest.task.id, plugins.tasks(), has="Without a simulator"))))
-    problems += launcher.check(manifest)
-    for found in plugins.manager().hook.rlnb_check(manifest=manifest):
-        problems += found
-    if problems:
-        raise CheckError(f"{manifest.task.id} with {manifest.library}", problems)
-
-
-def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
-    numbers = {
-        "max_iterations": manifest.max_iterations,
-        "num_envs": manifest.task.num_envs,
-        "nproc_per_node": manifest.resources.nproc_per_node,
-    }
-    for name, value in numbers.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            yield Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}=64")
-    if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or manifest.seed < 0:
-        yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 on.", mend="seed=42")
-    device = manifest.resources.device
-    if device not in ("auto", "cpu", "cuda") and not (device.startswith("cuda:") and device[5:].isdigit()):
-        yield Problem(what=f"device={device!r} is none of 'auto', 'cpu', 'cuda', 'cuda:N'.", mend='device="auto"')
-
-
-def _check_root(root: Path) -> Iterator[Problem]:
-    existing = next(folder for folder in (root, *root.parents) if folder.exists())
-    mend = "Set rlnb.options.root, or RLNB_ROOT, to a folder of yours."
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        yield Problem(what=f"the run folder {root} cannot be written by {getpass.getuser()}.", mend=mend)
-    elif (free := shutil.disk_usage(existing).free) < LEAST_FREE_BYTES:
-        yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", mend=f"Make room. {mend}")
-
-
-def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
-    ranks = manifest.resources.world_size
-    if ranks > 1 and not library.distributed:
-        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", mend="nproc_per_node=1")
-    try:
-        card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
-    except RlnbError as exc:
-        yield Problem(what=str(exc))
-        return
-    yield from tasks.check(manifest.task, card)
-    agent = card["agents"].get(library.name)
-    if agent is None:
-        listed = ", ".join(sorted(card["agents"])) or "none"
-        yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {listed}.")
-    elif "error" in agent:
-        yield Problem(what=f"the agent config of {library.name} does not load: {agent['error']}")
-    else:
-        yield from tasks.check_values(manifest.agent, agent["fields"], f"agent config of {library.name}")
-    theirs = card["versions"].get("rlnb", "none")
-    if theirs != rlnb.__version__:
-        python = manifest.python or sys.executable
-        yield Problem(
-            what=f"rlnb {rlnb.__version__} runs here, rlnb {theirs} in the worker's interpreter {python}.",
-            mend=f"{python} -m pip install rlnb=={rlnb.__version__}",
-        )
-
-
-def task_card(task: Task | str, *, python: str | None = None, asset_root: str | None = None) -> tasks.Card:
-    """Return what the worker says of a task: config values with types, cameras, agents, assets.
-
-    Cached by source and versions; otherwise the warm worker resolves the task, which takes about a
-    second, and 10 to 15 s when it has to start first.
-
-    Raises:
-        RlnbError: No such task, or it does not resolve.
-    """
-    task = tasks.task(task) if isinstance(task, str) else task
-    python, asset_root = python or options.python, asset_root or options.asset_root
-    card = tasks.cached_card(options.folders, task, python, asset_root)
-    if card is not None:
-        return card
-    with status(f"Resolving {task.id}: no cached task card, so the worker looks (10 to 15 s if it has to start)"):
-        card = warm_process.warm_worker(python, asset_root).request(
-            "card", task=to_json(task), asset_root=asset_root
-        )
-    path = tasks.card_path(options.folders, task, python, asset_root)
-    if path is not None:
-        with contextlib.suppress(OSError):  # a cache; that the root cannot be written is found elsewhere
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)
-            files.write_once(path, card)
-    return card
 
 
 def preview(
@@ -220,9 +118,7 @@ def preview(
     """
     task = tasks.task(task) if isinstance(task, str) else task
     card = task_card(task, python=python, asset_root=asset_root)
-    problems = tasks.check(task, card) + _check_preview(card, cameras, num_envs, steps, actions)
-    if problems:
-        raise CheckError(f"preview of {task.id}", problems)
+    check_preview(task, card, cameras, num_envs, steps, actions)
     python, asset_root = python or options.python, asset_root or options.asset_root
     with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}"):
         reply = warm_process.warm_worker(python, asset_root).request(
@@ -242,32 +138,6 @@ def preview(
         return read_frames(task.id, steps, reply)
 
 
-def _check_preview(
-    card: tasks.Card, cameras: Sequence[str] | None, num_envs: int, steps: int, actions: str
-) -> list[Problem]:
-    problems = []
-    if num_envs < 1:
-        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", mend="num_envs=4"))
-    if steps < 0:
-        problems.append(Problem(what=f"steps={steps!r} is negative.", mend="steps=30"))
-    if actions not in ("random", "zero"):
-        problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", mend='actions="random"'))
-    known = card["cameras"] or {"preview": None}
-    for name in cameras or ():
-        if name not in known:
-            problems.append(Problem(what=str(unknown("camera", name, known, has=f"{card['task']} has"))))
-    return problems
-
-
-@contextlib.contextmanager
-def status(text: str) -> Iterator[None]:
-    """Say what is being waited for, in the notebook or on the terminal."""
-    from rlnb.notebook.display import status as show
-
-    with show(text):
-        yield
-
-
 def _manifest(
     task: Task | str,
     library: str,
@@ -282,8 +152,6 @@ def _manifest(
     asset_root: str | None,
     tags: Sequence[str],
 ) -> Manifest:
-    import dataclasses
-
     task = tasks.task(task) if isinstance(task, str) else task
     if num_envs is not None:
         task = dataclasses.replace(task, num_envs=num_envs)
@@ -297,7 +165,7 @@ def _manifest(
         max_iterations=max_iterations,
         seed=seed,
         agent=dict(agent or {}),
-        resources=Resources(device=device, nproc_per_node=nproc_per_node),
+        resources=Resources(device=str(device), nproc_per_node=nproc_per_node),
         launcher=launcher.name,
         python=python or options.python,
         asset_root=asset_root or options.asset_root,
@@ -311,7 +179,9 @@ def _git() -> dict[str, str]:
     """Return commit and cleanliness of the working folder; nothing where it is no repository."""
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=2, check=True)
-        changed = subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True, timeout=2, check=True)
+        changed = subprocess.run(
+            ["git", "status", "--porcelain"], capture_output=True, text=True, timeout=2, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return {}
     return {"commit": commit.stdout.strip(), "state": "changed" if changed.stdout.strip() else "clean"}

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -28,6 +28,7 @@ FAILED = 2
 """Exit status of every error that rlnb raises on purpose; 1 is for a check that found something missing."""
 INTERRUPTED = 130
 FOLLOW_S = 0.2
+TAIL_BYTES = 65536
 PIPE_COLUMNS = 160
 """Width of tables that go into a pipe or a file."""
 NOTEBOOK = "01_quickstart.ipynb"
@@ -190,8 +191,6 @@ def show(run: RunId) -> None:
 
 
 def _show(run: Run) -> None:
-    from rlnb.records.record import StockRecord
-
     done, total = run.progress
     manifest, metrics, result = run.manifest, run.metrics, run.result
     rows: list[tuple[str, Any]] = [
@@ -211,7 +210,7 @@ def _show(run: Run) -> None:
         ("jobs", ", ".join(f"{job.folder.path.name} {job.state()}" for job in run.jobs)),
         ("checkpoint", str(run.checkpoints[-1]) if run.checkpoints else ""),
         ("folder", str(run.path)),
-        ("command", "" if isinstance(run._record, StockRecord) else run.command),
+        ("command", run.command),
     ]
     _table(["", ""], [row for row in rows if row[1] != ""], title=run.id)
 
@@ -238,20 +237,29 @@ def _follow(run: Run, lines: int) -> None:
 
     if not run.jobs:
         raise RlnbError(f"{run.id} has no job yet, so it has no log.")
-    job = run.jobs[-1]
-    read: dict[Path, TextIO] = {}
+    job, ends = run.jobs[-1], dict[Path, int]()
     while True:
         ended = job.state() in ENDED  # asked first: what is written before the end is then read below
         for path in job.folder.logs():
-            first = path not in read
-            stream: TextIO = read.setdefault(path, path.open(encoding="utf-8", errors="replace"))
-            text = stream.read()
-            kept = text.splitlines()[-lines:] if lines else []
-            if text := "\n".join(kept) if first else text.removesuffix("\n"):
-                _print_log(text)
+            first = path not in ends
+            start = max(0, path.stat().st_size - TAIL_BYTES) if first else ends[path]
+            text, ends[path] = _appended(path, start, whole_lines=not ended)
+            new = text.splitlines()
+            if new := (new[-lines:] if lines else []) if first else new:
+                _print_log("\n".join(new))
         if ended:
             return
         time.sleep(FOLLOW_S)
+
+
+def _appended(path: Path, start: int, *, whole_lines: bool) -> tuple[str, int]:
+    """Return what a file holds from byte ``start`` on, and the byte after it."""
+    with path.open("rb") as file:
+        file.seek(start)
+        data = file.read()
+    if whole_lines:
+        data = data[: data.rfind(b"\n") + 1]
+    return data.decode("utf-8", "replace"), start + len(data)
 
 
 @app.command()
@@ -382,7 +390,7 @@ def list_plugins() -> None:
     rows = []
     for name in [*sorted(entries), *by_hand]:
         dist = entries[name].dist if name in entries else None
-        package = (dist.name, dist.version) if dist else ("registered by hand", "")
+        package = (dist.name, dist.version) if dist else ("" if name in entries else "registered by hand", "")
         failed = load_error(entries[name]) if name in entries and not manager.has_plugin(name) else ""
         rows.append((name, *package, _brings(manager.get_plugin(name)), failed))
     _table(["plugin", "distribution", "version", "brings", "error"], rows)

@@ -47,8 +47,10 @@ class Preview:
 
     def save(self, path: str | Path) -> Path:
         """Write the picture; the suffix decides the format (``.png``)."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
         self.image.save(path)
-        return Path(path)
+        return path
 
     def __repr__(self) -> str:
         shown = "; ".join(f"{camera}: {', '.join(types)}" for camera, types in self.frames.items())

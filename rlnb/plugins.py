@@ -55,9 +55,8 @@ def _named(hook: str, kind: str) -> dict[str, Any]:
         for item in impl.function():
             name = item.id if isinstance(item, Task) else item.name
             if name in found and found[name][0] != impl.plugin_name:
-                raise RlnbError(
-                    f"Two plugins bring a {kind} named {name!r}: {found[name][0]} and {impl.plugin_name}. Uninstall one."
-                )
+                both = f"{found[name][0]} and {impl.plugin_name}"
+                raise RlnbError(f"Two plugins bring a {kind} named {name!r}: {both}. Uninstall one.")
             found[name] = (impl.plugin_name, item)
     return {name: item for name, (_, item) in sorted(found.items())}
 
@@ -69,7 +68,10 @@ def libraries() -> dict[str, Library]:
 
 def launchers() -> dict[str, LauncherType]:
     """Return the installed launchers by name."""
-    return {LOCAL.name: LOCAL, **_named("rlnb_launchers", "launcher")}
+    found = _named("rlnb_launchers", "launcher")
+    if LOCAL.name in found:
+        raise RlnbError(f"A plugin brings a launcher named {LOCAL.name!r}, which is rlnb's own. Uninstall it.")
+    return {LOCAL.name: LOCAL, **found}
 
 
 def tasks() -> dict[str, Task]:

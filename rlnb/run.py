@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb import warm as warm_process
 from rlnb.errors import RlnbError, RunError, unknown
-from rlnb.settings import options
 from rlnb.records import files
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord, RunRecord, StockRecord
+from rlnb.settings import options
 from rlnb.spec import JobKind, State, to_json
 
 if TYPE_CHECKING:
@@ -196,7 +195,9 @@ class Run:
                 return self
         return self
 
-    def resume(self, *, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False) -> Run:
+    def resume(
+        self, *, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
+    ) -> Run:
         """Go on from a checkpoint as a further job of this run; the curves become one.
 
         Args:
@@ -257,9 +258,7 @@ class Run:
         assert data is not None, "a completed evaluation has written its record"
         return Evaluation.from_record(data)
 
-    def export(
-        self, *formats: str, checkpoint: str | Path | None = None, trust: bool = False
-    ) -> dict[str, Path]:
+    def export(self, *formats: str, checkpoint: str | Path | None = None, trust: bool = False) -> dict[str, Path]:
         """Write the policy for deployment, normaliser included; return format to file.
 
         Args:
@@ -283,10 +282,9 @@ class Run:
     def _do(self, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
         """Do a job now, in the warm worker where that is allowed, and wait for it."""
         from rlnb import api
+        from rlnb.notebook.display import status
 
-        if isinstance(self._record, StockRecord):
-            raise RunError(f"{self.path} was written by stock Isaac Lab; rlnb only reads it.")
-        with api.status(f"{kind} {chosen['checkpoint']}"):
+        with status(f"{kind} {chosen['checkpoint']}"):
             if options.warm and plugins.library(self.library).simulator:
                 folder = self._in_warm_worker(kind, chosen)
             else:
@@ -313,6 +311,8 @@ class Run:
         return folder
 
     def _checkpoint(self, wanted: str | Path | None) -> str:
+        if isinstance(self._record, StockRecord):
+            raise RunError(f"{self.path} was written by stock Isaac Lab; rlnb only reads it.")
         found = self.checkpoints
         if wanted is None and not found:
             raise RunError(f"{self.id} ({self.state}) has no checkpoint yet. Its log: run.logs()")
@@ -359,72 +359,3 @@ class Run:
             ("folder", str(self.path)),
         ]
         return table(["", ""], rows, caption=self.id)
-
-
-class Runs(Sequence[Run]):
-    """Several runs, newest first."""
-
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self._runs = list(runs)
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    def __getitem__(self, index: Any) -> Any:
-        return Runs(self._runs[index]) if isinstance(index, slice) else self._runs[index]
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(self._runs)
-
-    def table(self) -> Any:
-        """Return one row a run as a pandas frame: id, task, library, state, iteration, reward, success, created."""
-        import pandas as pd
-
-        return pd.DataFrame([dataclasses.asdict(row) for row in self._rows()])
-
-    def _rows(self) -> list[RunRow]:
-        rows = []
-        for run in self._runs:
-            done, total = run.progress
-            metrics = run.metrics
-            rows.append(
-                RunRow(
-                    id=run.id,
-                    task=run.task,
-                    library=run.library,
-                    state=run.state,
-                    iteration=f"{done}/{total}" if total else "",
-                    reward=metrics["reward"].last if "reward" in metrics.names else None,
-                    success_rate=metrics["success_rate"].last if "success_rate" in metrics.names else None,
-                    created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
-                )
-            )
-        return rows
-
-    def __repr__(self) -> str:
-        return f"Runs({len(self._runs)})"
-
-    def _repr_html_(self) -> str:
-        from rlnb.notebook.display import table
-
-        names = [f.name for f in dataclasses.fields(RunRow)]
-        rows = [[_text(getattr(row, name)) for name in names] for row in self._rows()]
-        return table(names, rows, caption=f"{len(rows)} runs")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class RunRow:
-    """A run in one line."""
-
-    id: str
-    task: str
-    library: str
-    state: str
-    iteration: str
-    reward: float | None
-    success_rate: float | None
-    created: str
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,8 +16,9 @@ class Options:
 
     root: str | Path = field(default_factory=default_root)
     """Folder of runs, task modules and task cards. RLNB_ROOT sets it from outside."""
-    python: str | None = None
-    """Command of the worker's interpreter, e.g. ``"/opt/isaaclab/isaaclab.sh -p"``; None is this one."""
+    python: str | None = field(default_factory=lambda: os.environ.get("RLNB_PYTHON") or None)
+    """Command of the worker's interpreter, e.g. ``"/opt/isaaclab/isaaclab.sh -p"``; None is this one. RLNB_PYTHON
+    sets it from outside."""
     asset_root: str | None = None
     """Folder or URL of robot assets; None looks for one."""
     warm: bool = True

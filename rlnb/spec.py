@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -354,7 +353,15 @@ class Backend(Protocol):
         ...
 
     def export(
-        self, env: Any, agent_cfg: Any, checkpoint: Path, folder: Path, *, formats: Sequence[str], device: str, trust: bool
+        self,
+        env: Any,
+        agent_cfg: Any,
+        checkpoint: Path,
+        folder: Path,
+        *,
+        formats: Sequence[str],
+        device: str,
+        trust: bool,
     ) -> Mapping[str, Path]:
         """Write the policy for deployment; return format to file."""
         ...
@@ -377,7 +384,9 @@ def to_json(value: Any) -> Any:
         return str(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise RlnbError(f"{value!r} ({type(value).__name__}) cannot be written as JSON. Use numbers, strings, lists, dicts.")
+    raise RlnbError(
+        f"{value!r} ({type(value).__name__}) cannot be written as JSON. Use numbers, strings, lists, dicts."
+    )
 
 
 def from_json(cls: type[T], data: Mapping[str, Any]) -> T:
@@ -388,19 +397,16 @@ def from_json(cls: type[T], data: Mapping[str, Any]) -> T:
     """
     if data.get("schema", SCHEMA) > SCHEMA:
         raise RlnbError(f"{cls.__name__} has schema {data['schema']}, this rlnb reads up to {SCHEMA}. Update rlnb.")
-    hints = _hints(cls)
+    hints = typing.get_type_hints(cls)
     for key in data:
         if key not in hints:
-            raise RlnbError(f"{cls.__name__} has no field {key!r}. Fields: {', '.join(hints)}.{did_you_mean(key, hints)}")
+            raise RlnbError(
+                f"{cls.__name__} has no field {key!r}. Fields: {', '.join(hints)}.{did_you_mean(key, hints)}"
+            )
     try:
         return cls(**{key: _restore(hints[key], value) for key, value in data.items()})
     except TypeError as exc:
         raise RlnbError(f"{cls.__name__}: {exc}") from exc
-
-
-@functools.cache
-def _hints(cls: type) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
 
 
 def _restore(hint: Any, value: Any) -> Any:

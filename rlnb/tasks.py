@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.metadata
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,15 +11,28 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.errors import CheckError, RlnbError, did_you_mean
-from rlnb.settings import options
-from rlnb.records import files
 from rlnb.records.layout import Root
+from rlnb.settings import options
 from rlnb.spec import Problem, Task, to_json
 
 Card = Mapping[str, Any]
 """What the worker says of a task; see :func:`rlnb.worker.resolve.card`."""
 
-_SHIPPED = (".usd", ".usda", ".usdc", ".usdz", ".urdf", ".xml", ".yaml", ".yml", ".json", ".obj", ".stl", ".png", ".hdr")
+_SHIPPED = (
+    ".usd",
+    ".usda",
+    ".usdc",
+    ".usdz",
+    ".urdf",
+    ".xml",
+    ".yaml",
+    ".yml",
+    ".json",
+    ".obj",
+    ".stl",
+    ".png",
+    ".hdr",
+)
 _ACCEPTS: Mapping[str, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),
@@ -68,7 +79,7 @@ def task(
     if problems:
         raise CheckError(f"task {name!r}", problems)
     module = module_path(options.folders, name)
-    source = str(module) if module.is_file() else None
+    source = str(module) if os.path.isfile(module) else None  # also where the root cannot be entered
     return Task(
         id=name,
         source=source,
@@ -111,6 +122,8 @@ def write_module(root: Root, name: str, body: str, owner: str) -> Path:
     header = f"# rlnb task {name!r} of {owner!r}\n"
     if path.is_file():
         first, _, old_body = path.read_text(encoding="utf-8").partition("\n")
+        if first.startswith("# rlnb task ") and not first.startswith(f"# rlnb task {name!r} of "):
+            raise RlnbError(f"{path} holds another task already ({first[2:]}). Names that share a file are one name.")
         old_owner = re.search(r" of (['\"])(.*)\1$", first)
         if old_owner and old_owner.group(2) != owner and old_body != body:
             raise RlnbError(
@@ -154,48 +167,7 @@ def _named_files(module: Path, folder: Path) -> Iterable[Path]:
                 yield path
 
 
-# -- the task card ---------------------------------------------------------------------------------------
-
-
-def card_path(root: Root, task: Task, python: str | None, asset_root: str | None) -> Path | None:
-    """Return where the card of a task is cached; None where the worker's versions are not known here."""
-    if python is not None:
-        return None
-    parts = {
-        "task": [task.id, task.source_sha256, task.files, task.presets, task.physics, task.renderer, task.success],
-        "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
-        "versions": _installed(),
-    }
-    key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()
-    return root.cards / f"{key[:24]}.json"
-
-
-def _installed() -> dict[str, str]:
-    """Return the versions of what a card depends on: Isaac Lab, rlnb and its plugins."""
-    names = {"isaaclab", "rlnb"}
-    names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
-    found = {}
-    for name in sorted(names):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def cached_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> Card | None:
-    """Return the cached card of a task, if there is one and the assets it found are still there."""
-    path = card_path(root, task, python, asset_root)
-    try:
-        card = files.read_json(path) if path else None
-    except RlnbError:
-        return None  # a cache: whatever is wrong with it, the worker makes a new one
-    if card is None:
-        return None
-    for asset in card["assets"].values():
-        if asset["there"] and not Path(asset["path"]).is_file():
-            return None
-    return card
+# -- against its card ---------------------------------------------------------------------------------------
 
 
 def check(task: Task, card: Card) -> list[Problem]:
@@ -217,7 +189,7 @@ def check(task: Task, card: Card) -> list[Problem]:
     problems += [
         Problem(
             what=f"asset {name} is missing: {asset['path']}",
-            mend=f"Set asset_root, or build the offline pack: rlnb assets build. Chosen because: {card['asset_root']['reason']}.",
+            mend=f"Set asset_root, or: rlnb assets build. Root chosen because: {card['asset_root']['reason']}.",
         )
         for name, asset in card["assets"].items()
         if asset["there"] is False

@@ -14,6 +14,7 @@ FRESH_AFTER_S = 10.0
 """Two start-ups side by side would delay the run's first iteration on a small machine."""
 
 _current: WarmWorker | None = None
+_keep = True
 
 
 _starting = threading.Lock()
@@ -46,9 +47,17 @@ def let_go(python: str | None, asset_root: str | None) -> None:
     """Forget the worker, a run has it now; a fresh one starts once that run's own start-up is over."""
     global _current
     _current = None
+    if not _keep:
+        return
     timer = threading.Timer(FRESH_AFTER_S, warm_worker, (python, asset_root))
     timer.daemon = True
     timer.start()
+
+
+def keep_none() -> None:
+    """Start no fresh worker after a run took the last one: for a command that ends with its run."""
+    global _keep
+    _keep = False
 
 
 @atexit.register

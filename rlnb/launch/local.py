@@ -43,7 +43,9 @@ class LocalLauncher:
         gpus = gpu_count()
         device = manifest.resources.device
         if device.startswith("cuda") and not gpus:
-            problems.append(Problem(what=f"device={device!r}, but this machine has no NVIDIA GPU.", mend='device="cpu"'))
+            problems.append(
+                Problem(what=f"device={device!r}, but this machine has no NVIDIA GPU.", mend='device="cpu"')
+            )
         return problems
 
     def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:

@@ -75,7 +75,9 @@ class WarmWorker:
             self._agent.stdin.write(json.dumps(message).encode() + b"\n")
             self._agent.stdin.flush()
         except BrokenPipeError as exc:
-            raise WorkerError(f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}") from exc
+            raise WorkerError(
+                f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}"
+            ) from exc
 
     @staticmethod
     def _value(reply: Mapping[str, Any]) -> Any:

@@ -1,11 +1,9 @@
-"""Metric curves: one subplot a metric, one colour a run; as a Plotly figure and as a PNG drawn from it."""
+"""Metric curves as a Plotly figure: one subplot a metric, one colour a run."""
 
 from __future__ import annotations
 
 import html
-import io
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +26,7 @@ POINTS_PER_TRACE = 1000
 # blue and vermilion first, yellow last because it is faint on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 
-_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_DASHES = ("solid", "dash", "dot", "dashdot")
 _UNITS = {
     "reward": "return",
     "episode_length": "env steps",
@@ -46,7 +44,6 @@ _FEW_POINTS = 30
 """Up to this many points each is marked: a line through two of them says little."""
 _ROW_PX, _COLUMNS = 260, 3
 _MARGIN_PX = 130
-_DPI = 110
 
 
 def figure(runs: Sequence[Run], metrics: Sequence[str] | None = None, x: str = "frames") -> go.Figure:
@@ -120,6 +117,8 @@ def mimebundle(shown: go.Figure, *, picture: bool) -> dict[str, Any]:
     """Return a figure as a Jupyter mime bundle: plotly JSON, and a PNG for whoever cannot draw that."""
     import base64
     import json
+
+    from rlnb.notebook.picture import png
 
     data = json.loads(shown.to_json())
     data["config"] = {"displaylogo": False, "responsive": True}
@@ -245,78 +244,4 @@ def _x_scale(x: str, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[f
 
 
 def _dash(number: int) -> str:
-    return list(_DASHES)[number // len(PALETTE) % len(_DASHES)]
-
-
-def png(shown: go.Figure) -> bytes:
-    """Return a figure of scatter traces as a PNG, drawn with matplotlib: a fresh machine has no browser for kaleido.
-
-    Subplots, titles, colours and legend are the figure's own.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-    from matplotlib.ticker import EngFormatter
-
-    layout = shown.layout
-    pairs = [name.removeprefix("xaxis") for name in layout if name.startswith("xaxis")] or [""]
-    lefts = sorted({_start(layout[f"xaxis{n}"]) for n in pairs})
-    bottoms = sorted({_start(layout[f"yaxis{n}"]) for n in pairs}, reverse=True)
-    drawn = Figure(figsize=(3.9 * len(lefts) + 0.4, 2.5 * len(bottoms) + 0.4), dpi=_DPI, layout="constrained")
-    FigureCanvasAgg(drawn)
-    grid = drawn.add_gridspec(len(bottoms), len(lefts))
-    titles = {_spot(note.x, note.y): note.text for note in layout.annotations}
-    legend = {}
-    for n in pairs:  # in no order: plotly's layout is a set of names
-        xaxis, yaxis = layout[f"xaxis{n}"], layout[f"yaxis{n}"]
-        axes = drawn.add_subplot(grid[bottoms.index(_start(yaxis)), lefts.index(_start(xaxis))])
-        # plotly's subplot titles are annotations, to be told by where they stand: above the middle of their axes.
-        title = titles.pop(_spot(statistics.fmean(xaxis.domain or (0, 1)), (yaxis.domain or (0, 1))[1]), "")
-        axes.set_title(_plain(title), fontsize=10, parse_math=False)
-        for trace in shown.data:
-            if (trace.yaxis or "y") != f"y{n}":
-                continue
-            style = {"color": trace.line.color, "linestyle": _DASHES[trace.line.dash or "solid"], "linewidth": 1.4}
-            marks = {"marker": ".", "markersize": 4} if "markers" in (trace.mode or "") else {}
-            axes.plot(trace.x, trace.y, **style, **marks)
-            if trace.showlegend:
-                legend[_plain(trace.name)] = Line2D([], [], **style)
-        axes.set_xlabel(_plain(xaxis.title.text), fontsize=8)
-        axes.set_ylabel(_plain(yaxis.title.text), fontsize=8)
-        axes.tick_params(labelsize=8)
-        axes.grid(color="#eeeeee")
-        axes.spines[["top", "right"]].set_visible(False)
-        for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-            if max(abs(limit) for limit in limits) >= 1000.0:
-                axis.set_major_formatter(EngFormatter(sep=""))  # 20k, as plotly writes it
-        if yaxis.range:
-            axes.set_ylim(*yaxis.range)
-    for (left, top), text in titles.items():
-        drawn.text(left, top, _plain(text), ha="center", va="center")
-    if legend:
-        # A leading space: matplotlib leaves out labels that start with an underscore.
-        box = drawn.legend(
-            list(legend.values()),
-            [f" {name}" for name in legend],
-            loc="outside lower left",
-            ncols=3,
-            fontsize=8,
-            frameon=False,
-        )
-        for text in box.get_texts():
-            text.set_parse_math(False)
-    with io.BytesIO() as file:
-        drawn.savefig(file, format="png", facecolor="white")
-        return file.getvalue()
-
-
-def _start(axis: Any) -> float:
-    return round(axis.domain[0] if axis.domain else 0.0, 6)
-
-
-def _spot(left: float, top: float) -> tuple[float, float]:
-    return round(left, 4), round(top, 4)
-
-
-def _plain(text: str | None) -> str:
-    return html.unescape(text or "")
+    return _DASHES[number // len(PALETTE) % len(_DASHES)]

@@ -139,7 +139,7 @@ def duration(seconds: float) -> str:
     """Return a time span for people: ``"42 s"``, ``"7 min"``, ``"1 h 05 min"``."""
     minutes = round(seconds / 60)
     if seconds < 100:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 

@@ -1,19 +1,23 @@
 """Live curves: a dashboard for a person, one static figure for papermill and nbconvert.
 
-The dashboard is ordinary cell output (plotly's mime type), replaced under its display id by a background
-thread. JupyterLab, Notebook and VS Code draw it with renderers that they have installed, so nothing comes
-from the network, no plotting library is sent through the kernel, and a saved notebook keeps the last curves.
+While runs go on, the curves are an anywidget around the plotly.js that the plotly package ships: nothing
+comes from the network. (Plotly's own JupyterLab renderer draws an output once and ignores its updates.)
+When all runs have ended the widget makes room for plotly JSON with a PNG, so a saved notebook keeps both.
 """
 
 from __future__ import annotations
 
+import functools
+import gzip
 import html
+import importlib.util
 import json
 import logging
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
@@ -33,6 +37,40 @@ SURE_S = 4.0
 _LARGEST_SHARE = 0.1
 """Share of one core that drawing may take; long curves of many runs are drawn less often."""
 
+_BYTES_PER_S = 100_000
+"""What curves may take of the connection, as many people's kernels are far away."""
+
+_ESM = """
+const load = (model) => globalThis.__rlnb_plotly ??= new Promise((resolve) => {
+  model.on("msg:custom", async (message, [buffer]) => {
+    if (message !== "plotly.js") return;
+    const unpacked = new Blob([buffer]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const code = await new Response(unpacked).text();
+    const module = {exports: {}};
+    // Its own module, exports and define: a page's require.js must not get hold of it.
+    new Function("module", "exports", "define", code)(module, module.exports, undefined);
+    resolve(module.exports);
+  });
+  model.send("plotly.js");
+});
+export default {
+  async render({model, el}) {
+    const place = document.createElement("div");
+    place.textContent = "The curves appear as soon as the kernel is free.";
+    el.appendChild(place);
+    const plotly = await load(model);
+    place.textContent = "";
+    const draw = () => {
+      const {data, layout, config} = JSON.parse(model.get("figure"));
+      return plotly.react(place, data, layout, config);
+    };
+    model.on("change:figure", draw);
+    await draw();
+    return () => { model.off("change:figure", draw); plotly.purge(place); };
+  },
+};
+"""
+
 _dashboards: list[Dashboard] = []
 """Those that still update."""
 
@@ -44,7 +82,7 @@ def watch(
 
     For a person it returns at once, and the curves go on while the kernel is free or busy. Under papermill,
     nbconvert and plain Python it waits for the runs and then shows the curves once. An interrupt ends the
-    watching, never a run. After a reload of the browser page, run the cell again.
+    watching, never a run.
 
     Args:
         runs: A run, or several; one colour each.
@@ -54,13 +92,15 @@ def watch(
 
     Raises:
         NotFoundError: No such metric or axis.
-        RlnbError: There is no run to watch.
+        RlnbError: There is no run to watch, or anywidget is missing.
     """
     chosen = [runs] if hasattr(runs, "manifest") else list(runs)
     if not chosen:
         raise RlnbError("There is no run to watch. Start one with rlnb.train(...), or look with rlnb.runs().")
     shown = curves.figure(chosen, metrics, x)  # names are checked before anything is shown
     if display.is_live():
+        if importlib.util.find_spec("anywidget") is None:
+            raise RlnbError("Live curves need anywidget: pip install 'rlnb[lab]'")
         _stop_replaced()
         _dashboards.append(Dashboard(chosen, metrics, x=x, interval_s=interval_s))
         _dashboards[-1].start(shown)
@@ -102,7 +142,6 @@ class Dashboard:
         self._names = curves.labels(self._runs)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="rlnb-watch", daemon=True)
-        self._sent: dict[str, str] = {}
         self.cell, self.execution = display.cell()
 
     def start(self, shown: Any) -> None:
@@ -111,7 +150,8 @@ class Dashboard:
 
         self._lines = display(HTML(self._state()), display_id=True)
         self._button = display(self._cancel_button(), display_id=True)
-        self._figure = display(curves.mimebundle(shown, picture=False), raw=True, display_id=True)
+        self._curves = _widget()(figure=_plotly_json(shown))
+        self._place = display(self._curves, display_id=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -124,37 +164,30 @@ class Dashboard:
 
     def _follow(self) -> None:
         try:
-            going = True
-            while going and not self._ended.is_set():
+            while not self._ended.is_set():
                 begun = time.monotonic()
                 # Asked first, so that the last drawing has what a run logged before its end.
                 going = any(run.state in GOING for run in self._runs)
-                self._draw(last=not going)
-                spent_s = time.monotonic() - begun
-                if going:
-                    self._ended.wait(max(self._interval_s, spent_s * (1 / _LARGEST_SHARE - 1)))
-            if not going:
-                self._send("button", self._button, {"text/html": ""})
+                shown = curves.figure(self._runs, self._metrics, self._x)
+                self._lines.update({"text/html": self._state()}, raw=True)
+                if not going:
+                    self._end(shown)
+                    return
+                self._curves.figure = _plotly_json(shown)  # sent if it differs
+                spent_s, sent_s = time.monotonic() - begun, len(self._curves.figure) / _BYTES_PER_S
+                self._ended.wait(max(self._interval_s, spent_s / _LARGEST_SHARE, sent_s))
         except Exception as exc:  # the one place that can tell the person
             logger.exception("watching stopped")
             text = f"<i>The curves stopped: {html.escape(str(exc))}. The runs go on; run the cell again.</i>"
             self._lines.update({"text/html": text}, raw=True)
 
-    def _draw(self, *, last: bool) -> None:
-        shown = curves.figure(self._runs, self._metrics, self._x)
-        self._send("lines", self._lines, {"text/html": self._state()})
-        # A picture with the last one only, for readers of the saved notebook.
-        self._send("figure", self._figure, curves.mimebundle(shown, picture=last))
-
-    def _send(self, name: str, place: Any, bundle: dict[str, Any]) -> None:
-        """Replace an output, unless it would not change."""
-        text = json.dumps(bundle)
-        if self._sent.get(name) != text:
-            self._sent[name] = text
-            place.update(bundle, raw=True)
+    def _end(self, shown: Any) -> None:
+        """Replace the widgets by output that needs no kernel."""
+        self._place.update(curves.mimebundle(shown, picture=True), raw=True)
+        self._button.update({"text/html": ""}, raw=True)
+        self._curves.close()
 
     def _state(self) -> str:
-        # A single run has no label that sets it apart, and is called by its id.
         return "".join(
             display.bar(run, name=name, colour=curves.colour(number))
             for number, (run, name) in enumerate(zip(self._runs, self._names, strict=True))
@@ -180,3 +213,35 @@ class Dashboard:
 
         button.on_click(click)
         return button
+
+
+def _plotly_json(shown: Any) -> str:
+    bundle = curves.mimebundle(shown, picture=False)
+    return json.dumps(bundle["application/vnd.plotly.v1+json"], separators=(",", ":"))
+
+
+@functools.cache
+def _widget() -> Any:
+    """Return the widget class; made on first use, since anywidget takes a while to import."""
+    import anywidget
+    import traitlets
+
+    class Curves(anywidget.AnyWidget):
+        """A Plotly figure as JSON; a page asks once for plotly.js, and all widgets on it share that."""
+
+        _esm = _ESM
+        figure = traitlets.Unicode("{}").tag(sync=True)
+
+        def __init__(self, **traits: Any) -> None:
+            super().__init__(**traits)
+            self.on_msg(lambda _widget, message, _buffers: self.send(message, buffers=[_plotly_js()]))
+
+    return Curves
+
+
+@functools.cache
+def _plotly_js() -> bytes:
+    """Return the plotly.js of the plotly package, compressed: 1.5 instead of 4.8 MB."""
+    import plotly
+
+    return gzip.compress(Path(plotly.__file__).with_name("package_data").joinpath("plotly.min.js").read_bytes(), 6)

@@ -69,19 +69,25 @@ class EventReader:
                 self._offsets[path] = start + end
         except Exception as exc:  # protobuf's DecodeError has no public base class
             self._damaged.add(path)
-            logger.warning("%s is damaged after byte %d, the rest is not read: %s", path, self._offsets.get(path, 0), exc)
+            logger.warning(
+                "%s is damaged after byte %d, the rest is not read: %s", path, self._offsets.get(path, 0), exc
+            )
         return count
 
 
 def _records(data: bytes) -> Iterator[tuple[memoryview, int]]:
     """Yield each whole record's payload and the offset behind it."""
+    from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
     view, offset = memoryview(data), 0
     while offset + _HEADER.size <= len(view):
-        length, _crc = _HEADER.unpack_from(view, offset)
+        length, crc = _HEADER.unpack_from(view, offset)
         if length > _LARGEST_RECORD:
             raise ValueError(f"a record claims {length} bytes")
         end = offset + _HEADER.size + length + _FOOTER_BYTES
         if end > len(view):
+            if crc != masked_crc32c(bytes(view[offset : offset + 8])):  # else damage would pass for a torn tail
+                raise ValueError(f"a record claims {length} bytes")
             return
         yield view[offset + _HEADER.size : end - _FOOTER_BYTES], end
         offset = end

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rlnb.errors import RlnbError
 
 def now() -> str:
     """Return the time in UTC, ISO 8601."""
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def write_once(path: Path, data: Any) -> bool:
@@ -38,7 +39,9 @@ def write_once(path: Path, data: Any) -> bool:
             os.link(temporary, path)
         except FileExistsError:
             return False
-        except PermissionError:  # file systems without hard links (some FUSE mounts)
+        except OSError as exc:  # file systems without hard links (some FUSE mounts)
+            if exc.errno not in (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
             return _create(path, temporary.read_bytes())
     finally:
         temporary.unlink(missing_ok=True)
@@ -64,11 +67,11 @@ def read_json(path: Path) -> dict[str, Any] | None:
         RlnbError: The file is not a whole JSON object; rlnb never writes such a file itself.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        data = json.loads(text)
+        data = json.loads(content.decode("utf-8"))
     except ValueError as exc:
         raise RlnbError(f"{path} is damaged ({exc}). Something other than rlnb wrote or cut it; move it away.") from exc
     if not isinstance(data, dict):

@@ -61,7 +61,10 @@ class Series:
     @property
     def frames(self) -> list[float]:
         """Env transitions over all ranks behind each point."""
-        return [self._at(time).frames_per_step * (step + 1 if self._counts_iterations(time) else step) for step, time, _ in self.points]
+        return [
+            self._at(time).frames_per_step * (step + 1 if self._counts_iterations(time) else step)
+            for step, time, _ in self.points
+        ]
 
     @property
     def iterations(self) -> list[float]:
@@ -136,6 +139,9 @@ class Metrics(Mapping[str, Series]):
                 return Series(name, [], self._spans)
             raise unknown("metric", name, [*self._tags, *self.tags], has="Logged")
         return Series(name, self._reader.scalars[tag], self._spans)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or name in self.tags
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

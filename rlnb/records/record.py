@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +192,7 @@ class StockRecord(RunRecord):
         from rlnb.spec import Task
 
         data = files.read_json(self.path / "run.json") or {}
-        created = data.get("created_at") or datetime.fromtimestamp(self.path.stat().st_mtime, timezone.utc).isoformat()
+        created = data.get("created_at") or datetime.fromtimestamp(self.path.stat().st_mtime, UTC).isoformat()
         return Manifest(
             run_id=self.path.name,
             created=created,

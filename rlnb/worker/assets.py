@@ -74,6 +74,12 @@ def _answers(url: str) -> bool:
     return True
 
 
+def pack_folder() -> Path:
+    """Return where the installed asset packs are built, whether they are yet or not."""
+    name = "-".join(f"{pack.name}-{pack.version}" for pack in plugins.asset_packs().values())
+    return cache_folder() / "assets" / name
+
+
 def build(destination: Path | None = None, *, force: bool = False) -> Path:
     """Build every installed asset pack into one folder and return it; quick when it is there already.
 
@@ -87,8 +93,7 @@ def build(destination: Path | None = None, *, force: bool = False) -> Path:
     packs = plugins.asset_packs()
     if not packs:
         raise RlnbError("No asset pack is installed, so robots cannot be made offline. pip install rlnb-tasks")
-    name = "-".join(f"{pack.name}-{pack.version}" for pack in packs.values())
-    folder = destination or cache_folder() / "assets" / name
+    folder = destination or pack_folder()
     if folder.is_dir() and not force:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,12 @@ def export(job_dir: Path) -> None:
     task = dataclasses.replace(manifest.task, num_envs=1)
     run.exports.mkdir(exist_ok=True)
     with environment(
-        task, library, module=module_of(run, manifest), agent=manifest.agent, device=manifest.resources.device
+        task,
+        library,
+        module=module_of(run, manifest),
+        agent=manifest.agent,
+        device=manifest.resources.device,
+        manifest=manifest,
     ) as (env, agent_cfg):
         written = backend.export(
             env,
@@ -35,5 +40,7 @@ def export(job_dir: Path) -> None:
             trust=bool(options.get("trust")),
         )
     values = {name: str(path.relative_to(run.path)) for name, path in written.items()}
-    result = Result(outcome="completed", exit_code=0, checkpoint=options["checkpoint"], ended=files.now(), values=values)
+    result = Result(
+        outcome="completed", exit_code=0, checkpoint=options["checkpoint"], ended=files.now(), values=values
+    )
     files.write_once(job.result, to_json(result))

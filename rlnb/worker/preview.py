@@ -43,9 +43,7 @@ def preview(task: Task, request: Mapping[str, Any]) -> dict[str, Any]:
     import dataclasses
 
     task = dataclasses.replace(task, num_envs=int(request["num_envs"]))
-    with environment(
-        task, None, seed=int(request["seed"]), device=request["device"], configure=plan.apply
-    ) as (env, _):
+    with environment(task, None, seed=int(request["seed"]), device=request["device"], configure=plan.apply) as (env, _):
         made = time.monotonic()
         raw = env.unwrapped
         env.reset()
@@ -89,7 +87,9 @@ class _Plan:
         }
         if not own:
             if self._cameras and list(self._cameras) != [ADDED]:
-                raise NotFoundError(f"No camera named {self._cameras[0]!r}: this task has none. Leave cameras out and one is added.")
+                raise NotFoundError(
+                    f"No camera named {self._cameras[0]!r}: this task has none. Leave cameras out and one is added."
+                )
             own = {ADDED: _added_camera(self._size, env_cfg)}
             self.added = True
         for name in self._cameras or own:
@@ -125,7 +125,7 @@ def _label(env_cfg: Any) -> None:
     """Name every asset that has no semantic label after its own key, so that segmentation shows something."""
     for holder in (env_cfg.scene, env_cfg):
         for name, value in vars(holder).items():
-            spawn = getattr(value, "spawn", None)
+            spawn: Any = getattr(value, "spawn", None)
             if hasattr(spawn, "semantic_tags") and not spawn.semantic_tags:
                 spawn.semantic_tags = [("class", name)]
 

@@ -97,7 +97,7 @@ def _cameras(env_cfg: Any) -> dict[str, dict[str, Any]]:
 
 
 def _agents(task: Task, registered: sim.Registered) -> dict[str, dict[str, Any]]:
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, library in plugins.libraries().items():
         if library.simulator:
             try:

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from rlnb import plugins
-from rlnb.errors import NotFoundError, RlnbError, unknown
+from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Library, Task
 from rlnb.worker import assets
 from rlnb.worker.assets import AssetRoot
@@ -114,9 +114,7 @@ def current_name(name: str) -> str:
     for candidate in (name, bare, FORMER_NAMES.get(bare, bare)):
         if candidate in known:
             return candidate
-    error = unknown("task", name, known, has="Registered")
-    short = str(error).split(" Registered:")[0] + str(error)[str(error).rfind(". Did you mean") + 1 :] if "Did you mean" in str(error) else f"No task named {name!r}."
-    raise NotFoundError(f"{short} `rlnb tasks` lists all {len(known)}.")
+    raise NotFoundError(f"No task named {name!r}.{did_you_mean(bare, known)} `rlnb tasks` lists all {len(known)}.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,7 +159,8 @@ def _import_file(path: Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)  # for modules that it ships beside itself
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -187,9 +186,7 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
     agents = dict(getattr(module, "AGENTS", {}))
     gym_id = f"rlnb-{task.id.replace(':', '-').replace('.', '-')}-{module.__name__[-12:].replace('.', '-')}"
     if gym_id not in gymnasium.registry:
-        gymnasium.register(
-            id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": cfg}
-        )
+        gymnasium.register(id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": cfg})
     success = plugins.load(task.success) if task.success else getattr(module, "success", None)
     return Registered(gym_id=gym_id, success=success, agents=agents)
 

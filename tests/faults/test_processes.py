@@ -168,7 +168,8 @@ def test_a_half_written_manifest_is_named_and_hides_no_other_run(root: Path, cap
 def small_disk(folder: Path, size_kib: int) -> Iterator[Path]:
     """Mount a tmpfs of that size; needs the right to mount."""
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_kib}k", "tmpfs", str(folder)], capture_output=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_kib}k", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True)
     if done.returncode:
         pytest.skip("a small disk cannot be mounted without root")
     try:

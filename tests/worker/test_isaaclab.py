@@ -25,7 +25,7 @@ ITERATIONS = 4
 STATE_TASK = "Isaac-Cartpole-Direct"
 CAMERA_TASK = "Isaac-Cartpole-Camera-Direct"
 
-DIRECT_TASK = '''
+DIRECT_TASK = """
 import math
 import torch
 import warp as wp
@@ -57,9 +57,9 @@ class UprightEnv(CartpoleEnv):
 
 def success(env):
     return env.joint_pos[:, env._pole_dof_idx[0]].abs() < math.pi / 2
-'''
+"""
 
-MANAGER_TASK = '''
+MANAGER_TASK = """
 from isaaclab.managers import RewardTermCfg
 from isaaclab.utils import configclass
 import isaaclab.envs.mdp as mdp
@@ -70,7 +70,7 @@ class GentleCfg(CartpoleEnvCfg):
     def __post_init__(self):
         super().__post_init__()
         self.rewards.effort = RewardTermCfg(func=mdp.action_l2, weight=-0.01)
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +253,8 @@ def test_a_name_of_isaaclab_2_is_understood(folder: Path) -> None:
 
 def test_all_that_is_wrong_is_said_at_once_and_nothing_is_started(folder: Path) -> None:
     before = {path.name for path in folder.glob("runs/*")}
-    task = rlnb.task(STATE_TASK, overrides={"sim.dtt": 0.1, "sim.dt": "abc", "decimation": 2.5}, physics="newton_mjwrap")
+    wrong = {"sim.dtt": 0.1, "sim.dt": "abc", "decimation": 2.5}
+    task = rlnb.task(STATE_TASK, overrides=wrong, physics="newton_mjwrap")
     with pytest.raises(rlnb.CheckError) as error:
         rlnb.train(task, agent={"algorithm.lr": 1e-3}, max_iterations=-1)
     text = str(error.value)

@@ -17,9 +17,7 @@ def ppo() -> Any:
         max_iterations=300,
         save_interval=50,
         experiment_name="rlnb",
-        actor=RslRlMLPModelCfg(
-            **network, distribution_cfg=RslRlMLPModelCfg.GaussianDistributionCfg(init_std=1.0)
-        ),
+        actor=RslRlMLPModelCfg(**network, distribution_cfg=RslRlMLPModelCfg.GaussianDistributionCfg(init_std=1.0)),
         critic=RslRlMLPModelCfg(**network),
         algorithm=RslRlPpoAlgorithmCfg(
             value_loss_coef=1.0,

@@ -1,0 +1,199 @@
+"""rlnb beside stock ``isaaclab train``: speed, start-up and scalars, in interleaved pairs.
+
+    python benchmarks/against_isaaclab.py --pairs 10
+
+Each pair runs the stock command and rlnb one after the other, in fresh processes, with the same task,
+seed, envs and assets; the order changes from pair to pair. Read from the event files that both leave:
+
+- steps/s: median of ``Perf/total_fps`` over the iterations after the first three;
+- start: from the start of the process (``rlnb.train`` called) to the end of the first iteration;
+- warm start: the same for an rlnb run that adopts a warm worker;
+- scalars: every tag of the first ten iterations that does not measure time, bit by bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from results import ratio_interval, record
+
+import rlnb
+from rlnb.records.events import EventReader, Scalar
+
+SEED = 7
+SKIPPED = 3
+EQUAL_ITERATIONS = 10
+
+
+@dataclass(frozen=True)
+class Case:
+    """One task of the benchmark."""
+
+    task: str
+    num_envs: int
+    iterations: int
+
+
+CASES = (Case("Isaac-Cartpole-Direct", 512, 40), Case("Isaac-Cartpole-Camera-Direct", 16, 14))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run left."""
+
+    steps_per_s: float
+    start_s: float
+    scalars: dict[str, list[float]]
+
+
+def stock(case: Case, folder: Path) -> Outcome:
+    """Run ``isaaclab train`` as its documentation says."""
+    command = [
+        *(str(Path(sys.executable).parent / "isaaclab"), "train", "--rl_library", "rsl_rl", "--task", case.task),
+        *("--device", "cpu", "--num_envs", str(case.num_envs), "--max_iterations", str(case.iterations)),
+        *("--seed", str(SEED), "agent.device=cpu"),
+    ]
+    begun = time.time()
+    with open(folder / "stock.log", "wb") as log:
+        subprocess.run(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=True)
+    return outcome(folder / "logs", begun)
+
+
+def ours(case: Case, folder: Path, *, warm: bool) -> Outcome:
+    """Run the same through rlnb."""
+    rlnb.options.root = folder
+    begun = time.time()
+    run = rlnb.train(
+        case.task,
+        num_envs=case.num_envs,
+        max_iterations=case.iterations,
+        seed=SEED,
+        device="cpu",
+        warm=warm,
+    )
+    run.wait()
+    return outcome(run.path / "logs", begun)
+
+
+def outcome(logs: Path, begun: float) -> Outcome:
+    """Read the event files of a run."""
+    reader = EventReader(logs)
+    reader.refresh()
+    fps = reader.scalars["Perf/total_fps"]
+    rates = sorted(value for _, _, value in fps[SKIPPED:])
+    return Outcome(
+        steps_per_s=rates[len(rates) // 2],
+        start_s=fps[0][1] - begun,
+        scalars={tag: first(points) for tag, points in reader.scalars.items() if not timed(tag)},
+    )
+
+
+def first(points: list[Scalar]) -> list[float]:
+    return [value for step, _, value in points if step < EQUAL_ITERATIONS]
+
+
+def timed(tag: str) -> bool:
+    return tag.startswith("Perf/") or tag.endswith("/time")
+
+
+def warm_up(case: Case) -> None:
+    """Resolve the task card once, so that no pair pays for it, and have a warm worker ready."""
+    rlnb.task_card(case.task)
+
+
+def compare(case: Case, pairs: int, warm_runs: int) -> None:
+    """Run the pairs of one case and write the rows."""
+    cold: list[tuple[Outcome, Outcome]] = []
+    base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
+    rlnb.options.root = base / "cards"
+    warm_up(case)
+    from rlnb import warm
+
+    warm.shut_down()
+    cards = base / "cards" / "cards"
+    for index in range(pairs):
+        results: dict[str, Outcome] = {}
+        for side in ("stock", "ours") if index % 2 else ("ours", "stock"):
+            folder = base / f"{index}-{side}"
+            (folder / "cards").mkdir(parents=True)
+            for card in cards.iterdir():
+                shutil.copy(card, folder / "cards")
+            results[side] = stock(case, folder) if side == "stock" else ours(case, folder, warm=False)
+        cold.append((results["ours"], results["stock"]))
+        for side, result in results.items():
+            print(
+                f"{case.task} {index} {side}: {result.steps_per_s:.0f} steps/s, start {result.start_s:.1f} s",
+                flush=True,
+            )
+    name = f"{case.task}, {case.num_envs} envs"
+    median, low, high = ratio_interval([(a.steps_per_s, b.steps_per_s) for a, b in cold])
+    record(
+        f"{name}: steps/s, rlnb / stock",
+        f"{median:.3f} ({low:.3f} to {high:.3f})",
+        "median >= 0.98, low >= 0.95",
+        median >= 0.98 and low >= 0.95,
+    )
+    extra = sorted(a.start_s - b.start_s for a, b in cold)
+    middle = extra[len(extra) // 2]
+    stock_start = sorted(b.start_s for _, b in cold)[len(cold) // 2]
+    record(
+        f"{name}: start to first iteration, rlnb - stock",
+        f"{middle:+.2f} s (stock {stock_start:.1f} s)",
+        "<= +1 s",
+        middle <= 1.0,
+    )
+    equal = all(a.scalars == b.scalars and a.scalars for a, b in cold)
+    tags = len(cold[0][0].scalars)
+    record(
+        f"{name}: scalars of {EQUAL_ITERATIONS} iterations",
+        f"{tags} tags, {'bit-equal' if equal else 'DIFFER'} in {len(cold)} pairs",
+        "bit-equal",
+        equal,
+    )
+    starts = []
+    for index in range(warm_runs):
+        rlnb.options.root = base / "cards"
+        shutil.rmtree(base / "cards" / "cards", ignore_errors=True)
+        warm_up(case)
+        time.sleep(12)  # what a person needs to look at the card; the worker rehearses meanwhile
+        result = ours(case, base / "cards", warm=True)
+        starts.append(result.start_s)
+        warm.shut_down()
+        print(f"{case.task} warm start {index}: {result.start_s:.2f} s", flush=True)
+    starts.sort()
+    share = starts[len(starts) // 2] / stock_start
+    record(
+        f"{name}: warm start / stock start", f"{share:.3f} ({starts[len(starts) // 2]:.2f} s)", "<= 0.2", share <= 0.2
+    )
+    shutil.rmtree(base, ignore_errors=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--warm-runs", type=int, default=5)
+    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="only this one")
+    arguments = parser.parse_args()
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    for index, case in enumerate(CASES):
+        if arguments.case in (None, index):
+            compare(case, arguments.pairs, arguments.warm_runs)
+
+
+def asset_root() -> str:
+    """Return the local pack, so that both sides load the same files."""
+    from rlnb.worker.assets import build
+
+    return str(build())
+
+
+if __name__ == "__main__":
+    main()

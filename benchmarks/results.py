@@ -1,0 +1,46 @@
+"""Rows of benchmarks/RESULTS.md: what was measured, beside what must hold."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import bootstrap
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+_PACKAGES = ("rlnb", "isaaclab", "torch", "warp-lang", "newton", "rsl-rl-lib")
+
+
+def record(what: str, measured: str, bound: str, holds: bool) -> None:
+    """Print a row and add it to RESULTS.md in place of an older one of the same name."""
+    row = f"| {what} | {measured} | {bound} | {'yes' if holds else 'NO'} | {datetime.now(UTC):%Y-%m-%d} | {machine()} |"
+    print(row, flush=True)
+    head = (
+        "| what | measured | must hold | holds | date | machine and versions |\n| --- | --- | --- | --- | --- | --- |\n"
+    )
+    text = RESULTS.read_text() if RESULTS.exists() else f"# Results\n\n{head}"
+    lines = [line for line in text.splitlines() if not line.startswith(f"| {what} |")]
+    RESULTS.write_text("\n".join([*lines, row]) + "\n")
+
+
+def machine() -> str:
+    """Return cores, Python and the versions of what computes."""
+    versions = []
+    for name in _PACKAGES:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return f"{os.cpu_count()} cores, no GPU, Python {platform.python_version()}, {', '.join(versions)}"
+
+
+def ratio_interval(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the median of the pairs' ratios and its 95 % bootstrap interval (BCa, scipy)."""
+    ratios = np.array([a / b for a, b in pairs])
+    interval = bootstrap((ratios,), np.median, confidence_level=0.95, random_state=0).confidence_interval
+    return float(np.median(ratios)), float(interval.low), float(interval.high)

@@ -1,0 +1,86 @@
+"""Task cards: what the worker says of a task, cached by source and versions."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+from pathlib import Path
+
+from rlnb import tasks
+from rlnb import warm as warm_process
+from rlnb.errors import RlnbError
+from rlnb.notebook.display import status
+from rlnb.records import files
+from rlnb.records.layout import Root
+from rlnb.settings import options
+from rlnb.spec import Task, to_json
+from rlnb.tasks import Card
+
+
+def task_card(task: Task | str, *, python: str | None = None, asset_root: str | None = None) -> Card:
+    """Return what the worker says of a task: config values with types, cameras, agents, assets.
+
+    Cached by source and versions; otherwise the warm worker resolves the task, which takes about a
+    second, and 10 to 15 s when it has to start first.
+
+    Raises:
+        RlnbError: No such task, or it does not resolve.
+    """
+    task = tasks.task(task) if isinstance(task, str) else task
+    python, asset_root = python or options.python, asset_root or options.asset_root
+    card = cached_card(options.folders, task, python, asset_root)
+    if card is not None:
+        return card
+    with status(f"Resolving {task.id}: no cached task card, so the worker looks (10 to 15 s if it has to start)"):
+        card = warm_process.warm_worker(python, asset_root).request("card", task=to_json(task), asset_root=asset_root)
+    path = card_path(options.folders, task, python, asset_root)
+    if path is not None:
+        with contextlib.suppress(OSError):  # a cache; that the root cannot be written is found elsewhere
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            files.write_once(path, card)
+    return card
+
+
+def card_path(root: Root, task: Task, python: str | None, asset_root: str | None) -> Path | None:
+    """Return where the card of a task is cached; None where the worker's versions are not known here."""
+    if python is not None:
+        return None
+    parts = {
+        "task": [task.id, task.source_sha256, task.files, task.presets, task.physics, task.renderer, task.success],
+        "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
+        "versions": _installed(),
+    }
+    key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()
+    return root.cards / f"{key[:24]}.json"
+
+
+def _installed() -> dict[str, str]:
+    """Return the versions of what a card depends on: Isaac Lab, rlnb and its plugins."""
+    names = {"isaaclab", "rlnb"}
+    names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
+    found = {}
+    for name in sorted(names):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def cached_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> Card | None:
+    """Return the cached card of a task, if there is one and its assets are as it found them."""
+    path = card_path(root, task, python, asset_root)
+    try:
+        card = files.read_json(path) if path else None
+    except RlnbError:
+        return None  # a cache: whatever is wrong with it, the worker makes a new one
+    if card is None:
+        return None
+    for asset in card["assets"].values():
+        if asset["there"] is not None and asset["there"] != Path(asset["path"]).is_file():
+            return None
+    return card

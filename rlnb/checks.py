@@ -1,0 +1,123 @@
+"""What would make a request fail, found before anything is written: all of it at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import rlnb
+from rlnb import plugins, tasks
+from rlnb.cards import task_card
+from rlnb.errors import CheckError, RlnbError, unknown
+from rlnb.settings import options
+from rlnb.spec import Launcher, Library, Manifest, Problem, Task, to_json
+
+LEAST_FREE_BYTES = 50 * 2**20
+"""Free space without which a run is not started."""
+
+
+def check_run(manifest: Manifest, launcher: Launcher) -> None:
+    """Find everything that would make a run fail, before anything is written.
+
+    Raises:
+        CheckError: With all problems.
+    """
+    problems = [*_check_arguments(manifest), *_check_root(options.folders.path)]
+    spec = plugins.libraries().get(manifest.library)
+    if spec is None:
+        error = unknown("RL library", manifest.library, plugins.libraries())
+        problems.append(Problem(what=str(error), mend=f"pip install rlnb-{manifest.library.replace('_', '-')}"))
+    elif spec.simulator:
+        problems += _check_task(manifest, spec)
+    elif manifest.task.id not in plugins.tasks():
+        problems.append(
+            Problem(what=str(unknown("task", manifest.task.id, plugins.tasks(), has="Without a simulator")))
+        )
+    problems += launcher.check(manifest)
+    for found in plugins.manager().hook.rlnb_check(manifest=manifest):
+        problems += found
+    if problems:
+        raise CheckError(f"{manifest.task.id} with {manifest.library}", problems)
+
+
+def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
+    numbers = {
+        "max_iterations": manifest.max_iterations,
+        "num_envs": manifest.task.num_envs,
+        "nproc_per_node": manifest.resources.nproc_per_node,
+    }
+    for name, value in numbers.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            yield Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}=64")
+    if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or manifest.seed < 0:
+        yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 on.", mend="seed=42")
+    for name, value in manifest.agent.items():
+        try:
+            to_json(value)
+        except RlnbError as exc:
+            yield Problem(what=f"agent value {name!r}: {exc}")
+    device = manifest.resources.device
+    if device not in ("auto", "cpu", "cuda") and not (device.startswith("cuda:") and device[5:].isdigit()):
+        yield Problem(what=f"device={device!r} is none of 'auto', 'cpu', 'cuda', 'cuda:N'.", mend='device="auto"')
+
+
+def _check_root(root: Path) -> Iterator[Problem]:
+    existing = next(folder for folder in (root, *root.parents) if os.path.exists(folder))
+    mend = "Set rlnb.options.root, or RLNB_ROOT, to a folder of yours."
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        yield Problem(what=f"the run folder {root} cannot be written by user {os.getuid()}.", mend=mend)
+    elif (free := shutil.disk_usage(existing).free) < LEAST_FREE_BYTES:
+        yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", mend=f"Make room. {mend}")
+
+
+def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
+    ranks = manifest.resources.world_size
+    if ranks > 1 and not library.distributed:
+        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", mend="nproc_per_node=1")
+    try:
+        card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
+    except RlnbError as exc:
+        yield Problem(what=str(exc))
+        return
+    yield from tasks.check(manifest.task, card)
+    agent = card["agents"].get(library.name)
+    if agent is None:
+        listed = ", ".join(sorted(card["agents"])) or "none"
+        yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {listed}.")
+    elif "error" in agent:
+        yield Problem(what=f"the agent config of {library.name} does not load: {agent['error']}")
+    else:
+        yield from tasks.check_values(manifest.agent, agent["fields"], f"agent config of {library.name}")
+    theirs = card["versions"].get("rlnb", "none")
+    if theirs != rlnb.__version__:
+        python = manifest.python or sys.executable
+        yield Problem(
+            what=f"rlnb {rlnb.__version__} runs here, rlnb {theirs} in the worker's interpreter {python}.",
+            mend=f"{python} -m pip install rlnb=={rlnb.__version__}",
+        )
+
+
+def check_preview(
+    task: Task, card: tasks.Card, cameras: Sequence[str] | None, num_envs: int, steps: int, actions: str
+) -> None:
+    """Find everything that would make a preview fail.
+
+    Raises:
+        CheckError: With all problems.
+    """
+    problems = tasks.check(task, card)
+    if num_envs < 1:
+        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", mend="num_envs=4"))
+    if steps < 0:
+        problems.append(Problem(what=f"steps={steps!r} is negative.", mend="steps=30"))
+    if actions not in ("random", "zero"):
+        problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", mend='actions="random"'))
+    known = card["cameras"] or {"preview": None}
+    for name in cameras or ():
+        if name not in known:
+            problems.append(Problem(what=str(unknown("camera", name, known, has=f"{card['task']} has"))))
+    if problems:
+        raise CheckError(f"preview of {task.id}", problems)

@@ -1,0 +1,117 @@
+"""A report: papermill runs ``report.ipynb``, nbconvert makes one HTML file that needs neither network nor JavaScript.
+
+The notebook shows the sections of :mod:`rlnb.notebook.sections`.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlnb.errors import RlnbError
+from rlnb.settings import options
+
+if TYPE_CHECKING:
+    from rlnb.run import Run
+
+_NOTEBOOK = Path(__file__).with_name("report.ipynb")
+_KERNEL = "rlnb-report"
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }}
+h1 {{ font-size: 1.6rem; margin: 0; overflow-wrap: anywhere }}
+h2 {{ font-size: 1.2rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #ccc }}
+table {{ border-collapse: collapse; margin: .5rem 0 1rem; max-width: 100% }}
+th, td {{ padding: .2rem 1rem .2rem 0; vertical-align: top; overflow-wrap: anywhere; border-bottom: 1px solid #eee }}
+caption {{ padding: .3rem 0; white-space: nowrap }}
+pre {{ background: #f6f6f6; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px }}
+img {{ max-width: 100%; height: auto }}
+figure {{ margin: .5rem 0 1rem }} figcaption, small {{ color: #666 }}
+</style></head>
+<body>
+{body}
+</body></html>
+"""
+
+
+def report(runs: Run | Sequence[Run], path: str | Path | None = None) -> Path:
+    """Write a report of runs; return its path.
+
+    Args:
+        runs: A run, or several to compare.
+        path: The HTML file; None is ``report.html`` in the run's folder, for several runs
+            ``reports/<time>.html`` in the root.
+
+    Raises:
+        RlnbError: papermill or nbconvert is missing, there is no run, or the report cannot be made.
+    """
+    chosen = [runs] if hasattr(runs, "manifest") else list(runs)
+    if not chosen:
+        raise RlnbError("There is no run to report on. See what there is: rlnb.runs()")
+    missing = [name for name in ("papermill", "nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RlnbError(f"A report needs {', '.join(missing)}: pip install 'rlnb[report]'")
+    target = Path(path).expanduser().absolute() if path is not None else _default_path(chosen)
+    with tempfile.TemporaryDirectory(prefix="rlnb-report-") as folder:
+        executed = _execute(Path(folder), [str(run.path) for run in chosen])
+        page = _page(executed, title=f"rlnb report: {', '.join(sorted({run.task for run in chosen}))}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        temporary.write_text(page, encoding="utf-8")
+        temporary.replace(target)
+    except OSError as exc:
+        raise RlnbError(f"The report cannot be written to {target}: {exc}. Choose a place: path=...") from exc
+    return target
+
+
+def _default_path(runs: Sequence[Run]) -> Path:
+    if len(runs) == 1:
+        return runs[0].path / "report.html"
+    return options.folders.path / "reports" / f"{datetime.now():%Y%m%d-%H%M%S}.html"
+
+
+def _execute(folder: Path, run_paths: list[str]) -> Path:
+    """Run the notebook with papermill in a process of its own; return the executed copy."""
+    spec = {"argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]}
+    kernel = folder / "kernels" / _KERNEL / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(json.dumps({**spec, "display_name": "rlnb", "language": "python"}))
+    parameters = folder / "parameters.yaml"
+    parameters.write_text(json.dumps({"run_paths": run_paths}))  # JSON is YAML
+    executed = folder / "executed.ipynb"
+    argv = [sys.executable, "-m", "papermill", str(_NOTEBOOK), str(executed), "--no-progress-bar"]
+    # Its own kernel spec, found first: "python3" may be another environment's, without rlnb.
+    paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    done = subprocess.run(
+        [*argv, "--kernel", _KERNEL, "--parameters_file", str(parameters)],
+        env={**os.environ, "JUPYTER_PATH": os.pathsep.join(paths)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RlnbError(f"The report's notebook failed:\n{done.stderr.strip()[-3000:]}")
+    return executed
+
+
+def _page(executed: Path, *, title: str) -> str:
+    from nbconvert import HTMLExporter
+
+    # The "basic" template is the bare body: no require.js, MathJax or plotly to load.
+    exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
+    exporter.exclude_anchor_links = True
+    body, _ = exporter.from_filename(str(executed))
+    return _PAGE.format(title=html.escape(title), body=body)

@@ -1,0 +1,41 @@
+"""What every test gets: a root of its own, and a queue of its own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import rlnb
+
+LEAVE_S = 5.0
+"""Seconds that the processes of a run have to leave after the test: the result is there a moment before they end."""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A fresh root for runs; nothing of it reaches the user's own, no warm worker is kept, no process is left."""
+    folder = tmp_path / "rlnb-runs"
+    monkeypatch.setenv("RLNB_ROOT", str(folder))
+    monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
+    monkeypatch.setattr(rlnb.options, "root", folder)
+    monkeypatch.setattr(rlnb.options, "warm", False)
+    yield folder
+    _, left = psutil.wait_procs(_agents_and_workers(folder), timeout=LEAVE_S)
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    assert not left, f"the test left processes behind, they were killed: {left}"
+
+
+def _agents_and_workers(root: Path) -> list[psutil.Process]:
+    """Return the processes of this root's runs: every agent and worker names its job's folder."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE
+        and any(part.startswith(f"{root}/") for part in process.info["cmdline"] or ())
+    ]

@@ -1,0 +1,152 @@
+"""The machine's queue: first come first served, and nothing to clean up after a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rlnb import RlnbError
+from rlnb.launch.slots import queue_folder, take_slot
+
+POLL_S = 0.02
+HOLDER = """
+import os, sys, time
+from rlnb.launch.slots import take_slot
+
+name, log, max_running = sys.argv[1:]
+def say(word):
+    with open(log, "a") as file:
+        file.write(f"{word} {name}\\n")
+number, slot = take_slot(int(max_running), lambda: False, poll_s=0.02)
+say("takes")
+sys.stdin.read()
+say("leaves")
+slot.close()
+"""
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
+    return tmp_path / "queue"
+
+
+@pytest.fixture
+def hold(tmp_path: Path, queue: Path) -> Iterator[Callable[[str, int], subprocess.Popen[bytes]]]:
+    """A function that starts a process which takes a slot and leaves once its stdin is closed."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, max_running: int = 1) -> subprocess.Popen[bytes]:
+        tickets = len(list(queue.glob("tickets/[0-9]*")))
+        argv = [sys.executable, "-c", HOLDER, name, str(tmp_path / "log"), str(max_running)]
+        started.append(subprocess.Popen(argv, stdin=subprocess.PIPE))
+        until(lambda: len(list(queue.glob("tickets/[0-9]*"))) > tickets or f"takes {name}" in words(tmp_path))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def words(folder: Path) -> list[str]:
+    log = folder / "log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def until(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
+
+
+def leave(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(10)
+
+
+Hold = Callable[..., "subprocess.Popen[bytes]"]
+
+
+def test_three_runs_and_one_slot_go_one_after_the_other_as_they_came(tmp_path: Path, hold: Hold) -> None:
+    processes = [hold(name) for name in ("first", "second", "third")]
+    for process in processes:
+        leave(process)
+    names, does = ("first", "second", "third"), ("takes", "leaves")
+    assert words(tmp_path) == [f"{word} {name}" for name in names for word in does]
+
+
+def test_two_slots_are_held_at_once(tmp_path: Path, hold: Hold) -> None:
+    first = hold("first", 2)
+    until(lambda: words(tmp_path) == ["takes first"])
+    second = hold("second", 2)
+    until(lambda: words(tmp_path) == ["takes first", "takes second"])
+    third = hold("third", 2)
+    time.sleep(0.2)
+    assert "takes third" not in words(tmp_path)
+    leave(second)
+    until(lambda: "takes third" in words(tmp_path))
+    leave(first)
+    leave(third)
+
+
+def test_a_killed_holder_frees_its_slot(tmp_path: Path, hold: Hold) -> None:
+    first, second = hold("first"), hold("second")
+    until(lambda: words(tmp_path) == ["takes first"])
+    os.kill(first.pid, signal.SIGKILL)
+    until(lambda: "takes second" in words(tmp_path))
+    leave(second)
+
+
+def test_a_killed_waiter_does_not_stop_those_behind_it(tmp_path: Path, queue: Path, hold: Hold) -> None:
+    first, second, third = hold("first"), hold("second"), hold("third")
+    os.kill(second.pid, signal.SIGKILL)
+    second.wait()
+    leave(first)
+    until(lambda: "takes third" in words(tmp_path))
+    leave(third)
+    assert list((queue / "tickets").iterdir()) == [], "the killed one's ticket is gone too"
+
+
+def test_who_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
+    first = hold("first")
+    until(lambda: not list((queue / "tickets").iterdir()))
+    asked = iter([False, False, True])
+    assert take_slot(1, lambda: next(asked), POLL_S) is None
+    assert list((queue / "tickets").iterdir()) == []
+    leave(first)
+    taken = take_slot(1, lambda: False, POLL_S)
+    assert taken is not None
+    assert taken[0] == 0
+    taken[1].close()
+
+
+def test_slots_have_numbers_from_nought(queue: Path) -> None:
+    taken = [take_slot(3, lambda: False, POLL_S) for _ in range(3)]
+    assert [slot and slot[0] for slot in taken] == [0, 1, 2]
+    assert take_slot(3, iter([False, True]).__next__, POLL_S) is None
+    for slot in taken:
+        assert slot is not None
+        slot[1].close()
+
+
+def test_the_queue_is_this_users_own(queue: Path) -> None:
+    assert queue_folder() == queue
+    assert queue.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_queue_of_somebody_else_is_refused(queue: Path) -> None:
+    queue.mkdir()
+    os.chown(queue, 12345, 12345)
+    with pytest.raises(RlnbError, match=r"belongs to another user. Set RLNB_QUEUE"):
+        queue_folder()

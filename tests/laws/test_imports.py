@@ -1,0 +1,192 @@
+"""Which room may import what, read from the source; and how little ``import rlnb`` does."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import rlnb
+
+REPO = Path(__file__).parents[2]
+PACKAGE = REPO / "rlnb"
+
+IMPORT_BOUND_S = 0.15
+FRESH_PROCESSES = 5
+
+SIMULATOR = {"torch", "isaaclab", "isaaclab_tasks", "isaaclab_rl", "isaaclab_newton", "isaaclab_assets", "warp", "pxr"}
+"""Only the worker's room may import these, anywhere."""
+HEAVY = {
+    "torch",
+    "isaaclab",
+    "plotly",
+    "ipywidgets",
+    "IPython",
+    "dask",
+    "distributed",
+    "papermill",
+    "nbconvert",
+    "pandas",
+    "matplotlib",
+    "tensorboard",
+    "PIL",
+    "scipy",
+}
+"""These cost tenths of seconds: inside functions only."""
+NEVER_AFTER_IMPORT = {"torch", "isaaclab", "plotly", "dask", "papermill", "pandas"}
+
+EVERYTHING = ("rlnb",)
+ROOMS: dict[str, tuple[str, ...]] = {
+    "errors": (),
+    "spec": ("rlnb.errors",),
+    "hookspecs": (),
+    "plugins": ("rlnb.hookspecs", "rlnb.spec", "rlnb.errors"),
+    "settings": ("rlnb.records.layout",),
+    "records": ("rlnb.records", "rlnb.spec", "rlnb.plugins", "rlnb.errors"),
+    "launch": ("rlnb.launch", "rlnb.spec", "rlnb.records.layout", "rlnb.records.files", "rlnb.errors"),
+    "worker": (
+        "rlnb.worker",
+        "rlnb.spec",
+        "rlnb.plugins",
+        "rlnb.records.layout",
+        "rlnb.records.files",
+        "rlnb.errors",
+    ),
+    "notebook": ("rlnb.notebook", "rlnb.records", "rlnb.spec", "rlnb.settings", "rlnb.errors", "rlnb.plugins"),
+    "verbs": EVERYTHING,
+}
+"""Room to what it may import of rlnb, at module level and inside functions alike."""
+THIRD_PARTY: dict[str, set[str]] = {
+    "errors": set(),
+    "spec": set(),
+    "hookspecs": {"pluggy"},
+    "plugins": {"pluggy"},
+    "settings": set(),
+    "records": {"pandas", "tensorboard", "numpy"},
+    "launch": {"psutil"},
+}
+"""Room to all that it may import from elsewhere; other rooms are held by SIMULATOR and HEAVY only."""
+FORBIDDEN: dict[str, set[str]] = {"notebook": SIMULATOR | {"dask"}, "verbs": SIMULATOR}
+
+
+class Import(NamedTuple):
+    module: str
+    line: int
+    inside_function: bool
+
+    @property
+    def package(self) -> str:
+        return self.module.split(".")[0]
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0]
+    name = first.removesuffix(".py")
+    if name == "job":
+        return "launch"
+    return name if name in ROOMS else "verbs"
+
+
+def imports_of(path: Path) -> list[Import]:
+    return list(_walk(ast.parse(path.read_text(encoding="utf-8")), inside=False))
+
+
+def _walk(node: ast.AST, inside: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            for other in child.orelse:
+                yield from _walk(other, inside)
+            continue
+        if isinstance(child, ast.Import):
+            yield from (Import(alias.name, child.lineno, inside) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"line {child.lineno}: a relative import hides which room it reaches"
+            yield from (Import(_resolved(child.module or "", a.name), child.lineno, inside) for a in child.names)
+        yield from _walk(child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+def _resolved(module: str, name: str) -> str:
+    """Return the module that ``from module import name`` loads: ``rlnb.spec`` for ``from rlnb import spec``."""
+    below = REPO.joinpath(*module.split("."), name)
+    return f"{module}.{name}" if below.is_dir() or below.with_suffix(".py").is_file() else module
+
+
+def within(module: str, rooms: tuple[str, ...]) -> bool:
+    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
+def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
+    room = room_of(path)
+    broken = []
+    for found in imports_of(path):
+        where = f"{path.relative_to(REPO)}:{found.line}: {room} imports {found.module}"
+        if found.package == "rlnb":
+            if not within(found.module, ROOMS[room]):
+                broken.append(f"{where}, it may import {', '.join(ROOMS[room]) or 'nothing of rlnb'}")
+            elif room != "worker" and within(found.module, ("rlnb.worker",)):
+                broken.append(f"{where}, which is for the worker process only")
+        elif found.package not in sys.stdlib_module_names:
+            if room in THIRD_PARTY and found.package not in THIRD_PARTY[room]:
+                broken.append(f"{where}, from elsewhere it may import {', '.join(THIRD_PARTY[room]) or 'nothing'}")
+            if found.package in FORBIDDEN.get(room, set()):
+                broken.append(f"{where}, never")
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
+def test_heavy_packages_are_imported_inside_functions(path: Path) -> None:
+    heavy = [f"line {i.line}: {i.module}" for i in imports_of(path) if i.package in HEAVY and not i.inside_function]
+    assert not heavy, f"{path.relative_to(REPO)} imports at module level: {heavy}"
+
+
+def plugin_modules() -> list[Path]:
+    return sorted([*REPO.glob("plugins/*/src/**/*.py"), *REPO.glob("extensions/*/**/*.py")])
+
+
+@pytest.mark.parametrize("path", plugin_modules(), ids=lambda path: str(path.relative_to(REPO)))
+def test_a_plugin_has_no_private_door(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    private = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlnb":
+            public = node.module == "rlnb" and all(alias.name in rlnb.__all__ for alias in node.names)
+            if not public:
+                private.append(f"line {node.lineno}: {ast.unparse(node)}")
+        elif isinstance(node, ast.Import):
+            private += [f"line {node.lineno}: import {a.name}" for a in node.names if a.name.startswith("rlnb.")]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rlnb" and node.attr not in rlnb.__all__:
+            private.append(f"line {node.lineno}: rlnb.{node.attr}")
+    assert not private, f"{path.relative_to(REPO)} reaches past rlnb's public names: {private}"
+
+
+def test_importing_rlnb_is_quick_and_loads_nothing_heavy() -> None:
+    code = (
+        "import time; begun = time.perf_counter(); import rlnb; seconds = time.perf_counter() - begun\n"
+        f"import sys; print(seconds, *sorted({NEVER_AFTER_IMPORT} & set(sys.modules)))"
+    )
+    seconds = []
+    for _ in range(FRESH_PROCESSES):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        first, *loaded = done.stdout.split()
+        assert not loaded
+        seconds.append(float(first))
+    assert statistics.median(seconds) < IMPORT_BOUND_S
+
+
+def test_listing_libraries_and_tasks_loads_nothing_heavy() -> None:
+    code = (
+        "from rlnb import plugins; plugins.libraries(); plugins.tasks(); plugins.launchers(); plugins.asset_packs()\n"
+        f"import sys; print(*sorted({NEVER_AFTER_IMPORT} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

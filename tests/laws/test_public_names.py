@@ -1,0 +1,64 @@
+"""The public API, letter by letter: whoever changes it changes this list too."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlnb
+
+PUBLIC = [
+    "AssetPack",
+    "Backend",
+    "CheckError",
+    "Command",
+    "Evaluation",
+    "Launcher",
+    "LauncherType",
+    "Library",
+    "LocalLauncher",
+    "Manifest",
+    "NotFoundError",
+    "Panel",
+    "Policy",
+    "Preview",
+    "Problem",
+    "Resources",
+    "Result",
+    "RlnbError",
+    "Run",
+    "RunError",
+    "Runs",
+    "Task",
+    "TrainContext",
+    "WorkerError",
+    "__version__",
+    "get_run",
+    "hookimpl",
+    "options",
+    "preview",
+    "register",
+    "report",
+    "runs",
+    "task",
+    "task_card",
+    "train",
+    "watch",
+]
+
+
+def test_the_public_names_are_these_and_sorted() -> None:
+    assert rlnb.__all__ == PUBLIC
+    assert sorted(PUBLIC) == PUBLIC
+    assert dir(rlnb) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_resolves_and_says_what_it_is(name: str) -> None:
+    value = getattr(rlnb, name)
+    assert value is getattr(rlnb, name)
+    assert name == "__version__" or value.__doc__
+
+
+def test_a_name_that_is_not_there_says_so_with_the_closest_one() -> None:
+    with pytest.raises(AttributeError, match=r"rlnb has no 'trian'.* Did you mean 'train'"):
+        rlnb.trian  # noqa: B018

@@ -1,0 +1,72 @@
+"""How the source is kept: sizes, names, no paths of anybody's machine, Isaac Lab's version in one place."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+MODULES = sorted((REPO / "rlnb").rglob("*.py"))
+SOURCES = [*MODULES, *sorted(REPO.glob("plugins/*/src/**/*.py"))]
+
+LINES = 420
+VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+KNOWS_ISAACLAB = "rlnb/worker/sim.py"
+VERSION = re.compile(r"(?<![\d.])3\.0(?![\d])|isaaclab(\[\w+\])?\s*[=<>~!]=")
+# Put together from parts, so that this file does not break its own law.
+SOMEBODYS_PATH = re.compile("|".join([r"(?<![\w.>}*])/" + name + "/" for name in ("work", "root", "tmp/" + "lab")]))
+LOCK_NAMES = re.compile(r"(\.lock|-lock\.(json|ya?ml)|\.lockb)$")
+
+
+def tracked() -> list[Path]:
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPO, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this is no git checkout")
+    return [REPO / name for name in listed.stdout.split("\0") if name and (REPO / name).is_file()]
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
+def test_a_module_is_one_noun_and_short(path: Path) -> None:
+    assert path.stem not in VAGUE
+    lines = len(text_of(path).splitlines())
+    assert lines < LINES, f"{path.relative_to(REPO)} has {lines} lines; under {LINES}, please: find the second noun"
+
+
+def test_no_tracked_file_names_a_path_of_somebodys_machine() -> None:
+    found = [
+        f"{path.relative_to(REPO)}:{number}: {line.strip()[:120]}"
+        for path in tracked()
+        for number, line in enumerate(text_of(path).splitlines(), 1)
+        if SOMEBODYS_PATH.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_no_lock_file_holds_addresses() -> None:
+    locks = [path for path in tracked() if LOCK_NAMES.search(path.name) or path.name == "constraints.txt"]
+    found = [str(path.relative_to(REPO)) for path in locks if "://" in text_of(path)]
+    assert not found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(REPO)))
+def test_isaaclabs_version_is_known_in_one_file_only(path: Path) -> None:
+    if str(path.relative_to(REPO)) == KNOWS_ISAACLAB:
+        assert VERSION.search(text_of(path))
+        return
+    tree = ast.parse(text_of(path))
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    found = [f"line {s.lineno}: {s.value!r}" for s in strings if id(s) not in docs and VERSION.search(s.value)]
+    assert not found, f"{path.relative_to(REPO)} names a version of Isaac Lab: {found}"

@@ -1,0 +1,88 @@
+import os
+import queue
+import time
+
+import pytest
+
+import rlnb
+
+
+@pytest.fixture(scope="module")
+def echo_root(tmp_path_factory):
+    """A root and a queue of this module's own, so that runs elsewhere on the machine are not waited for."""
+    with pytest.MonkeyPatch.context() as patch:
+        root = tmp_path_factory.mktemp("root")
+        patch.setenv("RLNB_ROOT", str(root))
+        patch.setenv("RLNB_QUEUE", str(tmp_path_factory.mktemp("queue")))
+        patch.setattr(rlnb.options, "root", root)
+        patch.setattr(rlnb.options, "warm", False)
+        yield root
+
+
+class Kernel:
+    """A real kernel, driven as a front end does: every request names the cell it comes from."""
+
+    def __init__(self, env):
+        from jupyter_client.manager import start_new_kernel
+
+        self.manager, self.client = start_new_kernel(kernel_name="python3", env=env)
+        self.messages = []
+
+    def run(self, code, cell="cell-1", timeout_s=60):
+        """Execute a cell; return what it printed."""
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        message = self.client.session.msg("execute_request", content, metadata={"cellId": cell} if cell else {})
+        self.client.shell_channel.send(message)
+        first = len(self.messages)
+        self.until(lambda m: m["content"].get("execution_state") == "idle" and _answers(m, message), timeout_s)
+        errors = [m for m in self.messages[first:] if m["msg_type"] == "error"]
+        assert not errors, "\n".join(errors[0]["content"]["traceback"])
+        return "".join(m["content"]["text"] for m in self.messages[first:] if m["msg_type"] == "stream")
+
+    def until(self, wanted, timeout_s=60):
+        """Read messages up to one that is wanted, and return that."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            try:
+                message = self.client.get_iopub_msg(timeout=0.5)
+            except queue.Empty:
+                continue
+            self.messages.append(message)
+            if wanted(message):
+                return message
+        raise AssertionError(f"not seen within {timeout_s} s; the last was {self.messages[-1:]}")
+
+    def send_comm(self, comm_id, data):
+        """Say something to a widget, as its view in the browser would."""
+        content = {"comm_id": comm_id, "data": data}
+        self.client.shell_channel.send(self.client.session.msg("comm_msg", content))
+
+    def stop(self):
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+def _answers(message, request):
+    return message["parent_header"].get("msg_id") == request["header"]["msg_id"]
+
+
+@pytest.fixture
+def kernel(root, tmp_path):
+    started = Kernel({**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")})
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """Write a notebook of code cells; return its path."""
+    import nbformat
+
+    def write(*cells):
+        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        path = tmp_path / "written.ipynb"
+        nbformat.write(made, path)
+        return path
+
+    return write

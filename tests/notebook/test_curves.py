@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb.notebook import curves
+from rlnb.spec import METRICS
+
+ITERATIONS = 12
+FRAMES_PER_ITERATION = 64
+SEEDS = (1, 2)
+
+
+@pytest.fixture(scope="module")
+def runs(echo_root):
+    return [rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, seed=seed).wait() for seed in SEEDS]
+
+
+def test_the_default_is_one_subplot_for_each_usual_metric_that_was_logged(runs):
+    shown = curves.figure(runs)
+    assert [note.text for note in shown.layout.annotations] == ["reward", "episode length", "success rate", "fps"]
+    assert len(shown.data) == 4 * len(SEEDS)
+
+
+def test_the_curve_is_what_the_library_logged_over_frames(runs):
+    trace = curves.figure(runs[:1], ["reward"]).data[0]
+    assert list(trace.x) == [FRAMES_PER_ITERATION * (n + 1) for n in range(ITERATIONS)]
+    assert list(trace.y) == pytest.approx(runs[0].metrics["reward"].values, rel=1e-6)
+
+
+def test_x_counts_iterations_or_seconds_since_the_start_of_the_run(runs):
+    assert list(curves.figure(runs, ["reward"], x="iterations").data[0].x) == list(range(ITERATIONS))
+    shown = curves.figure(runs, ["reward"], x="wall_time")
+    assert 0.0 <= shown.data[0].x[0] < 60.0
+    assert shown.layout.xaxis.title.text == "wall time (s)"
+
+
+def test_hours_are_shown_as_hours():
+    assert curves._x_scale("wall_time", [(np.array([0.0, 9000.0]), np.zeros(2))]) == (3600.0, "wall time (h)")
+
+
+def test_each_run_has_one_colour_and_one_legend_entry_that_names_the_difference(runs):
+    shown = curves.figure(runs)
+    assert {(trace.name, trace.line.color) for trace in shown.data} == {
+        ("seed 1", curves.PALETTE[0]),
+        ("seed 2", curves.PALETTE[1]),
+    }
+    assert [trace.name for trace in shown.data if trace.showlegend] == ["seed 1", "seed 2"]
+
+
+def test_runs_that_differ_in_nothing_are_told_apart_by_their_ids(runs):
+    same = [runs[0], runs[0]]
+    assert curves.labels(same) == [runs[0].id, runs[0].id]
+
+
+def test_units_are_on_the_axes_and_meanings_behind_the_titles(runs):
+    shown = curves.figure(runs, ["fps"])
+    assert (shown.layout.xaxis.title.text, shown.layout.yaxis.title.text) == ("frames", "frames/s")
+    assert shown.layout.annotations[0].hovertext == METRICS["fps"]
+
+
+def test_a_raw_tag_can_be_drawn(runs):
+    assert len(curves.figure(runs, ["Perf/total_fps"]).data[0].x) == ITERATIONS
+
+
+def test_an_unknown_metric_names_the_closest_one(runs):
+    with pytest.raises(rlnb.NotFoundError, match=r"No metric named 'rewrd'.*Did you mean 'reward'\?"):
+        curves.figure(runs, ["rewrd"])
+
+
+def test_an_unknown_axis_names_the_closest_one(runs):
+    with pytest.raises(rlnb.NotFoundError, match=r"No x axis named 'frame'.*Did you mean 'frames'\?"):
+        curves.figure(runs, x="frame")
+
+
+def test_a_long_curve_is_decimated_and_keeps_its_extremes():
+    xs, ys = np.arange(50_000.0), np.zeros(50_000)
+    ys[31_415], ys[2_718] = 7.0, -3.0
+    kept_x, kept_y = curves._decimate(xs, ys)
+    assert len(kept_x) == curves.POINTS_PER_TRACE
+    assert kept_x[kept_y == 7.0] == [31_415.0]
+    assert kept_x[kept_y == -3.0] == [2_718.0]
+
+
+def test_text_from_outside_is_escaped(runs):
+    tagged = rlnb.train("Echo", library="echo", max_iterations=2, tags=["<b>_$x$"]).wait()
+    shown = curves.figure([runs[0], tagged], ["reward"])
+    assert "&lt;b&gt;" in shown.data[1].name

@@ -1,0 +1,126 @@
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+
+import rlnb
+from rlnb.notebook import live
+
+PLOTLY = "application/vnd.plotly.v1+json"
+SHORT = "library='echo', agent={'iteration_s': 0.05}, max_iterations=20"
+LONG = "library='echo', agent={'iteration_s': 0.2}, max_iterations=300"
+QUICKLY_S = 8.0
+
+
+def points(message):
+    """Return how many points the first curve of a widget's update has; 0 for any other message."""
+    figure = message["content"].get("data", {}).get("state", {}).get("figure", "{}")
+    data = json.loads(figure).get("data")
+    import base64
+
+    return len(base64.b64decode(data[0]["y"]["bdata"])) // 4 if data else 0
+
+
+def opened(kernel, part):
+    """Return the comm of the first widget whose state has that key."""
+    return next(
+        m["content"]["comm_id"]
+        for m in kernel.messages
+        if m["msg_type"] == "comm_open" and part in m["content"]["data"]["state"]
+    )
+
+
+def test_for_a_person_the_curves_grow_while_the_kernel_is_free_and_end_as_plain_output(kernel):
+    begun = time.monotonic()
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {SHORT})\nrun.watch()")
+    kernel.until(lambda message: points(message) > 1)
+    last = kernel.until(lambda message: "image/png" in message["content"].get("data", {}))
+    assert last["msg_type"] == "update_display_data"
+    assert len(last["content"]["data"][PLOTLY]["data"]) == 4
+    assert "completed" in kernel.run("print(run.state)")
+    assert (
+        kernel.run("import threading, time\ntime.sleep(1)\nprint([t.name for t in threading.enumerate()])").count(
+            "rlnb-watch"
+        )
+        == 0
+    )
+    assert time.monotonic() - begun < 60.0
+
+
+def test_a_page_gets_plotly_js_when_it_asks(kernel):
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    kernel.send_comm(opened(kernel, "_esm"), {"method": "custom", "content": "plotly.js"})
+    answer = kernel.until(lambda message: message["content"].get("data", {}).get("content") == "plotly.js")
+    assert b"plotly.js v" in gzip.decompress(answer["buffers"][0])
+    kernel.run("run.cancel()")
+
+
+def test_two_clicks_cancel_the_run_and_one_does_not(kernel):
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    kernel.until(lambda message: points(message) > 1)
+    button = opened(kernel, "button_style")
+    kernel.send_comm(button, {"method": "custom", "content": {"event": "click"}})
+    assert "running" in kernel.run("import time; time.sleep(1); print(run.state)", cell="cell-2")
+    kernel.send_comm(button, {"method": "custom", "content": {"event": "click"}})
+    kernel.until(lambda message: "</b> cancelled" in message["content"].get("data", {}).get("text/html", ""))
+
+
+def test_a_cell_that_is_run_again_leaves_one_dashboard(kernel):
+    code = "from rlnb.notebook import live\nrun.watch()"
+    kernel.run(f"import rlnb, threading, time\nrun = rlnb.train('Echo', {LONG})", cell="cell-0")
+    kernel.run(code)
+    kernel.run(code)
+    count = "time.sleep(3)\nprint(sum(t.name == 'rlnb-watch' for t in threading.enumerate()))\nrun.cancel()"
+    assert kernel.run(count, cell="cell-2").strip() == "1"
+
+
+def test_papermill_waits_and_gets_one_picture_and_no_widget(notebook, root, tmp_path):
+    path = notebook("import rlnb", f"run = rlnb.train('Echo', {SHORT})\nrun.watch()", "print(run.state)")
+    out = tmp_path / "out.ipynb"
+    subprocess.run([sys.executable, "-m", "papermill", str(path), str(out), "--no-progress-bar"], check=True)
+    executed = nbformat.read(out, as_version=4)
+    bundles = [output.data for output in executed.cells[1].outputs if "data" in output]
+    assert [PLOTLY in bundle and "image/png" in bundle for bundle in bundles].count(True) == 1
+    assert not [bundle for bundle in bundles if any("widget" in mime for mime in bundle)]
+    assert "widgets" not in executed.metadata
+    assert "completed" in executed.cells[2].outputs[0].text
+
+
+def test_plain_python_waits_for_the_run(root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.05}, max_iterations=20)
+    rlnb.watch(run)
+    assert run.state == "completed"
+
+
+def test_an_interrupt_ends_the_watching_and_not_the_run(root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=80)
+    code = f"import rlnb\nrun = rlnb.get_run({run.id!r})\nprint('looking', flush=True)\nrun.watch()\nprint('went on')"
+    watcher = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    assert watcher.stdout.readline() == "looking\n"
+    while run.progress[0] < 10:
+        time.sleep(0.1)
+    watcher.send_signal(signal.SIGINT)
+    assert "went on" in watcher.communicate(timeout=QUICKLY_S)[0]
+    assert run.state == "running"
+    assert run.wait().state == "completed"
+
+
+def test_a_wrong_metric_is_told_before_the_waiting(root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=100)
+    while not run.metrics.names:
+        time.sleep(0.1)
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'reward'"):
+        rlnb.watch(run, ["rewrd"])
+    assert run.state == "running"
+    run.cancel()
+
+
+def test_no_run_to_watch_is_an_error_with_the_next_call():
+    with pytest.raises(rlnb.RlnbError, match=r"rlnb\.train"):
+        live.watch([])

@@ -1,0 +1,118 @@
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import rlnb
+from rlnb.notebook import sections
+
+HOSTILE = "<script>alert(1)</script>"
+LARGEST_BYTES = 1_500_000
+LOADS = re.compile(
+    r"""<(?:script|link|iframe|object)\b|(?:src|href)\s*=\s*["']?(?!data:)|url\(|@import""", re.IGNORECASE
+)
+
+
+@pytest.fixture(scope="module")
+def runs(echo_root):
+    rlnb.register(Hostile())
+    good = rlnb.train(
+        HOSTILE, library="echo", max_iterations=30, seed=7, agent={"note": HOSTILE}, tags=[HOSTILE]
+    ).wait()
+    good.evaluate(episodes=20)
+    (good.path / "media").mkdir(exist_ok=True)
+    noise = np.random.default_rng(0).integers(0, 255, (1200, 1600, 3), np.uint8)
+    for number in range(4):
+        Image.fromarray(noise).save(good.path / "media" / f"wrist-{number}<rgb>.png")
+    failed = rlnb.train("Echo", library="echo", agent={"crash_at": 3})
+    with pytest.raises(rlnb.RunError):
+        failed.wait()
+    return [good, failed]
+
+
+class Hostile:
+    """A plugin whose task has a name that no page should trust."""
+
+    @rlnb.hookimpl
+    def rlnb_tasks(self):
+        from rlnb import Task
+
+        return [Task(id=HOSTILE)]
+
+
+@pytest.fixture(scope="module")
+def page(runs):
+    return rlnb.report(runs[0]).read_text()
+
+
+def test_the_report_of_one_run_lies_in_its_folder(runs, page):
+    assert (runs[0].path / "report.html").read_text() == page
+
+
+def test_it_loads_nothing_and_runs_nothing(page):
+    assert LOADS.search(page) is None
+    assert "<script" not in page
+    assert len(page.encode()) < LARGEST_BYTES
+
+
+def test_every_outside_string_is_escaped(page):
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 5
+
+
+def test_it_says_what_ran_and_how_to_do_it_again(runs, page):
+    run = runs[0]
+    for text in (
+        "completed",
+        "30 of 30",
+        "1,920",
+        "seed=7",
+        "95 % interval",
+        run.manifest.git.get("commit", ""),
+        run.id,
+    ):
+        assert text in page
+    assert "-m rlnb.worker train" in page
+    assert "max_iterations=30" in page
+
+
+def test_it_has_curves_and_as_many_pictures_as_fit(page):
+    assert "alt='Metric curves over frames' src='data:image/png;base64," in page
+    assert 1 <= page.count("<img") - 1 < 4
+    assert "Not shown:" in page
+
+
+def test_several_runs_have_one_report_with_the_end_of_the_log_of_a_failed_one(runs, echo_root):
+    path = rlnb.report(runs)
+    assert path.parent == echo_root / "reports"
+    page = path.read_text()
+    assert "echo crashes at iteration 3" in page
+    assert "iteration 2 of 20" in page
+    assert all(run.id in page for run in runs)
+
+
+def test_a_picture_that_is_none_is_named_and_passed_over(runs, tmp_path):
+    broken = runs[1].path / "media" / "broken.png"
+    broken.parent.mkdir(exist_ok=True)
+    broken.write_bytes(b"no picture")
+    assert f"Not shown: {broken}" in sections.pictures([runs[1]])
+
+
+def test_a_place_that_cannot_be_written_is_told_with_the_mend(runs, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(rlnb.RlnbError, match="Choose a place: path="):
+        rlnb.report(runs[1], tmp_path / "file" / "report.html")
+
+
+def test_a_missing_papermill_is_told_with_the_pip_line(runs, monkeypatch):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "papermill" else found(name, *a))
+    with pytest.raises(rlnb.RlnbError, match=r"pip install 'rlnb\[report\]'"):
+        rlnb.report(runs[1])
+
+
+def test_no_run_to_report_on_is_an_error():
+    with pytest.raises(rlnb.RlnbError, match="no run"):
+        rlnb.report([])

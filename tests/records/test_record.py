@@ -1,0 +1,316 @@
+"""State, derived from files that are laid out by hand; and the folders of stock Isaac Lab."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+import rlnb
+from rlnb.launch.local import handle_of
+from rlnb.records import files
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.record import LOST_AFTER_S, SILENT_AFTER_S, RunRecord, find
+from rlnb.spec import Started, State, to_json
+
+HORIZON, NUM_ENVS = 16, 4
+LONG_AGO_S = 3600.0
+STOCK_ENVS, STOCK_HORIZON = 64, 32
+
+
+def run_folder(root: Path, name: str = "20260101-000000-echo", created: str = "2026-01-01T00:00:00+00:00") -> RunDir:
+    run = RunDir(root / "runs" / name)
+    run.path.mkdir(parents=True)
+    manifest = rlnb.Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo")
+    files.write_once(run.manifest, to_json(manifest))
+    return run
+
+
+def commanded(run: RunDir, kind: str = "train") -> JobDir:
+    job = run.next_job(kind)
+    files.write_once(job.command, to_json(rlnb.Command(argv=("true",))))
+    return job
+
+
+def has_started(job: JobDir) -> None:
+    started = Started(
+        hosts=("here",),
+        devices=("cpu",),
+        world_size=1,
+        num_envs=NUM_ENVS,
+        horizon=HORIZON,
+        frames_per_step=HORIZON * NUM_ENVS,
+        time_s=time.time(),
+    )
+    files.write_once(job.started, to_json(started))
+
+
+def log(folder: Path, steps: int = 3) -> None:
+    writer = EventFileWriter(str(folder))
+    for step in range(steps):
+        tags = ["Train/mean_reward", *(f"Loss/term_{number}" for number in range(10))]
+        values = [Summary.Value(tag=tag, simple_value=1.0) for tag in tags]
+        writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+    writer.close()
+
+
+def silent_for(job: JobDir, seconds: float) -> None:
+    """Let the last sign of life be that long ago."""
+    for path in (job.command, job.alive()):
+        if path.exists():
+            os.utime(path, (time.time() - seconds,) * 2)
+
+
+@pytest.fixture
+def alive() -> Iterator[dict[str, object]]:
+    """The handle of a process that lives as long as the test."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield handle_of(process.pid)
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def gone() -> dict[str, object]:
+    """The handle of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    handle = handle_of(process.pid)
+    process.communicate()
+    return handle
+
+
+def test_a_run_without_a_job_is_created(root: Path) -> None:
+    assert RunRecord(run_folder(root).path).state == "created"
+
+
+def test_a_job_without_a_command_is_created(root: Path) -> None:
+    run = run_folder(root)
+    run.next_job("train")
+    assert RunRecord(run.path).state == "created"
+
+
+def test_a_job_whose_agent_waits_for_its_turn_is_queued(root: Path, alive: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    assert RunRecord(run.path).state == "queued", "the handle is written a moment after the command"
+    files.write_once(job.handle, alive)
+    assert RunRecord(run.path).state == "queued"
+
+
+def test_a_job_that_left_the_queue_is_starting(root: Path, alive: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, alive)
+    files.write_once(job.running(), {})
+    assert RunRecord(run.path).state == "starting"
+    has_started(job)
+    assert RunRecord(run.path).state == "starting", "nothing was logged yet"
+
+
+def test_an_event_file_without_a_scalar_is_no_sign_of_running(root: Path, alive: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, alive)
+    has_started(job)
+    log(run.logs, steps=0)
+    assert RunRecord(run.path).state == "starting"
+
+
+def test_a_job_that_logs_is_running(root: Path, alive: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, alive)
+    has_started(job)
+    log(run.logs)
+    assert RunRecord(run.path).state == "running"
+
+
+def test_a_resumed_job_is_not_running_because_the_first_one_logged(root: Path, alive: dict[str, object]) -> None:
+    run = run_folder(root)
+    first = commanded(run)
+    has_started(first)
+    log(run.logs)
+    for path in run.logs.iterdir():
+        os.utime(path, (time.time() - LONG_AGO_S,) * 2)
+    files.write_once(first.result, to_json(rlnb.Result(outcome="cancelled")))
+    assert RunRecord(run.path).state == "cancelled"
+    second = commanded(run)
+    files.write_once(second.handle, alive)
+    assert RunRecord(run.path).state == "queued"
+    has_started(second)
+    assert RunRecord(run.path).state == "starting"
+
+
+@pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled", "timeout"])
+def test_a_result_is_the_last_word_whatever_else_there_is(root: Path, gone: dict[str, object], outcome: State) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, gone)
+    has_started(job)
+    log(run.logs)
+    silent_for(job, LONG_AGO_S)
+    files.write_once(job.result, to_json(rlnb.Result(outcome=outcome)))
+    assert RunRecord(run.path).state == outcome
+
+
+def test_a_process_that_is_gone_without_a_result_is_lost_after_a_grace(root: Path, gone: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, gone)
+    job.alive().touch()
+    assert RunRecord(run.path).state == "queued", "its result may be on its way"
+    silent_for(job, LOST_AFTER_S + 1)
+    assert RunRecord(run.path).state == "lost"
+
+
+def test_a_process_that_lives_is_not_lost_however_silent(root: Path, alive: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, alive)
+    silent_for(job, LONG_AGO_S)
+    assert RunRecord(run.path).state == "queued"
+
+
+def test_another_process_with_the_same_number_is_not_taken_for_it(root: Path, alive: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, {**alive, "created_s": float(alive["created_s"]) - LONG_AGO_S})  # type: ignore[arg-type]
+    silent_for(job, LOST_AFTER_S + 1)
+    assert RunRecord(run.path).state == "lost"
+
+
+def test_a_job_of_another_host_is_lost_only_after_a_long_silence(root: Path, gone: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, {**gone, "host": f"not-{socket.gethostname()}"})
+    job.alive().touch()
+    silent_for(job, SILENT_AFTER_S / 2)
+    assert RunRecord(run.path).state == "queued"
+    silent_for(job, SILENT_AFTER_S + 1)
+    assert RunRecord(run.path).state == "lost"
+
+
+def test_a_kernel_that_died_before_it_knew_the_process_leaves_a_lost_job(root: Path) -> None:
+    job = commanded(run := run_folder(root))
+    silent_for(job, SILENT_AFTER_S + 1)
+    assert RunRecord(run.path).state == "lost"
+
+
+def test_a_lost_job_that_was_to_end_anyway_is_cancelled(root: Path, gone: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, gone)
+    files.write_once(job.cancel, {})
+    silent_for(job, LOST_AFTER_S + 1)
+    assert RunRecord(run.path).state == "cancelled"
+
+
+def test_a_result_that_cannot_be_read_is_lost(root: Path) -> None:
+    job = commanded(run := run_folder(root))
+    job.result.write_text('{"outcome": "comp')
+    assert RunRecord(run.path).state == "lost"
+
+
+def test_the_state_is_the_trainings_not_the_evaluations(root: Path) -> None:
+    run = run_folder(root)
+    files.write_once(commanded(run).result, to_json(rlnb.Result(outcome="completed")))
+    files.write_once(commanded(run, "evaluate").result, to_json(rlnb.Result(outcome="failed")))
+    record = RunRecord(run.path)
+    assert record.state == "completed"
+    assert [job.kind for job in record.jobs] == ["train", "evaluate"]
+    assert record.jobs[1].state() == "failed"
+
+
+def test_a_folder_without_a_manifest_says_that_it_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match="is not a run"):
+        _ = RunRecord(tmp_path).manifest
+
+
+def test_checkpoints_come_in_order_of_iteration_not_of_name(root: Path) -> None:
+    run = run_folder(root)
+    run.logs.mkdir()
+    for number in (100, 9, 50):
+        (run.logs / f"model_{number}.json").touch()
+    (run.logs / "notes.json").touch()
+    found = [path.name for path in RunRecord(run.path).checkpoints]
+    assert found == ["model_9.json", "model_50.json", "model_100.json"]
+
+
+def stock_run(logs: Path) -> Path:
+    """Lay out what stock `isaaclab train` leaves."""
+    run = logs / "rsl_rl" / "cartpole" / "2026-01-01_00-00-00"
+    (run / "params").mkdir(parents=True)
+    (run / "params" / "env.yaml").write_text(
+        "viewer: !!python/object:isaaclab.envs.common.ViewerCfg\n  lookat: !!python/tuple [0.0]\n"
+        f"scene:\n  num_envs: {STOCK_ENVS}\n"
+    )
+    (run / "params" / "agent.yaml").write_text(f"seed: 42\nnum_steps_per_env: {STOCK_HORIZON}\n")
+    files.write_once(
+        run / "run.json",
+        {"task": "Isaac-Cartpole-Direct", "library": "rsl_rl", "created_at": "2026-01-01T00:00:00+00:00"},
+    )
+    log(run)
+    (run / "model_2.pt").touch()
+    return run
+
+
+@pytest.mark.parametrize("below", ["", "rsl_rl", "rsl_rl/cartpole", "rsl_rl/cartpole/2026-01-01_00-00-00"])
+def test_the_logs_of_stock_isaaclab_are_listed(tmp_path: Path, below: str) -> None:
+    folder = stock_run(tmp_path / "logs")
+    (run,) = rlnb.runs(tmp_path / "logs" / below)
+    assert (run.task, run.library, run.path) == ("Isaac-Cartpole-Direct", "rsl_rl", folder)
+    assert run.created.year == 2026
+    assert "Isaac-Cartpole-Direct" in repr(run)
+    assert folder.name in run._repr_html_()
+
+
+def test_a_stock_run_has_metrics_in_frames(tmp_path: Path) -> None:
+    stock_run(tmp_path / "logs")
+    (run,) = rlnb.runs(tmp_path / "logs")
+    frames = STOCK_ENVS * STOCK_HORIZON
+    assert run.metrics["Train/mean_reward"].frames == [frames, 2 * frames, 3 * frames]
+
+
+def test_a_stock_run_runs_while_its_files_grow(tmp_path: Path) -> None:
+    folder = stock_run(tmp_path / "logs")
+    (run,) = rlnb.runs(tmp_path / "logs")
+    assert run.state == "running"
+    for path in folder.glob("*tfevents*"):
+        os.utime(path, (time.time() - LONG_AGO_S,) * 2)
+    assert run.state == "completed"
+
+
+def test_a_stock_run_without_its_own_record_is_told_from_its_folders(tmp_path: Path) -> None:
+    (stock_run(tmp_path / "logs") / "run.json").unlink()
+    (run,) = rlnb.runs(tmp_path / "logs")
+    assert (run.task, run.library) == ("cartpole", "rsl_rl")
+
+
+@pytest.mark.parametrize("verb", [lambda run: run.evaluate(10), lambda run: run.resume()], ids=["evaluate", "resume"])
+def test_a_stock_run_is_only_read(tmp_path: Path, verb: Callable[[rlnb.Run], object]) -> None:
+    folder = stock_run(tmp_path / "logs")
+    for path in folder.glob("*tfevents*"):
+        os.utime(path, (time.time() - LONG_AGO_S,) * 2)
+    (run,) = rlnb.runs(tmp_path / "logs")
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(rlnb.RlnbError, match="only reads"):
+        verb(run)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_runs_and_stock_runs_are_found_side_by_side_and_once(root: Path) -> None:
+    run = run_folder(root)
+    (run.logs / "params").mkdir(parents=True)  # what a training of rlnb leaves, too
+    (run.logs / "params" / "env.yaml").touch()
+    (run.logs / "params" / "agent.yaml").touch()
+    stock = stock_run(root / "logs")
+    assert [record.path for record in find(root)] == [run.path, stock]
+    assert [record.path for record in find(root / "runs")] == [run.path]
+    assert [record.path for record in find(run.path)] == [run.path]
+
+
+def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "runs" / ".staging").mkdir(parents=True)
+    (tmp_path / "runs" / "empty").mkdir()
+    assert list(find(tmp_path)) == []
+    assert list(find(tmp_path / "nowhere")) == []

@@ -1,0 +1,73 @@
+"""Intervals against published values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rlnb
+
+EPISODES = 100
+SUCCEEDED = 95
+WILSON_95_OF_100 = (0.88825, 0.97846)
+"""Wilson (1927) without continuity correction; e.g. statsmodels' proportion_confint(95, 100, method="wilson")."""
+WILSON_0_OF_10 = (0.0, 0.27753)
+T_975_9 = 2.262157
+"""Student's t, 97.5 %, 9 degrees of freedom (any table)."""
+
+
+def evaluation(**changes: Any) -> rlnb.Evaluation:
+    values = {
+        "returns": [1.0] * EPISODES,
+        "lengths": [10] * EPISODES,
+        "timeouts": [False] * EPISODES,
+        "successes": [index < SUCCEEDED for index in range(EPISODES)],
+        "checkpoint": "logs/model_4.pt",
+        "num_envs": 4,
+        "seed": 1000,
+    }
+    return rlnb.Evaluation.from_record({**values, **changes})
+
+
+def test_success_has_wilsons_interval() -> None:
+    assert evaluation().success_rate == 0.95
+    assert evaluation().success_interval == pytest.approx(WILSON_95_OF_100, abs=1e-5)
+
+
+def test_no_success_at_all_still_has_an_upper_bound() -> None:
+    assert evaluation(successes=[False] * 10).success_interval == pytest.approx(WILSON_0_OF_10, abs=1e-5)
+
+
+def test_the_mean_return_has_students_interval() -> None:
+    found = evaluation(returns=list(range(1, 11)))
+    half = T_975_9 * (55 / 6 / 10) ** 0.5  # variance of 1..10 is 55/6
+    assert found.mean_return == 5.5
+    assert found.return_interval == pytest.approx((5.5 - half, 5.5 + half), abs=1e-5)
+
+
+def test_the_mean_length_has_students_interval() -> None:
+    found = evaluation(lengths=list(range(1, 11)))
+    assert found.mean_length == 5.5
+    assert found.length_interval == evaluation(returns=list(range(1, 11))).return_interval
+
+
+def test_one_episode_has_no_spread_to_tell_of() -> None:
+    found = evaluation(returns=[3.0], lengths=[7], successes=[True], timeouts=[True])
+    assert found.return_interval == (3.0, 3.0)
+    assert found.episodes == 1
+
+
+def test_success_that_the_task_does_not_define_is_never_guessed() -> None:
+    found = evaluation(successes=None)
+    assert found.success_rate is None
+    assert found.success_interval is None
+    assert "success=not defined" in repr(found)
+    assert ("success rate", "not defined for this task", "") in found.rows()
+
+
+def test_an_evaluation_is_one_line_and_a_small_table() -> None:
+    assert repr(evaluation()) == "Evaluation(100 episodes, success=0.950, return=1.000)"
+    html = evaluation()._repr_html_()
+    assert "0.950" in html
+    assert "0.888 to 0.978" in html

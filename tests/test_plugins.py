@@ -1,0 +1,129 @@
+"""Finding plugins: duplicates, broken ones, names that do not exist."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+
+TWIN = "twin"
+
+
+@pytest.fixture
+def twin() -> Iterator[type]:
+    """A second plugin that brings what the echo plugin brings."""
+
+    class Twin:
+        @staticmethod
+        @rlnb.hookimpl
+        def rlnb_libraries() -> list[rlnb.Library]:
+            return [rlnb.Library(name="echo", backend="twin:Echo")]
+
+        @staticmethod
+        @rlnb.hookimpl
+        def rlnb_tasks() -> list[rlnb.Task]:
+            return [rlnb.Task(id="Echo")]
+
+    rlnb.register(Twin, TWIN)
+    yield Twin
+    plugins.manager().unregister(name=TWIN)
+
+
+def install(site: Path, name: str, code: str) -> dict[str, str]:
+    """Lay out an installed plugin; return the environment in which processes find it."""
+    info = site / f"rlnb_{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: rlnb-{name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[rlnb]\n{name} = rlnb_{name}\n")
+    (site / f"rlnb_{name}.py").write_text(code)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+
+
+def test_a_library_of_two_plugins_is_an_error_that_names_both(twin: type) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"library named 'echo': \w+ and \w+") as caught:
+        plugins.libraries()
+    assert TWIN in str(caught.value)
+    assert str(caught.value).count("echo") == 2
+
+
+def test_a_task_of_two_plugins_is_an_error_that_names_both(twin: type) -> None:
+    with pytest.raises(rlnb.RlnbError, match="task named 'Echo'") as caught:
+        plugins.tasks()
+    assert TWIN in str(caught.value)
+
+
+@pytest.mark.parametrize("code", ["import no_such_module", "def rlnb_check(:", "1 / 0"])
+def test_a_broken_plugin_warns_with_its_traceback_and_the_others_survive(tmp_path: Path, code: str) -> None:
+    env = install(tmp_path, "broken", code)
+    script = "import rlnb; from rlnb import plugins; print(*plugins.libraries())"
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+    assert "echo" in done.stdout.split()
+    assert "The rlnb plugin 'broken' did not load" in done.stderr
+    assert "Traceback (most recent call last)" in done.stderr
+    assert "rlnb_broken.py" in done.stderr
+
+
+def test_an_installed_plugin_is_found_without_being_imported_by_name(tmp_path: Path) -> None:
+    code = (
+        "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_libraries():\n"
+        "    return [rlnb.Library(name='fine', backend='rlnb_fine:Backend')]\n"
+    )
+    env = install(tmp_path, "fine", code)
+    script = "from rlnb import plugins; print(plugins.library('fine').backend)"
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "rlnb_fine:Backend"
+
+
+def test_a_library_that_is_not_there_names_those_that_are_and_the_closest() -> None:
+    with pytest.raises(rlnb.NotFoundError) as caught:
+        plugins.library("ecko")
+    assert str(caught.value).startswith("No RL library named 'ecko'. Installed: echo")
+    assert str(caught.value).endswith("Did you mean 'echo'?")
+
+
+def test_a_launcher_that_is_not_there_names_those_that_are_and_the_closest() -> None:
+    with pytest.raises(rlnb.NotFoundError) as caught:
+        plugins.launcher("locale")
+    assert str(caught.value).startswith("No launcher named 'locale'. Installed: ")
+    assert str(caught.value).endswith("Did you mean 'local'?")
+
+
+def test_nothing_close_means_no_guess() -> None:
+    with pytest.raises(rlnb.NotFoundError) as caught:
+        plugins.library("zzzzzz")
+    assert "Did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reference", ["no_such_package:Thing", "json:no_such_function", "json"])
+def test_a_reference_that_cannot_be_loaded_says_which_and_by_what_python(reference: str) -> None:
+    with pytest.raises(rlnb.RlnbError) as caught:
+        plugins.load(reference)
+    assert repr(reference) in str(caught.value)
+    assert sys.executable in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_a_reference_reaches_into_classes() -> None:
+    assert plugins.load("pathlib:Path.cwd")() == Path.cwd()
+
+
+def test_a_launcher_named_as_rlnbs_own_is_an_error() -> None:
+    class Usurper:
+        @staticmethod
+        @rlnb.hookimpl
+        def rlnb_launchers() -> list[rlnb.LauncherType]:
+            return [rlnb.LauncherType(name="local", factory="elsewhere:Launcher")]
+
+    rlnb.register(Usurper, "usurper")
+    try:
+        with pytest.raises(rlnb.RlnbError, match="local"):
+            plugins.launchers()
+    finally:
+        plugins.manager().unregister(name="usurper")
