@@ -34,20 +34,6 @@ PIPE_COLUMNS = 160
 NOTEBOOK = "01_quickstart.ipynb"
 
 
-class Shown(TyperGroup):
-    """Commands whose errors are shown as their message, without a traceback."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; turn an error of rlnb into its message and exit status 2."""
-        try:
-            return super().invoke(ctx)
-        except RlnbError as exc:
-            if ctx.params.get("debug"):
-                raise
-            _screen(stderr=True).print(f"[red]{_safe(exc)}[/]", highlight=False, soft_wrap=True)
-            raise typer.Exit(FAILED) from exc
-
-
 app = typer.Typer(
     cls=Shown,
     no_args_is_help=True,
@@ -60,21 +46,11 @@ assets_app = typer.Typer(
 )
 app.add_typer(assets_app, name="assets")
 
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, a unique part of it, or its folder.")]
-TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Registered id, module:EnvCfg, or the name of a %%task.")]
-Python = Annotated[str | None, typer.Option("--python", help="Command of the worker's interpreter.")]
-AssetRoot = Annotated[str | None, typer.Option(help="Folder or URL of robot assets.")]
-Checkpoint = Annotated[str | None, typer.Option(help="Checkpoint, by name or path; the last by default.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Load a checkpoint that holds more than weights.")]
-Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait for the end, or print the id and return.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         import rlnb
 
-        _screen().print(f"rlnb {rlnb.__version__}", highlight=False)
+        screen.console().print(f"rlnb {rlnb.__version__}", highlight=False)
         raise typer.Exit
 
 
@@ -146,6 +122,20 @@ def resume(
     _wait_or_detach(found, wait)
 
 
+def _wait_or_detach(run: Run, wait: bool) -> None:
+    if not wait:
+        screen.say(run.id)
+        return
+    hint = f"It goes on. Find it again: rlnb show {run.id}, rlnb logs {run.id} --follow, rlnb cancel {run.id}"
+    screen.say(f"{run.id} started in {run.path}", stderr=True)
+    try:
+        run.wait()
+    except KeyboardInterrupt:
+        screen.say(f"Detached from {run.id}. {hint}", stderr=True)
+        raise typer.Exit(INTERRUPTED) from None
+    _show(run)
+
+
 @app.command()
 def runs(
     path: Annotated[Path | None, typer.Option(help="rlnb root, run, or stock Isaac Lab logs folder.")] = None,
@@ -160,9 +150,9 @@ def runs(
 
     rows = [_row(run) for run in rlnb.runs(path, task=task, library=library, state=state, tag=tag)]
     if as_json:
-        return _print_json(rows)
+        return screen.print_json(rows)
     shown = ("id", "task", "library", "state", "iteration", "reward", "success_rate", "created")
-    _table([name.replace("_", " ") for name in shown], [[row[name] for name in shown] for row in rows])
+    screen.table([name.replace("_", " ") for name in shown], [[row[name] for name in shown] for row in rows])
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -202,8 +192,8 @@ def _show(run: Run) -> None:
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
         ("launcher", manifest.launcher),
         ("devices", ", ".join(run.started.devices) if run.started else ""),
-        ("overrides", _assigned(manifest.task.overrides)),
-        ("agent", _assigned(manifest.agent)),
+        ("overrides", screen.assigned(manifest.task.overrides)),
+        ("agent", screen.assigned(manifest.agent)),
         ("tags", ", ".join(manifest.tags)),
         *[(name, metrics[name].last) for name in metrics.names],
         *[(f"evaluation {n}", "; ".join(map(" ".join, e.rows()))) for n, e in enumerate(run.evaluations)],
@@ -212,7 +202,7 @@ def _show(run: Run) -> None:
         ("folder", str(run.path)),
         ("command", run.command),
     ]
-    _table(["", ""], [row for row in rows if row[1] != ""], title=run.id)
+    screen.table(["", ""], [row for row in rows if row[1] != ""], title=run.id)
 
 
 @app.command()
@@ -228,38 +218,7 @@ def logs(
     if follow:
         _follow(found, lines)
     elif text := found.logs(lines) if lines else "":
-        _print_log(text)
-
-
-def _follow(run: Run, lines: int) -> None:
-    """Print what is appended to the newest job's logs until that job has ended."""
-    from rlnb.run import ENDED
-
-    if not run.jobs:
-        raise RlnbError(f"{run.id} has no job yet, so it has no log.")
-    job, ends = run.jobs[-1], dict[Path, int]()
-    while True:
-        ended = job.state() in ENDED  # asked first: what is written before the end is then read below
-        for path in job.folder.logs():
-            first = path not in ends
-            start = max(0, path.stat().st_size - TAIL_BYTES) if first else ends[path]
-            text, ends[path] = _appended(path, start, whole_lines=not ended)
-            new = text.splitlines()
-            if new := (new[-lines:] if lines else []) if first else new:
-                _print_log("\n".join(new))
-        if ended:
-            return
-        time.sleep(FOLLOW_S)
-
-
-def _appended(path: Path, start: int, *, whole_lines: bool) -> tuple[str, int]:
-    """Return what a file holds from byte ``start`` on, and the byte after it."""
-    with path.open("rb") as file:
-        file.seek(start)
-        data = file.read()
-    if whole_lines:
-        data = data[: data.rfind(b"\n") + 1]
-    return data.decode("utf-8", "replace"), start + len(data)
+        screen.print_log(text)
 
 
 @app.command()
@@ -270,10 +229,10 @@ def cancel(run: RunId) -> None:
 
     found = rlnb.get_run(run)
     if all(job.state() in ENDED for job in found.jobs):
-        _say(f"{found.id} has ended already: {found.state}.")
+        screen.say(f"{found.id} has ended already: {found.state}.")
         return
     found.cancel()
-    _say(f"{found.id} was asked to end. How it goes: rlnb show {found.id}")
+    screen.say(f"{found.id} was asked to end. How it goes: rlnb show {found.id}")
 
 
 @app.command()
@@ -290,7 +249,7 @@ def evaluate(
 
     found = rlnb.get_run(run)
     evaluation = found.evaluate(episodes, num_envs=num_envs, seed=seed, checkpoint=checkpoint, trust=trust)
-    _table(["", "value", "95 % interval"], evaluation.rows(), title=f"{found.id}, {evaluation.checkpoint}")
+    screen.table(["", "value", "95 % interval"], evaluation.rows(), title=f"{found.id}, {evaluation.checkpoint}")
 
 
 @app.command()
@@ -304,7 +263,7 @@ def export(
     import rlnb
 
     written = rlnb.get_run(run).export(*formats or (), checkpoint=checkpoint, trust=trust)
-    _table(["format", "file"], list(written.items()))
+    screen.table(["format", "file"], list(written.items()))
 
 
 @app.command()
@@ -315,7 +274,7 @@ def report(
     """Write a report as one self-contained HTML file, and print its path."""
     import rlnb
 
-    _say(str(rlnb.get_run(run).report(output)))
+    screen.say(str(rlnb.get_run(run).report(output)))
 
 
 @app.command()
@@ -331,7 +290,7 @@ def preview(
     import rlnb
 
     taken = rlnb.preview(task, cameras=camera, data_types=data_type, num_envs=num_envs, steps=steps)
-    _say(str(taken.save(output)))
+    screen.say(str(taken.save(output)))
 
 
 # -- what there is ---------------------------------------------------------------------------------------
@@ -358,7 +317,7 @@ def tasks(
 
         raise RlnbError(f"No task fits {pattern!r}; there are {len(known)}.{did_you_mean(pattern, known)}")
     for name in found:
-        _say(name)
+        screen.say(name)
 
 
 @app.command()
@@ -367,10 +326,10 @@ def libraries() -> None:
     from rlnb import plugins
 
     rows = [
-        (lib.name, lib.step_unit, _yes(lib.distributed), ", ".join(lib.exports), ", ".join(lib.requires))
+        (lib.name, lib.step_unit, screen.yes(lib.distributed), ", ".join(lib.exports), ", ".join(lib.requires))
         for lib in plugins.libraries().values()
     ]
-    _table(["library", "step unit", "several ranks", "exports", "requires"], rows)
+    screen.table(["library", "step unit", "several ranks", "exports", "requires"], rows)
 
 
 @app.command("plugins")
@@ -393,7 +352,7 @@ def list_plugins() -> None:
         package = (dist.name, dist.version) if dist else ("" if name in entries else "registered by hand", "")
         failed = load_error(entries[name]) if name in entries and not manager.has_plugin(name) else ""
         rows.append((name, *package, _brings(manager.get_plugin(name)), failed))
-    _table(["plugin", "distribution", "version", "brings", "error"], rows)
+    screen.table(["plugin", "distribution", "version", "brings", "error"], rows)
 
 
 def _brings(plugin: Any) -> str:
@@ -410,46 +369,6 @@ def _brings(plugin: Any) -> str:
         else:
             found.append(f"hook {caller.name}")
     return "; ".join(sorted(found))
-
-
-@assets_app.command()
-def build(
-    destination: Annotated[Path | None, typer.Argument(metavar="[DEST]", help="Folder; the cache by default.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Build again what is there.")] = False,
-    python: Python = None,
-) -> None:
-    """Make robots and scenes on this machine, without a download; print their folder."""
-    import subprocess
-
-    from rlnb.api import status
-    from rlnb.launch.command import interpreter
-    from rlnb.settings import options
-
-    argv = [*interpreter(python or options.python), "-m", "rlnb.worker", "assets-build"]
-    argv += [*([str(destination)] if destination else []), *(["--force"] if force else [])]
-    with status("Building the asset packs"):
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    folder = done.stdout.strip().splitlines()[-1:]
-    if done.returncode or not folder:
-        tail = "\n".join(done.stderr.strip().splitlines()[-10:])
-        raise RlnbError(f"The asset packs could not be built: exit status {done.returncode} of {argv[0]}\n{tail}")
-    _say(folder[0])
-
-
-@assets_app.command("check")
-def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = None) -> None:
-    """Show where each file of a task comes from; exit status 1 if one is missing."""
-    from rlnb.api import task_card
-
-    card = task_card(task, python=python, asset_root=asset_root)
-    # A card may be older than a build, so files of this machine are looked at again.
-    local = {name: asset["there"] is not None for name, asset in card["assets"].items()}
-    there = {name: Path(card["assets"][name]["path"]).is_file() for name in local if local[name]}
-    say = {True: "there", False: "missing", None: "remote, not looked at"}
-    rows = [(name, asset["path"], say[there.get(name)]) for name, asset in card["assets"].items()]
-    _table(["file", "where", ""], rows, title=f"{card['task']}: {card['asset_root']['reason']}")
-    if not all(there.values()):
-        raise typer.Exit(1)
 
 
 # -- the whole -------------------------------------------------------------------------------------------
@@ -477,36 +396,7 @@ def demo(
             )
         except papermill.PapermillExecutionError as exc:
             raise RlnbError(f"The quickstart notebook failed; see {executed}\n{exc}") from exc
-    _say(str(_newest_html([folder, Path(os.environ["RLNB_ROOT"])], begun) or _as_html(executed)))
-
-
-def quickstart() -> Path:
-    """Return the quickstart notebook: of the repository checkout, else the one in the package.
-
-    Raises:
-        RlnbError: It is in neither.
-    """
-    package = Path(__file__).absolute().parent
-    for path in (package.parent / "notebooks" / NOTEBOOK, package / "notebook" / NOTEBOOK):
-        if path.is_file():
-            return path
-    raise RlnbError(f"{NOTEBOOK} is neither beside this rlnb nor in it ({package}). Reinstall rlnb.")
-
-
-def _newest_html(folders: Iterable[Path], since_s: float) -> Path | None:
-    """Return the report that the notebook has just written, if it wrote one."""
-    found = {path: path.stat().st_mtime for folder in folders for path in folder.rglob("*.html")}
-    fresh = {path: written for path, written in found.items() if written >= since_s}
-    return max(fresh, key=lambda path: fresh[path]) if fresh else None
-
-
-def _as_html(notebook: Path) -> Path:
-    from nbconvert import HTMLExporter
-
-    body, _ = HTMLExporter().from_filename(str(notebook))
-    path = notebook.with_suffix(".html")
-    path.write_text(body, encoding="utf-8")
-    return path
+    screen.say(str(_newest_html([folder, Path(os.environ["RLNB_ROOT"])], begun) or _as_html(executed)))
 
 
 @app.command()
@@ -521,142 +411,17 @@ def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: Json = 
     if as_json:
         from rlnb.spec import to_json
 
-        _print_json(to_json(findings))
+        screen.print_json(to_json(findings))
     else:
         colour = {"ok": "green", "warning": "yellow", "fault": "red"}
         rows = [
-            (item.name, f"[{colour[item.level]}]{item.level}[/]", f"{_safe(item.found)}{_mend(item.mend)}")
+            (item.name, f"[{colour[item.level]}]{item.level}[/]", f"{screen.safe(item.found)}{_mend(item.mend)}")
             for item in findings
         ]
-        _table(["", "", "found"], rows, markup=True)
+        screen.table(["", "", "found"], rows, markup=True)
     if any(item.level == "fault" for item in findings):
         raise typer.Exit(1)
 
 
 def _mend(mend: str) -> str:
-    return f"\n[bold]mend:[/] {_safe(mend)}" if mend else ""
-
-
-# -- arguments -------------------------------------------------------------------------------------------
-
-
-def values(*, set_: Sequence[str], agent: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return env and agent values by dotted path, from ``path=value`` words.
-
-    Raises:
-        CheckError: Words without a path or an equals sign, all at once.
-    """
-    from rlnb.spec import Problem
-
-    problems, found = [], []
-    for option, words in (("--set", set_), ("--agent", agent)):
-        pairs = [word.partition("=") for word in words]
-        for (path, equals, _), word in zip(pairs, words, strict=True):
-            if not (path.strip() and equals):
-                problems.append(Problem(what=f"{option} {word!r} is not path=value.", mend=f"{option} sim.dt=0.005"))
-        found.append({path.strip(): value(text) for path, _, text in pairs})
-    if problems:
-        raise CheckError("command line", problems)
-    return found[0], found[1]
-
-
-def value(text: str) -> Any:
-    """Return the JSON value that ``text`` is, else the text itself."""
-
-    def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON")  # Python's reader would take NaN and Infinity
-
-    try:
-        return json.loads(text, parse_constant=refuse)
-    except ValueError:
-        return text
-
-
-def _keep_no_fresh_worker() -> None:
-    """A notebook gets a fresh warm worker after each training; a command ends, so nobody would use it."""
-    import threading
-
-    from rlnb import warm
-
-    warm.FRESH_AFTER_S = threading.TIMEOUT_MAX
-
-
-def _wait_or_detach(run: Run, wait: bool) -> None:
-    if not wait:
-        _say(run.id)
-        return
-    hint = f"It goes on. Find it again: rlnb show {run.id}, rlnb logs {run.id} --follow, rlnb cancel {run.id}"
-    _say(f"{run.id} started in {run.path}", stderr=True)
-    try:
-        run.wait()
-    except KeyboardInterrupt:
-        _say(f"Detached from {run.id}. {hint}", stderr=True)
-        raise typer.Exit(INTERRUPTED) from None
-    _show(run)
-
-
-# -- the screen ------------------------------------------------------------------------------------------
-
-
-def _screen(*, stderr: bool = False) -> Console:
-    from rich.console import Console
-
-    terminal = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
-    return Console(stderr=stderr, width=None if terminal else PIPE_COLUMNS, highlight=False)
-
-
-def _safe(text: object) -> str:
-    """Return text that was written elsewhere so that it can neither mark up nor steer the terminal."""
-    from rich.markup import escape
-
-    return escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text)))
-
-
-def _say(text: str, *, stderr: bool = False) -> None:
-    _screen(stderr=stderr).print(_safe(text), soft_wrap=True)
-
-
-def _print_log(text: str) -> None:
-    """Print lines of a log: colours stay on a terminal, every other control sequence goes."""
-    from rich.text import Text
-
-    _screen().print(Text.from_ansi(text), soft_wrap=True)
-
-
-def _print_json(data: Any) -> None:
-    """Print JSON that every reader takes: a number that is none (NaN) is null."""
-    _screen().print_json(data=_finite(data))
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, Mapping):
-        return {key: _finite(item) for key, item in data.items()}
-    if isinstance(data, list):
-        return [_finite(item) for item in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "", markup: bool = False) -> None:
-    """Print a table; the first column is never cut, since it is what is typed next."""
-    from rich import box
-    from rich.table import Table
-
-    cell: Callable[[Any], str] = str if markup else lambda item: _safe(_text(item))
-    table = Table(box=box.SIMPLE, title=_safe(title) or None, title_justify="left", show_header=any(header))
-    for number, name in enumerate(header):
-        table.add_column(name, no_wrap=number == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*map(cell, row))
-    _screen().print(table)
-
-
-def _text(item: Any) -> str:
-    return "" if item is None else f"{item:.4g}" if isinstance(item, float) else str(item)
-
-
-def _assigned(pairs: Mapping[str, Any]) -> str:
-    return ", ".join(f"{path}={json.dumps(item)}" for path, item in pairs.items())
-
-
-def _yes(answer: bool) -> str:
-    return "yes" if answer else ""
+    return f"\n[bold]mend:[/] {screen.safe(mend)}" if mend else ""

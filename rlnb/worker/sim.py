@@ -15,6 +15,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -61,11 +62,14 @@ def start(asset_root: str | None = None) -> AssetRoot:
             f"isaaclab {version} is installed in {sys.executable}, rlnb needs {SUPPORTED}.x (Python 3.12). "
             "pip install 'isaaclab==3.0.0'"
         )
-    import warp
+    with ThreadPoolExecutor(1) as background:  # the cloud may take its time to answer; torch takes longer
+        found = background.submit(assets.resolve, asset_root, CLOUD)
+        import torch  # noqa: F401
+        import warp
 
+        root = found.result()
     # Policies are trained by the RL library, never through the simulator: no adjoint kernels to compile.
     warp.config.enable_backward = False
-    root = assets.resolve(asset_root, CLOUD)
     os.environ[assets.VARIABLE] = root.path
     import isaaclab_tasks  # noqa: F401  - registers the tasks
 

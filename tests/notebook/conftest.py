@@ -50,6 +50,7 @@ class Kernel:
             self.messages.append(message)
             if wanted(message):
                 return message
+        import signal, time as t; print([(m["msg_type"], m["content"].get("execution_state"), m["parent_header"].get("msg_id", "")[-4:]) for m in self.messages if m["msg_type"] not in ("update_display_data", "comm_msg", "comm_open")]); os.kill(self.manager.provisioner.pid, signal.SIGABRT); t.sleep(2)
         raise AssertionError(f"not seen within {timeout_s} s; the last was {self.messages[-1:]}")
 
     def send_comm(self, comm_id, data):
@@ -68,7 +69,7 @@ def _answers(message, request):
 
 @pytest.fixture
 def kernel(root, tmp_path):
-    started = Kernel({**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")})
+    started = Kernel({**os.environ, "PYTHONFAULTHANDLER": "1", "IPYTHONDIR": str(tmp_path / "ipython")})
     yield started
     started.stop()
 

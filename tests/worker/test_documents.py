@@ -1,0 +1,76 @@
+"""The notebooks and the README run as they stand, in small sizes, on real Isaac Lab."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from rlnb.worker.assets import build
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+REPO = Path(__file__).parents[2]
+SMALL = {"num_envs": 16, "max_iterations": 3, "episodes": 8}
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run a notebook in."""
+    monkeypatch.setenv("RLNB_ROOT", str(tmp_path / "rlnb-runs"))
+    monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
+    return tmp_path
+
+
+def outputs(notebook: object, mimetype: str) -> list[object]:
+    return [
+        output["data"][mimetype]
+        for cell in notebook.cells  # type: ignore[attr-defined]
+        for output in cell.get("outputs", [])
+        if mimetype in output.get("data", {})
+    ]
+
+
+def test_the_quickstart_runs_under_papermill_and_leaves_pictures_and_a_report(workplace: Path) -> None:
+    import papermill
+
+    done = papermill.execute_notebook(
+        REPO / "notebooks" / "01_quickstart.ipynb",
+        workplace / "done.ipynb",
+        parameters={**SMALL, "report": str(workplace / "quickstart.html")},
+        cwd=workplace,
+        progress_bar=False,
+    )
+    assert len(outputs(done, "image/png")) >= 2  # what the camera sees, and the curves
+    assert "widgets" not in done.metadata
+    html = (workplace / "quickstart.html").read_text()
+    assert len(html) < 1_500_000
+    assert "<script src" not in html
+    assert "Cartpole-Upright" in html
+    assert (workplace / "done.ipynb").stat().st_size < 1_000_000
+
+
+def test_the_readme_runs_as_it_stands(workplace: Path) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    text = (REPO / "README.md").read_text().partition("## On the command line")[0]
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    sizes = {"num_envs=512": "num_envs=16", "max_iterations=150": "max_iterations=2"}
+    sizes |= {"max_iterations=300": "max_iterations=4", "episodes=128": "episodes=8"}
+    cells = []
+    for block in blocks:
+        for full, small in sizes.items():
+            block = block.replace(full, small)
+        cells.append(nbformat.v4.new_code_cell(block))
+    assert len(cells) == 3
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(workplace)}}).execute()
