@@ -5,46 +5,30 @@ Thin on purpose. Nothing heavy is imported before a command needs it, so that ``
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import sys
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from rlnb.errors import CheckError, RlnbError
+from rlnb import screen, tail
+from rlnb.cli_arguments import AssetRoot, Checkpoint, Json, Python, RunId, TaskId, Trust, Wait, values
+from rlnb.cli_assets import assets_app
+from rlnb.errors import RlnbError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from rlnb.run import Run
 
-FAILED = 2
-"""Exit status of every error that rlnb raises on purpose; 1 is for a check that found something missing."""
 INTERRUPTED = 130
-FOLLOW_S = 0.2
-TAIL_BYTES = 65536
-PIPE_COLUMNS = 160
-"""Width of tables that go into a pipe or a file."""
-NOTEBOOK = "01_quickstart.ipynb"
-
 
 app = typer.Typer(
-    cls=Shown,
+    cls=screen.Shown,
     no_args_is_help=True,
     rich_markup_mode=None,  # typer's coloured help imports half of rich, 0.3 s
     pretty_exceptions_show_locals=False,
     help="Reinforcement learning of robots with NVIDIA Isaac Lab.",
 )
-assets_app = typer.Typer(
-    no_args_is_help=True, help="Robot and scene files: build them offline, or see what a task needs."
-)
 app.add_typer(assets_app, name="assets")
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -86,11 +70,12 @@ def train(
 ) -> None:
     """Train a task. Ctrl-C while waiting leaves the run alone."""
     import rlnb
+    from rlnb import warm
 
     overrides, agent_values = values(set_=set_ or (), agent=agent or ())
     names = [name.strip() for name in presets.split(",") if name.strip()]
     described = rlnb.task(task, overrides=overrides, presets=names, physics=physics, renderer=renderer)
-    _keep_no_fresh_worker()
+    warm.keep_none()
     run = rlnb.train(
         described,
         library=library,
@@ -216,7 +201,8 @@ def logs(
 
     found = rlnb.get_run(run)
     if follow:
-        _follow(found, lines)
+        for text in tail.follow(found, lines):
+            screen.print_log(text)
     elif text := found.logs(lines) if lines else "":
         screen.print_log(text)
 
@@ -306,7 +292,7 @@ def tasks(
     import fnmatch
 
     from rlnb import warm
-    from rlnb.api import status
+    from rlnb.notebook.display import status
 
     with status("Asking the worker for its tasks (10 to 15 s)"):
         known: list[str] = warm.warm_worker(python, asset_root).request("tasks", asset_root=asset_root)
@@ -379,24 +365,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the notebook, its runs and its report.")] = Path("rlnb-demo"),
 ) -> None:
     """Execute the quickstart notebook and print the path of its HTML report."""
-    from rlnb.api import status
+    from rlnb.demo import execute
 
-    try:
-        import papermill
-    except ImportError as exc:
-        raise RlnbError("The demo needs papermill. pip install 'rlnb[report]'") from exc
-    begun, folder = time.time(), out.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    executed = folder / NOTEBOOK
-    os.environ.setdefault("RLNB_ROOT", str(folder / "rlnb-runs"))
-    with status("Executing the quickstart notebook (a few minutes)"):
-        try:
-            papermill.execute_notebook(
-                str(quickstart()), str(executed), cwd=str(folder), kernel_name="python3", progress_bar=False
-            )
-        except papermill.PapermillExecutionError as exc:
-            raise RlnbError(f"The quickstart notebook failed; see {executed}\n{exc}") from exc
-    screen.say(str(_newest_html([folder, Path(os.environ["RLNB_ROOT"])], begun) or _as_html(executed)))
+    screen.say(str(execute(out)))
 
 
 @app.command()

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rlnb
-from rlnb import cli, warm
+from rlnb import cli, cli_arguments, cli_assets, demo, screen, tail, warm
 from rlnb.errors import NotFoundError
 from rlnb.settings import options
 
@@ -35,7 +35,7 @@ Invoke = Callable[..., Result]
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Return what runs a command in this process, with its runs below ``tmp_path``."""
     monkeypatch.setattr(options, "root", tmp_path)
-    monkeypatch.setattr(warm, "FRESH_AFTER_S", warm.FRESH_AFTER_S)  # `train` changes it
+    monkeypatch.setattr(warm, "_keep", True)  # `train` changes it
     monkeypatch.delenv("RLNB_DEBUG", raising=False)
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / ".queue"))  # not behind whatever else this machine trains
@@ -74,7 +74,7 @@ def test_the_version_is_that_of_the_package(invoke: Invoke) -> None:
 
 
 def test_every_command_has_a_help_text() -> None:
-    for command in [*cli.app.registered_commands, *cli.assets_app.registered_commands]:
+    for command in [*cli.app.registered_commands, *cli_assets.assets_app.registered_commands]:
         assert command.callback is not None
         assert command.callback.__doc__
 
@@ -126,8 +126,8 @@ def test_arguments_reach_the_manifest(invoke: Invoke) -> None:
     ],
 )
 def test_a_value_is_json_else_text(text: str, expected: Any) -> None:
-    assert cli.value(text) == expected
-    assert cli.values(set_=[f"path={text}"], agent=[])[0] == {"path": expected}
+    assert cli_arguments.value(text) == expected
+    assert cli_arguments.values(set_=[f"path={text}"], agent=[])[0] == {"path": expected}
 
 
 def test_bad_input_gives_exit_status_2_with_all_problems_and_leaves_nothing(invoke: Invoke, tmp_path: Path) -> None:
@@ -198,10 +198,10 @@ def test_logs_follow_ends_when_the_run_ends(invoke: Invoke) -> None:
 def test_following_never_prints_half_a_line_or_half_a_letter(tmp_path: Path) -> None:
     log = tmp_path / "node0.log"
     log.write_bytes(b"one\n" + "zwölf".encode()[:3])
-    text, end = cli._appended(log, 0, whole_lines=True)
+    text, end = tail.appended(log, 0, whole_lines=True)
     assert text == "one\n"
     log.write_bytes(b"one\n" + "zwölf".encode())
-    assert cli._appended(log, end, whole_lines=False)[0] == "zwölf"
+    assert tail.appended(log, end, whole_lines=False)[0] == "zwölf"
 
 
 def test_logs_print_as_many_lines_as_asked(invoke: Invoke) -> None:
@@ -271,7 +271,7 @@ def test_runs_as_json_can_be_read_by_every_reader(invoke: Invoke, tmp_path: Path
 
 
 def test_a_number_that_is_none_becomes_null(capsys: pytest.CaptureFixture[str]) -> None:
-    cli._print_json([{"reward": float("nan"), "fps": float("inf"), "iteration": 3}])
+    screen.print_json([{"reward": float("nan"), "fps": float("inf"), "iteration": 3}])
     assert json.loads(capsys.readouterr().out) == [{"reward": None, "fps": None, "iteration": 3}]
 
 
@@ -381,7 +381,7 @@ def test_assets_check_fails_if_a_file_is_missing_now(
     assets: dict[str, Any] = {name: {"path": str(tmp_path / name), "there": False} for name in ("a.usd", "b.usd")}
     assets["c.usd"] = {"path": "https://cloud/c.usd", "there": None}
     card = {"task": "T", "assets": assets, "asset_root": {"path": str(tmp_path), "reason": "set for this run"}}
-    monkeypatch.setattr("rlnb.api.task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.cards.task_card", lambda *_, **__: card)
     result = invoke("assets", "check", "T")
     assert result.exit_code == status
     assert result.stdout.count(" there ") == len(files)
@@ -400,13 +400,13 @@ def test_demo_executes_a_notebook_and_prints_its_report(
     )
     path = tmp_path / "quick.ipynb"
     nbformat.write(notebook, path)
-    monkeypatch.setattr(cli, "quickstart", lambda: path)
+    monkeypatch.setattr(demo, "quickstart", lambda: path)
     monkeypatch.setenv("RLNB_ROOT", str(tmp_path))
     out = tmp_path / "out"
     result = invoke("demo", "--out", out)
     assert result.exit_code == 0, result.output
     assert result.stdout.strip() == str(out / "my.html")
-    assert (out / cli.NOTEBOOK).is_file()
+    assert (out / demo.NOTEBOOK).is_file()
 
 
 @pytest.mark.isaaclab

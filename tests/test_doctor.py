@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,9 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 import rlnb
-from rlnb import cli, doctor
-from rlnb.doctor import Finding, Worker
+from rlnb import cli, doctor, machine
+from rlnb.doctor import Worker
+from rlnb.finding import Finding
 from rlnb.settings import options
+from rlnb.worker import sim
 
 LIMIT_S = 5.0
 """Promised for the whole look; what is measured on an idle machine is 1 s."""
@@ -71,7 +74,7 @@ def test_on_python_3_11_the_doctor_says_which_isaac_lab_pip_takes_and_asks_for_a
 
 def test_a_missing_isaac_lab_on_python_3_12_needs_only_pip() -> None:
     finding = doctor.check_isaaclab(_without(FIT, "isaaclab"))
-    assert (finding.level, finding.mend) == ("fault", "python -m pip install 'isaaclab==3.0.0'")
+    assert (finding.level, finding.mend) == ("fault", "python -m pip install 'rlnb[isaaclab]'")
 
 
 @pytest.mark.parametrize("worker", [_without(FIT, "rlnb"), _with(FIT, "rlnb", "0.0.1")])
@@ -107,6 +110,18 @@ def test_chatter_of_a_start_script_does_not_hide_the_facts() -> None:
     assert worker.error == ""
     assert worker.python == ".".join(map(str, sys.version_info[:3]))
     assert worker.version("rlnb") == rlnb.__version__
+
+
+def test_the_probe_needs_only_the_standard_library() -> None:
+    argv = [sys.executable, "-I", "-S", str(doctor.WORKER / "probe.py")]  # -S: no site-packages, so no rlnb
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    facts = json.loads(done.stdout)
+    assert facts["versions"] == {}
+    assert "asset_pack" not in facts
+
+
+def test_the_release_line_of_isaac_lab_is_the_worker_s() -> None:
+    assert doctor.supported_isaaclab() == sim.SUPPORTED
 
 
 def test_the_warp_cache_is_where_its_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,18 +195,18 @@ def test_an_asset_folder_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     ("text", "cpus"), [("max 100000", None), ("200000 100000", 2.0), ("50000 100000", 0.5), ("", None)]
 )
 def test_a_container_s_share_of_the_cpus_is_read(text: str, cpus: float | None) -> None:
-    assert doctor.cpu_quota(text) == cpus
+    assert machine.cpu_quota(text) == cpus
 
 
 def test_little_memory_one_cpu_and_a_small_disk_are_warnings() -> None:
-    assert [doctor.check_memory(8, free).level for free in (1.0, 6.0)] == ["warning", "ok"]
-    assert [doctor.check_cpus(count, "x86_64").level for count in (0.5, 1, 2)] == ["warning", "warning", "ok"]
-    assert [doctor.check_disk(mib).level for mib in (10, 500, 9000)] == ["fault", "warning", "ok"]
+    assert [machine.check_memory(8, free).level for free in (1.0, 6.0)] == ["warning", "ok"]
+    assert [machine.check_cpus(count, "x86_64").level for count in (0.5, 1, 2)] == ["warning", "warning", "ok"]
+    assert [machine.check_disk(mib).level for mib in (10, 500, 9000)] == ["fault", "warning", "ok"]
 
 
 def test_looking_at_the_run_folder_leaves_nothing_there(tmp_path: Path) -> None:
     root = tmp_path / "not" / "yet"
-    folder, _ = doctor.check_folder(root)
+    folder, _ = machine.check_folder(root)
     assert (folder.level, folder.found) == ("ok", f"{root}: can be written, not made yet")
     assert list(tmp_path.iterdir()) == []
 
@@ -199,7 +214,7 @@ def test_looking_at_the_run_folder_leaves_nothing_there(tmp_path: Path) -> None:
 def test_a_run_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    finding, _ = doctor.check_folder(file)
+    finding, _ = machine.check_folder(file)
     assert finding.level == "fault"
     assert "RLNB_ROOT" in finding.mend
 
@@ -216,20 +231,20 @@ def test_a_run_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
     ],
 )
 def test_ipykernel_7_up_to_7_3_carries_widgets(version: str | None, level: str) -> None:
-    finding = doctor.check_jupyter("4.6.6", version)
+    finding = machine.check_jupyter("4.6.6", version)
     assert finding.level == level
     assert bool(finding.mend) == (level != "ok")
 
 
 def test_the_reason_against_ipykernel_7_4_is_told() -> None:
-    assert "drops messages" in doctor.check_jupyter("4.6.6", "7.4.0").found
+    assert "drops messages" in machine.check_jupyter("4.6.6", "7.4.0").found
 
 
 def test_a_hosted_environment_is_told_by_its_prefix_and_nothing_secret() -> None:
     env = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ann/", "JUPYTERHUB_API_TOKEN": "s3cret", "DSW_INSTANCE_ID": "dsw-1"}
-    found = doctor.check_hosted(env, []).found
+    found = machine.check_hosted(env, []).found
     assert found == "JupyterHub and PAI-DSW; base_url /user/ann/"
-    assert "no hosted environment" in doctor.check_hosted({}, []).found
+    assert "no hosted environment" in machine.check_hosted({}, []).found
 
 
 # -- the whole -------------------------------------------------------------------------------------------

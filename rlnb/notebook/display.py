@@ -102,11 +102,11 @@ def progress(run: Run) -> Iterator[Callable[[], None]]:
 
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
         with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
-            bar = bars.add_task(run.id, total=None)
+            row = bars.add_task(run.id, total=None)
 
             def update() -> None:
                 done, total = run.progress
-                bars.update(bar, completed=done, total=total or None, description=f"{run.id} {run.state}")
+                bars.update(row, completed=done, total=total or None, description=f"{run.id} {run.state}")
 
             yield update
     else:

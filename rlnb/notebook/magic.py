@@ -23,10 +23,10 @@ def register_magics(ipython: Any) -> None:
         from IPython.display import HTML, display
 
         name = _name(line)
-        try:
-            path = tasks.write_module(options.folders, name, cell, owner(ipython.user_ns))
-        except SyntaxError as exc:
-            raise _in_cell(exc, name) from None
+        # Checked here too, under a name that is no file: Python would show the line of the file that is already
+        # there. The first line stands for the %%task line, so that line numbers are the cell's.
+        compile(f"\n{cell}", f"<%%task {name}>", "exec", dont_inherit=True)
+        path = tasks.write_module(options.folders, name, cell, owner(ipython.user_ns))
         text = f"saved as {path}, sha256 {tasks.sha256(path)[:_SHOWN_DIGITS]}"
         display(HTML(f"<small><b>{html.escape(name)}</b> {html.escape(text)}</small>"))
 
@@ -51,14 +51,3 @@ def _name(line: str) -> str:
     if not re.search(r"[^\W_]", name):
         raise RlnbError(f"%%task {name!r}: a name has at least one letter or digit. {example}")
     return name
-
-
-def _in_cell(exc: SyntaxError, name: str) -> SyntaxError:
-    """Return the error with the cell's own line numbers: the ``%%task`` line is the first.
-
-    The file name is none that exists: IPython would show the line of the file that is already there.
-    """
-    exc.filename = f"<%%task {name}>"
-    exc.lineno = exc.lineno + 1 if exc.lineno else exc.lineno
-    exc.end_lineno = exc.end_lineno + 1 if exc.end_lineno else exc.end_lineno
-    return exc.with_traceback(None)

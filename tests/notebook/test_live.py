@@ -1,3 +1,4 @@
+import base64
 import gzip
 import json
 import os
@@ -14,6 +15,7 @@ from rlnb.notebook import live
 
 PLOTLY = "application/vnd.plotly.v1+json"
 SHORT = "library='echo', agent={'iteration_s': 0.05}, max_iterations=20"
+SOME_SECONDS = "library='echo', agent={'iteration_s': 0.2}, max_iterations=40"
 LONG = "library='echo', agent={'iteration_s': 0.2}, max_iterations=300"
 QUICKLY_S = 8.0
 
@@ -22,8 +24,6 @@ def points(message):
     """Return how many points the first curve of a widget's update has; 0 for any other message."""
     figure = message["content"].get("data", {}).get("state", {}).get("figure", "{}")
     data = json.loads(figure).get("data")
-    import base64
-
     return len(base64.b64decode(data[0]["y"]["bdata"])) // 4 if data else 0
 
 
@@ -37,8 +37,7 @@ def opened(kernel, part):
 
 
 def test_for_a_person_the_curves_grow_while_the_kernel_is_free_and_end_as_plain_output(kernel):
-    begun = time.monotonic()
-    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {SHORT})\nrun.watch()")
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {SOME_SECONDS})\nrun.watch()")
     kernel.until(lambda message: points(message) > 1)
     last = kernel.until(lambda message: "image/png" in message["content"].get("data", {}))
     assert last["msg_type"] == "update_display_data"
@@ -50,7 +49,6 @@ def test_for_a_person_the_curves_grow_while_the_kernel_is_free_and_end_as_plain_
         )
         == 0
     )
-    assert time.monotonic() - begun < 60.0
 
 
 def test_a_page_gets_plotly_js_when_it_asks(kernel):

@@ -1,0 +1,108 @@
+"""What the ``rlnb`` command prints: text, tables and JSON that nothing from outside can steer, and its errors.
+
+rich is imported inside functions, so that ``rlnb --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from rlnb.errors import RlnbError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FAILED = 2
+"""Exit status of every error that rlnb raises on purpose; 1 is for a check that found something missing."""
+PIPE_COLUMNS = 160
+"""Width of tables that go into a pipe or a file."""
+
+
+class Shown(TyperGroup):
+    """Commands whose errors are shown as their message, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; turn an error of rlnb into its message and exit status 2."""
+        try:
+            return super().invoke(ctx)
+        except RlnbError as exc:
+            if ctx.params.get("debug"):
+                raise
+            console(stderr=True).print(f"[red]{safe(exc)}[/]", highlight=False, soft_wrap=True)
+            raise typer.Exit(FAILED) from exc
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return the terminal; wide enough for tables where it is a pipe or a file."""
+    from rich.console import Console
+
+    terminal = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
+    return Console(stderr=stderr, width=None if terminal else PIPE_COLUMNS, highlight=False)
+
+
+def safe(text: object) -> str:
+    """Return text that was written elsewhere so that it can neither mark up nor steer the terminal."""
+    from rich.markup import escape
+
+    return escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text)))
+
+
+def say(text: str, *, stderr: bool = False) -> None:
+    """Print text, which is never cut or broken."""
+    console(stderr=stderr).print(safe(text), soft_wrap=True)
+
+
+def print_log(text: str) -> None:
+    """Print lines of a log: colours stay on a terminal, every other control sequence goes."""
+    from rich.text import Text
+
+    console().print(Text.from_ansi(text), soft_wrap=True)
+
+
+def print_json(data: Any) -> None:
+    """Print JSON that every reader takes: a number that is none (NaN) is null."""
+    console().print_json(data=_finite(data))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _finite(item) for key, item in data.items()}
+    if isinstance(data, list):
+        return [_finite(item) for item in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "", markup: bool = False) -> None:
+    """Print a table; the first column is never cut, since it is what is typed next."""
+    from rich import box
+    from rich.table import Table
+
+    cell: Callable[[Any], str] = str if markup else lambda item: safe(_text(item))
+    shown = Table(box=box.SIMPLE, title=safe(title) or None, title_justify="left", show_header=any(header))
+    for number, name in enumerate(header):
+        shown.add_column(name, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        shown.add_row(*map(cell, row))
+    console().print(shown)
+
+
+def _text(item: Any) -> str:
+    return "" if item is None else f"{item:.4g}" if isinstance(item, float) else str(item)
+
+
+def assigned(pairs: Mapping[str, Any]) -> str:
+    """Return values by dotted path as they are typed: ``sim.dt=0.005, a=null``."""
+    return ", ".join(f"{path}={json.dumps(item)}" for path, item in pairs.items())
+
+
+def yes(answer: bool) -> str:
+    """Return a cell that is empty for no, so that a yes is seen."""
+    return "yes" if answer else ""
