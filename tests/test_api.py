@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import api, options
+from rlnb import options
 from rlnb.records import files
 from rlnb.records.layout import RunDir
 from rlnb.spec import to_json
@@ -110,7 +110,7 @@ def test_more_nodes_than_this_machine_has_is_a_problem(root: Path) -> None:
     manifest = rlnb.Manifest(
         run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
     )
-    (what,) = problems_of(lambda: api.check(manifest, rlnb.LocalLauncher()))
+    (what,) = problems_of(lambda: checks.check_run(manifest, rlnb.LocalLauncher()))
     assert "nodes=2" in what
 
 
@@ -166,6 +166,13 @@ def test_a_run_folder_that_cannot_be_made_leaves_nothing(root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="could not be made"):
         echo()
     assert [path.name for path in root.iterdir()] == ["runs"]
+
+
+def test_a_run_folder_that_cannot_be_filled_leaves_nothing(root: Path) -> None:
+    gone = rlnb.Task(id="Echo", source=str(root / "tasks" / "deleted_since.py"))
+    with pytest.raises(rlnb.RlnbError, match=r"could not be made.*deleted_since\.py"):
+        rlnb.train(gone, library="echo")
+    assert list((root / "runs").iterdir()) == []
 
 
 def test_a_user_without_a_name_is_no_obstacle(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,7 +203,6 @@ def test_rlnb_run_finished_is_told_the_result_that_is_on_disk(root: Path, instal
     assert "result.json" in told["on_disk"]
 
 
-@pytest.mark.xfail(strict=True, reason="the worker calls it for completed trainings only")
 def test_rlnb_run_finished_is_told_of_a_failure_too(root: Path, install: Path) -> None:
     with pytest.raises(rlnb.RunError):
         echo(agent={"crash_at": 2}).wait(WAIT_S)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import options, tasks
+from rlnb import cards, options, tasks
 from rlnb.records import files
 
 BODY = "import helpers_of_mine\n\nTASK = 1\n"
@@ -226,7 +226,7 @@ def test_an_asset_that_is_missing_is_named_with_its_path_and_the_mend() -> None:
 
 
 def cache(task: rlnb.Task, card: dict[str, Any]) -> Path:
-    path = tasks.card_path(options.folders, task, None, None)
+    path = cards.card_path(options.folders, task, None, None)
     assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_once(path, card)
@@ -240,19 +240,19 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     tasks.write_module(options.folders, "Demo", "TASK = 1\n", NOTEBOOK)
     task = rlnb.task("Demo")
     cache(task, card)
-    assert tasks.cached_card(options.folders, task, None, None) == card
+    assert cards.cached_card(options.folders, task, None, None) == card
     assert rlnb.task_card(rlnb.task("Demo", num_envs=7, overrides={"sim.dt": 1.0})) == card, "neither changes the card"
-    assert tasks.cached_card(options.folders, rlnb.task("Demo", physics="physx"), None, None) is None
-    assert tasks.cached_card(options.folders, task, None, "/elsewhere") is None
-    assert tasks.cached_card(options.folders, task, "/another/python", None) is None
+    assert cards.cached_card(options.folders, rlnb.task("Demo", physics="physx"), None, None) is None
+    assert cards.cached_card(options.folders, task, None, "/elsewhere") is None
+    assert cards.cached_card(options.folders, task, "/another/python", None) is None
     tasks.write_module(options.folders, "Demo", "TASK = 2\n", NOTEBOOK)
-    assert tasks.cached_card(options.folders, rlnb.task("Demo"), None, None) is None
+    assert cards.cached_card(options.folders, rlnb.task("Demo"), None, None) is None
     asset.unlink()
-    assert tasks.cached_card(options.folders, task, None, None) is None, "an asset of it is gone"
+    assert cards.cached_card(options.folders, task, None, None) is None, "an asset of it is gone"
 
 
 def test_a_damaged_card_is_as_good_as_none(root: Path) -> None:
     task = rlnb.Task(id="Demo")
     path = cache(task, CARD)
     path.write_text(json.dumps(CARD)[:50])
-    assert tasks.cached_card(options.folders, task, None, None) is None
+    assert cards.cached_card(options.folders, task, None, None) is None

@@ -64,11 +64,10 @@ def report(runs: Run | Sequence[Run], path: str | Path | None = None) -> Path:
     if missing:
         raise RlnbError(f"A report needs {', '.join(missing)}: pip install 'rlnb[report]'")
     target = Path(path).expanduser().absolute() if path is not None else _default_path(chosen)
-    unwritable = f"The report cannot be written to {target}: {{}}. Choose a place: path=..."
     try:
         target.parent.mkdir(parents=True, exist_ok=True)  # before the work
     except OSError as exc:
-        raise RlnbError(unwritable.format(exc)) from exc
+        raise _unwritable(target, exc) from exc
     with tempfile.TemporaryDirectory(prefix="rlnb-report-") as folder:
         executed = _execute(Path(folder), [str(run.path) for run in chosen])
         page = _page(executed, title=f"rlnb report: {', '.join(sorted({run.task for run in chosen}))}")
@@ -77,8 +76,12 @@ def report(runs: Run | Sequence[Run], path: str | Path | None = None) -> Path:
         temporary.write_text(page, encoding="utf-8")
         temporary.replace(target)
     except OSError as exc:
-        raise RlnbError(unwritable.format(exc)) from exc
+        raise _unwritable(target, exc) from exc
     return target
+
+
+def _unwritable(target: Path, exc: OSError) -> RlnbError:
+    return RlnbError(f"The report cannot be written to {target}: {exc}. Choose a place: path=...")
 
 
 def _default_path(runs: Sequence[Run]) -> Path:

@@ -24,15 +24,16 @@ def work(kind: str, job_dir: Path) -> int:
         verb(job_dir)
     except (Exception, SystemExit) as exc:  # Isaac Lab exits where Isaac Sim would be needed
         traceback.print_exc()
-        _report(job_dir, exc)
+        _report(kind, job_dir, exc)
         return 1
     return 0
 
 
-def _report(job_dir: Path, exc: BaseException) -> None:
+def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
+    from rlnb import plugins
     from rlnb.records import files
-    from rlnb.records.layout import JobDir
     from rlnb.spec import Result, to_json
+    from rlnb.worker.context import open_job
 
     result = Result(
         outcome="failed",
@@ -41,9 +42,11 @@ def _report(job_dir: Path, exc: BaseException) -> None:
         exit_code=1,
         ended=files.now(),
     )
-    job = JobDir(job_dir)
+    run, job, manifest, _ = open_job(job_dir)
     job.reserve.unlink(missing_ok=True)
     files.write_once(job.result, to_json(result))
+    if kind == "train" and os.environ.get("RANK", "0") == "0":
+        plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
 
 
 def main(argv: list[str]) -> int:

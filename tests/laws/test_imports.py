@@ -58,7 +58,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "rlnb.records.files",
         "rlnb.errors",
     ),
-    "notebook": ("rlnb.notebook", "rlnb.records", "rlnb.spec", "rlnb.settings", "rlnb.errors", "rlnb.plugins"),
+    "notebook": (
+        "rlnb.notebook",
+        "rlnb.records",
+        "rlnb.spec",
+        "rlnb.settings",
+        "rlnb.errors",
+        "rlnb.plugins",
+        "rlnb.tasks",
+    ),
     "verbs": EVERYTHING,
 }
 """Room to what it may import of rlnb, at module level and inside functions alike."""
