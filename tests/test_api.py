@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import options
+from rlnb import checks, options
 from rlnb.records import files
 from rlnb.records.layout import RunDir
 from rlnb.spec import to_json

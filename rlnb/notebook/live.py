@@ -94,7 +94,7 @@ def watch(
         NotFoundError: No such metric or axis.
         RlnbError: There is no run to watch, or anywidget is missing.
     """
-    chosen = [runs] if hasattr(runs, "manifest") else list(runs)
+    chosen = list(runs) if isinstance(runs, Sequence) else [runs]
     if not chosen:
         raise RlnbError("There is no run to watch. Start one with rlnb.train(...), or look with rlnb.runs().")
     shown = curves.figure(chosen, metrics, x)  # names are checked before anything is shown

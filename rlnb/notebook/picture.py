@@ -42,8 +42,12 @@ def png(shown: go.Figure) -> bytes:
         for trace in shown.data:
             if (trace.yaxis or "y") != f"y{n}":
                 continue
-            style = {"color": trace.line.color, "linestyle": _DASHES[trace.line.dash or "solid"], "linewidth": 1.4}
-            marks = {"marker": ".", "markersize": 4} if "markers" in (trace.mode or "") else {}
+            style: dict[str, Any] = {
+                "color": trace.line.color,
+                "linestyle": _DASHES[trace.line.dash or "solid"],
+                "linewidth": 1.4,
+            }
+            marks: dict[str, Any] = {"marker": ".", "markersize": 4} if "markers" in (trace.mode or "") else {}
             axes.plot(trace.x, trace.y, **style, **marks)
             if trace.showlegend:
                 legend[_plain(trace.name)] = Line2D([], [], **style)

@@ -57,7 +57,7 @@ def report(runs: Run | Sequence[Run], path: str | Path | None = None) -> Path:
     Raises:
         RlnbError: papermill or nbconvert is missing, there is no run, or the report cannot be made.
     """
-    chosen = [runs] if hasattr(runs, "manifest") else list(runs)
+    chosen = list(runs) if isinstance(runs, Sequence) else [runs]
     if not chosen:
         raise RlnbError("There is no run to report on. See what there is: rlnb.runs()")
     missing = [name for name in ("papermill", "nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]

@@ -6,7 +6,7 @@ import base64
 import html
 import io
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,10 +154,11 @@ def _parameters(run: Run) -> list[tuple[str, str]]:
 
 def provenance(runs: Sequence[Run]) -> str:
     """Return command, versions, source, assets and git state of each run."""
-    return "".join(
-        f"{table(['', ''], _provenance(run), caption=run.id)}<pre>{html.escape(run.command or 'no command yet')}</pre>"
-        for run in runs
-    )
+    found = []
+    for run in runs:
+        command = html.escape(run.command or "no command yet")
+        found.append(f"{table(['', ''], list(_provenance(run)), caption=run.id)}<pre>{command}</pre>")
+    return "".join(found)
 
 
 def _provenance(run: Run) -> Iterator[tuple[str, str]]:
@@ -216,5 +217,5 @@ def _lines(run: Run) -> str:
     return f"import rlnb\n{source}{asked}"
 
 
-def _arguments(values: dict[str, object]) -> str:
+def _arguments(values: Mapping[str, object]) -> str:
     return "".join(f", {name}={value!r}" for name, value in values.items() if value is not None)
