@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
-POLL_S = 0.2
+POLL_S = 0.25
+SHOW_S = 1.0
 
 
 class Run:
@@ -120,8 +121,7 @@ class Run:
         started = self.started
         if started is None:
             return 0, 0
-        points = [series.iterations[-1] for series in (self.metrics[n] for n in self.metrics.names) if len(series)]
-        return (int(max(points)) + 1 if points else started.first_iteration), started.max_iterations
+        return max(self.metrics.iteration + 1, started.first_iteration), started.max_iterations
 
     @property
     def command(self) -> str:
@@ -160,9 +160,12 @@ class Run:
         from rlnb.notebook.display import progress
 
         deadline = time.monotonic() + timeout_s if timeout_s is not None else None
+        shown = float("-inf")
         with progress(self) as show:
             while (state := self.state) not in ENDED:
-                show()
+                if time.monotonic() - shown > SHOW_S:  # looking costs the training, on a small machine
+                    show()
+                    shown = time.monotonic()
                 if deadline is not None and time.monotonic() > deadline:
                     raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It goes on.")
                 time.sleep(POLL_S)

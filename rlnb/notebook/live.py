@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GOING: tuple[State, ...] = ("created", "queued", "starting", "running")
-POLL_S = 0.2
+POLL_S = 1.0
 SURE_S = 4.0
 """How long the Cancel button waits for its second click."""
 _LARGEST_SHARE = 0.1

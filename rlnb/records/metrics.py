@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,10 @@ from rlnb.spec import Library
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+FRESH_S = 0.1
+"""Age up to which what was read counts as new: one view of many metrics reads the files once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,12 +117,30 @@ class Metrics(Mapping[str, Series]):
         self._tags = dict(library.metrics) if library else {}
         self._hidden = re.compile("|".join(library.hidden)) if library and library.hidden else None
         self._spans = list(spans)
+        self._refreshed = float("-inf")
 
     def refresh(self, spans: Sequence[Span] | None = None) -> int:
-        """Read what is new; return the number of new scalars."""
+        """Read what is new; return the number of new scalars. Calls in quick succession look at the disk once."""
         if spans is not None:
             self._spans = list(spans)
-        return self._reader.refresh()
+        if time.monotonic() - self._refreshed < FRESH_S:
+            return 0
+        found = self._reader.refresh()
+        self._refreshed = time.monotonic()
+        return found
+
+    @property
+    def iteration(self) -> int:
+        """The last finished iteration that has logged anything; -1 before the first."""
+        self.refresh()
+        if not self._spans:
+            return -1
+        steps = (
+            points[-1][0]
+            for tag, points in self._reader.scalars.items()
+            if not (self._hidden and self._hidden.search(tag))
+        )
+        return int(max(steps, default=-1) / self._spans[-1].steps_per_iteration)
 
     @property
     def names(self) -> list[str]:

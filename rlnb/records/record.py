@@ -30,6 +30,8 @@ class JobRecord:
     def __init__(self, folder: JobDir, launcher: str) -> None:
         self.folder = folder
         self._launcher = launcher
+        self._result: Result | None = None
+        self._started: Started | None = None
 
     @property
     def kind(self) -> str:
@@ -37,13 +39,15 @@ class JobRecord:
 
     @property
     def result(self) -> Result | None:
-        data = files.read_json(self.folder.result)
-        return from_json(Result, data) if data else None
+        if self._result is None and (data := files.read_json(self.folder.result)):
+            self._result = from_json(Result, data)  # written once, so read once
+        return self._result
 
     @property
     def started(self) -> Started | None:
-        data = files.read_json(self.folder.started)
-        return from_json(Started, data) if data else None
+        if self._started is None and (data := files.read_json(self.folder.started)):
+            self._started = from_json(Started, data)
+        return self._started
 
     @property
     def handle(self) -> dict[str, Any] | None:
@@ -95,6 +99,7 @@ class RunRecord:
         self.folder = RunDir(path.absolute())
         self._manifest: Manifest | None = None
         self._metrics: Metrics | None = None
+        self._jobs: dict[Path, JobRecord] = {}
 
     @property
     def path(self) -> Path:
@@ -129,7 +134,11 @@ class RunRecord:
     @property
     def jobs(self) -> list[JobRecord]:
         """Every job of the run, oldest first."""
-        return [JobRecord(folder, self.manifest.launcher) for folder in self.folder.jobs()]
+        folders = self.folder.jobs()
+        for folder in folders:
+            if folder.path not in self._jobs:
+                self._jobs[folder.path] = JobRecord(folder, self.manifest.launcher)
+        return [self._jobs[folder.path] for folder in folders]
 
     @property
     def training(self) -> JobRecord | None:

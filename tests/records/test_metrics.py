@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb.records.metrics import Metrics, Series, Span, stitch
+from rlnb.records.metrics import FRESH_S, Metrics, Series, Span, stitch
 
 HORIZON, NUM_ENVS = 24, 4
 FRAMES_PER_ITERATION = HORIZON * NUM_ENVS
@@ -139,6 +140,8 @@ def test_metrics_grow_while_the_run_does(tmp_path: Path) -> None:
     metrics = Metrics(tmp_path, LIBRARY, [span()])
     assert metrics.names == []
     log(tmp_path, {"Train/mean_reward": [1.0]})
+    time.sleep(FRESH_S)
     assert metrics["reward"].last == 1.0
     log(tmp_path, {"Train/mean_reward": [2.0]}, first=1, begun=BEGUN + 10)
+    time.sleep(FRESH_S)
     assert metrics["reward"].values == [1.0, 2.0]
