@@ -47,7 +47,7 @@ test-kernels: $(UV)
 		echo "Python $$version"; \
 		$(UV) venv --quiet --clear --no-python-downloads --python $$version .venv-$$version && \
 		$(UV) pip install --quiet --python .venv-$$version/bin/python --constraint constraints.txt \
-			--editable plugins/rlnb-echo --editable '.[report,dev]' && \
+			$(EDITABLE) --editable '.[report,dev]' && \
 		.venv-$$version/bin/python -m pytest -q tests/laws tests/records tests/launch tests/test_*.py \
 			-m "not isaaclab and not slow" || exit 1; \
 	done

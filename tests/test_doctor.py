@@ -124,6 +124,7 @@ def test_the_release_line_of_isaac_lab_is_the_worker_s() -> None:
     assert doctor.supported_isaaclab() == sim.SUPPORTED
 
 
+@pytest.mark.isaaclab
 def test_the_warp_cache_is_where_its_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
     cache = Path(doctor.look(None, LIMIT_S).kernel_cache)
