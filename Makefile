@@ -55,6 +55,7 @@ test-kernels: $(UV)
 bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should run meanwhile
 	$(BIN)/python benchmarks/against_isaaclab.py
 	$(BIN)/python benchmarks/kernel_side.py
+	$(BIN)/python benchmarks/demo.py
 
 clean:
 	rm -rf $(VENV) .venv-* $(OUT) .pytest_cache .mypy_cache .ruff_cache
