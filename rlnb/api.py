@@ -221,11 +221,13 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
         walltime_s=local.walltime_s if local else None,
         gpu_per_slot=bool(local) and gpu_count() > 1 and manifest.resources.device in ("auto", "cuda"),
     )
-    command = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest) or command
+    wrapped = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
+    replaceable = wrapped is None and _plain(command)
+    command = wrapped or command
     files.write_once(folder.job, to_json(job))
     files.write_once(folder.command, to_json(command))
     use_warm = (options.warm if warm is None else warm) and local is not None and manifest.resources.world_size == 1
-    worker = warm_process.idle_worker(manifest.python, manifest.asset_root) if use_warm and _plain(command) else None
+    worker = warm_process.idle_worker(manifest.python, manifest.asset_root) if use_warm and replaceable else None
     if worker is not None and job.kind == "train":
         handle = worker.adopt(folder.path)
         warm_process.let_go(manifest.python, manifest.asset_root)
@@ -236,7 +238,7 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
 
 
 def _plain(command: Any) -> bool:
-    """Return whether the command is an unwrapped worker, which a living one can stand in for."""
+    """Return whether a living worker can stand in for the command."""
     return "rlnb.worker" in command.argv and not command.gpu_per_slot and set(command.env) <= {"PYTHONUNBUFFERED"}
 
 

@@ -74,8 +74,8 @@ def _check_root(root: Path) -> Iterator[Problem]:
 
 
 def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
-    ranks = manifest.resources.world_size
-    if ranks > 1 and not library.distributed:
+    ranks = manifest.resources.nproc_per_node
+    if isinstance(ranks, int) and ranks > 1 and not library.distributed:
         yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", mend="nproc_per_node=1")
     try:
         card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)

@@ -288,7 +288,9 @@ class Run:
         from rlnb.notebook.display import status
 
         with status(f"{kind} {chosen['checkpoint']}"):
-            if options.warm and plugins.library(self.library).simulator:
+            # A wrapped command (a container, say) is not what the warm worker runs in.
+            wraps = plugins.manager().hook.rlnb_wrap_command.get_hookimpls()
+            if options.warm and plugins.library(self.library).simulator and not wraps:
                 folder = self._in_warm_worker(kind, chosen)
             else:
                 folder = api.start_job(self._record, kind, chosen, warm=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import rlnb
@@ -207,6 +208,20 @@ def test_rlnb_run_finished_is_told_of_a_failure_too(root: Path, install: Path) -
     with pytest.raises(rlnb.RunError):
         echo(agent={"crash_at": 2}).wait(WAIT_S)
     assert note(rlnb.runs()[0], "finished")["outcome"] == "failed"
+
+
+def test_rlnb_run_finished_that_raises_is_told_once_and_the_run_stays_completed(root: Path, install: Path) -> None:
+    (install / "rlnb_noted.py").write_text(
+        "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_run_finished(run_dir, result):\n"
+        "    with open(run_dir / 'told', 'a') as file:\n        file.write(result.outcome + '\\n')\n"
+        "    raise RuntimeError('the tracker is down')\n"
+    )
+    run = echo().wait(WAIT_S)
+    _, left = psutil.wait_procs([psutil.Process(run.jobs[0].handle["pid"])], timeout=NOTE_WAIT_S)
+    assert not left
+    assert (run.path / "told").read_text().split() == ["completed"]
+    assert run.state == "completed"
+    assert "the tracker is down" in run.logs(100)
 
 
 def test_a_hook_of_the_kernel_only_is_not_seen_by_the_worker(root: Path, registered: Any) -> None:

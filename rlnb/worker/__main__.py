@@ -32,6 +32,7 @@ def work(kind: str, job_dir: Path) -> int:
 def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     from rlnb import plugins
     from rlnb.records import files
+    from rlnb.records.layout import JobDir
     from rlnb.spec import Result, to_json
     from rlnb.worker.context import open_job
 
@@ -42,10 +43,10 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
         exit_code=1,
         ended=files.now(),
     )
-    run, job, manifest, _ = open_job(job_dir)
-    job.reserve.unlink(missing_ok=True)
-    files.write_once(job.result, to_json(result))
-    if kind == "train" and os.environ.get("RANK", "0") == "0":
+    JobDir(job_dir).reserve.unlink(missing_ok=True)
+    first = files.write_once(JobDir(job_dir).result, to_json(result))  # else a hook raised after the run had completed
+    if first and kind == "train" and os.environ.get("RANK", "0") == "0":
+        run, _, manifest, _ = open_job(job_dir)
         plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
 
 
