@@ -42,7 +42,7 @@ class Case:
     iterations: int
 
 
-CASES = (Case("Isaac-Cartpole-Direct", 512, 25), Case("Isaac-Cartpole-Camera-Direct", 16, 11))
+CASES = (Case("Isaac-Cartpole-Direct", 512, 60), Case("Isaac-Cartpole-Camera-Direct", 16, 11))
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,13 @@ import ctypes
 import dataclasses
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -29,7 +30,8 @@ from rlnb.records import files
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command, Outcome, Result, from_json, to_json
 
-POLL_S = 0.05
+POLL_S = 0.25
+"""Seconds between looks at the job's folder; the end of the child and signals are heard at once."""
 HEARTBEAT_S = 1.0
 TERM_GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -81,16 +83,17 @@ class Agent:
     def _watch(self, child: subprocess.Popen[bytes]) -> tuple[Outcome, str]:
         deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
         leave_by: float | None = None
-        while (code := child.poll()) is None:
-            if self._must_stop():
-                return "cancelled", "cancelled"
-            if deadline is not None and time.monotonic() > deadline:
-                return "timeout", f"stopped after its walltime of {self._command.walltime_s:.0f} s"
-            if leave_by is None and self._job.result.exists():
-                leave_by = time.monotonic() + EXIT_GRACE_S
-            if leave_by is not None and time.monotonic() > leave_by:
-                return "completed", ""
-            time.sleep(POLL_S)
+        with _wakes(child) as wait:
+            while (code := child.poll()) is None:
+                if self._must_stop():
+                    return "cancelled", "cancelled"
+                if deadline is not None and time.monotonic() > deadline:
+                    return "timeout", f"stopped after its walltime of {self._command.walltime_s:.0f} s"
+                if leave_by is None and self._job.result.exists():
+                    leave_by = time.monotonic() + EXIT_GRACE_S
+                if leave_by is not None and time.monotonic() > leave_by:
+                    return "completed", ""
+                wait()
         if code == 0:
             return "completed", ""
         return "failed", _describe_exit(code)
@@ -114,6 +117,25 @@ class Agent:
             sys.stderr.write(f"rlnb.job: the result could not be written: {exc}\n")
             return 1
         return 0 if outcome == "completed" else 1
+
+
+@contextlib.contextmanager
+def _wakes(child: subprocess.Popen[bytes]) -> Iterator[Callable[[], object]]:
+    """Yield a wait of ``POLL_S`` that the child's end and signals cut short.
+
+    Every wake-up takes a core from a training that fills them all, so there are few.
+    """
+    process = os.pidfd_open(child.pid)
+    heard, signalled = os.pipe()
+    for end in (heard, signalled):
+        os.set_blocking(end, False)
+    before = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
+    try:
+        yield lambda: select.select([process, heard], [], [], POLL_S)
+    finally:
+        signal.set_wakeup_fd(before)
+        for end in (process, heard, signalled):
+            os.close(end)
 
 
 def _describe_exit(code: int) -> str:
