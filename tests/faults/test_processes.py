@@ -1,15 +1,21 @@
-"""What happens to a run when its processes, its disk or its files are hit. Real processes throughout."""
+"""What happens to a run when its processes, its disk or its files are hit. Real processes throughout.
+
+Most of it twice: with the echo library, and in `make test-all` with RSL-RL in Isaac Lab.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -32,11 +38,64 @@ def until(condition: Callable[[], object], timeout_s: float = 20.0) -> float:
     return time.monotonic() - begun
 
 
+@dataclass(frozen=True)
+class Subject:
+    """What is trained, and how long it takes to start."""
+
+    task: str
+    library: str
+    start_s: float
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def train(self, max_iterations: int) -> rlnb.Run:
+        return rlnb.train(self.task, library=self.library, max_iterations=max_iterations, **self.arguments)
+
+    def running(self) -> rlnb.Run:
+        """Start a long run and return it once it has logged something."""
+        run = self.train(LONG)
+        until(lambda: run.state == "running", self.start_s)
+        return run
+
+    def trained(self) -> rlnb.Run:
+        return self.train(20).wait(timeout_s=self.start_s)
+
+
+ECHO = Subject("Echo", "echo", 20.0, {"agent": SLOW})
+ISAACLAB = Subject(
+    "Isaac-Cartpole-Direct",
+    "rsl_rl",
+    300.0,
+    {"num_envs": 16, "device": "cpu", "agent": {"save_interval": 5}},
+)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(ECHO, id="echo"),
+        pytest.param(
+            ISAACLAB,
+            id="isaaclab",
+            marks=[
+                pytest.mark.isaaclab,
+                pytest.mark.slow,
+                pytest.mark.timeout(600),
+                pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not here"),
+            ],
+        ),
+    ]
+)
+def subject(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Subject:
+    """A library to hit: the quick one, and the real one."""
+    if request.param is ISAACLAB:
+        from rlnb.worker.assets import build
+
+        monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
+    return request.param  # type: ignore[no-any-return]
+
+
 def running_echo(**agent: object) -> rlnb.Run:
     """Start a long echo run and return it once it has logged something."""
-    run = rlnb.train("Echo", library="echo", max_iterations=LONG, agent={**SLOW, **agent})
-    until(lambda: run.state == "running")
-    return run
+    return Subject("Echo", "echo", 20.0, {"agent": {**SLOW, **agent}}).running()
 
 
 def processes_of(run: rlnb.Run) -> list[psutil.Process]:
@@ -65,6 +124,16 @@ def test_cancel_leaves_no_process_within_the_bound(root: Path, stubborn: dict[st
     assert run.checkpoints or run.progress[0] < 5
 
 
+def test_cancel_ends_a_run_and_keeps_its_checkpoints(root: Path, subject: Subject) -> None:
+    run = subject.running()
+    until(lambda: run.checkpoints)
+    processes = processes_of(run)
+    run.cancel()
+    assert until(lambda: gone(processes)) < CANCEL_BOUND_S
+    assert run.state == "cancelled"
+    assert run.checkpoints
+
+
 def test_a_queued_run_can_be_cancelled(root: Path) -> None:
     first = running_echo()
     second = rlnb.train("Echo", library="echo")
@@ -76,8 +145,8 @@ def test_a_queued_run_can_be_cancelled(root: Path) -> None:
     until(lambda: first.state == "cancelled")
 
 
-def test_a_killed_rank_is_a_failed_run_that_names_log_and_next_call(root: Path) -> None:
-    run = running_echo()
+def test_a_killed_rank_is_a_failed_run_that_names_log_and_next_call(root: Path, subject: Subject) -> None:
+    run = subject.running()
     processes_of(run)[1].kill()
     with pytest.raises(rlnb.RunError, match="SIGKILL") as error:
         run.wait(timeout_s=20)
@@ -86,8 +155,8 @@ def test_a_killed_rank_is_a_failed_run_that_names_log_and_next_call(root: Path) 
     assert run.state == "failed"
 
 
-def test_a_killed_agent_takes_its_ranks_along_and_the_run_is_lost(root: Path) -> None:
-    run = running_echo()
+def test_a_killed_agent_takes_its_ranks_along_and_the_run_is_lost(root: Path, subject: Subject) -> None:
+    run = subject.running()
     agent, *ranks = processes_of(run)
     agent.kill()
     until(lambda: gone(ranks))
@@ -103,10 +172,11 @@ def test_a_crash_shows_its_traceback(root: Path) -> None:
     assert "Traceback" in str(error.value)
 
 
-def test_a_run_outlives_its_killed_kernel_and_is_found_again(root: Path) -> None:
+def test_a_run_outlives_its_killed_kernel_and_is_found_again(root: Path, subject: Subject) -> None:
     code = (
         "import rlnb, sys, time\n"
-        f"run = rlnb.train('Echo', library='echo', max_iterations=40, agent={SLOW!r})\n"
+        "rlnb.options.warm = False\n"
+        f"run = rlnb.train({subject.task!r}, library={subject.library!r}, max_iterations=40, **{subject.arguments!r})\n"
         "sys.stdout.write(run.id + '\\n'); sys.stdout.flush()\n"
         "time.sleep(600)\n"
     )
@@ -116,27 +186,26 @@ def test_a_run_outlives_its_killed_kernel_and_is_found_again(root: Path) -> None
         name = kernel.stdout.readline().strip()
         kernel.send_signal(signal.SIGKILL)
     run = rlnb.get_run(name)
-    run.wait(timeout_s=30)
+    run.wait(timeout_s=subject.start_s)
     assert run.progress == (40, 40)
 
 
-def test_resume_after_a_kill_goes_on_from_the_last_checkpoint_with_one_curve(root: Path) -> None:
-    run = running_echo()
+def test_resume_after_a_kill_goes_on_from_the_last_checkpoint_with_one_curve(root: Path, subject: Subject) -> None:
+    run = subject.running()
     until(lambda: run.progress[0] > 12)
     processes_of(run)[1].kill()
     until(lambda: run.state == "failed")
     last = int(run.checkpoints[-1].stem.removeprefix("model_"))
     run.resume(max_iterations=last + 10)
-    run.wait(timeout_s=30)
+    run.wait(timeout_s=subject.start_s)
     steps = [step for step, _, _ in run.metrics["reward"].points]
     assert steps == list(range(last + 10))
     assert run.started is not None
     assert run.started.first_iteration == last + 1
 
 
-def test_a_torn_event_file_keeps_what_came_before(root: Path) -> None:
-    run = rlnb.train("Echo", library="echo")
-    run.wait(timeout_s=20)
+def test_a_torn_event_file_keeps_what_came_before(root: Path, subject: Subject) -> None:
+    run = subject.trained()
     events = next(run.path.glob("logs/*tfevents*"))
     content = events.read_bytes()
     events.write_bytes(content[: len(content) // 2])
@@ -186,10 +255,10 @@ def test_a_full_disk_is_refused_before_anything_is_written(root: Path, tmp_path:
         assert list(disk.iterdir()) == []
 
 
-def test_a_disk_that_fills_up_ends_the_run_with_a_result(root: Path, tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_ends_the_run_with_a_result(root: Path, tmp_path: Path, subject: Subject) -> None:
     with small_disk(tmp_path / "disk", 60 * 1024) as disk:
         rlnb.options.root = disk
-        run = running_echo()
+        run = subject.running()
         with contextlib.suppress(OSError), open(disk / "filler", "wb") as filler:
             while True:
                 filler.write(b"\0" * 65536)
