@@ -19,9 +19,9 @@ $(UV): constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$$(sed -n 's/^uv==//p' constraints.txt)
 
-$(VENV)/.installed: $(UV) pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
-	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt \
-		$(EDITABLE) --editable '.[isaaclab,report,lab,dev]'
+$(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcard plugins/*/pyproject.toml)
+	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
+		$(EDITABLE) --editable '.[isaaclab,libraries,report,lab,dev]'
 	touch $@
 
 demo: install ## define, preview, train, evaluate and report a task, on this machine
@@ -54,6 +54,7 @@ test-kernels: $(UV)
 
 bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should run meanwhile
 	$(BIN)/python benchmarks/against_isaaclab.py
+	$(BIN)/python benchmarks/steps_per_s.py
 	$(BIN)/python benchmarks/kernel_side.py
 	$(BIN)/python benchmarks/demo.py
 

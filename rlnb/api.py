@@ -19,6 +19,7 @@ from rlnb import plugins, tasks
 from rlnb import warm as warm_process
 from rlnb.cards import task_card
 from rlnb.checks import check_preview, check_run
+from rlnb.contracts import Launcher
 from rlnb.errors import NotFoundError, RlnbError, unknown
 from rlnb.frames import Preview
 from rlnb.frames import read as read_frames
@@ -31,7 +32,7 @@ from rlnb.records.layout import JobDir, Root, RunDir
 from rlnb.records.record import RunRecord, find
 from rlnb.run import Run
 from rlnb.settings import options
-from rlnb.spec import Job, JobKind, Launcher, Manifest, Resources, Task, to_json
+from rlnb.spec import Job, JobKind, Manifest, Resources, Task, to_json
 
 logger = logging.getLogger(__name__)
 
@@ -73,12 +74,19 @@ def train(
         CheckError: The run would fail; all problems at once, nothing was written.
     """
     launcher = launcher or LocalLauncher()
-    manifest = _manifest(
+    manifest = describe(
         task, library, max_iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root, tags
     )
+    return start(manifest, launcher, warm=warm)
+
+
+def start(
+    manifest: Manifest, launcher: Launcher, options_: Mapping[str, Any] | None = None, *, warm: bool | None = None
+) -> Run:
+    """Check a run, make its folder, start its training."""
     check_run(manifest, launcher)
     run_dir = _create(options.folders, manifest)
-    submit(run_dir, manifest, Job(kind="train"), launcher, warm=warm)
+    submit(run_dir, manifest, Job(kind="train", options=options_ or {}), launcher, warm=warm)
     return Run(run_dir.path)
 
 
@@ -138,7 +146,7 @@ def preview(
         return read_frames(task.id, steps, reply)
 
 
-def _manifest(
+def describe(
     task: Task | str,
     library: str,
     max_iterations: int | None,
@@ -152,6 +160,7 @@ def _manifest(
     asset_root: str | None,
     tags: Sequence[str],
 ) -> Manifest:
+    """Return the manifest of a run that was asked for in these words; see :func:`train`."""
     task = tasks.task(task) if isinstance(task, str) else task
     if num_envs is not None:
         task = dataclasses.replace(task, num_envs=num_envs)

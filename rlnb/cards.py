@@ -9,7 +9,9 @@ import json
 import os
 from pathlib import Path
 
-from rlnb import tasks
+from packaging.requirements import Requirement
+
+from rlnb import plugins, tasks
 from rlnb import warm as warm_process
 from rlnb.errors import RlnbError
 from rlnb.notebook.display import status
@@ -59,9 +61,11 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
 
 
 def _installed() -> dict[str, str]:
-    """Return the versions of what a card depends on: Isaac Lab, rlnb and its plugins."""
+    """Return the versions of what a card depends on: Isaac Lab, rlnb, its plugins and what they need."""
     names = {"isaaclab", "rlnb"}
     names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
+    for library in plugins.libraries().values():
+        names |= {Requirement(text).name for text in library.requires}
     found = {}
     for name in sorted(names):
         try:

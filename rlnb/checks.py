@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,9 +12,10 @@ from pathlib import Path
 import rlnb
 from rlnb import plugins, tasks
 from rlnb.cards import task_card
+from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, RlnbError, unknown
 from rlnb.settings import options
-from rlnb.spec import Launcher, Library, Manifest, Problem, Task, to_json
+from rlnb.spec import Library, Manifest, Problem, Task, to_json
 
 LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
@@ -83,6 +85,13 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
         yield Problem(what=str(exc))
         return
     yield from tasks.check(manifest.task, card)
+    num_envs = manifest.task.num_envs or card["num_envs"]
+    world = manifest.resources.world_size if isinstance(ranks, int) else 1
+    if isinstance(num_envs, int) and world > 1 and num_envs % world:
+        yield Problem(
+            what=f"{num_envs} envs cannot be shared by {world} ranks.",
+            mend=f"num_envs={num_envs // world * world or world}",
+        )
     agent = card["agents"].get(library.name)
     if agent is None:
         listed = ", ".join(sorted(card["agents"])) or "none"
@@ -90,6 +99,13 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
     elif "error" in agent:
         yield Problem(what=f"the agent config of {library.name} does not load: {agent['error']}")
     else:
+        if agent.get("missing"):
+            python = manifest.python or sys.executable
+            needed = " ".join(shlex.quote(requirement) for requirement in library.requires)
+            yield Problem(
+                what=f"{library.name} needs {', '.join(agent['missing'])} in the worker's interpreter {python}.",
+                mend=f"{python} -m pip install {needed}",
+            )
         yield from tasks.check_values(manifest.agent, agent["fields"], f"agent config of {library.name}")
     theirs = card["versions"].get("rlnb", "none")
     if theirs != rlnb.__version__:

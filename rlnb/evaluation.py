@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 CONFIDENCE = 0.95
@@ -28,10 +29,12 @@ class Evaluation:
     """Envs side by side."""
     seed: int
     """Seed of the env."""
+    rollout: Path | None = None
+    """NumPy archive of what was recorded: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
 
     @classmethod
-    def from_record(cls, data: Mapping[str, Any]) -> Evaluation:
-        """Build one from ``evaluation.json``."""
+    def from_record(cls, data: Mapping[str, Any], rollout: Path | None = None) -> Evaluation:
+        """Build one from ``evaluation.json`` and the file beside it that ``record=`` may have left."""
         successes = data["successes"]
         return cls(
             returns=tuple(data["returns"]),
@@ -41,6 +44,7 @@ class Evaluation:
             checkpoint=data["checkpoint"],
             num_envs=data["num_envs"],
             seed=data["seed"],
+            rollout=rollout if rollout and rollout.exists() else None,
         )
 
     @property
@@ -69,7 +73,7 @@ class Evaluation:
     @property
     def return_interval(self) -> tuple[float, float]:
         """95 % interval of the mean return, Student's t."""
-        return _mean_interval(self.returns)
+        return mean_interval(self.returns)
 
     @property
     def mean_length(self) -> float:
@@ -78,7 +82,7 @@ class Evaluation:
     @property
     def length_interval(self) -> tuple[float, float]:
         """95 % interval of the mean length, Student's t."""
-        return _mean_interval(self.lengths)
+        return mean_interval(self.lengths)
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and 95 % interval, as text."""
@@ -104,7 +108,8 @@ class Evaluation:
         return table(["", "value", "95 % interval"], self.rows(), caption=f"Evaluation of {self.checkpoint}")
 
 
-def _mean_interval(values: Sequence[float]) -> tuple[float, float]:
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of values, Student's t."""
     from scipy.stats import t
 
     count = len(values)

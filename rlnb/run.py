@@ -112,8 +112,12 @@ class Run:
         """Every evaluation of this run, oldest first."""
         from rlnb.evaluation import Evaluation
 
-        records = (files.read_json(job.folder.evaluation) for job in self.jobs if job.kind == "evaluate")
-        return [Evaluation.from_record(data) for data in records if data]
+        folders = [job.folder for job in self.jobs if job.kind == "evaluate"]
+        return [
+            Evaluation.from_record(data, folder.rollout)
+            for folder in folders
+            if (data := files.read_json(folder.evaluation))
+        ]
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -229,6 +233,7 @@ class Run:
         seed: int = 1000,
         checkpoint: str | Path | None = None,
         trust: bool = False,
+        record: int = 0,
     ) -> Evaluation:
         """Run whole episodes from reset with deterministic actions; return what came of them.
 
@@ -241,6 +246,8 @@ class Run:
             seed: Seed of the env, apart from the training's.
             checkpoint: Which one; None is the last.
             trust: Whether to load a checkpoint that holds more than weights.
+            record: Observations to keep with the policy's actions, one row per env and step; see
+                :attr:`rlnb.Evaluation.rollout`.
 
         Raises:
             RunError: There is no checkpoint, or the evaluation failed.
@@ -255,11 +262,12 @@ class Run:
             "seed": seed,
             "checkpoint": self._checkpoint(checkpoint),
             "trust": trust,
+            "record": record,
         }
         job = self._do("evaluate", chosen)
         data = files.read_json(job.evaluation)
         assert data is not None, "a completed evaluation has written its record"
-        return Evaluation.from_record(data)
+        return Evaluation.from_record(data, job.rollout)
 
     def export(self, *formats: str, checkpoint: str | Path | None = None, trust: bool = False) -> dict[str, Path]:
         """Write the policy for deployment, normaliser included; return format to file.

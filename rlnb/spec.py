@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from rlnb.errors import RlnbError, did_you_mean
 
@@ -215,7 +215,7 @@ class Library:
     name: str
     """Name used in ``rlnb.train(library=...)``."""
     backend: str
-    """``"module:Class"`` of its :class:`Backend`."""
+    """``"module:Class"`` of its ``rlnb.Backend``."""
     agent_key: str = ""
     """Key of the agent config in a task's registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
@@ -224,6 +224,10 @@ class Library:
     """Whether it trains on several ranks."""
     step_unit: Literal["iteration", "timestep", "frame"] = "iteration"
     """What the library's event files have on their x axis."""
+    logged_at_end: bool = False
+    """Whether an iteration's scalars stand where it ended on that axis; else where it began."""
+    horizon_key: str = "num_steps_per_env"
+    """Name of the env steps per iteration in its agent configs; read from folders of stock Isaac Lab."""
     checkpoint_glob: str = "**/*.pt"
     """Checkpoints below ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
@@ -247,7 +251,7 @@ class LauncherType:
     name: str
     """Name used as ``rlnb.<name>(...)``."""
     factory: str
-    """``"module:attr"``; calling it gives a :class:`Launcher`."""
+    """``"module:attr"``; calling it gives a ``rlnb.Launcher``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -272,99 +276,6 @@ class Panel:
     """Heading."""
     figure: Callable[[], Any]
     """Returns a ``plotly.graph_objects.Figure``; called when it is shown."""
-
-
-class Launcher(Protocol):
-    """Starts jobs and knows whether they still live."""
-
-    name: str
-
-    def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return what would make this launcher refuse the run."""
-        ...
-
-    def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:
-        """Start ``command`` for ``job_dir``; return a JSON handle to find the job again."""
-        ...
-
-    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
-        """Return whether the job still exists; None when that cannot be told from here."""
-        ...
-
-    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
-        """Ask the job to end. Returns at once."""
-        ...
-
-
-class TrainContext(Protocol):
-    """What a :class:`Backend` gets besides the env: where to write, which rank it is, how to report."""
-
-    log_dir: Path
-    """Where the library writes its event files and checkpoints. Exists."""
-    device: str
-    seed: int
-    """Seed of this rank."""
-    rank: int
-    local_rank: int
-    world_size: int
-    max_iterations: int | None
-    """Iterations asked for; None keeps the agent config's."""
-    checkpoint: Path | None
-    """Checkpoint to resume from."""
-    trust: bool
-    """Whether the user vouches for that checkpoint's origin."""
-    agent: Mapping[str, Any]
-    """Agent overrides as asked, for libraries without an Isaac Lab agent config."""
-
-    def started(
-        self,
-        *,
-        horizon: int,
-        frames_per_step: float,
-        max_iterations: int,
-        first_iteration: int = 0,
-        num_envs: int | None = None,
-    ) -> None:
-        """Say that the first iteration is about to run. ``frames_per_step`` counts all ranks."""
-        ...
-
-
-class Policy(Protocol):
-    """A trained policy."""
-
-    def __call__(self, obs: Any) -> Any:
-        """Return deterministic actions, shape (num_envs, action_dim), for Isaac Lab's observation dict."""
-        ...
-
-    def reset(self, dones: Any) -> None:
-        """Forget recurrent state where ``dones``, shape (num_envs,), is true."""
-        ...
-
-
-class Backend(Protocol):
-    """The whole contract of an RL library. Lives in the worker; ``env`` is what ``gym.make`` returned."""
-
-    def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> None:
-        """Train until done, logging TensorBoard events and checkpoints to ``ctx.log_dir``."""
-        ...
-
-    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
-        """Return the policy of a checkpoint."""
-        ...
-
-    def export(
-        self,
-        env: Any,
-        agent_cfg: Any,
-        checkpoint: Path,
-        folder: Path,
-        *,
-        formats: Sequence[str],
-        device: str,
-        trust: bool,
-    ) -> Mapping[str, Path]:
-        """Write the policy for deployment; return format to file."""
-        ...
 
 
 # -- JSON ----------------------------------------------------------------------------------------

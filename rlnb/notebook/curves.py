@@ -185,14 +185,15 @@ def _chosen(runs: Sequence[Run], metrics: Sequence[str] | None) -> list[str]:
         return [name for name in DEFAULT_METRICS if any(name in names for names in logged)]
     chosen = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in chosen:
-        if name not in METRICS and any(logged) and all(_series(run, name) is None for run in runs):
+        if name not in METRICS and any(logged) and all(series_of(run, name) is None for run in runs):
             raise unknown(
                 "metric", name, {*METRICS, *(tag for run in runs for tag in run.metrics.tags)}, has="There are"
             )
     return chosen
 
 
-def _series(run: Run, name: str) -> Series | None:
+def series_of(run: Run, name: str) -> Series | None:
+    """Return a run's metric by name; None where it knows no such metric."""
     try:
         return run.metrics[name]
     except NotFoundError:
@@ -203,7 +204,7 @@ def _curves(runs: Sequence[Run], name: str, x: str) -> list[tuple[np.ndarray, np
     """Return the decimated curve of each run; empty where it has logged nothing."""
     found = []
     for run in runs:
-        series = _series(run, name)
+        series = series_of(run, name)
         xs = np.asarray(_x_values(run, series, x) if series else [], dtype=np.float64)
         ys = np.asarray(series.values if series else [], dtype=np.float64)
         known = np.isfinite(ys)

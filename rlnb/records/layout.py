@@ -69,6 +69,21 @@ class RunDir:
     def media(self) -> Path:
         return self.path / "media"
 
+    def checkpoints(self, glob: str, pattern: str) -> list[Path]:
+        """Return the checkpoints of the run, oldest iteration first.
+
+        Args:
+            glob: Which files below ``logs/`` are checkpoints.
+            pattern: Regular expression whose first group is a file's iteration; what does not match (the best one,
+                say) comes first.
+        """
+        found = []
+        for path in self.logs.glob(glob):
+            if not path.name.startswith("."):  # being written, see rlnb.write_whole
+                match = re.search(pattern, path.name)
+                found.append((int(match.group(1)) if match else -1, path))
+        return [path for _, path in sorted(found)]
+
     def jobs(self) -> list[JobDir]:
         """Return the run's jobs, oldest first."""
         found = [(int(m.group(1)), child) for child in _children(self.path / "jobs") if (m := _JOB.match(child.name))]
@@ -134,6 +149,11 @@ class JobDir:
     @property
     def evaluation(self) -> Path:
         return self.path / "evaluation.json"
+
+    @property
+    def rollout(self) -> Path:
+        """Recorded observations and actions of an evaluation."""
+        return self.path / "rollout.npz"
 
     def log(self, node: int = 0) -> Path:
         return self.path / f"node{node}.log"

@@ -31,6 +31,16 @@ class Span:
     """Frames per unit of the library's x axis."""
     steps_per_iteration: float
     """Units of the library's x axis per learning iteration."""
+    logged_at_end: bool = False
+    """Whether what an iteration logs stands where it ended on that axis, not where it began."""
+
+    def iteration(self, step: float) -> float:
+        """Return the learning iteration, from 0, of a point on the library's x axis."""
+        return step / self.steps_per_iteration - self.logged_at_end
+
+    def frames(self, step: float) -> float:
+        """Return the frames at the end of that iteration."""
+        return self.frames_per_step * (step if self.logged_at_end else step + self.steps_per_iteration)
 
 
 class Series:
@@ -66,18 +76,12 @@ class Series:
     @property
     def frames(self) -> list[float]:
         """Env transitions over all ranks behind each point."""
-        return [
-            self._at(time).frames_per_step * (step + 1 if self._counts_iterations(time) else step)
-            for step, time, _ in self.points
-        ]
+        return [self._at(time).frames(step) for step, time, _ in self.points]
 
     @property
     def iterations(self) -> list[float]:
-        """Learning iteration of each point."""
-        return [step / self._at(time).steps_per_iteration for step, time, _ in self.points]
-
-    def _counts_iterations(self, time: float) -> bool:
-        return self._at(time).steps_per_iteration == 1.0
+        """Learning iteration of each point, from 0."""
+        return [self._at(time).iteration(step) for step, time, _ in self.points]
 
     def _at(self, time: float) -> Span:
         span = self._spans[0] if self._spans else Span(start_time=0.0, frames_per_step=1.0, steps_per_iteration=1.0)
@@ -140,7 +144,8 @@ class Metrics(Mapping[str, Series]):
             for tag, points in self._reader.scalars.items()
             if not (self._hidden and self._hidden.search(tag))
         )
-        return int(max(steps, default=-1) / self._spans[-1].steps_per_iteration)
+        newest = max(steps, default=None)
+        return -1 if newest is None else int(self._spans[-1].iteration(newest))
 
     @property
     def names(self) -> list[str]:

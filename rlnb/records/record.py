@@ -175,6 +175,7 @@ class RunRecord:
                         start_time=started.time_s,
                         frames_per_step=started.frames_per_step,
                         steps_per_iteration=per_iteration,
+                        logged_at_end=self.library_spec is not None and self.library_spec.logged_at_end,
                     )
                 )
         return spans
@@ -183,11 +184,7 @@ class RunRecord:
     def checkpoints(self) -> list[Path]:
         """Checkpoints, oldest iteration first."""
         library = self.library_spec or plugins.SCRIPT
-        found = []
-        for path in self.folder.logs.glob(library.checkpoint_glob):
-            match = re.search(library.checkpoint_pattern, path.name)
-            found.append((int(match.group(1)) if match else -1, path))
-        return [path for _, path in sorted(found)]
+        return self.folder.checkpoints(library.checkpoint_glob, library.checkpoint_pattern)
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, task={self.task!r}, library={self.library!r}, {self.state})"
@@ -223,9 +220,22 @@ class StockRecord(RunRecord):
         return self._metrics
 
     def _spans(self) -> list[Span]:
+        library = self.library_spec or plugins.SCRIPT
         num_envs = _yaml_int(self.path / "params" / "env.yaml", "num_envs")
-        horizon = _yaml_int(self.path / "params" / "agent.yaml", "num_steps_per_env")
-        return [Span(start_time=0.0, frames_per_step=float(num_envs * horizon), steps_per_iteration=1.0)]
+        horizon = _yaml_int(self.path / "params" / "agent.yaml", library.horizon_key)
+        frames, steps = {
+            "iteration": (num_envs * horizon, 1),
+            "timestep": (num_envs, horizon),
+            "frame": (1, num_envs * horizon),
+        }[library.step_unit]
+        return [
+            Span(
+                start_time=0.0,
+                frames_per_step=float(frames),
+                steps_per_iteration=float(steps),
+                logged_at_end=library.logged_at_end,
+            )
+        ]
 
     @property
     def checkpoints(self) -> list[Path]:

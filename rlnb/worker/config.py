@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rlnb.errors import RlnbError, did_you_mean
 
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 _LEAVES = (bool, int, float, str, list, tuple, type(None))
 
 
@@ -65,4 +67,6 @@ def kind(value: Any) -> str:
     """Return the name of a value's type as a task card has it; ``any`` where None leaves it open."""
     if value is None:
         return "any"
+    if isinstance(value, str) and _NUMBER.fullmatch(value):  # YAML 1.1 takes 5e-4 for a word; RL-Games' configs have it
+        return "float"
     return {bool: "bool", int: "int", float: "float", str: "str"}.get(type(value), "list")

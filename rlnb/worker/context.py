@@ -65,6 +65,15 @@ class Context:
         files.write_once(self._job.started, to_json(started))
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
 
+    def average(self, *tensors: Any) -> None:
+        """Replace each tensor by its mean over ranks; for statistics that a library keeps per rank."""
+        if self.world_size > 1:
+            import torch.distributed as dist
+
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+                tensor /= self.world_size
+
 
 def open_job(job_dir: Path) -> tuple[RunDir, JobDir, Manifest, Mapping[str, Any]]:
     """Read what a job is about: its run, itself, the manifest and the job's own options."""

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
+from rlnb.contracts import Backend, Policy
 from rlnb.records import files
-from rlnb.records.layout import RunDir
-from rlnb.spec import Backend, Manifest, Result, to_json
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.spec import Manifest, Result, to_json
 from rlnb.worker.context import module_of, open_job
+from rlnb.worker.toolkit import write_whole
 from rlnb.worker.train import environment
 
 CLIP_ENVS = 4
@@ -27,7 +29,7 @@ def evaluate(job_dir: Path) -> None:
         from rlnb.worker import sim
 
         sim.start(manifest.asset_root)
-        values = _roll_out(run, manifest, options, backend)
+        values = _roll_out(run, job, manifest, options, backend)
     else:
         values = backend.evaluate(run.path / options["checkpoint"], options)  # type: ignore[attr-defined]
     files.write_once(job.evaluation, values)
@@ -35,7 +37,9 @@ def evaluate(job_dir: Path) -> None:
     files.write_once(job.result, to_json(result))
 
 
-def _roll_out(run: RunDir, manifest: Manifest, options: Mapping[str, Any], backend: Backend) -> dict[str, Any]:
+def _roll_out(
+    run: RunDir, job: JobDir, manifest: Manifest, options: Mapping[str, Any], backend: Backend
+) -> dict[str, Any]:
     import dataclasses
 
     import torch
@@ -61,14 +65,43 @@ def _roll_out(run: RunDir, manifest: Manifest, options: Mapping[str, Any], backe
             env, agent_cfg, run.path / options["checkpoint"], device=str(raw.device), trust=bool(options.get("trust"))
         )
         book = _Episodes(raw, math.ceil(episodes / num_envs), success)
+        tape = _Tape(int(options.get("record", 0)))
         obs, _ = env.reset()
         sim.before_reset(env, book.ended)
         with torch.inference_mode():
             while not book.complete:
-                obs, reward, terminated, truncated, _ = env.step(policy(obs))
+                actions = tape.keep(obs, policy)
+                obs, reward, terminated, truncated, _ = env.step(actions)
                 book.stepped(reward)
                 policy.reset(terminated | truncated)
+    tape.write(job.rollout)
     return {**book.summary(), "num_envs": num_envs, "seed": options["seed"], "checkpoint": options["checkpoint"]}
+
+
+class _Tape:
+    """Keeps the first observations and what the policy did on them."""
+
+    def __init__(self, rows: int) -> None:
+        self._missing, self._kept = rows, []  # type: ignore[var-annotated]
+
+    def keep(self, obs: Mapping[str, Any], policy: Policy) -> Any:
+        """Return the policy's actions; copy both while rows are missing: envs write into their buffers."""
+        if self._missing <= 0:
+            return policy(obs)
+        row = {f"obs.{name}": value.detach().cpu().numpy().copy() for name, value in obs.items()}
+        actions = policy(obs)
+        row["actions"] = actions.detach().cpu().numpy().copy()
+        self._kept.append(row)
+        self._missing -= len(row["actions"])
+        return actions
+
+    def write(self, path: Path) -> None:
+        """Write what was kept, if anything was to be."""
+        import numpy as np
+
+        if self._kept:
+            columns = {name: np.concatenate([row[name] for row in self._kept]) for name in self._kept[0]}
+            write_whole(path, lambda part: np.savez_compressed(part, **columns))  # type: ignore[arg-type]
 
 
 class _Episodes:

@@ -6,8 +6,9 @@ import dataclasses
 from pathlib import Path
 
 from rlnb import plugins
+from rlnb.contracts import Backend
 from rlnb.records import files
-from rlnb.spec import Backend, Result, to_json
+from rlnb.spec import Result, to_json
 from rlnb.worker.context import module_of, open_job
 from rlnb.worker.train import environment
 

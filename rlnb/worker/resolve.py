@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.metadata
 import io
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
 
 from rlnb import plugins
 from rlnb.spec import Task
 from rlnb.worker import assets, config, sim
 
-CARD_SCHEMA = 1
+CARD_SCHEMA = 2
 
 
 def card(task: Task, asset_root: str | None) -> dict[str, Any]:
@@ -21,7 +25,8 @@ def card(task: Task, asset_root: str | None) -> dict[str, Any]:
 
     Returns:
         ``gym_id``, ``workflow``, ``num_envs``, ``fields`` (dotted path to type and value), ``presets``
-        (by selector), ``cameras`` (name to data types and size), ``agents`` (library to fields),
+        (by selector), ``cameras`` (name to data types and size), ``agents`` (library to fields and
+        missing packages),
         ``assets`` (path to where it resolves, and whether it is there), ``success``, ``versions``.
     """
     begun = time.monotonic()
@@ -106,8 +111,22 @@ def _agents(task: Task, registered: sim.Registered) -> dict[str, dict[str, Any]]
                 found[name] = {"error": f"{type(exc).__name__}: {exc}"[:500]}
                 continue
             if agent_cfg is not None:
-                found[name] = {"fields": _fields(agent_cfg)}
+                found[name] = {"fields": _fields(agent_cfg), "missing": _missing(library.requires)}
     return found
+
+
+def _missing(requirements: Sequence[str]) -> list[str]:
+    """Return the requirements that this interpreter does not meet, with what it has."""
+    missing = []
+    for requirement in map(Requirement, requirements):
+        try:
+            version = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(f"{requirement} (not installed)")
+        else:
+            if version not in requirement.specifier:
+                missing.append(f"{requirement} (installed: {version})")
+    return missing
 
 
 def _assets(env_cfg: Any, root: assets.AssetRoot) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ One request at a time. A request to train hands the process over to that run: it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
+from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.spec import Task, from_json
 
@@ -132,10 +134,11 @@ def _make_once(task: Task) -> None:
 
     from rlnb.worker.train import environment
 
-    try:
-        for library in plugins.libraries().values():
-            if library.simulator:
+    for library in plugins.libraries().values():
+        if library.simulator:
+            with contextlib.suppress(RlnbError):  # not installed here: said where it is asked for
                 plugins.load(library.backend)
+    try:
         with environment(dataclasses.replace(task, num_envs=2), None) as (env, _):
             env.reset()
     except (Exception, SystemExit):

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
+from rlnb.contracts import Backend
 from rlnb.records import files
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.spec import Backend, Library, Manifest, Result, Task, to_json
-from rlnb.worker import assets, config
+from rlnb.spec import Library, Manifest, Result, Task, to_json
+from rlnb.worker import assets, config, ranks
 from rlnb.worker.context import Context, module_of, open_job
 
 logger = logging.getLogger(__name__)
@@ -24,37 +25,45 @@ def train(job_dir: Path) -> None:
     run, job, manifest, options = open_job(job_dir)
     library = plugins.library(manifest.library)
     ctx = Context(run, job, manifest, options)
+    learned: Mapping[str, Any] = {}
     if library.simulator:
-        _train_in_simulator(run, manifest, library, ctx)
+        learned = _train_in_simulator(run, manifest, library, ctx, synchronised=options.get("synchronised", True))
     else:
         backend: Backend = plugins.load(library.backend)()
         backend.train(None, dict(manifest.agent), ctx)
     if ctx.rank == 0:
-        _finish(run, job, manifest, library)
+        _finish(run, job, manifest, library, learned)
 
 
-def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: Context) -> None:
+def _train_in_simulator(
+    run: RunDir, manifest: Manifest, library: Library, ctx: Context, *, synchronised: bool
+) -> Mapping[str, Any]:
+    """Train; return what :func:`rlnb.worker.ranks.compare` says of several ranks."""
     from rlnb.worker import sim
 
     root = sim.start(manifest.asset_root)
     ctx.asset_root, ctx.versions = f"{root.path} ({root.reason})", sim.versions()
-    with environment(
-        manifest.task,
-        library,
-        module=module_of(run, manifest),
-        agent=manifest.agent,
-        seed=ctx.seed,
-        device=manifest.resources.device,
-        ranks=ctx.world_size,
-        manifest=manifest,
-        log_dir=ctx.log_dir,
-    ) as (env, agent_cfg):
+    with (
+        ranks.process_group(sim.device(manifest.resources.device), synchronised=synchronised),
+        environment(
+            manifest.task,
+            library,
+            module=module_of(run, manifest),
+            agent=manifest.agent,
+            seed=ctx.seed,
+            device=manifest.resources.device,
+            world_size=ctx.world_size,
+            manifest=manifest,
+            log_dir=ctx.log_dir,
+        ) as (env, agent_cfg),
+    ):
         ctx.device, ctx.num_envs = env.unwrapped.device, env.unwrapped.num_envs * ctx.world_size
         ctx.assets = hashes(root, assets.named_in(env.unwrapped.cfg, root))
         if ctx.rank == 0:
             sim.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
         backend: Backend = plugins.load(library.backend)()
-        backend.train(env, agent_cfg, ctx)
+        modules = backend.train(env, agent_cfg, ctx)
+        return ranks.compare(modules or (), env) if ctx.world_size > 1 else {}
 
 
 @contextlib.contextmanager
@@ -66,7 +75,7 @@ def environment(
     agent: Mapping[str, Any] | None = None,
     seed: int = 42,
     device: str = "auto",
-    ranks: int = 1,
+    world_size: int = 1,
     manifest: Manifest | None = None,
     log_dir: Path | None = None,
     configure: Any = None,
@@ -80,7 +89,7 @@ def environment(
         agent: Agent config values by dotted path.
         seed: Seed of this rank.
         device: As in :class:`rlnb.spec.Resources`.
-        ranks: Ranks that share the envs.
+        world_size: Ranks that share the envs.
         manifest: Passed to ``rlnb_configure_env``; None calls no hook.
         log_dir: Where the env may write.
         configure: ``function(env_cfg)`` called last.
@@ -96,8 +105,7 @@ def environment(
         config.set_value(env_cfg, path, value)
     for path, value in (agent or {}).items():
         config.set_value(agent_cfg, path, value)
-    if task.num_envs is not None:
-        env_cfg.scene.num_envs = task.num_envs // ranks
+    env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
     env_cfg.sim.device = sim.device(device)
     env_cfg.seed = seed
     if log_dir is not None:
@@ -119,10 +127,11 @@ def hashes(root: assets.AssetRoot, names: set[str]) -> dict[str, str]:
     return found
 
 
-def _finish(run: RunDir, job: JobDir, manifest: Manifest, library: Library) -> None:
-    found = sorted(run.logs.glob(library.checkpoint_glob), key=lambda path: path.stat().st_mtime)
+def _finish(run: RunDir, job: JobDir, manifest: Manifest, library: Library, learned: Mapping[str, Any]) -> None:
+    found = run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern)
     checkpoint = str(found[-1].relative_to(run.path)) if found else None
-    result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now())
+    values = {"ranks": learned} if learned else {}
+    result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)
     job.reserve.unlink(missing_ok=True)
     files.write_once(job.result, to_json(result))
     plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)

@@ -11,6 +11,7 @@ PUBLIC = [
     "Backend",
     "CheckError",
     "Command",
+    "Comparison",
     "Evaluation",
     "Launcher",
     "LauncherType",
@@ -32,6 +33,8 @@ PUBLIC = [
     "TrainContext",
     "WorkerError",
     "__version__",
+    "compare_libraries",
+    "export_module",
     "get_run",
     "hookimpl",
     "options",
@@ -42,7 +45,11 @@ PUBLIC = [
     "task",
     "task_card",
     "train",
+    "verify_determinism",
+    "verify_sync",
+    "vet_checkpoint",
     "watch",
+    "write_whole",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -91,10 +92,18 @@ def test_the_frames_of_an_iteration_are_those_that_were_seen_after_it(metrics: M
 
 
 def test_a_library_that_counts_timesteps_comes_to_the_same_frames() -> None:
-    points = [(HORIZON * done, BEGUN + done, 0.0) for done in (1, 2, 3)]
-    series = Series("reward", points, [span(frames_per_step=NUM_ENVS, steps_per_iteration=HORIZON)])
+    per_timestep = dataclasses.replace(span(frames_per_step=NUM_ENVS, steps_per_iteration=HORIZON), logged_at_end=True)
+    series = Series("reward", [(HORIZON * done, BEGUN + done, 0.0) for done in (1, 2, 3)], [per_timestep])
     assert series.frames == [FRAMES_PER_ITERATION * done for done in (1, 2, 3)]
-    assert series.iterations == [1, 2, 3]
+    assert series.iterations == [0, 1, 2]
+
+
+def test_a_library_that_counts_frames_from_where_an_iteration_began_comes_to_the_same_frames() -> None:
+    per_frame = span(frames_per_step=1.0, steps_per_iteration=FRAMES_PER_ITERATION)
+    points = [(FRAMES_PER_ITERATION * done, BEGUN + done, 0.0) for done in (0, 1, 2)]
+    series = Series("reward", points, [per_frame])
+    assert series.frames == [FRAMES_PER_ITERATION * done for done in (1, 2, 3)]
+    assert series.iterations == [0, 1, 2]
 
 
 def test_without_a_record_of_the_start_the_x_axis_is_the_librarys_own(tmp_path: Path) -> None:

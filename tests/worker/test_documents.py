@@ -57,6 +57,23 @@ def test_the_quickstart_runs_under_papermill_and_leaves_pictures_and_a_report(wo
     assert (workplace / "done.ipynb").stat().st_size < 1_000_000
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_notebook_of_libraries_compares_them(workplace: Path) -> None:
+    import papermill
+
+    done = papermill.execute_notebook(
+        REPO / "notebooks" / "02_libraries.ipynb",
+        workplace / "done.ipynb",
+        parameters={"num_envs": 32, "frames": 3000, "seeds": 2, "episodes": 8},
+        cwd=workplace,
+        progress_bar=False,
+    )
+    texts = " ".join(str(text) for text in outputs(done, "text/html"))
+    assert "Equal frames" in texts
+    assert "the ranks learn as one" in texts
+
+
 def test_the_readme_runs_as_it_stands(workplace: Path) -> None:
     import nbformat
     from nbclient import NotebookClient

@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 from isaaclab.utils import to_dict
+from isaaclab.utils.io import dump_yaml
 from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper, create_rsl_rl_runner, handle_deprecated_rsl_rl_cfg
+from rsl_rl.runners import DistillationRunner, OnPolicyRunner
 from rsl_rl.utils.log_writer import LogWriter
 from tensordict import TensorDict
 from torch.utils.tensorboard import SummaryWriter
 
-from rlnb import Policy, RlnbError, TrainContext
+from rlnb import Policy, TrainContext, vet_checkpoint, write_whole
 
 FLUSH_S = 0.5
 """RSL-RL's own writer holds scalars back for 10 s; a live curve wants them now."""
@@ -41,7 +43,7 @@ class EventWriter(LogWriter):
 class RslRl:
     """The :class:`rlnb.Backend` of RSL-RL."""
 
-    def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> None:
+    def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with RSL-RL's own runner; resume where a checkpoint is given."""
         # As `isaaclab train` sets them: no effect on a CPU.
         torch.backends.cuda.matmul.allow_tf32 = True
@@ -51,9 +53,9 @@ class RslRl:
         if ctx.max_iterations is not None:
             agent_cfg.max_iterations = ctx.max_iterations
         agent_cfg.logger = {"class_name": f"{__name__}:EventWriter"}
-        runner, wrapped = _runner(env, agent_cfg, ctx.device, str(ctx.log_dir))
+        runner, wrapped = _runner(env, agent_cfg, ctx.device, ctx)
         if ctx.checkpoint is not None:
-            vet(ctx.checkpoint, ctx.trust)
+            vet_checkpoint(ctx.checkpoint, ctx.trust)
             runner.load(str(ctx.checkpoint), map_location=ctx.device)
             # A checkpoint holds the last finished iteration; go on with the one after it.
             runner.current_learning_iteration += 1
@@ -70,11 +72,14 @@ class RslRl:
             num_learning_iterations=max(0, agent_cfg.max_iterations - first),
             init_at_random_ep_len=agent_cfg.init_at_random_ep_len,
         )
+        # Of a distillation the student learns; of PPO the actor and the critic.
+        modules = (getattr(runner.alg, name, None) for name in ("actor", "critic", "student"))
+        return [module for module in modules if module is not None]
 
     def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
         """Return the checkpoint's deterministic policy, observation normaliser included."""
-        vet(checkpoint, trust)
-        runner, _ = _runner(env, agent_cfg, device, None)
+        vet_checkpoint(checkpoint, trust)
+        runner, _ = _runner(env, agent_cfg, device)
         runner.load(str(checkpoint), map_location=device, load_cfg={"actor": True})
         return _Policy(runner.get_inference_policy(device=device), agent_cfg.clip_actions, env.unwrapped.num_envs)
 
@@ -90,8 +95,8 @@ class RslRl:
         trust: bool,
     ) -> Mapping[str, Path]:
         """Write ``policy.pt`` (TorchScript) and ``policy.onnx`` with RSL-RL's own exporters."""
-        vet(checkpoint, trust)
-        runner, _ = _runner(env, agent_cfg, device, None)
+        vet_checkpoint(checkpoint, trust)
+        runner, _ = _runner(env, agent_cfg, device)
         runner.load(str(checkpoint), map_location=device, load_cfg={"actor": True})
         runner.alg.eval_mode()
         written = {}
@@ -120,15 +125,41 @@ class _Policy:
         self._model.reset(dones)
 
 
-def _runner(env: Any, agent_cfg: Any, device: str, log_dir: str | None) -> tuple[Any, RslRlVecEnvWrapper]:
+class _RanksOnCpu:
+    """Ranks on a CPU: RSL-RL itself wants a GPU for each, and nccl. Their process group is made by rlnb."""
+
+    def _configure_multi_gpu(self) -> None:
+        rank, local_rank, world_size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
+        self.is_distributed = True
+        self.gpu_global_rank, self.gpu_local_rank, self.gpu_world_size = rank, local_rank, world_size
+        self.cfg["multi_gpu"] = {"global_rank": rank, "local_rank": local_rank, "world_size": world_size}  # type: ignore[attr-defined]
+
+
+class _OnPolicyOnCpu(_RanksOnCpu, OnPolicyRunner):
+    pass
+
+
+class _DistillationOnCpu(_RanksOnCpu, DistillationRunner):
+    pass
+
+
+_ON_CPU = {"OnPolicyRunner": _OnPolicyOnCpu, "DistillationRunner": _DistillationOnCpu}
+
+
+def _runner(
+    env: Any, agent_cfg: Any, device: str, ctx: TrainContext | None = None
+) -> tuple[OnPolicyRunner | DistillationRunner, RslRlVecEnvWrapper]:
+    """Return a runner on the wrapped env; one that logs, for a training."""
     agent_cfg = handle_deprecated_rsl_rl_cfg(agent_cfg, importlib.metadata.version("rsl-rl-lib"))
     agent_cfg.device = device
     wrapped = RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
-    if log_dir is not None:
-        from isaaclab.utils.io import dump_yaml
-
+    log_dir = str(ctx.log_dir) if ctx else None
+    if ctx is not None and ctx.rank == 0:
         dump_yaml(f"{log_dir}/params/agent.yaml", to_dict(agent_cfg))
-    runner = create_rsl_rl_runner(wrapped, agent_cfg, log_dir=log_dir)
+    if ctx is not None and ctx.world_size > 1 and device == "cpu":
+        runner = _ON_CPU[agent_cfg.class_name](wrapped, to_dict(agent_cfg), log_dir=log_dir, device=device)
+    else:
+        runner = create_rsl_rl_runner(wrapped, agent_cfg, log_dir=log_dir)
     _save_whole(runner)
     return runner, wrapped
 
@@ -138,24 +169,6 @@ def _save_whole(runner: Any) -> None:
     save = runner.save
 
     def save_whole(path: str, infos: Any = None) -> None:
-        save(f"{path}.part", infos)
-        os.replace(f"{path}.part", path)
+        write_whole(path, lambda part: save(part, infos))
 
     runner.save = save_whole
-
-
-def vet(checkpoint: Path, trust: bool) -> None:
-    """Refuse a checkpoint that holds code: RSL-RL itself unpickles whatever it is given.
-
-    Raises:
-        RlnbError: torch's weights-only reader refuses it, and nobody vouches for it.
-    """
-    if trust:
-        return
-    try:
-        torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except Exception as exc:
-        raise RlnbError(
-            f"{checkpoint} holds more than weights and is not loaded: {exc}\n"
-            "If you know where it comes from, pass trust=True."
-        ) from exc

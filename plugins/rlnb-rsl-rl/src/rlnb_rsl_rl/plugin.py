@@ -7,6 +7,7 @@ RSL_RL = Library(
     backend="rlnb_rsl_rl.backend:RslRl",
     agent_key="rsl_rl_cfg_entry_point",
     default_agent="rlnb_rsl_rl.agent:ppo",
+    distributed=True,
     step_unit="iteration",
     checkpoint_glob="model_*.pt",
     checkpoint_pattern=r"model_(\d+)\.pt$",

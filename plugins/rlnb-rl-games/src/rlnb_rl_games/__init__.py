@@ -1,0 +1,1 @@
+"""RL-Games (https://github.com/Denys88/rl_games) for rlnb."""

@@ -1,0 +1,60 @@
+"""RL-Games' actor as one module of tensors, to be exported: RL-Games brings no export of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from rlnb import RlnbError
+
+
+class Actor(torch.nn.Module):
+    """From clipped observations to actions: normaliser, network mean, scaling and clipping as in training."""
+
+    def __init__(self, player: Any, agent_cfg: Any) -> None:
+        """Take the actor of a restored player.
+
+        Raises:
+            RlnbError: The policy is recurrent, discrete, or takes a dict of observations.
+        """
+        super().__init__()
+        clip = agent_cfg["params"].get("env", {})
+        name = agent_cfg["params"]["algo"]["name"]
+        if player.is_rnn or name != "a2c_continuous" or not clip.get("concate_obs_groups", True):
+            raise RlnbError("Only feed-forward policies with continuous actions and one observation are exported.")
+        model = player.model.eval()
+        self._normaliser = _Normaliser(model.running_mean_std) if model.normalize_input else torch.nn.Identity()
+        self._network = model.a2c_network
+        self._rescale = bool(player.clip_actions)
+        self._clip = float(clip.get("clip_actions", math.inf))
+        self._clip_obs = float(clip.get("clip_observations", math.inf))
+        self.register_buffer("_low", player.actions_low)
+        self.register_buffer("_high", player.actions_high)
+        self._preprocess = player._preproc_obs
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        """Return actions, shape (n, action_dim), for observations, shape (n, ...)."""
+        obs = obs.clamp(-self._clip_obs, self._clip_obs)
+        normalised = self._normaliser(self._preprocess(obs))
+        mean, *_ = self._network({"is_train": False, "obs": normalised, "prev_actions": None})
+        if self._rescale:
+            middle, half = (self._high + self._low) / 2, (self._high - self._low) / 2
+            mean = mean.clamp(-1.0, 1.0) * half + middle
+        return mean.clamp(-self._clip, self._clip)
+
+
+class _Normaliser(torch.nn.Module):
+    """RL-Games' observation normaliser as tensors: its own is a scripted module, which cannot be traced.
+
+    As ``rl_games.algos_torch.running_mean_std.RunningMeanStd`` has it: (x - mean) / sqrt(var + epsilon), in -5 to 5.
+    """
+
+    def __init__(self, statistics: Any) -> None:
+        super().__init__()
+        self.register_buffer("_mean", statistics.running_mean.float())
+        self.register_buffer("_deviation", torch.sqrt(statistics.running_var.float() + statistics.epsilon))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ((x - self._mean) / self._deviation).clamp(-5.0, 5.0)

@@ -1,0 +1,134 @@
+"""RL-Games' PPO, so that it logs at once, keeps whole checkpoints and resumes with all that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from rl_games.algos_torch.a2c_continuous import A2CAgent
+from rl_games.algos_torch.a2c_discrete import DiscreteA2CAgent
+from rl_games.common.algo_observer import IsaacAlgoObserver
+
+from rlnb import TrainContext, write_whole
+
+
+class Observer(IsaacAlgoObserver):
+    """Isaac Lab's observer, with frames as the x axis of everything."""
+
+    def process_infos(self, infos: Any, done_indices: Any) -> None:
+        """Keep what the env logs until it is written; a rank that writes nothing would keep it for ever."""
+        if self.algo.writer is not None:
+            super().process_infos(infos, done_indices)
+
+    def after_print_stats(self, frame: int, epoch_num: int, total_time: float) -> None:
+        """Log episode terms at frames: RL-Games counts them in epochs, and the rest in frames."""
+        super().after_print_stats(frame, frame, total_time)
+        sigmas = self.algo.experience_buffer.tensor_dict.get("sigmas")
+        if sigmas is not None:
+            self.writer.add_scalar("info/action_std", sigmas.mean().item(), frame)
+
+
+class _Recorded:
+    """What rlnb adds to either PPO of RL-Games, on its public methods."""
+
+    writer: Any
+    optimizer: Any
+    model: torch.nn.Module
+    central_value_net: Any
+    has_central_value: bool
+    last_lr: float
+    last_mean_rewards: float
+    epoch_num: int
+
+    _best: float | None = None
+
+    def join(self, ctx: TrainContext, on_start: Callable[[int], None]) -> None:
+        """Become one of the ranks.
+
+        RL-Games' own set-up for several wants a GPU for each and writes from rank 0 only; it is built for one
+        process and told afterwards.
+
+        Args:
+            ctx: The rank.
+            on_start: Called with the number of finished epochs before the first iteration.
+        """
+        self._ctx, self._on_start = ctx, on_start
+        if ctx.world_size == 1:
+            return
+        self.multi_gpu = True
+        self.global_rank, self.local_rank, self.world_size = ctx.rank, ctx.local_rank, ctx.world_size
+        if self.has_central_value:
+            self.central_value_net.multi_gpu = True
+        if ctx.rank != 0:
+            self.writer.close()
+            self.writer = None
+
+    @property
+    def modules(self) -> list[torch.nn.Module]:
+        """What is trained, normalisers included."""
+        return [self.model, self.central_value_net.model] if self.has_central_value else [self.model]
+
+    def train(self) -> Any:
+        """Train to the last epoch."""
+        self._on_start(self.epoch_num)
+        try:
+            return super().train()  # type: ignore[misc]
+        finally:
+            if self.writer is not None:
+                self.writer.close()
+
+    def update_epoch(self) -> int:
+        """Count the epoch; what the last one logged goes to the disk now, not in two minutes."""
+        if self._best is not None:  # train() forgets it
+            self.last_mean_rewards, self._best = self._best, None
+        if self.writer is not None:
+            self.writer.flush()
+        return super().update_epoch()  # type: ignore[misc,no-any-return]
+
+    def train_epoch(self) -> Any:
+        """Collect and learn; normalisers, which RL-Games keeps per rank, become those of all data."""
+        values = super().train_epoch()  # type: ignore[misc]
+        if self._ctx.world_size > 1:
+            for module in self.modules:
+                for part in module.modules():
+                    if hasattr(part, "running_var"):  # RunningMeanStd, but scripted, which hides its class
+                        self._pool(part)
+        return values
+
+    def _pool(self, part: Any) -> None:
+        """Make one statistic of all ranks': they began equal and took in the same number of samples.
+
+        Moments about zero are averaged, since the variance over all data is more than the mean of variances.
+        """
+        mean, second = part.running_mean.clone(), part.running_var + part.running_mean**2
+        self._ctx.average(mean, second)
+        part.running_mean.copy_(mean)
+        part.running_var.copy_(second - mean**2)
+
+    def save(self, fn: str) -> None:
+        """Write a checkpoint, which appears under its name once it is whole."""
+        write_whole(f"{fn}.pth", lambda part: super(_Recorded, self).save(part.removesuffix(".pth")))  # type: ignore[misc]
+
+    def get_full_state_weights(self) -> dict[str, Any]:
+        """Return the state to save, with plain numbers: torch's weights-only reader then takes it."""
+        state = super().get_full_state_weights()  # type: ignore[misc]
+        state["last_mean_rewards"] = float(state["last_mean_rewards"])
+        return state  # type: ignore[no-any-return]
+
+    def set_full_state_weights(self, weights: Any, set_epoch: bool = True) -> None:
+        """Load a state, the adapted learning rate included, which RL-Games would start anew."""
+        super().set_full_state_weights(weights, set_epoch=set_epoch)  # type: ignore[misc]
+        self.last_lr = self.optimizer.param_groups[0]["lr"]
+        self._best = self.last_mean_rewards
+
+
+class ContinuousPpo(_Recorded, A2CAgent):
+    """PPO for continuous actions."""
+
+
+class DiscretePpo(_Recorded, DiscreteA2CAgent):
+    """PPO for discrete actions."""
+
+
+ALGORITHMS = {"a2c_continuous": ContinuousPpo, "a2c_discrete": DiscretePpo}

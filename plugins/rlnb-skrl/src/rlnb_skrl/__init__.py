@@ -1,0 +1,1 @@
+"""skrl (https://skrl.readthedocs.io) for rlnb."""

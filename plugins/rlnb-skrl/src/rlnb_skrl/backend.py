@@ -1,0 +1,139 @@
+"""The heavy half: skrl on an Isaac Lab env. Runs in the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import skrl
+import torch
+from isaaclab.utils.io import dump_yaml
+from isaaclab_rl.skrl import SkrlVecEnvWrapper
+from skrl.utils.runner.torch import Runner
+from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space, unflatten_tensorized_space
+
+from rlnb import Policy, RlnbError, TrainContext, export_module, vet_checkpoint
+from rlnb_skrl.actor import Actor
+from rlnb_skrl.record import Recorder, pool_statistics
+
+HORIZON = 32
+"""Timesteps per iteration of an agent that has no rollouts (off-policy)."""
+CHECKPOINTS = 10
+"""Checkpoints of a run whose config leaves their number to skrl."""
+
+
+class Skrl:
+    """The :class:`rlnb.Backend` of skrl."""
+
+    def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
+        """Train with skrl's own runner; resume where a checkpoint is given."""
+        agent, trainer = agent_cfg["agent"], agent_cfg["trainer"]
+        horizon = int(agent.get("rollouts", HORIZON))
+        if ctx.max_iterations is not None:
+            trainer["timesteps"] = ctx.max_iterations * horizon
+        timesteps = int(trainer["timesteps"])
+        experiment = agent["experiment"]
+        experiment.update(directory=str(ctx.log_dir.parent), experiment_name=ctx.log_dir.name, write_interval=horizon)
+        experiment["checkpoint_interval"] = _whole_iterations(experiment["checkpoint_interval"], timesteps, horizon)
+        if ctx.rank == 0:
+            dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
+        if ctx.world_size > 1 and agent.get("kl_threshold"):
+            raise RlnbError(
+                "agent.kl_threshold ends the learning of one rank while the others wait for it. "
+                'For several ranks: agent={"agent.kl_threshold": 0.0}'
+            )
+
+        runner, wrapped = _runner(env, agent_cfg, ctx.device, ctx.seed)
+        recorder = Recorder(runner.agent, horizon, wrapped.num_envs * ctx.world_size)
+        if ctx.world_size > 1:
+            pool_statistics(runner.agent, ctx)
+        done = 0
+        if ctx.checkpoint is not None:
+            vet_checkpoint(ctx.checkpoint, ctx.trust)
+            runner.agent.load(str(ctx.checkpoint))
+            done = recorder.progress.timestep
+            recorder.start_at(done)
+            runner.trainer.cfg.timesteps = max(0, timesteps - done)
+        ctx.started(
+            horizon=horizon,
+            frames_per_step=float(wrapped.num_envs * ctx.world_size),
+            first_iteration=done // horizon,
+            max_iterations=timesteps // horizon,
+            num_envs=wrapped.num_envs * ctx.world_size,
+        )
+        recorder.begin()
+        runner.run()
+        if ctx.rank == 0:
+            runner.agent.write_checkpoint(timestep=timesteps, timesteps=timesteps)
+            runner.agent.writer.close()
+        return [module for module in runner.agent.checkpoint_modules.values() if isinstance(module, torch.nn.Module)]
+
+    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
+        """Return the checkpoint's deterministic policy, observation preprocessor included."""
+        runner, wrapped = _restored(env, agent_cfg, checkpoint, device, trust)
+        return _Policy(runner.agent, wrapped)
+
+    def export(
+        self,
+        env: Any,
+        agent_cfg: Any,
+        checkpoint: Path,
+        folder: Path,
+        *,
+        formats: Sequence[str],
+        device: str,
+        trust: bool,
+    ) -> Mapping[str, Path]:
+        """Write ``policy.pt`` (TorchScript) and ``policy.onnx``: observations in, mean actions out."""
+        runner, wrapped = _restored(env, agent_cfg, checkpoint, device, trust)
+        return export_module(Actor(runner.agent), wrapped.reset()[0], folder, formats)
+
+
+class _Policy:
+    """A skrl agent as a policy on Isaac Lab's observation dict."""
+
+    def __init__(self, agent: Any, wrapped: Any) -> None:
+        self._agent, self._wrapped = agent, wrapped
+
+    def __call__(self, obs: Any) -> torch.Tensor:
+        """Return actions, shape (num_envs, action_dim)."""
+        wrapped = self._wrapped
+        observations = flatten_tensorized_space(tensorize_space(wrapped.observation_space, obs["policy"]))
+        states = None
+        if "critic" in obs:
+            states = flatten_tensorized_space(tensorize_space(wrapped.state_space, obs["critic"]))
+        actions, outputs = self._agent.act(observations, states, timestep=0, timesteps=0)
+        return unflatten_tensorized_space(wrapped.action_space, outputs.get("mean_actions", actions))  # type: ignore[no-any-return]
+
+    def reset(self, dones: torch.Tensor) -> None:
+        """Nothing to forget: skrl's runner builds feed-forward policies only."""
+
+
+def _whole_iterations(interval: int | str, timesteps: int, horizon: int) -> int:
+    """Return a checkpoint interval that falls on the ends of iterations, where resuming is exact."""
+    wanted = timesteps / CHECKPOINTS if interval == "auto" else int(interval)
+    return max(1, round(wanted / horizon)) * horizon
+
+
+def _runner(env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Runner, Any]:
+    name = agent_cfg["agent"]["class"]
+    if hasattr(env.unwrapped, "possible_agents"):
+        raise RlnbError(f"{name} on a multi-agent task is not supported yet.")
+    skrl.config.torch.device = device
+    # skrl's env wrapper reseeds the env with this key at its first reset, and its runner sets it only later.
+    skrl.config.torch.key = seed
+    agent_cfg["seed"] = seed
+    agent_cfg["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
+    wrapped = SkrlVecEnvWrapper(env, ml_framework="torch")
+    return Runner(wrapped, agent_cfg), wrapped
+
+
+def _restored(env: Any, agent_cfg: Any, checkpoint: Path, device: str, trust: bool) -> tuple[Runner, Any]:
+    vet_checkpoint(checkpoint, trust)
+    # Else skrl makes a folder for events and checkpoints where the process stands.
+    agent_cfg["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
+    runner, wrapped = _runner(env, agent_cfg, device, int(agent_cfg["seed"]))
+    runner.agent.load(str(checkpoint))
+    runner.agent.enable_training_mode(False, apply_to_models=True)
+    return runner, wrapped

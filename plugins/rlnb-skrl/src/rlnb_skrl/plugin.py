@@ -1,0 +1,37 @@
+"""The light half: what rlnb has to know of skrl without importing it."""
+
+from rlnb import Library, hookimpl
+
+SKRL = Library(
+    name="skrl",
+    backend="rlnb_skrl.backend:Skrl",
+    agent_key="skrl_cfg_entry_point",
+    default_agent="rlnb_skrl.agent:ppo",
+    distributed=True,
+    step_unit="timestep",
+    logged_at_end=True,
+    horizon_key="rollouts",
+    checkpoint_glob="checkpoints/*.pt",
+    checkpoint_pattern=r"agent_(\d+)\.pt$",
+    metrics={
+        "reward": "Reward / Total reward (mean)",
+        "episode_length": "Episode / Total timesteps (mean)",
+        "success_rate": "Metrics/success_rate",
+        "policy_loss": "Loss / Policy loss",
+        "value_loss": "Loss / Value loss",
+        "entropy": "Policy / Entropy",
+        "learning_rate": "Learning / Learning rate",
+        "action_std": "Policy / Standard deviation",
+        "fps": "Perf / Frames per second",
+        "collection_s": "Perf / Collection time (s)",
+        "learning_s": "Perf / Learning time (s)",
+    },
+    hidden=(r"^Stats / ", r"^Reward / Instantaneous", r" \((min|max)\)$"),
+    requires=("skrl>=2.1,<2.2",),
+    exports=("torchscript", "onnx"),
+)
+
+
+@hookimpl
+def rlnb_libraries() -> list[Library]:
+    return [SKRL]

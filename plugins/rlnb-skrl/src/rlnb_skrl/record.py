@@ -1,0 +1,114 @@
+"""What rlnb adds to a skrl agent, on its public methods: real rates, whole checkpoints, a resumable state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from skrl.resources.preprocessors.torch import RunningStandardScaler
+
+from rlnb import TrainContext, write_whole
+
+
+class Progress:
+    """The part of a checkpoint that skrl leaves out: how far it was, and the random numbers."""
+
+    def __init__(self) -> None:
+        self.timestep = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what to save."""
+        return {"timestep": self.timestep, "torch_rng": torch.get_rng_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.timestep = int(state["timestep"])
+        torch.set_rng_state(state["torch_rng"].cpu())
+
+
+class Recorder:
+    """Stands between skrl's trainer and its agent.
+
+    skrl's own trainer starts every run at timestep 0, measures no rate, holds scalars back for minutes and
+    writes checkpoints in place.
+    """
+
+    def __init__(self, agent: Any, horizon: int, frames_per_timestep: int) -> None:
+        """Take over an agent whose checkpoint, if any, is not loaded yet.
+
+        Args:
+            agent: A skrl agent.
+            horizon: Timesteps per iteration.
+            frames_per_timestep: Envs over all ranks.
+        """
+        self._agent, self._horizon, self._frames = agent, horizon, frames_per_timestep
+        self.progress = Progress()
+        agent.checkpoint_modules["rlnb"] = self.progress
+        if getattr(agent, "scheduler", None) is not None:
+            agent.checkpoint_modules["scheduler"] = agent.scheduler
+        self._write, agent.write_tracking_data = agent.write_tracking_data, self._write_tracking_data
+        agent.write_checkpoint = self._write_checkpoint
+        self._begun = time.monotonic()
+
+    def start_at(self, timestep: int) -> None:
+        """Have the agent count on from a timestep, though the trainer counts from 0."""
+
+        def later(method: Callable[..., Any]) -> Callable[..., Any]:
+            def shifted(*args: Any, timestep: int, timesteps: int, **others: Any) -> Any:
+                return method(*args, timestep=timestep + start, timesteps=timesteps + start, **others)
+
+            return shifted
+
+        start = timestep
+        for name in ("act", "record_transition", "pre_interaction", "post_interaction"):
+            setattr(self._agent, name, later(getattr(self._agent, name)))
+
+    def begin(self) -> None:
+        """Start the clock of the first iteration."""
+        self._begun = time.monotonic()
+
+    def _write_tracking_data(self, *, timestep: int, timesteps: int) -> None:
+        now = time.monotonic()
+        seconds, self._begun = now - self._begun, now
+        data = self._agent.tracking_data
+        learning = sum(data.get("Stats / Algorithm update time (ms)", [0.0])) / 1000
+        data["Perf / Frames per second"] = [self._horizon * self._frames / seconds]
+        data["Perf / Collection time (s)"] = [seconds - learning]
+        data["Perf / Learning time (s)"] = [learning]
+        policy = getattr(self._agent, "policy", None)
+        if hasattr(policy, "get_entropy"):
+            data["Policy / Entropy"] = [policy.get_entropy(role="policy").mean().item()]
+        self._write(timestep=timestep, timesteps=timesteps)
+        self._agent.writer.flush()
+
+    def _write_checkpoint(self, *, timestep: int, timesteps: int) -> None:
+        folder = Path(self._agent.experiment_dir) / "checkpoints"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.progress.timestep = timestep
+        write_whole(folder / f"agent_{timestep}.pt", self._agent.save)
+        best = self._agent.checkpoint_best_modules
+        if best["modules"] and not best["saved"]:
+            write_whole(folder / "best_agent.pt", lambda path: torch.save(best["modules"], path))
+            best["saved"] = True
+
+
+def pool_statistics(agent: Any, ctx: TrainContext) -> None:
+    """Have the agent's preprocessors, which skrl keeps per rank, become those of all data after each update.
+
+    The ranks begin equal and take in the same number of samples. Moments about zero are averaged, since the variance
+    over all data is more than the mean of variances.
+    """
+    update = agent.update
+    scalers = [part for part in agent.checkpoint_modules.values() if isinstance(part, RunningStandardScaler)]
+
+    def update_and_pool(**arguments: Any) -> None:
+        update(**arguments)
+        for scaler in scalers:
+            mean, second = scaler.running_mean.clone(), scaler.running_variance + scaler.running_mean**2
+            ctx.average(mean, second)
+            scaler.running_mean, scaler.running_variance = mean, second - mean**2
+
+    agent.update = update_and_pool

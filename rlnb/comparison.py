@@ -1,0 +1,157 @@
+"""RL libraries side by side on one task: equal frames, several seeds, intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlnb import api, plugins
+from rlnb.cards import task_card
+from rlnb.errors import CheckError, RlnbError, unknown
+from rlnb.evaluation import Evaluation, mean_interval
+from rlnb.run import Run
+from rlnb.spec import Problem, Task
+from rlnb.tasks import Card
+from rlnb.tasks import task as make_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Runs of several libraries with equal frame budgets, and how their policies did."""
+
+    runs: Mapping[str, Sequence[Run]]
+    """By library, one run a seed."""
+    evaluations: Mapping[str, Sequence[Evaluation]]
+    """By library, in the same order."""
+
+    def table(self) -> pd.DataFrame:
+        """Return one row a library: means over seeds with their 95 % intervals (Student's t).
+
+        Columns ``library``, ``seeds``, ``frames``, ``return``, ``return_low``, ``return_high``, ``success``,
+        ``success_low``, ``success_high``, ``fps`` (mean over seeds of a run's median), ``minutes`` (mean of a run).
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._row(library) for library in self.runs])
+
+    def _row(self, library: str) -> dict[str, Any]:
+        runs, evaluations = self.runs[library], self.evaluations[library]
+        returns = [evaluation.mean_return for evaluation in evaluations]
+        successes = [rate for evaluation in evaluations if (rate := evaluation.success_rate) is not None]
+        row: dict[str, Any] = {"library": library, "seeds": len(runs)}
+        row["frames"] = max((run.metrics["fps"].frames or [0.0])[-1] for run in runs)
+        for name, values in (("return", returns), ("success", successes)):
+            low, high = mean_interval(values) if values else (math.nan, math.nan)
+            row |= {
+                name: sum(values) / len(values) if values else math.nan,
+                f"{name}_low": low,
+                f"{name}_high": high,
+            }
+        row["fps"] = sum(_median(run.metrics["fps"].values) for run in runs) / len(runs)
+        row["minutes"] = sum(_minutes(run) for run in runs) / len(runs)
+        return row
+
+    def plot(self, metrics: Sequence[str] = ("reward", "success_rate")) -> go.Figure:
+        """Return the mean over seeds of each metric over frames, with its 95 % interval as a band."""
+        from rlnb.notebook.bands import figure
+
+        return figure(self.runs, metrics)
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(f'{name}: {len(runs)} seeds' for name, runs in self.runs.items())})"
+
+    def _repr_html_(self) -> str:
+        from rlnb.notebook.display import table
+
+        rows = []
+        for row in (self._row(library) for library in self.runs):
+            shown = [row["library"], row["seeds"], f"{row['frames']:,.0f}"]
+            for name in ("return", "success"):
+                shown.append(f"{row[name]:.3f} ({row[f'{name}_low']:.3f} to {row[f'{name}_high']:.3f})")
+            rows.append([*map(str, shown), f"{row['fps']:,.0f}", f"{row['minutes']:.1f}"])
+        heads = ["library", "seeds", "frames", "return (95 %)", "success (95 %)", "frames/s", "minutes"]
+        return table(heads, rows, caption="Equal frames, policies evaluated from reset")
+
+
+def compare_libraries(
+    task: Task | str,
+    libraries: Sequence[str] | None = None,
+    *,
+    seeds: int = 3,
+    frames: int,
+    num_envs: int | None = None,
+    episodes: int = 100,
+    **arguments: Any,
+) -> Comparison:
+    """Train a task with several libraries and seeds for the same number of frames, and evaluate each policy.
+
+    Every library trains with the task's own agent config for it, and stops at the end of the iteration in which it
+    reaches ``frames``. The runs queue up on this machine, and stay if the waiting is interrupted.
+
+    Args:
+        task: A task, or its name.
+        libraries: Names of libraries; None is all that the task has an agent config for.
+        seeds: Runs a library, with seeds 0, 1, ...
+        frames: Env transitions of each run, over all envs.
+        num_envs: Environments of each run; None keeps the task's own number.
+        episodes: Evaluation episodes of each run.
+        arguments: What else :func:`rlnb.train` takes, e.g. ``device="cpu"``.
+
+    Raises:
+        CheckError: A library that does not exist or has no agent config for the task; nothing was started.
+    """
+    task = make_task(task) if isinstance(task, str) else task
+    card = task_card(task)
+    envs = num_envs or task.num_envs or card["num_envs"]
+    chosen = list(libraries) if libraries is not None else sorted(card["agents"])
+    problems = []
+    iterations = {}
+    for name in chosen:
+        try:
+            iterations[name] = math.ceil(frames / (_horizon(card, name) * envs))
+        except RlnbError as exc:
+            problems.append(Problem(what=str(exc)))
+    for label, value in (("seeds", seeds), ("frames", frames)):
+        if value < 1:
+            problems.append(Problem(what=f"{label}={value!r} is not a positive whole number."))
+    if problems:
+        raise CheckError(f"comparison of libraries on {task.id}", problems)
+    runs = {
+        name: [
+            api.train(
+                task, library=name, num_envs=envs, max_iterations=iterations[name], seed=seed, warm=False, **arguments
+            )
+            for seed in range(seeds)
+        ]
+        for name in chosen
+    }
+    evaluations = {name: [run.wait().evaluate(episodes) for run in found] for name, found in runs.items()}
+    return Comparison(runs=runs, evaluations=evaluations)
+
+
+def _horizon(card: Card, name: str) -> int:
+    """Return the env steps per iteration of a library's agent config."""
+    library = plugins.library(name)
+    agent = card["agents"].get(name)
+    if agent is None or "error" in agent:
+        raise unknown("agent config", name, card["agents"], has=f"{card['task']} has")
+    for path, field in agent["fields"].items():
+        if path.rsplit(".", 1)[-1] == library.horizon_key:
+            return int(field["value"])
+    raise RlnbError(f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted.")
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else math.nan
+
+
+def _minutes(run: Run) -> float:
+    times = run.metrics["fps"].wall_time_s
+    return (times[-1] - times[0]) / 60 if times else math.nan

@@ -1,0 +1,111 @@
+"""What plugins implement: small protocols that do the work which the hooks find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from rlnb.spec import Command, Manifest, Problem
+
+
+class Launcher(Protocol):
+    """Starts jobs and knows whether they still live."""
+
+    name: str
+
+    def check(self, manifest: Manifest) -> Sequence[Problem]:
+        """Return what would make this launcher refuse the run."""
+        ...
+
+    def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:
+        """Start ``command`` for ``job_dir``; return a JSON handle to find the job again."""
+        ...
+
+    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
+        """Return whether the job still exists; None when that cannot be told from here."""
+        ...
+
+    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
+        """Ask the job to end. Returns at once."""
+        ...
+
+
+class TrainContext(Protocol):
+    """What a :class:`Backend` gets besides the env: where to write, which rank it is, how to report."""
+
+    log_dir: Path
+    """Where the library writes its event files and checkpoints. Exists."""
+    device: str
+    seed: int
+    """Seed of this rank."""
+    rank: int
+    local_rank: int
+    world_size: int
+    max_iterations: int | None
+    """Iterations asked for; None keeps the agent config's."""
+    checkpoint: Path | None
+    """Checkpoint to resume from."""
+    trust: bool
+    """Whether the user vouches for that checkpoint's origin."""
+    agent: Mapping[str, Any]
+    """Agent overrides as asked, for libraries without an Isaac Lab agent config."""
+
+    def started(
+        self,
+        *,
+        horizon: int,
+        frames_per_step: float,
+        max_iterations: int,
+        first_iteration: int = 0,
+        num_envs: int | None = None,
+    ) -> None:
+        """Say that the first iteration is about to run. ``frames_per_step`` counts all ranks."""
+        ...
+
+    def average(self, *tensors: Any) -> None:
+        """Replace each tensor by its mean over ranks; for statistics that a library keeps per rank."""
+        ...
+
+
+class Policy(Protocol):
+    """A trained policy."""
+
+    def __call__(self, obs: Any) -> Any:
+        """Return deterministic actions, shape (num_envs, action_dim), for Isaac Lab's observation dict."""
+        ...
+
+    def reset(self, dones: Any) -> None:
+        """Forget recurrent state where ``dones``, shape (num_envs,), is true."""
+        ...
+
+
+class Backend(Protocol):
+    """The whole contract of an RL library. Lives in the worker; ``env`` is what ``gym.make`` returned."""
+
+    def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[Any] | None:
+        """Train until done, logging TensorBoard events and checkpoints to ``ctx.log_dir`` on rank 0.
+
+        Returns:
+            The trained ``torch.nn.Module`` objects, normalisers included, so that ranks can be compared; a library
+            that trains in one process only may return None.
+        """
+        ...
+
+    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
+        """Return the policy of a checkpoint."""
+        ...
+
+    def export(
+        self,
+        env: Any,
+        agent_cfg: Any,
+        checkpoint: Path,
+        folder: Path,
+        *,
+        formats: Sequence[str],
+        device: str,
+        trust: bool,
+    ) -> Mapping[str, Path]:
+        """Write the policy for deployment; return format to file."""
+        ...

@@ -1,0 +1,293 @@
+"""The conformance kit: the contract of an RL library, as tests that a plugin's author runs with pytest.
+
+    from rlnb.testing import LibraryConformance
+
+    class TestMyLibrary(LibraryConformance):
+        library = "my_library"
+
+Everything is real: Isaac Lab trains a small task on this machine, in about three minutes on two cores. Needs the
+worker's interpreter, with ``pytest``, ``onnx`` and ``onnxruntime``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb import plugins, warm
+from rlnb.spec import METRICS
+
+__all__ = ["LibraryConformance"]
+
+FRESH_S = 1.0
+"""Seconds within which a logged scalar is readable."""
+CANCEL_S = 5.0
+"""Seconds within which no process of a cancelled run is left."""
+START_S = 300.0
+"""Seconds that a simulator may take to start where it compiles its kernels first."""
+RATE_TOLERANCE = 0.3
+"""Relative difference allowed between a logged rate and the wall clock: short iterations are noisy."""
+EXPORT_TOLERANCE = 1e-5
+ROWS = 1000
+"""Recorded observations that an export is compared on."""
+HEAVY = ("torch", "isaaclab", "tensorboard", "pandas")
+
+
+class LibraryConformance:
+    """Subclass it as ``Test...``, set ``library``, and every test of the contract runs for it."""
+
+    library: str
+    """Name of the library under test."""
+    task: str = "Isaac-Cartpole-Direct"
+    """A task that the library has an agent config for."""
+    num_envs: int = 16
+    iterations: int = 6
+    """Iterations of the short runs: enough for episodes to end in them."""
+    agent: Mapping[str, Any] = {}
+    """Agent config values by dotted path, e.g. to have checkpoints written often."""
+    unlogged: frozenset[str] = frozenset()
+    """Metrics of the common schema that the library does not have, e.g. a loss of another algorithm."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def root(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+        """A folder for runs, a queue of its own, the offline assets and a warm worker for the class."""
+        folder = tmp_path_factory.mktemp("conformance")
+        patch = pytest.MonkeyPatch()
+        patch.setenv("RLNB_QUEUE", str(folder / "queue"))
+        patch.setattr(rlnb.options, "root", folder / "rlnb-runs")
+        patch.setattr(rlnb.options, "warm", True)
+        yield folder / "rlnb-runs"
+        for run in rlnb.runs():
+            run.cancel()
+        warm.shut_down()
+        patch.undo()
+
+    @classmethod
+    def train(cls, iterations: int, **arguments: Any) -> rlnb.Run:
+        """Start a small training."""
+        return rlnb.train(
+            cls.task,
+            library=cls.library,
+            num_envs=cls.num_envs,
+            max_iterations=iterations,
+            agent=dict(cls.agent),
+            device="cpu",
+            **arguments,
+        )
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def trained(cls, root: Path) -> rlnb.Run:
+        """A short run that has completed."""
+        return cls.train(cls.iterations).wait(timeout_s=START_S)
+
+    # -- registration
+
+    def test_registration_is_light(self) -> None:
+        """Listing the library imports nothing that a kernel should not have to wait for."""
+        code = (
+            "import sys; from rlnb import plugins; "
+            f"assert {self.library!r} in plugins.libraries(); "
+            f"print([name for name in {HEAVY!r} if name in sys.modules])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]"
+
+    def test_what_the_library_needs_is_named_when_it_is_missing(self, root: Path, monkeypatch: Any) -> None:
+        """A version that nobody has is one problem with the pip line, before anything starts."""
+        spec = plugins.library(self.library)
+        assert spec.requires, "Library.requires names the package, so that its absence can be told"
+        package = spec.requires[0].split("[")[0].split("=")[0].split(">")[0].split("<")[0]
+        card = rlnb.task_card(self.task)
+        assert card["agents"][self.library]["missing"] == []
+        lacking = {**card["agents"][self.library], "missing": [f"{package} (not installed)"]}
+        without = {**card, "agents": {**card["agents"], self.library: lacking}}
+        monkeypatch.setattr("rlnb.checks.task_card", lambda *_, **__: without)
+        with pytest.raises(rlnb.CheckError, match=f"{package}.*\n.*pip install"):
+            self.train(1)
+
+    def test_a_wrong_agent_value_is_named_with_the_closest(self, trained: rlnb.Run) -> None:
+        """Agent overrides are checked by name against the task's agent config."""
+        field = next(iter(rlnb.task_card(self.task)["agents"][self.library]["fields"]))
+        with pytest.raises(rlnb.CheckError, match=f"{field}x.*{field}"):
+            rlnb.train(self.task, library=self.library, agent={f"{field}x": 1}, device="cpu")
+
+    # -- training
+
+    def test_it_trains_to_the_iteration_that_was_asked_for(self, trained: rlnb.Run) -> None:
+        """The run completes, and says what ran."""
+        started = trained.started
+        assert started is not None
+        assert trained.state == "completed"
+        assert trained.progress == (self.iterations, self.iterations)
+        assert (started.num_envs, started.world_size) == (self.num_envs, 1)
+        assert trained.checkpoints
+
+    def test_every_metric_of_the_schema_is_logged(self, trained: rlnb.Run) -> None:
+        """The library's own tags map to the common names, over the same frames."""
+        names = set(trained.metrics.names)
+        assert set(METRICS) - names == set(self.unlogged) - names
+        started = trained.started
+        assert started is not None
+        per_iteration = started.horizon * started.num_envs
+        expected = [per_iteration * (index + 1) for index in range(self.iterations)]
+        assert trained.metrics["fps"].frames == pytest.approx(expected)
+        assert trained.metrics["fps"].iterations == pytest.approx(range(self.iterations))
+        for name in names:
+            assert np.isfinite(trained.metrics[name].values).all(), name
+
+    def test_the_rate_is_that_of_the_wall_clock(self, trained: rlnb.Run) -> None:
+        """Frames per second agree with the time between iterations."""
+        fps, started = trained.metrics["fps"], trained.started
+        assert started is not None
+        seconds = np.diff(fps.wall_time_s)
+        measured = started.horizon * started.num_envs / np.median(seconds)
+        assert np.median(fps.values[1:]) == pytest.approx(measured, rel=RATE_TOLERANCE)
+
+    def test_the_seed_reaches_the_policy_and_the_env(self, trained: rlnb.Run) -> None:
+        """The same seed gives the same curve, another one another."""
+        again = self.train(2).wait(timeout_s=START_S)
+        other = self.train(2, seed=7).wait(timeout_s=START_S)
+        first = trained.metrics["value_loss"].values[:2]
+        assert again.metrics["value_loss"].values == first
+        assert other.metrics["value_loss"].values != first
+
+    # -- what is done with a policy
+
+    def test_whole_episodes_are_evaluated(self, trained: rlnb.Run) -> None:
+        """Evaluation runs from reset; the policy is the checkpoint's; nothing is left beside the run."""
+        beside = set(Path.cwd().iterdir())
+        evaluation = trained.evaluate(episodes=16, num_envs=8)
+        assert evaluation.episodes == 16
+        assert all(length > 0 for length in evaluation.lengths)
+        again = trained.evaluate(episodes=16, num_envs=8)
+        assert again.returns == pytest.approx(evaluation.returns, rel=1e-3), "a deterministic policy, the same seed"
+        assert set(Path.cwd().iterdir()) == beside
+
+    def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run) -> None:
+        """Every format gives the policy's own actions on recorded observations."""
+        evaluation = trained.evaluate(episodes=8, num_envs=8, record=ROWS)
+        assert evaluation.rollout is not None
+        rollout = np.load(evaluation.rollout)
+        observations, actions = rollout["obs.policy"][:ROWS], rollout["actions"][:ROWS]
+        for name, path in trained.export().items():
+            exported = _run_export(name, path, observations)
+            np.testing.assert_allclose(exported, actions, atol=EXPORT_TOLERANCE, err_msg=name)
+
+    def test_a_checkpoint_with_code_in_it_is_refused(self, trained: rlnb.Run, tmp_path: Path) -> None:
+        """A pickle that runs code is not loaded without ``trust=True``."""
+        import pickle
+
+        class Evil:
+            def __reduce__(self) -> tuple[Any, ...]:
+                return (Path.touch, (tmp_path / "executed",))
+
+        bad = tmp_path / trained.checkpoints[-1].name
+        bad.write_bytes(pickle.dumps(Evil()))
+        with pytest.raises(rlnb.RunError, match="trust=True"):
+            trained.evaluate(episodes=1, checkpoint=bad)
+        assert not (tmp_path / "executed").exists()
+
+    # -- when something happens to it
+
+    def test_scalars_are_readable_at_once_and_cancel_leaves_nothing(self, root: Path) -> None:
+        """What the library logs is in ``run.metrics`` within a second; cancelling ends every process."""
+        run = self.train(10_000)
+        _until(lambda: run.state == "running", START_S)
+        delays: list[float] = []
+        seen = len(run.metrics["fps"])
+        while len(delays) < 5:
+            points = run.metrics["fps"].points
+            if len(points) > seen:
+                delays.append(time.time() - points[-1][1])
+                seen = len(points)
+            time.sleep(0.05)
+        processes = _processes(run)
+        run.cancel()
+        _until(lambda: not any(_lives(process) for process in processes), CANCEL_S)
+        assert max(delays) < FRESH_S
+        assert run.state == "cancelled"
+
+    def test_a_killed_run_resumes_with_all_that_it_had(self, root: Path) -> None:
+        """After kill -9 the run goes on from its last checkpoint, and the curves are one."""
+        run = self.train(40)
+        _until(lambda: len(run.checkpoints) >= 2, START_S)
+        _processes(run)[-1].kill()
+        _until(lambda: run.state == "failed", 30.0)
+        run.resume()
+        run.wait(timeout_s=START_S)
+        started = run.started
+        assert started is not None
+        assert 0 < started.first_iteration < 40
+        assert run.metrics["fps"].iterations == pytest.approx(range(40)), "no gap, nothing twice"
+
+    # -- several ranks
+
+    def test_ranks_learn_as_one(self, root: Path) -> None:
+        """Two ranks end with equal parameters and statistics from different data; unsynchronised ones do not."""
+        if not plugins.library(self.library).distributed:
+            with pytest.raises(rlnb.CheckError, match="one process"):
+                self.train(1, nproc_per_node=2)
+            return
+        proof = rlnb.verify_sync(
+            self.task,
+            library=self.library,
+            num_envs=2 * self.num_envs,
+            agent=self.agent,
+            device="cpu",
+            timeout_s=START_S,
+        )
+        assert proof.synchronised, proof.rows()
+
+
+def _run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
+    if name == "torchscript":
+        import torch
+
+        with torch.no_grad():
+            return torch.jit.load(str(path))(torch.from_numpy(observations)).numpy()  # type: ignore[no-any-return]
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path))
+    (given,) = session.get_inputs()
+    if given.shape[0] == 1:  # exported for one env
+        return np.concatenate([session.run(None, {given.name: row[None]})[0] for row in observations])
+    return session.run(None, {given.name: observations})[0]  # type: ignore[no-any-return]
+
+
+def _until(condition: Callable[[], object], timeout_s: float) -> None:
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begun < timeout_s, f"it did not come within {timeout_s:.0f} s"
+        time.sleep(0.05)
+
+
+def _lives(process: Any) -> bool:
+    import psutil
+
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE  # type: ignore[no-any-return]
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _processes(run: rlnb.Run) -> list[Any]:
+    """Return the agent of a run and all below it."""
+    import psutil
+
+    handle = run.jobs[-1].handle
+    assert handle is not None
+    agent = psutil.Process(handle["pid"])
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [agent, *agent.children(recursive=True)]
+    return [agent]

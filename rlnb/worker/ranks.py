@@ -1,0 +1,88 @@
+"""The ranks of one training: their process group, and the proof that they learn as one."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+
+@contextlib.contextmanager
+def process_group(device: str, *, synchronised: bool = True) -> Iterator[None]:
+    """Make the process group of a training with several ranks; do nothing for one.
+
+    RL libraries make their own with nccl, which needs GPUs. Here it is made once, with gloo on a CPU; what the
+    libraries call later finds it made.
+
+    Args:
+        device: Device of this rank.
+        synchronised: False leaves out every sum over ranks: the negative control of a proof of synchronisation.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield
+        return
+    import torch
+    import torch.distributed as dist
+
+    on_gpu = device.startswith("cuda")
+    if on_gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    replaced: list[tuple[Any, str, Any]] = [(dist, "init_process_group", _done)]
+    if not on_gpu:
+        replaced.append((torch.cuda, "set_device", _done))
+    if not synchronised:
+        replaced.append((dist, "all_reduce", _done))
+    with contextlib.ExitStack() as undo:
+        for module, name, stand_in in replaced:
+            undo.callback(setattr, module, name, getattr(module, name))
+            setattr(module, name, stand_in)
+        yield
+    if dist.is_initialized():  # a library may have ended it
+        dist.destroy_process_group()
+
+
+def _done(*_: object, **__: object) -> None:
+    """Stand in for what has been done already."""
+
+
+def compare(modules: Iterable[Any], env: Any) -> Mapping[str, list[str]]:
+    """Return a digest per rank of what was learned and of what it was learned from.
+
+    Args:
+        modules: The trained ``torch.nn.Module`` objects of this rank.
+        env: The env of this rank.
+
+    Returns:
+        ``parameters``, ``buffers`` (running statistics) and ``observations`` (the last ones), one digest per rank.
+        The first two have to be equal over ranks, the last has to differ.
+    """
+    import torch.distributed as dist
+
+    modules = list(modules)
+    mine = {
+        "parameters": _digest(p for module in modules for p in module.parameters()),
+        "buffers": _digest(b for module in modules for b in module.buffers()),
+        "observations": _digest(_tensors(env.unwrapped.obs_buf)),
+    }
+    ranks: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(ranks, mine)
+    return {name: [rank[name] for rank in ranks] for name in mine}
+
+
+def _tensors(observations: Any) -> Iterator[Any]:
+    """Yield the tensors of an observation dict, whose groups may be dicts of terms."""
+    if isinstance(observations, Mapping):
+        for _, value in sorted(observations.items()):
+            yield from _tensors(value)
+    else:
+        yield observations
+
+
+def _digest(tensors: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]

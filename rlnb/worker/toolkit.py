@@ -1,0 +1,94 @@
+"""What every library's backend needs and no library brings: vetted checkpoints, whole files, exports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import RlnbError
+
+
+def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
+    """Refuse a checkpoint that holds more than tensors, numbers, strings and their containers.
+
+    The libraries unpickle whatever they are given, which runs any code that a file brings.
+
+    Args:
+        checkpoint: A file written by ``torch.save``.
+        trust: Whether the user vouches for its origin; then nothing is checked.
+
+    Raises:
+        RlnbError: torch's weights-only reader refuses it, and nobody vouches for it.
+    """
+    if trust:
+        return
+    import numpy as np
+    import torch
+
+    # Numbers of numpy are harmless, and RL-Games saves the best reward as one.
+    scalar = np.float32(0).__reduce__()[0]  # the function that such a pickle calls
+    numbers: list[Any] = [scalar, np.dtype, np.dtypes.Float32DType, np.dtypes.Float64DType]
+    try:
+        with torch.serialization.safe_globals(numbers):
+            torch.load(checkpoint, map_location="cpu", weights_only=True)
+    except Exception as exc:
+        raise RlnbError(
+            f"{checkpoint} holds more than weights and is not loaded: {exc}\n"
+            "If you know where it comes from, pass trust=True."
+        ) from exc
+
+
+def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
+    """Have a file appear under its name only once it is whole: a kill may come at any time.
+
+    Args:
+        path: The file.
+        write: ``function(temporary_path)`` that writes it; the temporary path ends as the file does.
+    """
+    path = Path(path)
+    part = path.with_name(f".part-{path.name}")
+    write(str(part))
+    os.replace(part, path)
+    return path
+
+
+def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
+    """Write a policy as ``policy.pt`` (TorchScript, traced) and ``policy.onnx`` (opset 18).
+
+    Args:
+        actor: A ``torch.nn.Module`` from observations, shape (n, ...), to actions, shape (n, action_dim), in eval
+            mode, normalisers inside.
+        example: Observations to trace it with. The ONNX file names its input ``obs`` and its output ``actions``; n is
+            free in both formats.
+        folder: Where to write.
+        formats: ``"torchscript"``, ``"onnx"``.
+
+    Returns:
+        Format to file.
+    """
+    import torch
+
+    written = {}
+    with torch.no_grad():
+        if "torchscript" in formats:
+            traced = torch.jit.trace(actor, example, check_trace=False)
+            written["torchscript"] = write_whole(folder / "policy.pt", traced.save)
+        if "onnx" in formats:
+
+            def write(path: str) -> None:
+                free = {"obs": {0: "n"}, "actions": {0: "n"}}
+                torch.onnx.export(
+                    actor,
+                    (example,),
+                    path,
+                    input_names=["obs"],
+                    output_names=["actions"],
+                    dynamic_axes=free,
+                    dynamo=False,  # the exporter by tracing keeps n free in modules that look at shapes
+                    opset_version=18,
+                )
+
+            written["onnx"] = write_whole(folder / "policy.onnx", write)
+    return written
