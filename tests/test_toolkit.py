@@ -1,0 +1,45 @@
+"""What plugins get for their checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.records.layout import RunDir
+
+
+def test_a_file_appears_under_its_name_only_once_it_is_whole(tmp_path: Path) -> None:
+    seen = []
+
+    def write(part: str) -> None:
+        Path(part).write_text("half")
+        seen.append(sorted(path.name for path in tmp_path.iterdir()))
+        Path(part).write_text("whole")
+
+    path = rlnb.write_whole(tmp_path / "model_3.pt", write)
+    assert seen == [[".part-model_3.pt"]]
+    assert path.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_the_older_file(tmp_path: Path) -> None:
+    (tmp_path / "model_3.pt").write_text("older")
+
+    def write(part: str) -> None:
+        Path(part).write_text("half")
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        rlnb.write_whole(tmp_path / "model_3.pt", write)
+    assert (tmp_path / "model_3.pt").read_text() == "older"
+
+
+def test_checkpoints_come_by_iteration_and_what_is_being_written_is_none(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name in ("model_10.pt", "model_9.pt", "best.pt", ".part-model_11.pt"):
+        (logs / name).touch()
+    found = RunDir(tmp_path).checkpoints("*.pt", r"model_(\d+)\.pt$")
+    assert [path.name for path in found] == ["best.pt", "model_9.pt", "model_10.pt"]
