@@ -45,7 +45,8 @@ class Comparison:
         returns = [evaluation.mean_return for evaluation in evaluations]
         successes = [rate for evaluation in evaluations if (rate := evaluation.success_rate) is not None]
         row: dict[str, Any] = {"library": library, "seeds": len(runs)}
-        row["frames"] = max((run.metrics["fps"].frames or [0.0])[-1] for run in runs)
+        rates = [run.metrics["fps"] for run in runs if "fps" in run.metrics.names]
+        row["frames"] = max((rate.frames[-1] for rate in rates), default=0.0)
         for name, values in (("return", returns), ("success", successes)):
             low, high = mean_interval(values) if values else (math.nan, math.nan)
             row |= {
@@ -53,8 +54,8 @@ class Comparison:
                 f"{name}_low": low,
                 f"{name}_high": high,
             }
-        row["fps"] = sum(_median(run.metrics["fps"].values) for run in runs) / len(runs)
-        row["minutes"] = sum(_minutes(run) for run in runs) / len(runs)
+        row["fps"] = _mean([_median(rate.values) for rate in rates])
+        row["minutes"] = _mean([(rate.wall_time_s[-1] - rate.wall_time_s[0]) / 60 for rate in rates])
         return row
 
     def plot(self, metrics: Sequence[str] = ("reward", "success_rate")) -> go.Figure:
@@ -149,9 +150,8 @@ def _horizon(card: Card, name: str) -> int:
 
 def _median(values: Sequence[float]) -> float:
     ordered = sorted(values)
-    return ordered[len(ordered) // 2] if ordered else math.nan
+    return ordered[len(ordered) // 2]
 
 
-def _minutes(run: Run) -> float:
-    times = run.metrics["fps"].wall_time_s
-    return (times[-1] - times[0]) / 60 if times else math.nan
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan

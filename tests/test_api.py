@@ -419,7 +419,8 @@ def test_hostile_words_are_escaped_in_every_table(root: Path) -> None:
     evaluation = rlnb.Evaluation(
         returns=(1.0,), lengths=(1,), timeouts=(True,), successes=None, checkpoint=HOSTILE, num_envs=1, seed=1
     )
-    for shown in (run, rlnb.runs(), evaluation):
+    comparison = rlnb.Comparison(runs={HOSTILE: [run]}, evaluations={HOSTILE: [evaluation]})
+    for shown in (run, rlnb.runs(), evaluation, comparison):
         html = shown._repr_html_()
         assert "<script" not in html
         assert "&lt;script&gt;" in html
@@ -427,7 +428,7 @@ def test_hostile_words_are_escaped_in_every_table(root: Path) -> None:
 
 def test_every_table_of_the_public_api_is_known_to_the_test_of_hostile_words() -> None:
     tables = {name for name in rlnb.__all__ if hasattr(_resolved(name), "_repr_html_")}
-    assert tables == {"Evaluation", "Run", "Runs"}
+    assert tables == {"Comparison", "Evaluation", "Run", "Runs"}
 
 
 def _resolved(name: str) -> Any:

@@ -168,6 +168,10 @@ def test_ctrl_c_detaches_and_says_how_to_find_the_run_again(tmp_path: Path) -> N
     )
     assert process.stderr is not None
     id = process.stderr.readline().split()[0]
+    deadline = time.monotonic() + TIMEOUT_S
+    while rlnb.Run(tmp_path / "runs" / id).state != "running":  # by then it waits, however busy the machine
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
     _, said = process.communicate(timeout=TIMEOUT_S)
