@@ -17,6 +17,8 @@ from rlnb.errors import CheckError, RlnbError, unknown
 from rlnb.settings import options
 from rlnb.spec import Library, Manifest, Problem, Task, to_json
 
+OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl")
+"""Libraries whose plugins are packages named ``rlnb-<library>``."""
 LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
@@ -31,18 +33,26 @@ def check_run(manifest: Manifest, launcher: Launcher) -> None:
     spec = plugins.libraries().get(manifest.library)
     if spec is None:
         error = unknown("RL library", manifest.library, plugins.libraries())
-        problems.append(Problem(what=str(error), mend=f"pip install rlnb-{manifest.library.replace('_', '-')}"))
+        # Only names of ours: whoever owns another name on the package index is not known.
+        ours = manifest.library in OUR_LIBRARIES
+        mend = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
+        problems.append(Problem(what=str(error), mend=mend))
     elif spec.simulator:
         problems += _check_task(manifest, spec)
-    elif manifest.task.id not in plugins.tasks():
-        problems.append(
-            Problem(what=str(unknown("task", manifest.task.id, plugins.tasks(), has="Without a simulator")))
-        )
+    else:
+        # What plugins say of Isaac Lab's tasks is when they succeed; a task of their own says nothing of that.
+        without = {name: task for name, task in plugins.tasks().items() if task.success is None}
+        if manifest.task.id not in without:
+            error = unknown("task", manifest.task.id, without, has=f"{spec.name} trains without a simulator, on")
+            problems.append(Problem(what=str(error)))
     problems += launcher.check(manifest)
     for found in plugins.manager().hook.rlnb_check(manifest=manifest):
         problems += found
     if problems:
         raise CheckError(f"{manifest.task.id} with {manifest.library}", problems)
+
+
+_EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1}
 
 
 def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
@@ -53,7 +63,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     }
     for name, value in numbers.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            yield Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}=64")
+            yield Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}={_EXAMPLES[name]}")
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or manifest.seed < 0:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 on.", mend="seed=42")
     for name, value in manifest.agent.items():

@@ -213,13 +213,20 @@ class Run:
             trust: Whether to load a checkpoint that holds more than weights.
 
         Raises:
-            RunError: It still runs, or there is no checkpoint.
+            RunError: It still runs, there is no checkpoint, or nothing is left to do.
         """
         from rlnb import api
 
         if self.state not in ENDED:
             raise RunError(f"{self.id} is still {self.state}. Wait for it, or cancel it: run.cancel()")
         chosen = {"checkpoint": self._checkpoint(checkpoint), "trust": trust}
+        done, total = self.progress
+        total = total if max_iterations is None else max_iterations
+        if total < 1 or (self.state == "completed" and checkpoint is None and total <= done):
+            raise RunError(
+                f"{self.id} has finished {done} iterations, and is to end at {total}: nothing is left to do. "
+                f"run.resume(max_iterations={2 * done or 150})"
+            )
         if max_iterations is not None:
             chosen["max_iterations"] = max_iterations
         api.start_job(self._record, "train", chosen)

@@ -212,7 +212,7 @@ def check_values(values: Mapping[str, Any], fields: Mapping[str, Any], subject: 
             problems.append(
                 Problem(
                     what=f"{subject}: {path} takes {kind} (now {fields[path]['value']!r}), not {value!r}.",
-                    mend=f"Pass a {kind}.",
+                    mend=f"Pass {'an' if kind == 'int' else 'a'} {kind}.",
                 )
             )
     return problems

@@ -244,6 +244,27 @@ def test_waiting_can_end_before_the_run_does(root: Path) -> None:
         run.wait(WAIT_S)
 
 
+@pytest.mark.parametrize("wanted", [None, 2, ITERATIONS, -1])
+def test_a_finished_run_is_not_resumed_to_where_it_is(finished: rlnb.Run, wanted: int | None) -> None:
+    with pytest.raises(rlnb.RunError, match=rf"nothing is left.*max_iterations={2 * ITERATIONS}\)"):
+        finished.resume(max_iterations=wanted)
+    assert [job.kind for job in finished.jobs].count("train") == 1
+
+
+@pytest.mark.parametrize(("library", "mend"), [("rl_gamez", "rlnb libraries"), ("sklr", "rlnb libraries")])
+def test_a_package_that_is_not_ours_is_never_proposed(root: Path, library: str, mend: str) -> None:
+    with pytest.raises(rlnb.CheckError) as error:
+        rlnb.train("Echo", library=library)
+    assert mend in str(error.value)
+    assert "pip install" not in str(error.value)
+
+
+def test_a_task_of_the_simulator_is_not_trained_without_one(root: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="without a simulator"):
+        rlnb.train("Isaac-Cartpole-Direct", library="echo")
+    assert not (root / "runs").exists()
+
+
 def test_a_cancelled_run_keeps_its_checkpoints_and_resumes_as_one_curve(root: Path) -> None:
     run = echo(max_iterations=LONG, agent={"iteration_s": 0.03})
     until(lambda: run.checkpoints)

@@ -190,7 +190,7 @@ def test_a_value_of_the_wrong_type_is_told_the_right_one(path: str, value: Any, 
     (problem,) = tasks.check_values({path: value}, CARD["fields"], "override of Demo")
     now = CARD["fields"][path]["value"]
     assert problem.what == f"override of Demo: {path} takes {kind} (now {now!r}), not {value!r}."
-    assert problem.mend == f"Pass a {kind}."
+    assert problem.mend == f"Pass {'an' if kind == 'int' else 'a'} {kind}."
 
 
 def test_a_path_that_does_not_exist_is_told_the_closest() -> None:

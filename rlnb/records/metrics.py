@@ -184,7 +184,7 @@ class Metrics(Mapping[str, Series]):
             names: Metric names or raw tags; all of rlnb's names when none is given.
 
         Returns:
-            Columns ``metric``, ``iteration``, ``frames``, ``wall_time_s``, ``value``.
+            Columns ``metric``, ``iteration``, ``frames``, ``wall_time_s`` (seconds since the epoch), ``value``.
         """
         import pandas as pd
 
