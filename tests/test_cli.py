@@ -165,6 +165,8 @@ def test_ctrl_c_detaches_and_says_how_to_find_the_run_again(tmp_path: Path) -> N
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell starts what it puts in the background deaf to interrupts, and this test with it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None
     id = process.stderr.readline().split()[0]
