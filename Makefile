@@ -18,6 +18,7 @@ install: $(VENV)/.installed ## make .venv with Isaac Lab and everything else
 $(UV): constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$$(sed -n 's/^uv==//p' constraints.txt)
+	touch $@
 
 $(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcard plugins/*/pyproject.toml)
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
@@ -40,9 +41,10 @@ test: install lint test-kernels ## everything that has to pass before a change l
 test-all: install lint test-kernels ## the same, with the slow tests (< 90 minutes)
 	$(PYTEST) -m "not gpu"
 
-# The kernel's half of rlnb runs on Pythons that have no Isaac Lab.
+# The kernel's half of rlnb runs on Pythons that have no Isaac Lab. pyenv shows no other Python than .python-version's unless it is told to.
 test-kernels: $(UV)
 	@for version in $(OTHER_PYTHONS); do \
+		export PYENV_VERSION=$$version; \
 		$(UV) python find --no-python-downloads $$version >/dev/null 2>&1 || { echo "Python $$version is not here: not tested on it"; continue; }; \
 		echo "Python $$version"; \
 		$(UV) venv --quiet --clear --no-python-downloads --python $$version .venv-$$version && \

@@ -101,8 +101,8 @@ def tree(pid: int) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
-def round_of(case: Case, folder: Path, turns: int, turn_s: float, *, ours_first: bool) -> tuple[float, float, int]:
-    """Return (rlnb's, stock's) frames per second but for a common factor, and the iterations that counted."""
+def round_of(case: Case, folder: Path, turns: int, turn_s: float, *, ours_first: bool) -> tuple[float, float]:
+    """Return rlnb's and stock's iterations per second."""
     folder.mkdir()
     with stock_side(case, folder) as stock, our_side(case) as (ours, run):
         while min(len(side.iterations()) for side in (stock, ours)) < LED_IN:
@@ -124,7 +124,7 @@ def round_of(case: Case, folder: Path, turns: int, turn_s: float, *, ours_first:
         for side in order:  # the last scalars of both reach the disk
             side.signal(signal.SIGCONT)
         time.sleep(2)
-        return 1 / ours.seconds_per_iteration(), 1 / stock.seconds_per_iteration(), turns
+        return 1 / ours.seconds_per_iteration(), 1 / stock.seconds_per_iteration()
 
 
 def compare(case: Case, rounds: int, turns: int, turn_s: float) -> None:
@@ -137,7 +137,7 @@ def compare(case: Case, rounds: int, turns: int, turn_s: float) -> None:
     warm.shut_down()
     pairs = []
     for index in range(rounds):
-        ours, stock, _ = round_of(case, base / str(index), turns, turn_s, ours_first=index % 2 == 0)
+        ours, stock = round_of(case, base / str(index), turns, turn_s, ours_first=index % 2 == 0)
         pairs.append((ours, stock))
         print(f"{case.task} round {index}: {ours:.4f} and {stock:.4f} iterations/s, {ours / stock:.3f}", flush=True)
     median, low, high = ratio_interval(pairs)

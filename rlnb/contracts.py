@@ -63,8 +63,12 @@ class TrainContext(Protocol):
         """Say that the first iteration is about to run. ``frames_per_step`` counts all ranks."""
         ...
 
-    def average(self, *tensors: Any) -> None:
-        """Replace each tensor by its mean over ranks; for statistics that a library keeps per rank."""
+    def pool(self, mean: Any, variance: Any) -> None:
+        """Make running statistics that this rank keeps those of all ranks' data, in place.
+
+        For a library that does not do so itself; to be called on every rank after each update. The ranks begin equal
+        and take in the same number of samples, so that counts need no care. One rank returns at once.
+        """
         ...
 
 

@@ -22,7 +22,7 @@ class Synchronisation:
     statistics: tuple[str, ...]
     """Buffers of each rank, such as observation normalisers: have to be equal."""
     observations: tuple[str, ...]
-    """Last observations of each rank: have to differ, else the ranks collect the same data."""
+    """First observations of each rank: have to differ, else the ranks collect the same data."""
     control: tuple[str, ...]
     """Parameters without synchronisation: have to differ, else the first row proves nothing."""
 

@@ -45,7 +45,7 @@ def figure(groups: Mapping[str, Sequence[Run]], metrics: Sequence[str]) -> go.Fi
             if half.any():
                 shown.add_trace(go.Scatter(x=frames, y=mean + half, line=edge, **shared), row=1, col=column)
                 shown.add_trace(
-                    go.Scatter(x=frames, y=mean - half, line=edge, fill="tonexty", opacity=0.2, **shared),
+                    go.Scatter(x=frames, y=mean - half, line=edge, fill="tonexty", fillcolor=_faint(number), **shared),
                     row=1,
                     col=column,
                 )
@@ -60,10 +60,17 @@ def figure(groups: Mapping[str, Sequence[Run]], metrics: Sequence[str]) -> go.Fi
             )
             shown.add_trace(curve, row=1, col=column)
         shown.update_xaxes(title_text="frames", rangemode="tozero", row=1, col=column)
+        if metric == "success_rate":
+            shown.update_yaxes(range=[-0.02, 1.02], row=1, col=column)
     shown.update_layout(
         template="simple_white", height=360, margin={"l": 60, "r": 20, "t": 40, "b": 50}, legend={"orientation": "h"}
     )
     return shown
+
+
+def _faint(number: int) -> str:
+    red, green, blue = (int(colour(number)[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, 0.2)"
 
 
 def mean_curve(runs: Sequence[Run], metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _DPI = 110
+_BAND_ALPHA = 0.2
 _LEGEND_CHARACTERS = 120
 """What fits on a line of the legend below two columns of subplots."""
 
@@ -39,6 +40,7 @@ def png(shown: go.Figure) -> bytes:
         # plotly's subplot titles are annotations, to be told by where they stand: above the middle of their axes.
         title = titles.pop(_spot(statistics.fmean(xaxis.domain or (0, 1)), (yaxis.domain or (0, 1))[1]), "")
         axes.set_title(_plain(title), fontsize=10, parse_math=False)
+        before: Any = ()
         for trace in shown.data:
             if (trace.yaxis or "y") != f"y{n}":
                 continue
@@ -48,7 +50,11 @@ def png(shown: go.Figure) -> bytes:
                 "linewidth": 1.4,
             }
             marks: dict[str, Any] = {"marker": ".", "markersize": 4} if "markers" in (trace.mode or "") else {}
-            axes.plot(trace.x, trace.y, **style, **marks)
+            if trace.fill == "tonexty":  # a band down to the trace before it
+                axes.fill_between(trace.x, trace.y, before, color=trace.line.color, alpha=_BAND_ALPHA, linewidth=0)
+            before = trace.y
+            if trace.line.width != 0:
+                axes.plot(trace.x, trace.y, **style, **marks)
             if trace.showlegend:
                 legend[_plain(trace.name)] = Line2D([], [], **style)
         axes.set_xlabel(_plain(xaxis.title.text), fontsize=8)

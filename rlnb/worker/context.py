@@ -65,14 +65,19 @@ class Context:
         files.write_once(self._job.started, to_json(started))
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
 
-    def average(self, *tensors: Any) -> None:
-        """Replace each tensor by its mean over ranks; for statistics that a library keeps per rank."""
+    def pool(self, mean: Any, variance: Any) -> None:
+        """Make running statistics that this rank keeps those of all ranks' data, in place.
+
+        Moments about zero are averaged: the variance over all data is more than the mean of variances.
+        """
         if self.world_size > 1:
             import torch.distributed as dist
 
-            for tensor in tensors:
-                dist.all_reduce(tensor)
-                tensor /= self.world_size
+            second = variance + mean**2
+            for moment in (mean, second):
+                dist.all_reduce(moment)
+                moment /= self.world_size
+            variance.copy_(second - mean**2)
 
 
 def open_job(job_dir: Path) -> tuple[RunDir, JobDir, Manifest, Mapping[str, Any]]:

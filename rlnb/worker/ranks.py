@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -48,16 +48,33 @@ def _done(*_: object, **__: object) -> None:
     """Stand in for what has been done already."""
 
 
-def compare(modules: Iterable[Any], env: Any) -> Mapping[str, list[str]]:
+def watch_reset(env: Any) -> Callable[[], str]:
+    """Return a function that gives the digest of the env's first observations, once it was reset.
+
+    They show the seed of the env alone: later ones depend on the policy's too.
+    """
+    raw, noted = env.unwrapped, [""]
+    reset = raw.reset
+
+    def noting(*arguments: Any, **options: Any) -> Any:
+        result = reset(*arguments, **options)
+        noted[0] = noted[0] or _digest(_tensors(result[0]))
+        return result
+
+    raw.reset = noting
+    return lambda: noted[0]
+
+
+def compare(modules: Iterable[Any], observations: str) -> Mapping[str, list[str]]:
     """Return a digest per rank of what was learned and of what it was learned from.
 
     Args:
         modules: The trained ``torch.nn.Module`` objects of this rank.
-        env: The env of this rank.
+        observations: Digest of this rank's first observations.
 
     Returns:
-        ``parameters``, ``buffers`` (running statistics) and ``observations`` (the last ones), one digest per rank.
-        The first two have to be equal over ranks, the last has to differ.
+        ``parameters``, ``buffers`` (running statistics) and ``observations``, one digest per rank. The first two have
+        to be equal over ranks, the last has to differ.
     """
     import torch.distributed as dist
 
@@ -65,10 +82,12 @@ def compare(modules: Iterable[Any], env: Any) -> Mapping[str, list[str]]:
     mine = {
         "parameters": _digest(p for module in modules for p in module.parameters()),
         "buffers": _digest(b for module in modules for b in module.buffers()),
-        "observations": _digest(_tensors(env.unwrapped.obs_buf)),
+        "observations": observations,
     }
-    ranks: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(ranks, mine)
+    ranks: list[Any] = [mine]
+    if dist.is_initialized():
+        ranks = [None] * dist.get_world_size()
+        dist.all_gather_object(ranks, mine)
     return {name: [rank[name] for rank in ranks] for name in mine}
 
 

@@ -38,7 +38,7 @@ def train(job_dir: Path) -> None:
 def _train_in_simulator(
     run: RunDir, manifest: Manifest, library: Library, ctx: Context, *, synchronised: bool
 ) -> Mapping[str, Any]:
-    """Train; return what :func:`rlnb.worker.ranks.compare` says of several ranks."""
+    """Train; return what :func:`rlnb.worker.ranks.compare` says of the ranks."""
     from rlnb.worker import sim
 
     root = sim.start(manifest.asset_root)
@@ -62,8 +62,9 @@ def _train_in_simulator(
         if ctx.rank == 0:
             sim.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
         backend: Backend = plugins.load(library.backend)()
+        observations = ranks.watch_reset(env)
         modules = backend.train(env, agent_cfg, ctx)
-        return ranks.compare(modules or (), env) if ctx.world_size > 1 else {}
+        return ranks.compare(modules or (), observations())
 
 
 @contextlib.contextmanager

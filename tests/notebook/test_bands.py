@@ -38,3 +38,18 @@ def test_each_group_is_one_colour_named_once_with_its_seeds(seeds: list[rlnb.Run
     named = [trace.name for trace in shown.data if trace.showlegend]
     assert named == ["one (3 seeds)", "&lt;b&gt;two (2 seeds)"]
     assert len({trace.line.color for trace in shown.data if trace.legendgroup == "one"}) == 1
+
+
+def test_the_picture_of_a_band_is_faint_and_has_no_edges(seeds: list[rlnb.Run]) -> None:
+    from io import BytesIO
+
+    from PIL import Image
+
+    from rlnb.notebook.curves import colour
+    from rlnb.notebook.picture import png
+
+    shown = np.asarray(Image.open(BytesIO(png(figure({"one": seeds}, ["reward"])))).convert("RGB")).reshape(-1, 3)
+    full = np.array([int(colour(0)[at : at + 2], 16) for at in (1, 3, 5)])
+    faint = np.round(255 - 0.2 * (255 - full))
+    strong, band = (np.abs(shown - wanted).max(axis=1) <= 3 for wanted in (full, faint))
+    assert band.sum() > strong.sum() > 0

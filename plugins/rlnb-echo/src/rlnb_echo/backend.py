@@ -1,7 +1,8 @@
 """The heavy half, which weighs nothing: curves from a formula, checkpoints in JSON.
 
 Its agent options serve the tests: ``iteration_s`` sleeps, ``crash_at`` raises, ``ignore_sigterm``
-does as it says, ``fork`` leaves a detached grandchild behind.
+does as it says, ``fork`` leaves a detached grandchild behind, ``noise_from`` adds
+unseeded noise from an iteration on.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -49,9 +51,10 @@ class Echo:
             time.sleep(float(agent_cfg.get("iteration_s", 0.0)))
             if agent_cfg.get("crash_at") == iteration:
                 raise RuntimeError(f"echo crashes at iteration {iteration}, as it was asked to")
+            noise = random.random() if iteration >= agent_cfg.get("noise_from", total) else 0.0
             level = 1.0 - math.exp(-3.0 * (iteration + 1) / total)
             scalars = {
-                "Train/mean_reward": level + 0.01 * math.sin(ctx.seed + iteration),
+                "Train/mean_reward": level + 0.01 * math.sin(ctx.seed + iteration) + noise,
                 "Train/mean_episode_length": 100.0 * level,
                 "Metrics/success_rate": level,
                 "Perf/total_fps": 1000.0,

@@ -89,22 +89,11 @@ class _Recorded:
     def train_epoch(self) -> Any:
         """Collect and learn; normalisers, which RL-Games keeps per rank, become those of all data."""
         values = super().train_epoch()  # type: ignore[misc]
-        if self._ctx.world_size > 1:
-            for module in self.modules:
-                for part in module.modules():
-                    if hasattr(part, "running_var"):  # RunningMeanStd, but scripted, which hides its class
-                        self._pool(part)
+        for module in self.modules:
+            for part in module.modules():
+                if hasattr(part, "running_var"):  # RunningMeanStd, but scripted, which hides its class
+                    self._ctx.pool(part.running_mean, part.running_var)
         return values
-
-    def _pool(self, part: Any) -> None:
-        """Make one statistic of all ranks': they began equal and took in the same number of samples.
-
-        Moments about zero are averaged, since the variance over all data is more than the mean of variances.
-        """
-        mean, second = part.running_mean.clone(), part.running_var + part.running_mean**2
-        self._ctx.average(mean, second)
-        part.running_mean.copy_(mean)
-        part.running_var.copy_(second - mean**2)
 
     def save(self, fn: str) -> None:
         """Write a checkpoint, which appears under its name once it is whole."""

@@ -46,8 +46,7 @@ class Skrl:
 
         runner, wrapped = _runner(env, agent_cfg, ctx.device, ctx.seed)
         recorder = Recorder(runner.agent, horizon, wrapped.num_envs * ctx.world_size)
-        if ctx.world_size > 1:
-            pool_statistics(runner.agent, ctx)
+        pool_statistics(runner.agent, ctx)
         done = 0
         if ctx.checkpoint is not None:
             vet_checkpoint(ctx.checkpoint, ctx.trust)

@@ -96,19 +96,13 @@ class Recorder:
 
 
 def pool_statistics(agent: Any, ctx: TrainContext) -> None:
-    """Have the agent's preprocessors, which skrl keeps per rank, become those of all data after each update.
-
-    The ranks begin equal and take in the same number of samples. Moments about zero are averaged, since the variance
-    over all data is more than the mean of variances.
-    """
+    """Have the agent's preprocessors, which skrl keeps per rank, become those of all data after each update."""
     update = agent.update
-    scalers = [part for part in agent.checkpoint_modules.values() if isinstance(part, RunningStandardScaler)]
 
     def update_and_pool(**arguments: Any) -> None:
         update(**arguments)
-        for scaler in scalers:
-            mean, second = scaler.running_mean.clone(), scaler.running_variance + scaler.running_mean**2
-            ctx.average(mean, second)
-            scaler.running_mean, scaler.running_variance = mean, second - mean**2
+        for part in agent.checkpoint_modules.values():
+            if isinstance(part, RunningStandardScaler):
+                ctx.pool(part.running_mean, part.running_variance)
 
     agent.update = update_and_pool

@@ -1,0 +1,49 @@
+"""The proofs that a person can ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.verify import Synchronisation
+
+
+def test_the_same_seed_twice_is_found_equal(root: Path) -> None:
+    proof = rlnb.verify_determinism("Echo", library="echo", iterations=6, timeout_s=30)
+    assert proof.deterministic
+    assert proof.tags >= 3
+    assert "bit-equal" in repr(proof)
+
+
+def test_the_first_difference_is_named_with_both_values(root: Path) -> None:
+    proof = rlnb.verify_determinism("Echo", library="echo", iterations=6, timeout_s=30, agent={"noise_from": 3})
+    assert not proof.deterministic
+    assert proof.difference is not None
+    assert proof.difference.startswith("Train/mean_reward at 3: ")
+
+
+SOUND = {
+    "parameters": ("a", "a"),
+    "statistics": ("b", "b"),
+    "observations": ("c", "d"),
+    "control": ("e", "f"),
+}
+
+
+def test_ranks_that_learn_as_one_are_told_so() -> None:
+    proof = Synchronisation(**SOUND)
+    assert proof.synchronised
+    assert "as one" in repr(proof)
+
+
+@pytest.mark.parametrize(
+    ("broken", "digests"),
+    [("parameters", ("a", "x")), ("statistics", ("b", "x")), ("observations", ("c", "c")), ("control", ("e", "e"))],
+)
+def test_each_of_the_four_can_break_the_proof(broken: str, digests: tuple[str, str]) -> None:
+    proof = Synchronisation(**{**SOUND, broken: digests})
+    assert not proof.synchronised
+    assert "NOT" in repr(proof)
+    assert "NO</td>" in proof._repr_html_()
