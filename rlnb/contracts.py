@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,10 +46,23 @@ class TrainContext(Protocol):
     """Iterations asked for; None keeps the agent config's."""
     checkpoint: Path | None
     """Checkpoint to resume from."""
+    init_from: Path | None
+    """Checkpoint to take the weights of, normalisers included; optimiser and counters begin anew."""
     trust: bool
     """Whether the user vouches for that checkpoint's origin."""
     agent: Mapping[str, Any]
     """Agent overrides as asked, for libraries without an Isaac Lab agent config."""
+
+    def resumed(self, save: Callable[[str], object]) -> None:
+        """Find out what of the checkpoint was restored, bit by bit, to say it in the run's record.
+
+        To be called after loading :attr:`checkpoint` and before :meth:`started`.
+
+        Args:
+            save: ``function(path)`` that writes a checkpoint of the present state, as the library always does, with
+                ``torch.save``.
+        """
+        ...
 
     def started(
         self,

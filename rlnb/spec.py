@@ -83,11 +83,25 @@ class Resources:
     """Machines."""
     nproc_per_node: int = 1
     """Worker processes (ranks) on each machine."""
+    threads: int | None = None
+    """Threads of each rank on a CPU (OMP_NUM_THREADS); None leaves them to torch and torchrun."""
 
     @property
     def world_size(self) -> int:
         """Ranks over all nodes."""
         return self.nodes * self.nproc_per_node
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rendezvous:
+    """Where the ranks of several machines meet."""
+
+    endpoint: str
+    """``"host:port"`` on the first machine."""
+    backend: Literal["c10d", "static"] = "c10d"
+    """How torchrun's agents find one another: a store on the first machine, or its plain address."""
+    id: str = ""
+    """Name of this meeting, for c10d: two that share an endpoint must differ."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,6 +116,8 @@ class Manifest:
     """What is learned."""
     library: str
     """Name of the RL library."""
+    script: tuple[str, ...] = ()
+    """Path and arguments of the training script, where the library is ``"script"``."""
     max_iterations: int | None = None
     """Learning iterations; None keeps the agent config's own number."""
     seed: int = 42
@@ -117,11 +133,13 @@ class Manifest:
     asset_root: str | None = None
     """Explicit folder or URL of robot assets; None looks for one (see ``rlnb assets``)."""
     parent: str | None = None
-    """Run that this one was started from."""
+    """Run, or checkpoint, whose weights this one starts from."""
     git: Mapping[str, str] = field(default_factory=dict)
     """Commit and state of the working folder, where it is a repository."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Packages of the kernel that wrote this."""
+    keep: int | None = None
+    """Checkpoints to keep, the newest, beside the best by reward; None keeps all."""
     tags: tuple[str, ...] = ()
     """Words to find the run by."""
     schema: int = SCHEMA
@@ -186,6 +204,8 @@ class Started:
     """Where robot assets came from."""
     assets: Mapping[str, str] = field(default_factory=dict)
     """Asset files used, to SHA-256 (empty string for a remote file)."""
+    restored: Mapping[str, str] = field(default_factory=dict)
+    """Part of the checkpoint that this job resumed from, to what became of it: restored bit by bit, or not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -231,7 +251,9 @@ class Library:
     checkpoint_glob: str = "**/*.pt"
     """Checkpoints below ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
-    """Regular expression whose first group is a checkpoint's iteration."""
+    """Regular expression whose first group is a checkpoint's iteration, or timestep."""
+    checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
+    """What that number counts."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Name in :data:`METRICS` to the library's own tag."""
     hidden: tuple[str, ...] = ()

@@ -231,7 +231,20 @@ class LibraryConformance:
         started = run.started
         assert started is not None
         assert 0 < started.first_iteration < 40
+        assert any("optim" in part for part in started.restored)
+        assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
         assert run.metrics["fps"].iterations == pytest.approx(range(40)), "no gap, nothing twice"
+
+    def test_weights_of_another_run_are_a_start(self, trained: rlnb.Run) -> None:
+        """``init_from`` takes the weights of a run and counts from 0; its lineage is in the manifest."""
+        run = self.train(1, init_from=trained).wait(timeout_s=START_S)
+        fresh = self.train(1).wait(timeout_s=START_S)
+        assert run.manifest.parent == trained.id
+        assert run.progress == (1, 1)
+        first = [one.metrics["value_loss"].values[0] for one in (run, fresh)]
+        assert first[0] != first[1]
+        digests = [one.jobs[0].result.values["ranks"] for one in (run, fresh)]  # type: ignore[union-attr]
+        assert digests[0]["observations"] == digests[1]["observations"], "the same seed, other weights"
 
     # -- several ranks
 

@@ -16,6 +16,7 @@ from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Library, Manifest, Result, Task, to_json
 from rlnb.worker import assets, config, ranks
 from rlnb.worker.context import Context, module_of, open_job
+from rlnb.worker.retention import retention
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +27,12 @@ def train(job_dir: Path) -> None:
     library = plugins.library(manifest.library)
     ctx = Context(run, job, manifest, options)
     learned: Mapping[str, Any] = {}
-    if library.simulator:
-        learned = _train_in_simulator(run, manifest, library, ctx, synchronised=options.get("synchronised", True))
-    else:
-        backend: Backend = plugins.load(library.backend)()
-        backend.train(None, dict(manifest.agent), ctx)
+    with retention(run, manifest.keep if ctx.rank == 0 else None):
+        if library.simulator:
+            learned = _train_in_simulator(run, manifest, library, ctx, synchronised=options.get("synchronised", True))
+        else:
+            backend: Backend = plugins.load(library.backend)()
+            backend.train(None, dict(manifest.agent), ctx)
     if ctx.rank == 0:
         _finish(run, job, manifest, library, learned)
 

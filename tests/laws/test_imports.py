@@ -64,8 +64,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "rlnb.contracts",
         "rlnb.spec",
         "rlnb.plugins",
-        "rlnb.records.layout",
-        "rlnb.records.files",
+        "rlnb.records",
         "rlnb.errors",
     ),
     "notebook": (

@@ -15,7 +15,7 @@ from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space, u
 
 from rlnb import Policy, RlnbError, TrainContext, export_module, vet_checkpoint
 from rlnb_skrl.actor import Actor
-from rlnb_skrl.record import Recorder, pool_statistics
+from rlnb_skrl.record import Recorder, load_weights, pool_statistics
 
 HORIZON = 32
 """Timesteps per iteration of an agent that has no rollouts (off-policy)."""
@@ -51,9 +51,13 @@ class Skrl:
         if ctx.checkpoint is not None:
             vet_checkpoint(ctx.checkpoint, ctx.trust)
             runner.agent.load(str(ctx.checkpoint))
+            ctx.resumed(runner.agent.save)
             done = recorder.progress.timestep
             recorder.start_at(done)
             runner.trainer.cfg.timesteps = max(0, timesteps - done)
+        elif ctx.init_from is not None:
+            vet_checkpoint(ctx.init_from, ctx.trust)
+            load_weights(runner.agent, ctx.init_from)
         ctx.started(
             horizon=horizon,
             frames_per_step=float(wrapped.num_envs * ctx.world_size),

@@ -13,6 +13,7 @@ SKRL = Library(
     horizon_key="rollouts",
     checkpoint_glob="checkpoints/*.pt",
     checkpoint_pattern=r"agent_(\d+)\.pt$",
+    checkpoint_unit="timestep",
     metrics={
         "reward": "Reward / Total reward (mean)",
         "episode_length": "Episode / Total timesteps (mean)",

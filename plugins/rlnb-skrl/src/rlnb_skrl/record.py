@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from skrl.resources.preprocessors.torch import RunningStandardScaler
 
-from rlnb import TrainContext, write_whole
+from rlnb import TrainContext, random_state, restore_random_state, write_whole
 
 
 class Progress:
@@ -21,12 +21,12 @@ class Progress:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what to save."""
-        return {"timestep": self.timestep, "torch_rng": torch.get_rng_state()}
+        return {"timestep": self.timestep, "random_state": random_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
         self.timestep = int(state["timestep"])
-        torch.set_rng_state(state["torch_rng"].cpu())
+        restore_random_state(state["random_state"])
 
 
 class Recorder:
@@ -93,6 +93,14 @@ class Recorder:
         if best["modules"] and not best["saved"]:
             write_whole(folder / "best_agent.pt", lambda path: torch.save(best["modules"], path))
             best["saved"] = True
+
+
+def load_weights(agent: Any, checkpoint: Path) -> None:
+    """Load the models and preprocessors of a checkpoint, neither optimisers nor counters."""
+    every = agent.checkpoint_modules
+    agent.checkpoint_modules = {name: part for name, part in every.items() if isinstance(part, torch.nn.Module)}
+    agent.load(str(checkpoint))
+    agent.checkpoint_modules = every
 
 
 def pool_statistics(agent: Any, ctx: TrainContext) -> None:
