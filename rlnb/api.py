@@ -212,22 +212,22 @@ def _create(root: Root, manifest: Manifest) -> RunDir:
 def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:
     """Add a job to a run and start it, in the warm worker where that fits."""
     folder = run_dir.next_job(job.kind)
-    local = launcher if isinstance(launcher, LocalLauncher) else None
+    local = isinstance(launcher, LocalLauncher)
     command = worker_command(
         manifest,
         job.kind,
         run_dir.path,
         folder.path,
-        max_running=local.max_running if local else 1,
-        walltime_s=local.walltime_s if local else None,
-        gpu_per_slot=bool(local) and gpu_count() > 1 and manifest.resources.device in ("auto", "cuda"),
+        max_running=launcher.max_running,
+        walltime_s=launcher.walltime_s,
+        gpu_per_slot=local and gpu_count() > 1 and manifest.resources.device in ("auto", "cuda"),
     )
     wrapped = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
     replaceable = wrapped is None and _plain(command)
     command = wrapped or command
     files.write_once(folder.job, to_json(job))
     files.write_once(folder.command, to_json(command))
-    use_warm = (options.warm if warm is None else warm) and local is not None and manifest.resources.world_size == 1
+    use_warm = (options.warm if warm is None else warm) and local and manifest.resources.world_size == 1
     worker = warm_process.idle_worker(manifest.python, manifest.asset_root) if use_warm and replaceable else None
     if worker is not None and job.kind == "train":
         handle = worker.adopt(folder.path)

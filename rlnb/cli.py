@@ -13,6 +13,7 @@ import typer
 from rlnb import screen, tail
 from rlnb.cli_arguments import AssetRoot, Checkpoint, Json, Python, RunId, TaskId, Trust, Wait, value, values
 from rlnb.cli_assets import assets_app
+from rlnb.cli_plugins import plugins_app
 from rlnb.cli_runs import runs_app
 from rlnb.errors import RlnbError
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     help="Reinforcement learning of robots with NVIDIA Isaac Lab.",
 )
 app.add_typer(assets_app, name="assets")
+app.add_typer(plugins_app, name="plugins")
 app.add_typer(runs_app, name="runs")
 
 
@@ -287,45 +289,6 @@ def libraries() -> None:
         for lib in plugins.libraries().values()
     ]
     screen.table(["library", "step unit", "several ranks", "exports", "requires"], rows)
-
-
-@app.command("plugins")
-def list_plugins() -> None:
-    """List the plugins, what each brings, and why one does not load."""
-    import importlib.metadata
-    import warnings
-
-    from rlnb import plugins
-    from rlnb.doctor import load_error
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a broken plugin warns as it is loaded; the table says it better
-        manager = plugins.manager()
-    entries = {entry.name: entry for entry in importlib.metadata.entry_points(group="rlnb")}
-    by_hand = [name for name, _ in manager.list_name_plugin() if name not in entries]
-    rows = []
-    for name in [*sorted(entries), *by_hand]:
-        dist = entries[name].dist if name in entries else None
-        package = (dist.name, dist.version) if dist else ("" if name in entries else "registered by hand", "")
-        failed = load_error(entries[name]) if name in entries and not manager.has_plugin(name) else ""
-        rows.append((name, *package, _brings(manager.get_plugin(name)), failed))
-    screen.table(["plugin", "distribution", "version", "brings", "error"], rows)
-
-
-def _brings(plugin: Any) -> str:
-    """Return the libraries, launchers, tasks and packs of a plugin, and its other hooks by name."""
-    from rlnb import plugins
-
-    found = []
-    for caller in plugins.manager().get_hookcallers(plugin) or [] if plugin is not None else []:
-        kind = caller.name.removeprefix("rlnb_")
-        if kind in ("libraries", "launchers", "tasks", "asset_packs"):
-            items: Any = next(impl for impl in caller.get_hookimpls() if impl.plugin is plugin).function()
-            kind = kind.replace("_", " ")
-            found.append(f"{kind}: {', '.join(item.id if kind == 'tasks' else item.name for item in items)}")
-        else:
-            found.append(f"hook {caller.name}")
-    return "; ".join(sorted(found))
 
 
 # -- the whole -------------------------------------------------------------------------------------------

@@ -10,16 +10,38 @@ from rlnb.spec import Command, Manifest, Problem
 
 
 class Launcher(Protocol):
-    """Starts jobs and knows whether they still live."""
+    """Starts jobs and knows whether they still live.
+
+    Other processes find a run's jobs again through its launcher's name: its factory, called without arguments, has to
+    give one that understands the handles of all.
+    """
 
     name: str
+
+    @property
+    def max_running(self) -> int | None:
+        """Trainings at once on one machine, the others wait there; None where the launcher has a queue of its own."""
+        ...
+
+    @property
+    def walltime_s(self) -> float | None:
+        """Seconds after which a job is stopped with outcome ``timeout``; None sets no limit."""
+        ...
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return what would make this launcher refuse the run."""
         ...
 
     def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:
-        """Start ``command`` for ``job_dir``; return a JSON handle to find the job again."""
+        """Start a job; return a JSON handle to find it again.
+
+        What has to be started, so that it outlives this process, is the job's agent: ``python -m rlnb.job JOB_DIR``.
+        It runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result.
+
+        Args:
+            command: What the agent will run.
+            job_dir: Folder of the job. What the agent itself prints belongs at the end of its ``node0.log``.
+        """
         ...
 
     def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
@@ -27,7 +49,10 @@ class Launcher(Protocol):
         ...
 
     def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
-        """Ask the job to end. Returns at once."""
+        """Take a job that still waits out of the launcher's queue. Returns at once.
+
+        A job that runs needs nothing more: its agent sees in ``job_dir`` that it was asked to end.
+        """
         ...
 
 

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rlnb
-from rlnb import cli, cli_arguments, cli_assets, demo, screen, tail, warm
+from rlnb import cli, cli_arguments, cli_assets, cli_plugins, demo, screen, tail, warm
 from rlnb.errors import NotFoundError
 from rlnb.settings import options
 
@@ -74,7 +74,8 @@ def test_the_version_is_that_of_the_package(invoke: Invoke) -> None:
 
 
 def test_every_command_has_a_help_text() -> None:
-    for command in [*cli.app.registered_commands, *cli_assets.assets_app.registered_commands]:
+    below = (cli_assets.assets_app, cli_plugins.plugins_app)
+    for command in [*cli.app.registered_commands, *(one for app in below for one in app.registered_commands)]:
         assert command.callback is not None
         assert command.callback.__doc__
 

@@ -27,7 +27,7 @@ def worker_command(
     run_dir: Path,
     job_dir: Path,
     *,
-    max_running: int = 1,
+    max_running: int | None = 1,
     walltime_s: float | None = None,
     gpu_per_slot: bool = False,
     env: Mapping[str, str] | None = None,
@@ -36,7 +36,8 @@ def worker_command(
 ) -> Command:
     """Return the command of one job on one node: plain Python for one process, torchrun for more.
 
-    Only training waits in the machine's queue: what a person asks of a finished run answers now.
+    Only training waits in the machine's queue: what a person asks of a finished run answers now. Without
+    ``max_running`` nothing waits there.
     """
     python = interpreter(manifest.python)
     worker = manifest.script or ("-m", "rlnb.worker", kind, str(run_dir), str(job_dir))
@@ -48,8 +49,8 @@ def worker_command(
         env={"PYTHONUNBUFFERED": "1", **({"OMP_NUM_THREADS": str(threads)} if threads else {}), **(env or {})},
         # Scripts write where they stand: into the run's folder, by that.
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
-        queued=kind == "train",
-        max_running=max_running,
+        queued=kind == "train" and max_running is not None,
+        max_running=max_running or 1,
         gpu_per_slot=gpu_per_slot,
         walltime_s=walltime_s,
     )

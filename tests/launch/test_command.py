@@ -66,6 +66,11 @@ def test_only_training_waits_in_the_queue_and_runs_on_several_ranks(kind: str) -
     assert other.argv == ("/opt/env/bin/python", "-m", "rlnb.worker", kind, str(RUN), str(JOB))
 
 
+def test_a_launcher_with_a_queue_of_its_own_needs_no_second_one() -> None:
+    assert worker_command(manifest(), "train", RUN, JOB, max_running=1).queued
+    assert not worker_command(manifest(), "train", RUN, JOB, max_running=None).queued
+
+
 def test_what_the_launcher_allows_is_in_the_command() -> None:
     command = worker_command(
         manifest(), "train", RUN, JOB, max_running=3, walltime_s=60.0, gpu_per_slot=True, env={"A": "b c"}

@@ -37,9 +37,10 @@ HEAVY = {
     "tensorboard",
     "PIL",
     "scipy",
+    "copier",
 }
 """These cost tenths of seconds: inside functions only."""
-NEVER_AFTER_IMPORT = {"torch", "isaaclab", "plotly", "dask", "papermill", "pandas"}
+NEVER_AFTER_IMPORT = {"torch", "isaaclab", "plotly", "dask", "papermill", "pandas", "copier"}
 
 EVERYTHING = ("rlnb",)
 ROOMS: dict[str, tuple[str, ...]] = {
