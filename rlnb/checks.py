@@ -15,7 +15,7 @@ from rlnb.cards import task_card
 from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, RlnbError, unknown
 from rlnb.settings import options
-from rlnb.spec import Library, Manifest, Problem, Task, to_json
+from rlnb.spec import MULTI_AGENT, Library, Manifest, Problem, Task, to_json
 
 OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
 """Libraries whose plugins are packages named ``rlnb-<library>``."""
@@ -106,8 +106,11 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
             mend=f"num_envs={num_envs // world * world or world}",
         )
     agent = card["agents"].get(library.name)
-    if agent is None:
-        listed = ", ".join(sorted(card["agents"])) or "none"
+    listed = ", ".join(sorted(card["agents"])) or "none"
+    if library.multi_agent and card["workflow"] != MULTI_AGENT:
+        what = f"{library.name} trains tasks of several agents, {manifest.task.id} has one."
+        yield Problem(what=what, mend=f"Libraries for this task: {listed}.")
+    elif agent is None:
         yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {listed}.")
     elif "error" in agent:
         yield Problem(what=f"the agent config of {library.name} does not load: {agent['error']}")

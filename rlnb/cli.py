@@ -285,10 +285,17 @@ def libraries() -> None:
     from rlnb import plugins
 
     rows = [
-        (lib.name, lib.step_unit, screen.yes(lib.distributed), ", ".join(lib.exports), ", ".join(lib.requires))
+        (
+            lib.name,
+            lib.step_unit,
+            screen.yes(lib.multi_agent),
+            screen.yes(lib.distributed),
+            ", ".join(lib.exports),
+            ", ".join(lib.requires),
+        )
         for lib in plugins.libraries().values()
     ]
-    screen.table(["library", "step unit", "several ranks", "exports", "requires"], rows)
+    screen.table(["library", "step unit", "several agents", "several ranks", "exports", "requires"], rows)
 
 
 # -- the whole -------------------------------------------------------------------------------------------

@@ -114,7 +114,10 @@ class Policy(Protocol):
     """A trained policy."""
 
     def __call__(self, obs: Any) -> Any:
-        """Return deterministic actions, shape (num_envs, action_dim), for Isaac Lab's observation dict."""
+        """Return deterministic actions, shape (num_envs, action_dim), for Isaac Lab's observation dict.
+
+        Of a multi-agent library, both are by agent.
+        """
         ...
 
     def reset(self, dones: Any) -> None:
@@ -149,5 +152,5 @@ class Backend(Protocol):
         device: str,
         trust: bool,
     ) -> Mapping[str, Path]:
-        """Write the policy for deployment; return format to file."""
+        """Write the policy for deployment; return format to file, ``"<agent>/<format>"`` for each of several agents."""
         ...

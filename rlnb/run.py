@@ -287,6 +287,8 @@ class Run:
     def export(self, *formats: str, checkpoint: str | Path | None = None, trust: bool = False) -> dict[str, Path]:
         """Write the policy for deployment, normaliser included; return format to file.
 
+        Of a multi-agent library there is a policy for each agent: ``"<agent>/<format>"`` to file.
+
         Args:
             formats: ``"torchscript"``, ``"onnx"``; all that the library has when none is given.
             checkpoint: Which one; None is the last.

@@ -15,6 +15,9 @@ from rlnb.errors import RlnbError, did_you_mean
 SCHEMA = 1
 """Version of the JSON layout below; a reader refuses a newer one."""
 
+MULTI_AGENT = "multi-agent"
+"""The workflow, in a task card, of a task with several agents."""
+
 JobKind = Literal["train", "evaluate", "export"]
 State = Literal["created", "queued", "starting", "running", "completed", "failed", "cancelled", "timeout", "lost"]
 Outcome = Literal["completed", "failed", "cancelled", "timeout"]
@@ -240,6 +243,8 @@ class Library:
     """Key of the agent config in a task's registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
     """``"module:function"`` that returns an agent config for tasks that bring none."""
+    multi_agent: bool = False
+    """Whether it trains the agents of a multi-agent task; for other libraries Isaac Lab joins them into one agent."""
     distributed: bool = False
     """Whether it trains on several ranks."""
     step_unit: Literal["iteration", "timestep", "frame"] = "iteration"

@@ -181,9 +181,15 @@ class LibraryConformance:
         evaluation = trained.evaluate(episodes=8, num_envs=8, record=ROWS)
         assert evaluation.rollout is not None
         rollout = np.load(evaluation.rollout)
-        observations, actions = rollout["obs.policy"][:ROWS], rollout["actions"][:ROWS]
-        for name, path in trained.export().items():
-            exported = _run_export(name, path, observations)
+        exports = trained.export()
+        agents = {key.removeprefix("actions.") for key in rollout if key.startswith("actions.")}
+        formats = plugins.library(self.library).exports
+        assert set(exports) == {f"{agent}/{name}" for agent in agents for name in formats} if agents else set(formats)
+        for name, path in exports.items():
+            agent, _, export_format = name.rpartition("/")
+            observations = rollout[f"obs.{agent or 'policy'}"][:ROWS]
+            actions = rollout[f"actions.{agent}" if agent else "actions"][:ROWS]
+            exported = _run_export(export_format, path, observations)
             np.testing.assert_allclose(exported, actions, atol=EXPORT_TOLERANCE, err_msg=name)
 
     def test_a_checkpoint_with_code_in_it_is_refused(self, trained: rlnb.Run, tmp_path: Path) -> None:
@@ -231,7 +237,7 @@ class LibraryConformance:
         started = run.started
         assert started is not None
         assert 0 < started.first_iteration < 40
-        assert any("optim" in part for part in started.restored)
+        assert "optim" in str(started.restored)
         assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
         assert run.metrics["fps"].iterations == pytest.approx(range(40)), "no gap, nothing twice"
 

@@ -10,6 +10,9 @@ from typing import Any
 RESTORED = "restored"
 """How the report of a part begins that is bit-equal to the checkpoint's."""
 
+NAMED = 8
+"""Parts of a part that its report names; of more it gives the number alone."""
+
 
 def restored(checkpoint: Path, save: Callable[[str], object]) -> dict[str, str]:
     """Return what was restored and what was not, by top-level part of the checkpoint.
@@ -36,7 +39,10 @@ def _compare(then: Any, state: Mapping[Any, Any], part: Any) -> str:
     if different:
         return f"NOT restored: {len(different)} of {len(before)} values differ, first {different[0] or part}"
     numbers = [value for value in before.values() if isinstance(value, (int, float))]
-    return f"{RESTORED}: {numbers[0]}" if len(before) == 1 == len(numbers) else f"{RESTORED}: {len(before)} values"
+    if len(before) == 1 == len(numbers):
+        return f"{RESTORED}: {numbers[0]}"
+    inside = f" ({', '.join(map(str, then))})" if isinstance(then, Mapping) and len(then) <= NAMED else ""
+    return f"{RESTORED}: {len(before)} values{inside}"
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -98,7 +98,8 @@ def environment(
         configure: ``function(env_cfg)`` called last.
 
     Yields:
-        The env as ``gymnasium.make`` returns it, and the agent config.
+        The env as ``gymnasium.make`` returns it, and the agent config. For a library that trains one agent, the agents
+        of a multi-agent task are joined into one.
     """
     from rlnb.worker import sim
 
@@ -117,7 +118,8 @@ def environment(
         plugins.manager().hook.rlnb_configure_env(env_cfg=env_cfg, manifest=manifest)
     if configure is not None:
         configure(env_cfg)
-    with sim.made(registered.gym_id, env_cfg, env_cfg.sim.device) as env:
+    join_agents = library is not None and not library.multi_agent
+    with sim.made(registered.gym_id, env_cfg, env_cfg.sim.device, join_agents=join_agents) as env:
         yield env, agent_cfg
 
 

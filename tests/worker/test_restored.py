@@ -32,7 +32,7 @@ def test_what_is_bit_equal_is_restored(checkpoint: Path) -> None:
     assert set(found) == {"model", "optimizer", "iteration", "none"}
     assert all(report.startswith("restored") for report in found.values())
     assert found["iteration"] == "restored: 24"
-    assert found["model"] == "restored: 2 values"
+    assert found["model"] == "restored: 2 values (weight, bias)"
 
 
 def test_a_value_that_differs_by_one_bit_is_named(checkpoint: Path) -> None:

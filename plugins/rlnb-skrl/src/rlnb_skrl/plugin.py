@@ -1,5 +1,7 @@
 """The light half: what rlnb has to know of skrl without importing it."""
 
+import dataclasses
+
 from rlnb import Library, hookimpl
 
 SKRL = Library(
@@ -33,6 +35,19 @@ SKRL = Library(
 )
 
 
+MULTI_AGENT = [
+    dataclasses.replace(
+        SKRL,
+        name=f"skrl_{algorithm}",
+        agent_key=f"skrl_{algorithm}_cfg_entry_point",
+        default_agent=f"rlnb_skrl.agent:{algorithm}",
+        multi_agent=True,
+    )
+    for algorithm in ("ippo", "mappo")
+]
+"""skrl's algorithms for several agents, each with the agent config that Isaac Lab's tasks register for it."""
+
+
 @hookimpl
 def rlnb_libraries() -> list[Library]:
-    return [SKRL]
+    return [SKRL, *MULTI_AGENT]
