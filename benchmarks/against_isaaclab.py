@@ -55,12 +55,21 @@ class Outcome:
     scalars: dict[str, list[float]]
 
 
-def stock_command(case: Case, iterations: int) -> list[str]:
+ON_CPU = {
+    "rsl_rl": ["agent.device=cpu"],
+    # Compiling, which RL-Games does by default, takes minutes on a CPU; rlnb's plugin turns it off too.
+    "rl_games": [f"agent.params.config.{word}" for word in ("device=cpu", "device_name=cpu", "torch_compile=False")],
+    "skrl": [],
+}
+"""What each library has to be told besides ``--device cpu``."""
+
+
+def stock_command(case: Case, iterations: int, library: str = "rsl_rl") -> list[str]:
     """Return ``isaaclab train`` as its documentation says."""
     return [
-        *(str(Path(sys.executable).parent / "isaaclab"), "train", "--rl_library", "rsl_rl", "--task", case.task),
+        *(str(Path(sys.executable).parent / "isaaclab"), "train", "--rl_library", library, "--task", case.task),
         *("--device", "cpu", "--num_envs", str(case.num_envs), "--max_iterations", str(iterations)),
-        *("--seed", str(SEED), "agent.device=cpu"),
+        *("--seed", str(SEED), *ON_CPU[library]),
     ]
 
 

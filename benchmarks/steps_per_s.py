@@ -1,14 +1,15 @@
 """Steps/s of rlnb beside stock ``isaaclab train``, both alive at once and taking turns.
 
-    python benchmarks/steps_per_s.py --rounds 10
+    python benchmarks/steps_per_s.py --library rsl_rl --rounds 10
 
 A shared machine drifts by tens of percent within minutes, which drowns a difference of one percent between
 processes that run one after the other. So each round starts both sides, and then pauses (SIGSTOP) one while the
 other trains, a few seconds each, many times: both meet the same weather. rlnb's side is all that rlnb adds: its
 agent is paused together with its worker, and the kernel waits in ``run.wait()`` while they run.
 
-An iteration counts where it lies whole within a turn of its side. A round's ratio is rlnb's frames per second over
-all its turns by stock's; the order of the turns changes from round to round.
+A round's ratio is rlnb's iterations per second of its own turns by stock's; the order of the turns changes from round
+to round. When an iteration ended is told by rlnb's event files, which are flushed at once, and by what stock prints:
+its event files are minutes late.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,20 +31,28 @@ from against_isaaclab import CASES, Case, asset_root, stock_command
 from results import ratio_interval, record
 
 import rlnb
-from rlnb.records.events import EventReader
 
 ENDLESS = 100_000
-LED_IN = 1
-"""Iterations of each side before the first turn counts."""
+LED_IN = 2
+"""Iterations of each side before the first turn."""
 
 Turn = tuple[float, float]
+Mark = tuple[float, float]
+"""When, and how many iterations were done by then."""
+
+PRINTED = {
+    "rsl_rl": (re.compile(rb"Learning iteration (\d+)/"), lambda horizon: 1),
+    "rl_games": (re.compile(rb"epoch: (\d+)/"), lambda horizon: 1),
+    "skrl": (re.compile(rb"\| (\d+)/\d+ \["), lambda horizon: horizon),  # its progress bar counts timesteps
+}
+"""What stock prints as it goes, and how many of what it counts make an iteration."""
 
 
 class Side:
-    """One of the two: its processes, and where its event files are."""
+    """One of the two: its processes, and when its iterations ended."""
 
-    def __init__(self, processes: Callable[[], list[psutil.Process]], logs: Callable[[], Path]) -> None:
-        self._processes, self._logs = processes, logs
+    def __init__(self, processes: Callable[[], list[psutil.Process]], marks: Callable[[], list[Mark]]) -> None:
+        self._processes, self.marks = processes, marks
         self.turns: list[Turn] = []
 
     def signal(self, number: int) -> None:
@@ -50,44 +61,72 @@ class Side:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
 
-    def iterations(self) -> list[tuple[float, float]]:
-        """Return the start of each iteration and its seconds, as the library logged them."""
-        reader = EventReader(self._logs())
-        reader.refresh()
-        collection, learning = (reader.scalars.get(f"Perf/{part}", []) for part in ("collection_time", "learning_time"))
-        return [(a[1] - a[2] - b[2], a[2] + b[2]) for a, b in zip(collection, learning, strict=False)]
-
-    def seconds_per_iteration(self) -> float:
-        """Return the mean duration of the iterations that lie whole within a turn."""
-        inside = [
-            seconds
-            for start, seconds in self.iterations()
-            if any(begun <= start and start + seconds <= ended for begun, ended in self.turns)
-        ]
-        return sum(inside) / len(inside)
+    def rate(self) -> float:
+        """Return iterations per second of its own turns, between the first and the last mark within them."""
+        within = [mark for mark in self.marks() if any(begun <= mark[0] <= ended for begun, ended in self.turns)]
+        (first, before), (last, after) = within[0], within[-1]
+        active = sum(max(0.0, min(ended, last) - max(begun, first)) for begun, ended in self.turns)
+        return (after - before) / active
 
 
 @contextlib.contextmanager
-def stock_side(case: Case, folder: Path) -> Iterator[Side]:
-    """Start ``isaaclab train``."""
-    with open(folder / "stock.log", "wb") as log:
-        process = subprocess.Popen(stock_command(case, ENDLESS), cwd=folder, stdout=log, stderr=subprocess.STDOUT)
-    yield Side(lambda: tree(process.pid), lambda: folder / "logs")
+def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
+    """Start ``isaaclab train``, and note when it prints what."""
+    pattern, per_iteration = PRINTED[library]
+    process = subprocess.Popen(
+        stock_command(case, ENDLESS, library),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    output = process.stdout.fileno()
+    marks: list[Mark] = []
+
+    def read() -> None:
+        with open(folder / "stock.log", "wb") as log:
+            pending = b""
+            while data := os.read(output, 1 << 16):
+                now = time.time()
+                log.write(data)
+                *parts, pending = re.split(rb"[\r\n]", pending + data)
+                counts = [int(match.group(1)) for part in parts if (match := pattern.search(part))]
+                if counts:
+                    marks.append((now, counts[-1] / per_iteration(horizon)))
+
+    horizon = rlnb.task_card(case.task)["agents"]["skrl"]["fields"]["agent.rollouts"]["value"]
+    reader = threading.Thread(target=read)
+    reader.start()
+    yield Side(lambda: tree(process.pid), lambda: list(marks))
     for member in tree(process.pid):
         member.kill()
     process.wait()
+    reader.join()
 
 
 @contextlib.contextmanager
-def our_side(case: Case) -> Iterator[tuple[Side, rlnb.Run]]:
+def our_side(case: Case, library: str) -> Iterator[tuple[Side, rlnb.Run]]:
     """Start the same through rlnb."""
-    run = rlnb.train(case.task, num_envs=case.num_envs, max_iterations=ENDLESS, seed=7, device="cpu", warm=False)
+    run = rlnb.train(
+        case.task,
+        library=library,
+        num_envs=case.num_envs,
+        max_iterations=ENDLESS,
+        seed=7,
+        device="cpu",
+        warm=False,
+    )
 
     def processes() -> list[psutil.Process]:
         agents = [p for p in psutil.Process().children() if str(run.path) in " ".join(p.cmdline())]
         return [member for agent in agents for member in tree(agent.pid)]
 
-    side = Side(processes, lambda: run.path / "logs")
+    def marks() -> list[Mark]:
+        fps = run.metrics.get("fps")
+        return list(zip(fps.wall_time_s, fps.iterations, strict=True)) if fps else []
+
+    side = Side(processes, marks)
     yield side, run
     side.signal(signal.SIGCONT)
     run.cancel()
@@ -101,11 +140,13 @@ def tree(pid: int) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
-def round_of(case: Case, folder: Path, turns: int, turn_s: float, *, ours_first: bool) -> tuple[float, float]:
+def round_of(
+    case: Case, library: str, folder: Path, turns: int, turn_s: float, *, ours_first: bool
+) -> tuple[float, float]:
     """Return rlnb's and stock's iterations per second."""
     folder.mkdir()
-    with stock_side(case, folder) as stock, our_side(case) as (ours, run):
-        while min(len(side.iterations()) for side in (stock, ours)) < LED_IN:
+    with stock_side(case, library, folder) as stock, our_side(case, library) as (ours, run):
+        while not all((marks := side.marks()) and marks[-1][1] >= LED_IN for side in (stock, ours)):
             time.sleep(1)
         order: Sequence[Side] = (ours, stock) if ours_first else (stock, ours)
         stock.signal(signal.SIGSTOP)
@@ -121,13 +162,13 @@ def round_of(case: Case, folder: Path, turns: int, turn_s: float, *, ours_first:
                     time.sleep(turn_s)
                 side.turns.append((begun, time.time()))
                 side.signal(signal.SIGSTOP)
-        for side in order:  # the last scalars of both reach the disk
+        for side in order:  # the last scalars of ours reach the disk
             side.signal(signal.SIGCONT)
         time.sleep(2)
-        return 1 / ours.seconds_per_iteration(), 1 / stock.seconds_per_iteration()
+        return ours.rate(), stock.rate()
 
 
-def compare(case: Case, rounds: int, turns: int, turn_s: float) -> None:
+def compare(case: Case, library: str, rounds: int, turns: int, turn_s: float) -> None:
     """Run the rounds of one case and write the row."""
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
@@ -137,12 +178,13 @@ def compare(case: Case, rounds: int, turns: int, turn_s: float) -> None:
     warm.shut_down()
     pairs = []
     for index in range(rounds):
-        ours, stock = round_of(case, base / str(index), turns, turn_s, ours_first=index % 2 == 0)
+        ours, stock = round_of(case, library, base / str(index), turns, turn_s, ours_first=index % 2 == 0)
         pairs.append((ours, stock))
-        print(f"{case.task} round {index}: {ours:.4f} and {stock:.4f} iterations/s, {ours / stock:.3f}", flush=True)
+        words = f"{ours:.4f} and {stock:.4f} iterations/s, {ours / stock:.3f}"
+        print(f"{library}, {case.task} round {index}: {words}", flush=True)
     median, low, high = ratio_interval(pairs)
     record(
-        f"{case.task}, {case.num_envs} envs: steps/s, rlnb / stock",
+        f"{library}, {case.task}, {case.num_envs} envs: steps/s, rlnb / stock",
         f"{median:.3f} ({low:.3f} to {high:.3f}), {rounds} rounds of {turns} turns of {turn_s:g} s",
         "median >= 0.98, low >= 0.95",
         median >= 0.98 and low >= 0.95,
@@ -151,6 +193,7 @@ def compare(case: Case, rounds: int, turns: int, turn_s: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", choices=sorted(PRINTED), default="rsl_rl")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--turn-s", type=float, default=8.0)
@@ -159,7 +202,7 @@ def main() -> None:
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     for index, case in enumerate(CASES):
         if arguments.case in (None, index):
-            compare(case, arguments.rounds, arguments.turns, arguments.turn_s)
+            compare(case, arguments.library, arguments.rounds, arguments.turns, arguments.turn_s)
 
 
 if __name__ == "__main__":

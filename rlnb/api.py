@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import secrets
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import rlnb
 from rlnb import plugins, tasks
 from rlnb import warm as warm_process
 from rlnb.cards import task_card
@@ -26,27 +21,35 @@ from rlnb.frames import read as read_frames
 from rlnb.launch.command import worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.listing import Runs
+from rlnb.manifests import describe, origin_of
 from rlnb.notebook.display import status
 from rlnb.records import files
+from rlnb.records.find import find
 from rlnb.records.layout import JobDir, Root, RunDir
-from rlnb.records.record import RunRecord, find
+from rlnb.records.record import RunRecord
 from rlnb.run import Run
+from rlnb.scripts import script_task
 from rlnb.settings import options
-from rlnb.spec import Job, JobKind, Manifest, Resources, Task, to_json
+from rlnb.spec import Job, JobKind, Manifest, Task, to_json
 
 logger = logging.getLogger(__name__)
 
 
 def train(
-    task: Task | str,
+    task: Task | str | None = None,
     *,
+    script: str | Path | None = None,
+    args: Sequence[str] = (),
     library: str = "rsl_rl",
     max_iterations: int | None = None,
     seed: int = 42,
     num_envs: int | None = None,
-    agent: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Any] | str | Path | None = None,
     device: str = "auto",
-    nproc_per_node: int = 1,
+    nproc_per_node: int | Literal["auto"] = 1,
+    init_from: Run | str | Path | None = None,
+    trust: bool = False,
+    keep: int | None = None,
     launcher: Launcher | None = None,
     python: str | None = None,
     asset_root: str | None = None,
@@ -57,13 +60,24 @@ def train(
 
     Args:
         task: A task, or its name (see :func:`rlnb.task`).
+        script: Instead of a task, any training script that Python or torchrun can start, such as Isaac Lab's
+            ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder; metrics come from
+            the event files that it writes there. Of the arguments below only ``args``, ``nproc_per_node``,
+            ``launcher``, ``python`` and ``tags`` go with it.
+        args: Arguments of the script.
         library: Name of the RL library.
         max_iterations: Learning iterations; None keeps the agent config's own number.
         seed: Seed of env and policy.
         num_envs: Environments in total; None keeps the task's own number.
-        agent: Agent config values by dotted path, e.g. ``{"algorithm.learning_rate": 3e-4}``.
+        agent: Agent config values, by dotted path as in ``{"algorithm.learning_rate": 3e-4}`` or nested, or the path
+            of a YAML file that holds them.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one.
-        nproc_per_node: Worker processes (ranks).
+        nproc_per_node: Worker processes (ranks), which share the envs. ``"auto"`` is one on each GPU of this machine;
+            on a CPU what trains this task fastest, which is measured once (about half a minute per candidate).
+        init_from: A run, whose last checkpoint, or a checkpoint, whose weights to start from. Optimiser and counters
+            begin anew; to go on with them, ``run.resume()``.
+        trust: Whether ``init_from`` may hold more than weights.
+        keep: Checkpoints to keep while it trains, the newest, beside the best by reward; None keeps all.
         launcher: Where to run; None is this machine.
         python: Command of the worker's interpreter; None is ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
@@ -74,10 +88,25 @@ def train(
         CheckError: The run would fail; all problems at once, nothing was written.
     """
     launcher = launcher or LocalLauncher()
+    words: tuple[str, ...] = ()
+    if script is not None:
+        asked = {"task": task, "max_iterations": max_iterations, "num_envs": num_envs, "agent": agent, "keep": keep}
+        task, library = script_task(script, args, {**asked, "init_from": init_from}), plugins.SCRIPT.name
+        words = (str(task.source), *args)
+    elif task is None:
+        raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
+    checkpoint, parent = origin_of(init_from, library)
+    ranks = 1 if nproc_per_node == "auto" else nproc_per_node
     manifest = describe(
-        task, library, max_iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root, tags
+        task, library, max_iterations, seed, num_envs, agent, device, ranks, launcher, python, asset_root, tags
     )
-    return start(manifest, launcher, warm=warm)
+    manifest = dataclasses.replace(manifest, keep=keep, parent=parent, script=words)
+    if nproc_per_node == "auto":
+        from rlnb.auto import resources
+
+        check_run(manifest, launcher)
+        manifest = dataclasses.replace(manifest, resources=resources(manifest))
+    return start(manifest, launcher, {"init_from": checkpoint, "trust": trust} if checkpoint else {}, warm=warm)
 
 
 def start(
@@ -85,7 +114,19 @@ def start(
 ) -> Run:
     """Check a run, make its folder, start its training."""
     check_run(manifest, launcher)
-    run_dir = _create(options.folders, manifest)
+    return create(options.folders, manifest, launcher, options_, warm=warm)
+
+
+def create(
+    root: Root,
+    manifest: Manifest,
+    launcher: Launcher,
+    options_: Mapping[str, Any] | None = None,
+    *,
+    warm: bool | None = None,
+) -> Run:
+    """Make the folder of a run that has been checked, start its training."""
+    run_dir = _create(root, manifest)
     submit(run_dir, manifest, Job(kind="train", options=options_ or {}), launcher, warm=warm)
     return Run(run_dir.path)
 
@@ -146,62 +187,13 @@ def preview(
         return read_frames(task.id, steps, reply)
 
 
-def describe(
-    task: Task | str,
-    library: str,
-    max_iterations: int | None,
-    seed: int,
-    num_envs: int | None,
-    agent: Mapping[str, Any] | None,
-    device: str,
-    nproc_per_node: int,
-    launcher: Launcher,
-    python: str | None,
-    asset_root: str | None,
-    tags: Sequence[str],
-) -> Manifest:
-    """Return the manifest of a run that was asked for in these words; see :func:`train`."""
-    task = tasks.task(task) if isinstance(task, str) else task
-    if num_envs is not None:
-        task = dataclasses.replace(task, num_envs=num_envs)
-    now = datetime.now()
-    name = "".join(c if c.isalnum() else "-" for c in task.id.removeprefix("Isaac-")).strip("-").lower()
-    return Manifest(
-        run_id=f"{now:%Y%m%d-%H%M%S}-{name[:40]}-{library}-{secrets.token_hex(2)}",
-        created=files.now(),
-        task=task,
-        library=library,
-        max_iterations=max_iterations,
-        seed=seed,
-        agent=dict(agent or {}),
-        resources=Resources(device=str(device), nproc_per_node=nproc_per_node),
-        launcher=launcher.name,
-        python=python or options.python,
-        asset_root=asset_root or options.asset_root,
-        git=_git(),
-        versions={"rlnb": rlnb.__version__, "python": sys.version.split()[0]},
-        tags=tuple(tags),
-    )
-
-
-def _git() -> dict[str, str]:
-    """Return commit and cleanliness of the working folder; nothing where it is no repository."""
-    try:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=2, check=True)
-        changed = subprocess.run(
-            ["git", "status", "--porcelain"], capture_output=True, text=True, timeout=2, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    return {"commit": commit.stdout.strip(), "state": "changed" if changed.stdout.strip() else "clean"}
-
-
 def _create(root: Root, manifest: Manifest) -> RunDir:
     """Make the run's folder whole, then give it its name: a run is there or it is not."""
     staging = root.runs / f".{manifest.run_id}"
     try:
         staging.mkdir(parents=True)
         draft = RunDir(staging)
+        draft.logs.mkdir()
         if manifest.task.source:
             module = Path(manifest.task.source)
             draft.source.mkdir()

@@ -1,4 +1,4 @@
-"""Task cards: what the worker says of a task, cached by source and versions."""
+"""Task cards: what the worker says of a task, cached by source, libraries and versions."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
     parts = {
         "task": [task.id, task.source_sha256, task.files, task.presets, task.physics, task.renderer, task.success],
         "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
+        "libraries": sorted(plugins.libraries()),
         "versions": _installed(),
     }
     key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()

@@ -15,9 +15,9 @@ from rlnb.cards import task_card
 from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, RlnbError, unknown
 from rlnb.settings import options
-from rlnb.spec import Library, Manifest, Problem, Task, to_json
+from rlnb.spec import MULTI_AGENT, Library, Manifest, Problem, Task, to_json
 
-OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl")
+OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
 """Libraries whose plugins are packages named ``rlnb-<library>``."""
 LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
@@ -31,7 +31,9 @@ def check_run(manifest: Manifest, launcher: Launcher) -> None:
     """
     problems = [*_check_arguments(manifest), *_check_root(options.folders.path)]
     spec = plugins.libraries().get(manifest.library)
-    if spec is None:
+    if manifest.script:
+        pass  # what it needs and does is its own affair
+    elif spec is None:
         error = unknown("RL library", manifest.library, plugins.libraries())
         # Only names of ours: whoever owns another name on the package index is not known.
         ours = manifest.library in OUR_LIBRARIES
@@ -52,7 +54,7 @@ def check_run(manifest: Manifest, launcher: Launcher) -> None:
         raise CheckError(f"{manifest.task.id} with {manifest.library}", problems)
 
 
-_EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1}
+_EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep": 5}
 
 
 def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
@@ -60,6 +62,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
         "max_iterations": manifest.max_iterations,
         "num_envs": manifest.task.num_envs,
         "nproc_per_node": manifest.resources.nproc_per_node,
+        "keep": manifest.keep,
     }
     for name, value in numbers.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
@@ -103,8 +106,11 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
             mend=f"num_envs={num_envs // world * world or world}",
         )
     agent = card["agents"].get(library.name)
-    if agent is None:
-        listed = ", ".join(sorted(card["agents"])) or "none"
+    listed = ", ".join(sorted(card["agents"])) or "none"
+    if library.multi_agent and card["workflow"] != MULTI_AGENT:
+        what = f"{library.name} trains tasks of several agents, {manifest.task.id} has one."
+        yield Problem(what=what, mend=f"Libraries for this task: {listed}.")
+    elif agent is None:
         yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {listed}.")
     elif "error" in agent:
         yield Problem(what=f"the agent config of {library.name} does not load: {agent['error']}")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlnb import screen, tail
-from rlnb.cli_arguments import AssetRoot, Checkpoint, Json, Python, RunId, TaskId, Trust, Wait, values
+from rlnb.cli_arguments import AssetRoot, Checkpoint, Json, Python, RunId, TaskId, Trust, Wait, value, values
 from rlnb.cli_assets import assets_app
 from rlnb.cli_plugins import plugins_app
+from rlnb.cli_runs import runs_app
 from rlnb.errors import RlnbError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(assets_app, name="assets")
 app.add_typer(plugins_app, name="plugins")
+app.add_typer(runs_app, name="runs")
 
 
 def _version(wanted: bool) -> None:
@@ -59,9 +61,12 @@ def train(
     max_iterations: Annotated[int | None, typer.Option(help="Learning iterations.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of env and policy.")] = 42,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    nproc_per_node: Annotated[int, typer.Option(help="Worker processes (ranks).")] = 1,
+    nproc_per_node: Annotated[str, typer.Option(help="Worker processes (ranks), or auto: what is fastest here.")] = "1",
+    init_from: Annotated[str | None, typer.Option(help="Run or checkpoint whose weights to start from.")] = None,
+    keep: Annotated[int | None, typer.Option(help="Checkpoints to keep beside the best; all without it.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Env config value: sim.dt=0.005. Repeatable.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="Agent config value, as --set. Repeatable.")] = None,
+    agent_config: Annotated[Path | None, typer.Option(help="YAML file of agent config values.")] = None,
     presets: Annotated[str, typer.Option(help="Isaac Lab's global presets: a,b.")] = "",
     physics: Annotated[str | None, typer.Option(help="Physics selector, e.g. newton_mjwarp.")] = None,
     renderer: Annotated[str | None, typer.Option(help="Renderer selector, e.g. newton_renderer.")] = None,
@@ -72,7 +77,7 @@ def train(
 ) -> None:
     """Train a task. Ctrl-C while waiting leaves the run alone."""
     import rlnb
-    from rlnb import warm
+    from rlnb import agents, warm
 
     overrides, agent_values = values(set_=set_ or (), agent=agent or ())
     names = [name.strip() for name in presets.split(",") if name.strip()]
@@ -84,9 +89,11 @@ def train(
         max_iterations=max_iterations,
         seed=seed,
         num_envs=num_envs,
-        agent=agent_values,
+        agent={**agents.agent_values(agent_config), **agent_values},
         device=device,
-        nproc_per_node=nproc_per_node,
+        nproc_per_node=value(nproc_per_node),
+        init_from=init_from if init_from is None or Path(init_from).is_file() else rlnb.get_run(init_from),
+        keep=keep,
         python=python,
         asset_root=asset_root,
         tags=tag or (),
@@ -121,42 +128,6 @@ def _wait_or_detach(run: Run, wait: bool) -> None:
         screen.say(f"Detached from {run.id}. {hint}", stderr=True)
         raise typer.Exit(INTERRUPTED) from None
     _show(run)
-
-
-@app.command()
-def runs(
-    path: Annotated[Path | None, typer.Option(help="rlnb root, run, or stock Isaac Lab logs folder.")] = None,
-    task: Annotated[str | None, typer.Option(help="Only of this task.")] = None,
-    library: Annotated[str | None, typer.Option(help="Only of this library.")] = None,
-    state: Annotated[str | None, typer.Option(help="Only in this state, e.g. running.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
-    as_json: Json = False,
-) -> None:
-    """List runs, newest first."""
-    import rlnb
-
-    rows = [_row(run) for run in rlnb.runs(path, task=task, library=library, state=state, tag=tag)]
-    if as_json:
-        return screen.print_json(rows)
-    shown = ("id", "task", "library", "state", "iteration", "reward", "success_rate", "created")
-    screen.table([name.replace("_", " ") for name in shown], [[row[name] for name in shown] for row in rows])
-
-
-def _row(run: Run) -> dict[str, Any]:
-    done, total = run.progress
-    metrics = run.metrics
-    last = {name: metrics[name].last if name in metrics.names else None for name in ("reward", "success_rate")}
-    return {
-        "id": run.id,
-        "task": run.task,
-        "library": run.library,
-        "state": run.state,
-        "iteration": f"{done}/{total}" if total else "",
-        **last,
-        "created": run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
-        "tags": list(run.manifest.tags),
-        "path": str(run.path),
-    }
 
 
 @app.command()
@@ -314,10 +285,17 @@ def libraries() -> None:
     from rlnb import plugins
 
     rows = [
-        (lib.name, lib.step_unit, screen.yes(lib.distributed), ", ".join(lib.exports), ", ".join(lib.requires))
+        (
+            lib.name,
+            lib.step_unit,
+            screen.yes(lib.multi_agent),
+            screen.yes(lib.distributed),
+            ", ".join(lib.exports),
+            ", ".join(lib.requires),
+        )
         for lib in plugins.libraries().values()
     ]
-    screen.table(["library", "step unit", "several ranks", "exports", "requires"], rows)
+    screen.table(["library", "step unit", "several agents", "several ranks", "exports", "requires"], rows)
 
 
 # -- the whole -------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -71,10 +71,23 @@ class TrainContext(Protocol):
     """Iterations asked for; None keeps the agent config's."""
     checkpoint: Path | None
     """Checkpoint to resume from."""
+    init_from: Path | None
+    """Checkpoint to take the weights of, normalisers included; optimiser and counters begin anew."""
     trust: bool
     """Whether the user vouches for that checkpoint's origin."""
     agent: Mapping[str, Any]
     """Agent overrides as asked, for libraries without an Isaac Lab agent config."""
+
+    def resumed(self, save: Callable[[str], object]) -> None:
+        """Find out what of the checkpoint was restored, bit by bit, to say it in the run's record.
+
+        To be called after loading :attr:`checkpoint` and before :meth:`started`.
+
+        Args:
+            save: ``function(path)`` that writes a checkpoint of the present state, as the library always does, with
+                ``torch.save``.
+        """
+        ...
 
     def started(
         self,
@@ -101,7 +114,10 @@ class Policy(Protocol):
     """A trained policy."""
 
     def __call__(self, obs: Any) -> Any:
-        """Return deterministic actions, shape (num_envs, action_dim), for Isaac Lab's observation dict."""
+        """Return deterministic actions, shape (num_envs, action_dim), for Isaac Lab's observation dict.
+
+        Of a multi-agent library, both are by agent.
+        """
         ...
 
     def reset(self, dones: Any) -> None:
@@ -136,5 +152,5 @@ class Backend(Protocol):
         device: str,
         trust: bool,
     ) -> Mapping[str, Path]:
-        """Write the policy for deployment; return format to file."""
+        """Write the policy for deployment; return format to file, ``"<agent>/<format>"`` for each of several agents."""
         ...

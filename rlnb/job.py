@@ -17,6 +17,7 @@ import json
 import os
 import select
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,6 +39,8 @@ TERM_GRACE_S = 2.0
 EXIT_GRACE_S = 20.0
 """Seconds that a worker has to leave after it wrote its result; simulators are known not to exit."""
 RESERVE_BYTES = 32768
+FULL_BYTES = 2**20
+"""Free space below which a failure is the disk's."""
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -108,6 +111,8 @@ class Agent:
 
     def _end(self, outcome: Outcome, error: str, code: int | None) -> int:
         """Write the result unless the worker did, which knows more."""
+        if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
+            error += f". No space left on the disk of {self._job.path}"  # nor for the log to say so
         self._job.reserve.unlink(missing_ok=True)
         detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
         result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now())

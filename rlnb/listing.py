@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlnb.run import Run
+
+if TYPE_CHECKING:
+    from rlnb.pruning import Pruning
 
 
 class Runs(Sequence[Run]):
@@ -29,6 +32,17 @@ class Runs(Sequence[Run]):
         import pandas as pd
 
         return pd.DataFrame([dataclasses.asdict(row) for row in self._rows()])
+
+    def prune(self, *, keep: int = 1, whole: bool = False) -> Pruning:
+        """Return what can go of those among these that have ended; nothing is gone before its ``.apply()``.
+
+        Args:
+            keep: Checkpoints that stay of each run, the newest, beside the best by reward.
+            whole: Whether the runs go whole, records and all.
+        """
+        from rlnb.pruning import prune
+
+        return prune(self, keep=keep, whole=whole)
 
     def _rows(self) -> list[RunRow]:
         rows = []

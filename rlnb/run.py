@@ -12,8 +12,10 @@ from rlnb import plugins
 from rlnb import warm as warm_process
 from rlnb.errors import RlnbError, RunError, unknown
 from rlnb.records import files
+from rlnb.records.find import open_record
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord, RunRecord, StockRecord
+from rlnb.records.script import ScriptRecord
 from rlnb.settings import options
 from rlnb.spec import JobKind, State, to_json
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rlnb.evaluation import Evaluation
+    from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.metrics import Metrics
     from rlnb.spec import Manifest, Result, Started
 
@@ -38,7 +41,7 @@ class Run:
     """
 
     def __init__(self, path: Path) -> None:
-        self._record = RunRecord(path)
+        self._record = open_record(path)
 
     @classmethod
     def of(cls, record: RunRecord) -> Run:
@@ -46,6 +49,11 @@ class Run:
         run = cls.__new__(cls)
         run._record = record
         return run
+
+    @property
+    def record(self) -> RunRecord:
+        """What the run's folder tells."""
+        return self._record
 
     # -- what it is
 
@@ -103,8 +111,8 @@ class Run:
         return self._record.metrics
 
     @property
-    def checkpoints(self) -> list[Path]:
-        """Checkpoints, oldest iteration first."""
+    def checkpoints(self) -> Checkpoints:
+        """Checkpoints, oldest iteration first; ``.last``, and ``.best("reward")`` by any metric."""
         return self._record.checkpoints
 
     @property
@@ -279,6 +287,8 @@ class Run:
     def export(self, *formats: str, checkpoint: str | Path | None = None, trust: bool = False) -> dict[str, Path]:
         """Write the policy for deployment, normaliser included; return format to file.
 
+        Of a multi-agent library there is a policy for each agent: ``"<agent>/<format>"`` to file.
+
         Args:
             formats: ``"torchscript"``, ``"onnx"``; all that the library has when none is given.
             checkpoint: Which one; None is the last.
@@ -333,6 +343,8 @@ class Run:
     def _checkpoint(self, wanted: str | Path | None) -> str:
         if isinstance(self._record, StockRecord):
             raise RunError(f"{self.path} was written by stock Isaac Lab; rlnb only reads it.")
+        if isinstance(self._record, ScriptRecord):
+            raise RunError(f"{self.id} is a script's: what can be done with its checkpoints, the script knows.")
         found = self.checkpoints
         if wanted is None and not found:
             raise RunError(f"{self.id} ({self.state}) has no checkpoint yet. Its log: run.logs()")
@@ -370,12 +382,14 @@ class Run:
         from rlnb.notebook.display import table
 
         done, total = self.progress
+        started = self.started
         rows = [
             ("task", self.task),
             ("library", self.library),
             ("state", self.state),
             ("iteration", f"{done} of {total}" if total else "-"),
             *[(name, f"{self.metrics[name].last:.4g}") for name in self.metrics.names],
+            *[(f"{part} of the checkpoint", found) for part, found in (started.restored if started else {}).items()],
             ("folder", str(self.path)),
         ]
         return table(["", ""], rows, caption=self.id)

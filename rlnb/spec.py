@@ -15,6 +15,9 @@ from rlnb.errors import RlnbError, did_you_mean
 SCHEMA = 1
 """Version of the JSON layout below; a reader refuses a newer one."""
 
+MULTI_AGENT = "multi-agent"
+"""The workflow, in a task card, of a task with several agents."""
+
 JobKind = Literal["train", "evaluate", "export"]
 State = Literal["created", "queued", "starting", "running", "completed", "failed", "cancelled", "timeout", "lost"]
 Outcome = Literal["completed", "failed", "cancelled", "timeout"]
@@ -83,11 +86,25 @@ class Resources:
     """Machines."""
     nproc_per_node: int = 1
     """Worker processes (ranks) on each machine."""
+    threads: int | None = None
+    """Threads of each rank on a CPU (OMP_NUM_THREADS); None leaves them to torch and torchrun."""
 
     @property
     def world_size(self) -> int:
         """Ranks over all nodes."""
         return self.nodes * self.nproc_per_node
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rendezvous:
+    """Where the ranks of several machines meet."""
+
+    endpoint: str
+    """``"host:port"`` on the first machine."""
+    backend: Literal["c10d", "static"] = "c10d"
+    """How torchrun's agents find one another: a store on the first machine, or its plain address."""
+    id: str = ""
+    """Name of this meeting, for c10d: two that share an endpoint must differ."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,6 +119,8 @@ class Manifest:
     """What is learned."""
     library: str
     """Name of the RL library."""
+    script: tuple[str, ...] = ()
+    """Path and arguments of the training script, where the library is ``"script"``."""
     max_iterations: int | None = None
     """Learning iterations; None keeps the agent config's own number."""
     seed: int = 42
@@ -117,11 +136,13 @@ class Manifest:
     asset_root: str | None = None
     """Explicit folder or URL of robot assets; None looks for one (see ``rlnb assets``)."""
     parent: str | None = None
-    """Run that this one was started from."""
+    """Run, or checkpoint, whose weights this one starts from."""
     git: Mapping[str, str] = field(default_factory=dict)
     """Commit and state of the working folder, where it is a repository."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Packages of the kernel that wrote this."""
+    keep: int | None = None
+    """Checkpoints to keep, the newest, beside the best by reward; None keeps all."""
     tags: tuple[str, ...] = ()
     """Words to find the run by."""
     schema: int = SCHEMA
@@ -186,6 +207,8 @@ class Started:
     """Where robot assets came from."""
     assets: Mapping[str, str] = field(default_factory=dict)
     """Asset files used, to SHA-256 (empty string for a remote file)."""
+    restored: Mapping[str, str] = field(default_factory=dict)
+    """Part of the checkpoint that this job resumed from, to what became of it: restored bit by bit, or not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -220,6 +243,8 @@ class Library:
     """Key of the agent config in a task's registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
     """``"module:function"`` that returns an agent config for tasks that bring none."""
+    multi_agent: bool = False
+    """Whether it trains the agents of a multi-agent task; for other libraries Isaac Lab joins them into one agent."""
     distributed: bool = False
     """Whether it trains on several ranks."""
     step_unit: Literal["iteration", "timestep", "frame"] = "iteration"
@@ -231,7 +256,9 @@ class Library:
     checkpoint_glob: str = "**/*.pt"
     """Checkpoints below ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
-    """Regular expression whose first group is a checkpoint's iteration."""
+    """Regular expression whose first group is a checkpoint's iteration, or timestep."""
+    checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
+    """What that number counts."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Name in :data:`METRICS` to the library's own tag."""
     hidden: tuple[str, ...] = ()

@@ -181,9 +181,15 @@ class LibraryConformance:
         evaluation = trained.evaluate(episodes=8, num_envs=8, record=ROWS)
         assert evaluation.rollout is not None
         rollout = np.load(evaluation.rollout)
-        observations, actions = rollout["obs.policy"][:ROWS], rollout["actions"][:ROWS]
-        for name, path in trained.export().items():
-            exported = _run_export(name, path, observations)
+        exports = trained.export()
+        agents = {key.removeprefix("actions.") for key in rollout if key.startswith("actions.")}
+        formats = plugins.library(self.library).exports
+        assert set(exports) == {f"{agent}/{name}" for agent in agents for name in formats} if agents else set(formats)
+        for name, path in exports.items():
+            agent, _, export_format = name.rpartition("/")
+            observations = rollout[f"obs.{agent or 'policy'}"][:ROWS]
+            actions = rollout[f"actions.{agent}" if agent else "actions"][:ROWS]
+            exported = _run_export(export_format, path, observations)
             np.testing.assert_allclose(exported, actions, atol=EXPORT_TOLERANCE, err_msg=name)
 
     def test_a_checkpoint_with_code_in_it_is_refused(self, trained: rlnb.Run, tmp_path: Path) -> None:
@@ -231,7 +237,20 @@ class LibraryConformance:
         started = run.started
         assert started is not None
         assert 0 < started.first_iteration < 40
+        assert "optim" in str(started.restored)
+        assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
         assert run.metrics["fps"].iterations == pytest.approx(range(40)), "no gap, nothing twice"
+
+    def test_weights_of_another_run_are_a_start(self, trained: rlnb.Run) -> None:
+        """``init_from`` takes the weights of a run and counts from 0; its lineage is in the manifest."""
+        run = self.train(1, init_from=trained).wait(timeout_s=START_S)
+        fresh = self.train(1).wait(timeout_s=START_S)
+        assert run.manifest.parent == trained.id
+        assert run.progress == (1, 1)
+        first = [one.metrics["value_loss"].values[0] for one in (run, fresh)]
+        assert first[0] != first[1]
+        digests = [one.jobs[0].result.values["ranks"] for one in (run, fresh)]  # type: ignore[union-attr]
+        assert digests[0]["observations"] == digests[1]["observations"], "the same seed, other weights"
 
     # -- several ranks
 

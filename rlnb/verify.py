@@ -10,6 +10,7 @@ from typing import Any
 from rlnb import api
 from rlnb.errors import RlnbError
 from rlnb.launch.local import LocalLauncher
+from rlnb.manifests import describe
 from rlnb.spec import Task
 
 
@@ -96,7 +97,7 @@ def verify_sync(
     launcher = LocalLauncher()
 
     def ranks_of(synchronised: bool, tags: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        manifest = api.describe(
+        manifest = describe(
             task, library, iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root, tags
         )
         run = api.start(manifest, launcher, {"synchronised": synchronised}).wait(timeout_s)

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from rlnb.spec import Command, JobKind, Manifest
+from rlnb.errors import RlnbError
+from rlnb.records.layout import RunDir
+from rlnb.spec import Command, JobKind, Manifest, Rendezvous, Resources
 
 
 def interpreter(python: str | None) -> tuple[str, ...]:
@@ -29,19 +31,24 @@ def worker_command(
     walltime_s: float | None = None,
     gpu_per_slot: bool = False,
     env: Mapping[str, str] | None = None,
+    node_rank: int = 0,
+    rendezvous: Rendezvous | None = None,
 ) -> Command:
-    """Return the command of one job: plain Python for one process, torchrun for more.
+    """Return the command of one job on one node: plain Python for one process, torchrun for more.
 
     Only training waits in the machine's queue: what a person asks of a finished run answers now. Without
     ``max_running`` nothing waits there.
     """
     python = interpreter(manifest.python)
-    worker = ("-m", "rlnb.worker", kind, str(run_dir), str(job_dir))
-    ranks = manifest.resources.nproc_per_node if kind == "train" else 1
-    argv = (*python, *worker) if ranks == 1 else (*python, *_torchrun(ranks), *worker)
+    worker = manifest.script or ("-m", "rlnb.worker", kind, str(run_dir), str(job_dir))
+    ranks = manifest.resources if kind == "train" else Resources()
+    argv = (*python, *worker) if ranks.world_size == 1 else (*python, *torchrun(ranks, node_rank, rendezvous), *worker)
+    threads = manifest.resources.threads if kind == "train" else None
     return Command(
         argv=argv,
-        env={"PYTHONUNBUFFERED": "1", **(env or {})},
+        env={"PYTHONUNBUFFERED": "1", **({"OMP_NUM_THREADS": str(threads)} if threads else {}), **(env or {})},
+        # Scripts write where they stand: into the run's folder, by that.
+        cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,
         max_running=max_running or 1,
         gpu_per_slot=gpu_per_slot,
@@ -49,12 +56,48 @@ def worker_command(
     )
 
 
-def _torchrun(nproc_per_node: int) -> tuple[str, ...]:
-    # --standalone picks a free port, so two runs on one machine never meet.
-    return ("-m", "torch.distributed.run", "--standalone", "--nnodes=1", f"--nproc_per_node={nproc_per_node}")
+def torchrun(ranks: Resources, node_rank: int = 0, rendezvous: Rendezvous | None = None) -> tuple[str, ...]:
+    """Return what starts the ranks of one node, as Isaac Lab's guide to several GPUs and nodes has it.
+
+    Args:
+        ranks: How many.
+        node_rank: Which of the nodes this is, from 0.
+        rendezvous: Where the nodes meet; None for a single one.
+
+    Raises:
+        RlnbError: Several nodes and no rendezvous.
+    """
+    start = ("-m", "torch.distributed.run", f"--nproc_per_node={ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")
+    if ranks.nodes == 1:
+        return (*start, "--standalone")  # picks a free port, so two runs on one machine never meet
+    meeting, (host, port) = _meeting(ranks, rendezvous)
+    if meeting.backend == "static":
+        return (*start, f"--node_rank={node_rank}", f"--master_addr={host}", f"--master_port={port}")
+    c10d = (f"--rdzv_id={meeting.id}", "--rdzv_backend=c10d", f"--rdzv_endpoint={meeting.endpoint}")
+    return (*start, f"--node_rank={node_rank}", *c10d)
+
+
+def skrl_jax(ranks: Resources, node_rank: int = 0, rendezvous: Rendezvous | None = None) -> tuple[str, ...]:
+    """Return what starts the ranks of one node where skrl learns with JAX, which torchrun cannot start."""
+    start = ("-m", "skrl.utils.distributed.jax", f"--nnodes={ranks.nodes}", f"--nproc_per_node={ranks.nproc_per_node}")
+    if ranks.nodes == 1:
+        return start
+    meeting, _ = _meeting(ranks, rendezvous)
+    return (*start, f"--node_rank={node_rank}", f"--coordinator_address={meeting.endpoint}")
+
+
+def _meeting(ranks: Resources, rendezvous: Rendezvous | None) -> tuple[Rendezvous, tuple[str, str]]:
+    host, _, port = rendezvous.endpoint.rpartition(":") if rendezvous else ("", "", "")
+    if rendezvous is None or not host or not port.isdigit() or (rendezvous.backend == "c10d" and not rendezvous.id):
+        raise RlnbError(
+            f"{ranks.nodes} nodes have no place to meet: {rendezvous}. "
+            'Rendezvous(endpoint="first-node:29500", id="a name of this run")'
+        )
+    return rendezvous, (host, port)
 
 
 def shell(command: Command) -> str:
     """Return the command as a line for a shell."""
     variables = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
-    return " ".join([*variables, shlex.join(command.argv)])
+    line = " ".join([*variables, shlex.join(command.argv)])
+    return f"cd {shlex.quote(command.cwd)} && {line}" if command.cwd else line

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
 from rlnb.notebook import curves, display
-from rlnb.records.record import find
+from rlnb.records.find import find
 from rlnb.spec import State
 
 if TYPE_CHECKING:

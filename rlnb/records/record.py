@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.records import files
+from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.metrics import Metrics, Span
 from rlnb.spec import Library, Manifest, Result, Started, State, from_json
@@ -65,9 +65,10 @@ class JobRecord:
             return "created"
         if self._gone():
             return "cancelled" if self.folder.cancel.exists() else "lost"
-        if self.folder.started.exists():
-            return "running" if self._has_metrics() else "starting"
-        return "starting" if self.folder.running().exists() else "queued"
+        begun = next((path for path in (self.folder.started, self.folder.running()) if path.exists()), None)
+        if begun is None:
+            return "queued"
+        return "running" if self._has_metrics(begun) else "starting"
 
     def _gone(self) -> bool:
         handle = self.handle
@@ -83,10 +84,10 @@ class JobRecord:
         heartbeat = self.folder.alive()
         return _age_s(heartbeat if heartbeat.exists() else self.folder.command)
 
-    def _has_metrics(self) -> bool:
+    def _has_metrics(self, begun: Path) -> bool:
         if self.kind != "train":
-            return True
-        since = self.folder.started.stat().st_mtime - 1.0
+            return begun == self.folder.started
+        since = begun.stat().st_mtime - 1.0
         logs = self.folder.path.parent.parent / "logs"
         sizes = (path.stat() for path in logs.rglob("*tfevents*"))
         return any(stat.st_size > _FIRST_SCALAR_BYTES and stat.st_mtime > since for stat in sizes)
@@ -181,10 +182,10 @@ class RunRecord:
         return spans
 
     @property
-    def checkpoints(self) -> list[Path]:
+    def checkpoints(self) -> Checkpoints:
         """Checkpoints, oldest iteration first."""
         library = self.library_spec or plugins.SCRIPT
-        return self.folder.checkpoints(library.checkpoint_glob, library.checkpoint_pattern)
+        return Checkpoints(self.folder.checkpoints(library.checkpoint_glob, library.checkpoint_pattern), self)
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, task={self.task!r}, library={self.library!r}, {self.state})"
@@ -220,8 +221,11 @@ class StockRecord(RunRecord):
         return self._metrics
 
     def _spans(self) -> list[Span]:
-        library = self.library_spec or plugins.SCRIPT
-        num_envs = _yaml_int(self.path / "params" / "env.yaml", "num_envs")
+        return self.spans(self.library_spec or plugins.SCRIPT)
+
+    def spans(self, library: Library, world_size: int = 1) -> list[Span]:
+        """Return how a library counts, from the configs dumped here; ``num_envs`` in them is that of one rank."""
+        num_envs = _yaml_int(self.path / "params" / "env.yaml", "num_envs") * world_size
         horizon = _yaml_int(self.path / "params" / "agent.yaml", library.horizon_key)
         frames, steps = {
             "iteration": (num_envs * horizon, 1),
@@ -238,10 +242,12 @@ class StockRecord(RunRecord):
         ]
 
     @property
-    def checkpoints(self) -> list[Path]:
+    def checkpoints(self) -> Checkpoints:
         pattern = (self.library_spec or plugins.SCRIPT).checkpoint_pattern
         matches = ((re.search(pattern, path.name), path) for path in self.path.glob("**/*.pt*"))
-        return [path for _, path in sorted((int(match.group(1)), path) for match, path in matches if match)]
+        return Checkpoints(
+            [path for _, path in sorted((int(match.group(1)), path) for match, path in matches if match)], self
+        )
 
 
 def _yaml_int(path: Path, key: str) -> int:
@@ -254,26 +260,6 @@ def _yaml_int(path: Path, key: str) -> int:
     except OSError:
         return 1
     return int(match.group(1)) if match else 1
-
-
-def find(path: Path) -> Iterator[RunRecord]:
-    """Yield every run below ``path``: rlnb's own and stock Isaac Lab's; folders that are neither are passed over.
-
-    Args:
-        path: An rlnb root, a folder of runs, a single run, or a stock ``logs/`` folder.
-    """
-    if (path / "manifest.json").exists():
-        yield RunRecord(path)
-        return
-    for folder in (path / "runs", path):
-        if folder.is_dir():
-            for child in sorted(folder.iterdir()):
-                if (child / "manifest.json").exists():
-                    yield RunRecord(child)
-    for params in sorted(path.glob("**/params/agent.yaml")):
-        run = params.parent.parent
-        if not (run.parent / "manifest.json").exists() and (run / "params" / "env.yaml").exists():
-            yield StockRecord(run)
 
 
 def _age_s(path: Path) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from rlnb import plugins
 from rlnb.records import files
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.spec import Job, Manifest, Started, from_json, to_json
+from rlnb.worker.restored import RESTORED, restored
+
+logger = logging.getLogger(__name__)
 
 
 class Context:
@@ -28,13 +32,23 @@ class Context:
         self.seed = manifest.seed + self.rank
         self.max_iterations: int | None = options.get("max_iterations", manifest.max_iterations)
         self.checkpoint = run.path / options["checkpoint"] if options.get("checkpoint") else None
+        self.init_from = Path(options["init_from"]) if options.get("init_from") else None
         self.trust = bool(options.get("trust", False))
         self.agent = manifest.agent
         self.num_envs = manifest.task.num_envs or 0
         self.asset_root = ""
         self.assets: Mapping[str, str] = {}
         self.versions: Mapping[str, str] = {}
+        self.restored: Mapping[str, str] = {}
         self._run, self._job, self._manifest = run, job, manifest
+
+    def resumed(self, save: Callable[[str], object]) -> None:
+        """Find out what of the checkpoint was restored: it is saved again with ``save(path)`` and compared. Rank 0."""
+        if self.rank == 0 and self.checkpoint is not None:
+            self.restored = restored(self.checkpoint, save)
+            for part, found in self.restored.items():
+                log = logger.info if found.startswith(RESTORED) else logger.warning
+                log("%s of %s: %s", part, self.checkpoint.name, found)
 
     def started(
         self,
@@ -61,6 +75,7 @@ class Context:
             versions=self.versions,
             asset_root=self.asset_root,
             assets=self.assets,
+            restored=self.restored,
         )
         files.write_once(self._job.started, to_json(started))
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)

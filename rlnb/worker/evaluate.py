@@ -60,7 +60,7 @@ def _roll_out(
         device=manifest.resources.device,
         manifest=manifest,
     ) as (env, agent_cfg):
-        raw = env.unwrapped
+        raw = sim.task_env(env)
         policy = backend.load_policy(
             env, agent_cfg, run.path / options["checkpoint"], device=str(raw.device), trust=bool(options.get("trust"))
         )
@@ -71,11 +71,30 @@ def _roll_out(
         with torch.inference_mode():
             while not book.complete:
                 actions = tape.keep(obs, policy)
-                obs, reward, terminated, truncated, _ = env.step(actions)
-                book.stepped(reward)
+                obs, *outcome, _ = env.step(actions)
+                reward, terminated, truncated = joint(*outcome)
+                book.stepped(reward, truncated)
                 policy.reset(terminated | truncated)
     tape.write(job.rollout)
     return {**book.summary(), "num_envs": num_envs, "seed": options["seed"], "checkpoint": options["checkpoint"]}
+
+
+def joint(reward: Any, terminated: Any, truncated: Any) -> tuple[Any, Any, Any]:
+    """Return what a step gave to all agents together: the sum of their rewards, and the ends that all of them share.
+
+    Isaac Lab resets an env of several agents once all are terminated, or all are out of time.
+
+    Args:
+        reward: Shape (num_envs,), or such a tensor by agent; float.
+        terminated: As the reward; bool.
+        truncated: As the reward; bool.
+    """
+    if not isinstance(reward, Mapping):
+        return reward, terminated, truncated
+    import torch
+
+    terminated, truncated = (torch.stack([*ends.values()]).all(dim=0) for ends in (terminated, truncated))
+    return sum(reward.values()), terminated, truncated
 
 
 class _Tape:
@@ -88,11 +107,11 @@ class _Tape:
         """Return the policy's actions; copy both while rows are missing: envs write into their buffers."""
         if self._missing <= 0:
             return policy(obs)
-        row = {f"obs.{name}": value.detach().cpu().numpy().copy() for name, value in obs.items()}
+        row = _columns("obs", obs)
         actions = policy(obs)
-        row["actions"] = actions.detach().cpu().numpy().copy()
+        row |= _columns("actions", actions)
         self._kept.append(row)
-        self._missing -= len(row["actions"])
+        self._missing -= len(next(iter(row.values())))
         return actions
 
     def write(self, path: Path) -> None:
@@ -102,6 +121,13 @@ class _Tape:
         if self._kept:
             columns = {name: np.concatenate([row[name] for row in self._kept]) for name in self._kept[0]}
             write_whole(path, lambda part: np.savez_compressed(part, **columns))  # type: ignore[arg-type]
+
+
+def _columns(name: str, value: Any) -> dict[str, Any]:
+    """Return a copy of a tensor as array ``<name>``; of tensors by group or agent as ``<name>.<key>``."""
+    if isinstance(value, Mapping):
+        return {f"{name}.{key}": part.detach().cpu().numpy().copy() for key, part in value.items()}
+    return {name: value.detach().cpu().numpy().copy()}
 
 
 class _Episodes:
@@ -130,15 +156,15 @@ class _Episodes:
         self._ending = env_ids
         self._counted = ids
         self.lengths += self._env.episode_length_buf[ids].tolist()
-        self.timeouts += self._env.reset_time_outs[ids].tolist()
         if self._success_of is not None:
             self.successes += self._success_of(self._env)[ids].tolist()
 
-    def stepped(self, reward: Any) -> None:
+    def stepped(self, reward: Any, truncated: Any) -> None:
         """Add the step's reward, and close the episodes that ended in it."""
         self._return += reward
         if self._ending is not None:
             self.returns += self._return[self._counted].tolist()
+            self.timeouts += truncated[self._counted].tolist()
             self._finished[self._ending] += 1
             self._return[self._ending] = 0.0
             self._ending = None

@@ -14,7 +14,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from rlnb import plugins
-from rlnb.spec import Task
+from rlnb.spec import MULTI_AGENT, Task
 from rlnb.worker import assets, config, sim
 
 CARD_SCHEMA = 2
@@ -36,7 +36,7 @@ def card(task: Task, asset_root: str | None) -> dict[str, Any]:
         presets = sim.preset_names(registered.gym_id)
         task = _without_unknown(task, presets)
         env_cfg, _ = sim.resolve(task, registered, None)
-        agents = _agents(task, registered)
+        agents = _agents(task, registered, _workflow(env_cfg))
     return {
         "schema": CARD_SCHEMA,
         "task": task.id,
@@ -86,7 +86,7 @@ def _workflow(env_cfg: Any) -> str:
 
     if isinstance(env_cfg, ManagerBasedRLEnvCfg):
         return "manager-based"
-    return "multi-agent" if isinstance(env_cfg, DirectMARLEnvCfg) else "direct"
+    return MULTI_AGENT if isinstance(env_cfg, DirectMARLEnvCfg) else "direct"
 
 
 def _cameras(env_cfg: Any) -> dict[str, dict[str, Any]]:
@@ -101,10 +101,10 @@ def _cameras(env_cfg: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _agents(task: Task, registered: sim.Registered) -> dict[str, dict[str, Any]]:
+def _agents(task: Task, registered: sim.Registered, workflow: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, library in plugins.libraries().items():
-        if library.simulator:
+        if library.simulator and (workflow == MULTI_AGENT or not library.multi_agent):
             try:
                 _, agent_cfg = sim.resolve(task, registered, library)
             except Exception as exc:  # an agent config of another library must not hide the task

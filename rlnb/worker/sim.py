@@ -258,17 +258,35 @@ def renderer_for(env_cfg: Any) -> Any:
 
 
 @contextlib.contextmanager
-def made(gym_id: str, env_cfg: Any, device: str) -> Iterator[Any]:
-    """Launch what the config needs, make the env, and close both."""
+def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -> Iterator[Any]:
+    """Launch what the config needs, make the env, and close both.
+
+    Args:
+        gym_id: The registered task.
+        env_cfg: Its config.
+        device: ``"cpu"`` or ``"cuda:N"``.
+        join_agents: Whether to make one agent of the agents of a multi-agent task, as Isaac Lab does it.
+    """
     import gymnasium
     from isaaclab.app import launch_simulation
+    from isaaclab.envs import DirectMARLEnv, multi_agent_to_single_agent
 
     with launch_simulation(env_cfg, {"device": device}):
         env = gymnasium.make(gym_id, cfg=env_cfg)
         try:
-            yield env
+            join = join_agents and isinstance(env.unwrapped, DirectMARLEnv)
+            yield multi_agent_to_single_agent(env.unwrapped) if join else env
         finally:
             env.close()
+
+
+def task_env(env: Any) -> Any:
+    """Return the task's own env: below gymnasium's wrappers, and below the one that joins agents."""
+    from isaaclab.envs import DirectMARLEnv
+
+    raw = env.unwrapped
+    inner = getattr(raw, "env", None)
+    return inner if isinstance(inner, DirectMARLEnv) else raw
 
 
 def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
@@ -276,7 +294,7 @@ def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
 
     ``_reset_idx`` is private to Isaac Lab, but every workflow of release line 3.0 resets through it.
     """
-    raw = env.unwrapped
+    raw = task_env(env)
     reset = raw._reset_idx
 
     def wrapped(env_ids: Any) -> Any:

@@ -54,6 +54,26 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
     return path
 
 
+def random_state() -> dict[str, Any]:
+    """Return the state of torch's random numbers, for a checkpoint."""
+    import torch
+
+    return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []}
+
+
+def restore_random_state(state: Mapping[str, Any]) -> None:
+    """Go on with the random numbers of a checkpoint, on rank 0, whose they were.
+
+    The other ranks keep those of their own seed: with the same numbers all ranks would collect the same data.
+    """
+    import torch
+
+    if os.environ.get("RANK", "0") == "0":
+        torch.set_rng_state(state["cpu"].cpu())
+        if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
+            torch.cuda.set_rng_state_all([one.cpu() for one in state["cuda"]])
+
+
 def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
     """Write a policy as ``policy.pt`` (TorchScript, traced) and ``policy.onnx`` (opset 18).
 

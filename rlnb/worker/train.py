@@ -16,6 +16,7 @@ from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Library, Manifest, Result, Task, to_json
 from rlnb.worker import assets, config, ranks
 from rlnb.worker.context import Context, module_of, open_job
+from rlnb.worker.retention import retention
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +27,12 @@ def train(job_dir: Path) -> None:
     library = plugins.library(manifest.library)
     ctx = Context(run, job, manifest, options)
     learned: Mapping[str, Any] = {}
-    if library.simulator:
-        learned = _train_in_simulator(run, manifest, library, ctx, synchronised=options.get("synchronised", True))
-    else:
-        backend: Backend = plugins.load(library.backend)()
-        backend.train(None, dict(manifest.agent), ctx)
+    with retention(run, manifest.keep if ctx.rank == 0 else None):
+        if library.simulator:
+            learned = _train_in_simulator(run, manifest, library, ctx, synchronised=options.get("synchronised", True))
+        else:
+            backend: Backend = plugins.load(library.backend)()
+            backend.train(None, dict(manifest.agent), ctx)
     if ctx.rank == 0:
         _finish(run, job, manifest, library, learned)
 
@@ -96,7 +98,8 @@ def environment(
         configure: ``function(env_cfg)`` called last.
 
     Yields:
-        The env as ``gymnasium.make`` returns it, and the agent config.
+        The env as ``gymnasium.make`` returns it, and the agent config. For a library that trains one agent, the agents
+        of a multi-agent task are joined into one.
     """
     from rlnb.worker import sim
 
@@ -115,7 +118,8 @@ def environment(
         plugins.manager().hook.rlnb_configure_env(env_cfg=env_cfg, manifest=manifest)
     if configure is not None:
         configure(env_cfg)
-    with sim.made(registered.gym_id, env_cfg, env_cfg.sim.device) as env:
+    join_agents = library is not None and not library.multi_agent
+    with sim.made(registered.gym_id, env_cfg, env_cfg.sim.device, join_agents=join_agents) as env:
         yield env, agent_cfg
 
 

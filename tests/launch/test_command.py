@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
 import pytest
 
 import rlnb
-from rlnb.launch.command import interpreter, shell, worker_command
+from rlnb.launch.command import interpreter, shell, skrl_jax, torchrun, worker_command
 
 RUN, JOB = Path("/data/runs/r1"), Path("/data/runs/r1/jobs/0-train")
+PATHS = (str(RUN), str(JOB))
 
 
 def manifest(nproc_per_node: int = 1, python: str | None = "/opt/env/bin/python") -> rlnb.Manifest:
@@ -34,7 +36,7 @@ def test_one_process_is_plain_python() -> None:
 def test_several_processes_are_torchruns() -> None:
     command = worker_command(manifest(nproc_per_node=4), "train", RUN, JOB)
     assert shell(command) == (
-        "PYTHONUNBUFFERED=1 /opt/env/bin/python -m torch.distributed.run --standalone --nnodes=1 --nproc_per_node=4"
+        "PYTHONUNBUFFERED=1 /opt/env/bin/python -m torch.distributed.run --nproc_per_node=4 --nnodes=1 --standalone"
         " -m rlnb.worker train /data/runs/r1 /data/runs/r1/jobs/0-train"
     )
 
@@ -75,3 +77,60 @@ def test_what_the_launcher_allows_is_in_the_command() -> None:
     )
     assert (command.max_running, command.walltime_s, command.gpu_per_slot) == (3, 60.0, True)
     assert shell(command).startswith("PYTHONUNBUFFERED=1 A='b c' /opt/env/bin/python ")
+
+
+# The commands of Isaac Lab's guide to several GPUs and nodes, word by word.
+C10D = rlnb.Rendezvous(endpoint="HOST:5555", id="123")
+STATIC = rlnb.Rendezvous(endpoint="HOST:5555", backend="static")
+TWO_BY_TWO = rlnb.Resources(nodes=2, nproc_per_node=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            torchrun(TWO_BY_TWO, 0, C10D),
+            "-m torch.distributed.run --nproc_per_node=2 --nnodes=2 --node_rank=0"
+            " --rdzv_id=123 --rdzv_backend=c10d --rdzv_endpoint=HOST:5555",
+        ),
+        (
+            torchrun(TWO_BY_TWO, 1, STATIC),
+            "-m torch.distributed.run --nproc_per_node=2 --nnodes=2 --node_rank=1"
+            " --master_addr=HOST --master_port=5555",
+        ),
+        (
+            skrl_jax(TWO_BY_TWO, 1, C10D),
+            "-m skrl.utils.distributed.jax --nnodes=2 --nproc_per_node=2 --node_rank=1 --coordinator_address=HOST:5555",
+        ),
+        (skrl_jax(rlnb.Resources(nproc_per_node=3)), "-m skrl.utils.distributed.jax --nnodes=1 --nproc_per_node=3"),
+    ],
+)
+def test_ranks_of_several_nodes_are_started_as_isaac_labs_guide_says(words: tuple[str, ...], expected: str) -> None:
+    assert " ".join(words) == expected
+
+
+def test_a_node_of_several_runs_the_same_worker(tmp_path: Path) -> None:
+    asked = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
+    command = worker_command(asked, "train", RUN, JOB, node_rank=1, rendezvous=C10D)
+    assert command.argv == ("/opt/env/bin/python", *torchrun(TWO_BY_TWO, 1, C10D), "-m", "rlnb.worker", "train", *PATHS)
+
+
+@pytest.mark.parametrize(
+    "nowhere",
+    [
+        None,
+        rlnb.Rendezvous(endpoint="HOST", id="1"),
+        rlnb.Rendezvous(endpoint="HOST:x", id="1"),
+        rlnb.Rendezvous(endpoint="H:1"),
+    ],
+)
+def test_nodes_that_cannot_meet_are_refused(nowhere: rlnb.Rendezvous | None) -> None:
+    with pytest.raises(rlnb.RlnbError, match="no place to meet"):
+        torchrun(TWO_BY_TWO, 0, nowhere)
+
+
+def test_threads_of_a_rank_are_an_environment_variable_of_training_alone() -> None:
+    asked = dataclasses.replace(manifest(), resources=rlnb.Resources(nproc_per_node=2, threads=1))
+    assert worker_command(asked, "train", RUN, JOB).env["OMP_NUM_THREADS"] == "1"
+    assert "OMP_NUM_THREADS" not in worker_command(asked, "evaluate", RUN, JOB).env
+    assert "OMP_NUM_THREADS" not in worker_command(manifest(), "train", RUN, JOB).env

@@ -65,8 +65,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "rlnb.contracts",
         "rlnb.spec",
         "rlnb.plugins",
-        "rlnb.records.layout",
-        "rlnb.records.files",
+        "rlnb.records",
         "rlnb.errors",
     ),
     "notebook": (

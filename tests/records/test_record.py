@@ -18,8 +18,9 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 import rlnb
 from rlnb.launch.local import handle_of
 from rlnb.records import files
+from rlnb.records.find import find
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.records.record import LOST_AFTER_S, SILENT_AFTER_S, RunRecord, find
+from rlnb.records.record import LOST_AFTER_S, SILENT_AFTER_S, RunRecord
 from rlnb.spec import Started, State, to_json
 
 HORIZON, NUM_ENVS = 16, 4

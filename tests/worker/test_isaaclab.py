@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import tasks
+from rlnb import auto, tasks
 from rlnb.records.events import EventReader
 from rlnb.worker.assets import build
 
@@ -292,3 +295,24 @@ def test_an_override_reaches_the_env(folder: Path) -> None:
     run = rlnb.train(task, max_iterations=2, device="cpu").wait(timeout_s=300)
     evaluation = run.evaluate(episodes=4)
     assert max(evaluation.lengths) <= 30  # 0.5 s at 60 steps a second
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_how_many_ranks_are_fastest_is_measured_once(root: Path) -> None:
+    asked = {"num_envs": 64, "max_iterations": 2, "device": "cpu", "nproc_per_node": "auto"}
+    first = rlnb.train("Isaac-Cartpole-Direct", **asked).wait(timeout_s=300)
+    (remembered,) = root.glob("cards/ranks-*.json")
+    rates = json.loads(remembered.read_text())
+    tried = auto.candidates(len(os.sched_getaffinity(0)), 64)
+    assert set(rates) == {f"{ranks}x{threads}" for ranks, threads in tried}
+    assert all(rate > 0 for rate in rates.values())
+    chosen = first.manifest.resources
+    assert (chosen.nproc_per_node, chosen.threads) == auto.choose(rates)
+    assert first.started is not None
+    assert (first.started.num_envs, first.started.world_size) == (64, chosen.nproc_per_node)
+    begun = time.monotonic()
+    again = rlnb.train("Isaac-Cartpole-Direct", **asked)
+    assert time.monotonic() - begun < 5.0, "it is not measured again"
+    assert again.wait(timeout_s=300).manifest.resources == chosen
+    assert len(rlnb.runs()) == 2, "what was measured with is gone"

@@ -16,3 +16,13 @@ pytestmark = [
 
 class TestSkrl(LibraryConformance):
     library = "skrl"
+
+
+class TestSkrlMappo(LibraryConformance):
+    library = "skrl_mappo"
+    task = "Isaac-Pendulum-MARL-Direct"
+
+
+class TestSkrlIppo(LibraryConformance):
+    library = "skrl_ippo"
+    task = "Isaac-Pendulum-MARL-Direct"

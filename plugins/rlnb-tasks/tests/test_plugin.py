@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from rlnb_tasks import plugin
-from rlnb_tasks.success import survived
+from rlnb_tasks.success import balanced, survived
 
 from rlnb import AssetPack, Task
 
@@ -20,14 +20,15 @@ def test_the_pack_names_its_files_and_their_licences() -> None:
     assert all(path.startswith("Isaac/") for path in pack.files)
 
 
-def test_every_cartpole_task_has_a_success_definition() -> None:
+def test_every_task_that_can_be_made_offline_and_ends_in_success_says_what_it_is() -> None:
     tasks = plugin.rlnb_tasks()
-    assert all(isinstance(task, Task) and task.success == "rlnb_tasks.success:survived" for task in tasks)
-    assert {task.id for task in tasks} == {
-        "Isaac-Cartpole",
-        "Isaac-Cartpole-Camera",
-        "Isaac-Cartpole-Camera-Direct",
-        "Isaac-Cartpole-Direct",
+    assert all(isinstance(task, Task) for task in tasks)
+    assert {task.id: task.success for task in tasks} == {
+        "Isaac-Cartpole": "rlnb_tasks.success:survived",
+        "Isaac-Cartpole-Camera": "rlnb_tasks.success:survived",
+        "Isaac-Cartpole-Camera-Direct": "rlnb_tasks.success:survived",
+        "Isaac-Cartpole-Direct": "rlnb_tasks.success:survived",
+        "Isaac-Pendulum-MARL-Direct": "rlnb_tasks.success:balanced",
     }
 
 
@@ -44,3 +45,15 @@ def test_survived_is_a_time_out_that_was_not_also_a_termination() -> None:
         reset_terminated=torch.tensor([False, True, True, False]),
     )
     assert survived(env).tolist() == [True, False, False, False]
+
+
+def test_balanced_is_a_time_out_after_standing_upright_for_long_enough() -> None:
+    torch = pytest.importorskip("torch")
+    env = SimpleNamespace(
+        possible_agents=["cart", "pendulum"],
+        time_out_dict=dict.fromkeys(["cart", "pendulum"], torch.tensor([True, True, True, False])),
+        terminated_dict=dict.fromkeys(["cart", "pendulum"], torch.tensor([False, False, True, False])),
+        _consecutive_upright_steps=torch.tensor([60, 59, 60, 60]),
+        _success_required_steps=60,
+    )
+    assert balanced(env).tolist() == [True, False, False, False]

@@ -2,7 +2,7 @@
 
 Its agent options serve the tests: ``iteration_s`` sleeps, ``crash_at`` raises, ``ignore_sigterm``
 does as it says, ``fork`` leaves a detached grandchild behind, ``noise_from`` adds
-unseeded noise from an iteration on.
+unseeded noise from an iteration on, ``peak`` is an iteration of high reward.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Echo:
             if agent_cfg.get("crash_at") == iteration:
                 raise RuntimeError(f"echo crashes at iteration {iteration}, as it was asked to")
             noise = random.random() if iteration >= agent_cfg.get("noise_from", total) else 0.0
+            noise += iteration == agent_cfg.get("peak")
             level = 1.0 - math.exp(-3.0 * (iteration + 1) / total)
             scalars = {
                 "Train/mean_reward": level + 0.01 * math.sin(ctx.seed + iteration) + noise,

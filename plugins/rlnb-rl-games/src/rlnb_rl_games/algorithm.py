@@ -10,7 +10,7 @@ from rl_games.algos_torch.a2c_continuous import A2CAgent
 from rl_games.algos_torch.a2c_discrete import DiscreteA2CAgent
 from rl_games.common.algo_observer import IsaacAlgoObserver
 
-from rlnb import TrainContext, write_whole
+from rlnb import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
 
 
 class Observer(IsaacAlgoObserver):
@@ -71,6 +71,13 @@ class _Recorded:
 
     def train(self) -> Any:
         """Train to the last epoch."""
+        if self._ctx.init_from is not None:
+            vet_checkpoint(self._ctx.init_from, self._ctx.trust)
+            weights = torch.load(self._ctx.init_from, map_location=self._ctx.device, weights_only=False)  # as vetted
+            self.set_weights(weights)  # type: ignore[attr-defined]
+            if self.has_central_value:
+                self.set_central_value_function_weights(weights)  # type: ignore[attr-defined]
+        self._ctx.resumed(lambda path: torch.save(self.get_full_state_weights(), path))
         self._on_start(self.epoch_num)
         try:
             return super().train()  # type: ignore[misc]
@@ -100,9 +107,10 @@ class _Recorded:
         write_whole(f"{fn}.pth", lambda part: super(_Recorded, self).save(part.removesuffix(".pth")))  # type: ignore[misc]
 
     def get_full_state_weights(self) -> dict[str, Any]:
-        """Return the state to save, with plain numbers: torch's weights-only reader then takes it."""
+        """Return the state to save, random numbers included; plain numbers, for torch's weights-only reader."""
         state = super().get_full_state_weights()  # type: ignore[misc]
         state["last_mean_rewards"] = float(state["last_mean_rewards"])
+        state["random_state"] = random_state()
         return state  # type: ignore[no-any-return]
 
     def set_full_state_weights(self, weights: Any, set_epoch: bool = True) -> None:
@@ -110,6 +118,8 @@ class _Recorded:
         super().set_full_state_weights(weights, set_epoch=set_epoch)  # type: ignore[misc]
         self.last_lr = self.optimizer.param_groups[0]["lr"]
         self._best = self.last_mean_rewards
+        if "random_state" in weights:
+            restore_random_state(weights["random_state"])
 
 
 class ContinuousPpo(_Recorded, A2CAgent):

@@ -17,7 +17,7 @@ from rsl_rl.utils.log_writer import LogWriter
 from tensordict import TensorDict
 from torch.utils.tensorboard import SummaryWriter
 
-from rlnb import Policy, TrainContext, vet_checkpoint, write_whole
+from rlnb import Policy, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
 
 FLUSH_S = 0.5
 """RSL-RL's own writer holds scalars back for 10 s; a live curve wants them now."""
@@ -56,9 +56,18 @@ class RslRl:
         runner, wrapped = _runner(env, agent_cfg, ctx.device, ctx)
         if ctx.checkpoint is not None:
             vet_checkpoint(ctx.checkpoint, ctx.trust)
-            runner.load(str(ctx.checkpoint), map_location=ctx.device)
+            infos = runner.load(str(ctx.checkpoint), map_location=ctx.device)
+            if infos and "random_state" in infos:
+                restore_random_state(infos["random_state"])
+            ctx.resumed(runner.save)
             # A checkpoint holds the last finished iteration; go on with the one after it.
             runner.current_learning_iteration += 1
+        elif ctx.init_from is not None:
+            vet_checkpoint(ctx.init_from, ctx.trust)
+            # PPO takes actor and critic; distillation a student where there is one, and an actor for a teacher.
+            student = "student_state_dict" in torch.load(ctx.init_from, map_location="cpu", weights_only=not ctx.trust)
+            parts = {"actor": True, "critic": True, "student": student, "teacher": True}
+            runner.load(str(ctx.init_from), map_location=ctx.device, load_cfg=parts)
         first = runner.current_learning_iteration
         horizon = agent_cfg.num_steps_per_env
         ctx.started(
@@ -165,10 +174,10 @@ def _runner(
 
 
 def _save_whole(runner: Any) -> None:
-    """Have checkpoints appear under their name only once they are whole: a kill may come at any time."""
+    """Have checkpoints hold the random numbers too, and appear under their name only once they are whole."""
     save = runner.save
 
     def save_whole(path: str, infos: Any = None) -> None:
-        write_whole(path, lambda part: save(part, infos))
+        write_whole(path, lambda part: save(part, {**(infos or {}), "random_state": random_state()}))
 
     runner.save = save_whole

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from rlnb import RlnbError
+from rlnb_skrl.part import Part
 
 
 class Actor(torch.nn.Module):
     """From observations to mean actions: preprocessor and network, as in training."""
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, part: Part) -> None:
         """Take the policy of a restored agent.
 
         Raises:
             RlnbError: The agent has no policy with mean actions.
         """
         super().__init__()
-        if not hasattr(getattr(agent, "policy", None), "compute"):
-            raise RlnbError(f"{type(agent).__name__} has no policy to export.")
-        self._policy = agent.policy.eval()
-        self._preprocessor = agent.checkpoint_modules.get("observation_preprocessor", torch.nn.Identity())
+        if not hasattr(part.policy, "compute"):
+            raise RlnbError("The agent has no policy to export.")
+        self._policy = part.policy.eval()
+        self._preprocessor = part.modules.get("observation_preprocessor", torch.nn.Identity())
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
         """Return actions, shape (n, action_dim), for flattened observations, shape (n, obs_dim)."""

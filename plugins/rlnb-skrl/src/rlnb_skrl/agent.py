@@ -1,4 +1,4 @@
-"""The agent config for a task that brings none of its own."""
+"""The agent configs for tasks that bring none of their own."""
 
 from typing import Any
 
@@ -54,3 +54,21 @@ def ppo() -> dict[str, Any]:
         },
         "trainer": {"class": "SequentialTrainer", "timesteps": 7200, "environment_info": "log"},
     }
+
+
+def ippo() -> dict[str, Any]:
+    """Return an IPPO config: every agent learns by itself, from its own observations."""
+    config = ppo()
+    config["agent"]["class"] = "IPPO"
+    return config
+
+
+def mappo() -> dict[str, Any]:
+    """Return a MAPPO config: every agent acts on its own observations, its value function sees the state of the env."""
+    config = ppo()
+    config["agent"].update(state_preprocessor="RunningStandardScaler", state_preprocessor_kwargs=None)
+    config["agent"]["class"] = "MAPPO"
+    config["models"]["separate"] = True
+    value = config["models"]["value"]
+    value["network"] = [{**layer, "input": "STATES"} for layer in value["network"]]
+    return config

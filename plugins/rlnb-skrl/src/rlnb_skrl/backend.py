@@ -15,10 +15,13 @@ from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space, u
 
 from rlnb import Policy, RlnbError, TrainContext, export_module, vet_checkpoint
 from rlnb_skrl.actor import Actor
-from rlnb_skrl.record import Recorder, pool_statistics
+from rlnb_skrl.part import parts
+from rlnb_skrl.record import Recorder, load_weights, pool_statistics
 
 HORIZON = 32
 """Timesteps per iteration of an agent that has no rollouts (off-policy)."""
+MULTI_AGENT = ("IPPO", "MAPPO")
+"""skrl's algorithms for several agents, as agent configs name them."""
 CHECKPOINTS = 10
 """Checkpoints of a run whose config leaves their number to skrl."""
 
@@ -51,9 +54,13 @@ class Skrl:
         if ctx.checkpoint is not None:
             vet_checkpoint(ctx.checkpoint, ctx.trust)
             runner.agent.load(str(ctx.checkpoint))
+            ctx.resumed(runner.agent.save)
             done = recorder.progress.timestep
             recorder.start_at(done)
             runner.trainer.cfg.timesteps = max(0, timesteps - done)
+        elif ctx.init_from is not None:
+            vet_checkpoint(ctx.init_from, ctx.trust)
+            load_weights(runner.agent, ctx.init_from)
         ctx.started(
             horizon=horizon,
             frames_per_step=float(wrapped.num_envs * ctx.world_size),
@@ -66,12 +73,13 @@ class Skrl:
         if ctx.rank == 0:
             runner.agent.write_checkpoint(timestep=timesteps, timesteps=timesteps)
             runner.agent.writer.close()
-        return [module for module in runner.agent.checkpoint_modules.values() if isinstance(module, torch.nn.Module)]
+        modules = (module for part in parts(runner.agent) for module in part.modules.values())
+        return [module for module in modules if isinstance(module, torch.nn.Module)]
 
     def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
         """Return the checkpoint's deterministic policy, observation preprocessor included."""
         runner, wrapped = _restored(env, agent_cfg, checkpoint, device, trust)
-        return _Policy(runner.agent, wrapped)
+        return (_Policies if _several(env) else _Policy)(runner.agent, wrapped)
 
     def export(
         self,
@@ -84,9 +92,19 @@ class Skrl:
         device: str,
         trust: bool,
     ) -> Mapping[str, Path]:
-        """Write ``policy.pt`` (TorchScript) and ``policy.onnx``: observations in, mean actions out."""
+        """Write ``policy.pt`` (TorchScript) and ``policy.onnx``: observations in, mean actions out.
+
+        Several agents act each on its own observations, so each has a folder of its own.
+        """
         runner, wrapped = _restored(env, agent_cfg, checkpoint, device, trust)
-        return export_module(Actor(runner.agent), wrapped.reset()[0], folder, formats)
+        observations, _ = wrapped.reset()
+        written: dict[str, Path] = {}
+        for part in parts(runner.agent):
+            own = folder / part.name
+            own.mkdir(exist_ok=True)
+            files = export_module(Actor(part), part.of(observations), own, formats)
+            written.update({f"{part.name}/{name}" if part.name else name: path for name, path in files.items()})
+        return written
 
 
 class _Policy:
@@ -109,6 +127,28 @@ class _Policy:
         """Nothing to forget: skrl's runner builds feed-forward policies only."""
 
 
+class _Policies(_Policy):
+    """A multi-agent algorithm of skrl as a policy on observations by agent."""
+
+    def __call__(self, obs: Any) -> Any:
+        """Return actions by agent, each of shape (num_envs, action_dim)."""
+        wrapped = self._wrapped
+        observations = {
+            name: flatten_tensorized_space(tensorize_space(wrapped.observation_spaces[name], own))
+            for name, own in obs.items()
+        }
+        actions, outputs = self._agent.act(observations, wrapped.state(), timestep=0, timesteps=0)
+        return {
+            name: unflatten_tensorized_space(wrapped.action_spaces[name], outputs[name].get("mean_actions", sampled))
+            for name, sampled in actions.items()
+        }
+
+
+def _several(env: Any) -> bool:
+    """Return whether the env has several agents."""
+    return hasattr(env.unwrapped, "possible_agents")
+
+
 def _whole_iterations(interval: int | str, timesteps: int, horizon: int) -> int:
     """Return a checkpoint interval that falls on the ends of iterations, where resuming is exact."""
     wanted = timesteps / CHECKPOINTS if interval == "auto" else int(interval)
@@ -116,9 +156,11 @@ def _whole_iterations(interval: int | str, timesteps: int, horizon: int) -> int:
 
 
 def _runner(env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Runner, Any]:
-    name = agent_cfg["agent"]["class"]
-    if hasattr(env.unwrapped, "possible_agents"):
-        raise RlnbError(f"{name} on a multi-agent task is not supported yet.")
+    algorithm = agent_cfg["agent"]["class"]
+    if _several(env) != (algorithm.upper() in MULTI_AGENT):
+        # skrl would train the first agent only, or fail without a word on why.
+        agents = "several agents" if _several(env) else "one agent"
+        raise RlnbError(f"agent.class {algorithm!r} does not train {agents}; of several do: {', '.join(MULTI_AGENT)}.")
     skrl.config.torch.device = device
     # skrl's env wrapper reseeds the env with this key at its first reset, and its runner sets it only later.
     skrl.config.torch.key = seed

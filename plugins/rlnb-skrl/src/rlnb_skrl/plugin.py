@@ -1,5 +1,7 @@
 """The light half: what rlnb has to know of skrl without importing it."""
 
+import dataclasses
+
 from rlnb import Library, hookimpl
 
 SKRL = Library(
@@ -13,6 +15,7 @@ SKRL = Library(
     horizon_key="rollouts",
     checkpoint_glob="checkpoints/*.pt",
     checkpoint_pattern=r"agent_(\d+)\.pt$",
+    checkpoint_unit="timestep",
     metrics={
         "reward": "Reward / Total reward (mean)",
         "episode_length": "Episode / Total timesteps (mean)",
@@ -32,6 +35,19 @@ SKRL = Library(
 )
 
 
+MULTI_AGENT = [
+    dataclasses.replace(
+        SKRL,
+        name=f"skrl_{algorithm}",
+        agent_key=f"skrl_{algorithm}_cfg_entry_point",
+        default_agent=f"rlnb_skrl.agent:{algorithm}",
+        multi_agent=True,
+    )
+    for algorithm in ("ippo", "mappo")
+]
+"""skrl's algorithms for several agents, each with the agent config that Isaac Lab's tasks register for it."""
+
+
 @hookimpl
 def rlnb_libraries() -> list[Library]:
-    return [SKRL]
+    return [SKRL, *MULTI_AGENT]

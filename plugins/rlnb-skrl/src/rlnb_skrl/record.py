@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from skrl.resources.preprocessors.torch import RunningStandardScaler
 
-from rlnb import TrainContext, write_whole
+from rlnb import TrainContext, random_state, restore_random_state, write_whole
+from rlnb_skrl.part import means_over, parts
 
 
 class Progress:
@@ -21,12 +22,12 @@ class Progress:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what to save."""
-        return {"timestep": self.timestep, "torch_rng": torch.get_rng_state()}
+        return {"timestep": self.timestep, "random_state": random_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
         self.timestep = int(state["timestep"])
-        torch.set_rng_state(state["torch_rng"].cpu())
+        restore_random_state(state["random_state"])
 
 
 class Recorder:
@@ -46,9 +47,11 @@ class Recorder:
         """
         self._agent, self._horizon, self._frames = agent, horizon, frames_per_timestep
         self.progress = Progress()
-        agent.checkpoint_modules["rlnb"] = self.progress
-        if getattr(agent, "scheduler", None) is not None:
-            agent.checkpoint_modules["scheduler"] = agent.scheduler
+        self._parts = parts(agent)
+        self._parts[0].modules["rlnb"] = self.progress
+        for part in self._parts:
+            if part.scheduler is not None:
+                part.modules["scheduler"] = part.scheduler
         self._write, agent.write_tracking_data = agent.write_tracking_data, self._write_tracking_data
         agent.write_checkpoint = self._write_checkpoint
         self._begun = time.monotonic()
@@ -78,9 +81,10 @@ class Recorder:
         data["Perf / Frames per second"] = [self._horizon * self._frames / seconds]
         data["Perf / Collection time (s)"] = [seconds - learning]
         data["Perf / Learning time (s)"] = [learning]
-        policy = getattr(self._agent, "policy", None)
-        if hasattr(policy, "get_entropy"):
-            data["Policy / Entropy"] = [policy.get_entropy(role="policy").mean().item()]
+        for part in self._parts:
+            if hasattr(part.policy, "get_entropy"):
+                data[part.tag("Policy / Entropy")] = [part.policy.get_entropy(role="policy").mean().item()]
+        data.update(means_over(self._parts, data))
         self._write(timestep=timestep, timesteps=timesteps)
         self._agent.writer.flush()
 
@@ -95,14 +99,29 @@ class Recorder:
             best["saved"] = True
 
 
+def load_weights(agent: Any, checkpoint: Path) -> None:
+    """Load the models and preprocessors of a checkpoint, neither optimisers nor counters."""
+    hidden = []
+    for part in parts(agent):
+        others = {name: module for name, module in part.modules.items() if not isinstance(module, torch.nn.Module)}
+        hidden.append((part.modules, others))
+        for name in others:
+            del part.modules[name]
+    agent.load(str(checkpoint))
+    for modules, others in hidden:
+        modules.update(others)
+
+
 def pool_statistics(agent: Any, ctx: TrainContext) -> None:
     """Have the agent's preprocessors, which skrl keeps per rank, become those of all data after each update."""
     update = agent.update
 
-    def update_and_pool(**arguments: Any) -> None:
-        update(**arguments)
-        for part in agent.checkpoint_modules.values():
-            if isinstance(part, RunningStandardScaler):
-                ctx.pool(part.running_mean, part.running_variance)
+    def update_and_pool(*, uid: str = "", **arguments: Any) -> None:
+        """Update one agent, which skrl names where there are several."""
+        update(**arguments, **({"uid": uid} if uid else {}))
+        (part,) = (part for part in parts(agent) if part.name == uid)
+        for module in part.modules.values():
+            if isinstance(module, RunningStandardScaler):
+                ctx.pool(module.running_mean, module.running_variance)
 
     agent.update = update_and_pool

@@ -32,4 +32,5 @@ def rlnb_asset_packs() -> list[AssetPack]:
 
 @hookimpl
 def rlnb_tasks() -> list[Task]:
-    return [Task(id=name, success="rlnb_tasks.success:survived") for name in CARTPOLE_TASKS]
+    cartpoles = [Task(id=name, success="rlnb_tasks.success:survived") for name in CARTPOLE_TASKS]
+    return [*cartpoles, Task(id="Isaac-Pendulum-MARL-Direct", success="rlnb_tasks.success:balanced")]

@@ -17,3 +17,17 @@ def survived(env: Any) -> torch.Tensor:
         env: Isaac Lab's own env (``gym.make(...).unwrapped``), single-agent, direct or manager-based.
     """
     return env.reset_time_outs & ~env.reset_terminated
+
+
+def balanced(env: Any) -> torch.Tensor:
+    """Return which envs of the double pendulum reached the time limit upright. Shape (num_envs,), bool.
+
+    This is what the task itself logs as its success rate: both links upright without a break for the last second. It
+    counts those steps, privately, and one agent's flags stand for all: they share them.
+
+    Args:
+        env: Isaac Lab's own env of ``Isaac-Pendulum-MARL-Direct``.
+    """
+    agent = env.possible_agents[0]
+    upright = env._consecutive_upright_steps >= env._success_required_steps
+    return env.time_out_dict[agent] & ~env.terminated_dict[agent] & upright

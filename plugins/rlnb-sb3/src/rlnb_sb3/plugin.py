@@ -1,0 +1,36 @@
+"""The light half: what rlnb has to know of Stable-Baselines3 without importing it."""
+
+from rlnb import Library, hookimpl
+
+SB3 = Library(
+    name="sb3",
+    backend="rlnb_sb3.backend:Sb3",
+    agent_key="sb3_cfg_entry_point",
+    default_agent="rlnb_sb3.agent:ppo",
+    step_unit="frame",
+    logged_at_end=True,
+    horizon_key="n_steps",
+    checkpoint_glob="model_*.pt",
+    checkpoint_pattern=r"model_(\d+)\.pt$",
+    metrics={
+        "reward": "rollout/ep_rew_mean",
+        "episode_length": "rollout/ep_len_mean",
+        "success_rate": "Metrics/success_rate",
+        "policy_loss": "train/policy_gradient_loss",
+        "value_loss": "train/value_loss",
+        "entropy": "train/entropy",
+        "learning_rate": "train/learning_rate",
+        "action_std": "train/std",
+        "fps": "perf/fps",
+        "collection_s": "perf/collection_s",
+        "learning_s": "perf/learning_s",
+    },
+    hidden=(r"^time/", r"^train/entropy_loss$"),
+    requires=("stable-baselines3>=2.9,<3",),
+    exports=("torchscript", "onnx"),
+)
+
+
+@hookimpl
+def rlnb_libraries() -> list[Library]:
+    return [SB3]

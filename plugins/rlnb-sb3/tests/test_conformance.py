@@ -1,0 +1,18 @@
+"""The contract of an RL library, on the real thing."""
+
+import importlib.util
+
+import pytest
+
+from rlnb.testing import LibraryConformance
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+
+class TestSb3(LibraryConformance):
+    library = "sb3"

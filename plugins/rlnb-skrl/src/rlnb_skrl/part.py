@@ -1,0 +1,61 @@
+"""One view on skrl's agents, whether an algorithm trains one or several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What an algorithm holds of one agent."""
+
+    name: str
+    """The agent's name in the env; empty where it is the only one."""
+    policy: Any
+    """Its policy; None for an algorithm without."""
+    modules: dict[str, Any]
+    """What of it goes into a checkpoint, by name. skrl's own dict: what is added to it is saved and restored."""
+    scheduler: Any
+    """Its learning-rate scheduler; None where there is none."""
+
+    def tag(self, tag: str) -> str:
+        """Return a tag as skrl writes it for this agent."""
+        return f"{tag} ({self.name})" if self.name else tag
+
+    def of(self, values: Any) -> Any:
+        """Return this agent's share of what skrl keeps by agent where there are several."""
+        return values[self.name] if self.name else values
+
+
+def parts(agent: Any) -> list[Part]:
+    """Return the parts of a skrl agent: one, or one for each agent of a multi-agent algorithm."""
+    if not hasattr(agent, "possible_agents"):
+        policy, scheduler = getattr(agent, "policy", None), getattr(agent, "scheduler", None)
+        return [Part(name="", policy=policy, modules=agent.checkpoint_modules, scheduler=scheduler)]
+    return [
+        Part(
+            name=name,
+            policy=agent.policies[name],
+            modules=agent.checkpoint_modules[name],
+            scheduler=agent.schedulers.get(name),
+        )
+        for name in agent.possible_agents
+    ]
+
+
+def means_over(agents: list[Part], data: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    """Return the mean over the agents of what skrl tracks for each of them, under the tag of a single agent.
+
+    Args:
+        agents: The parts of an algorithm; a single one has no means of its own.
+        data: skrl's tracking data: tag to the values since the last writing.
+    """
+    first = agents[0].tag("")
+    tags = [tag.removesuffix(first) for tag in data if first and tag.endswith(first)]
+    return {
+        tag: [sum(sum(data[part.tag(tag)]) / len(data[part.tag(tag)]) for part in agents) / len(agents)]
+        for tag in tags
+        if all(part.tag(tag) in data for part in agents)
+    }

@@ -1,0 +1,47 @@
+"""Agent config values as a person gives them: by dotted path, nested, or in a YAML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import RlnbError
+
+
+def agent_values(agent: Mapping[str, Any] | str | Path | None) -> dict[str, Any]:
+    """Return values by dotted path.
+
+    Args:
+        agent: ``{"algorithm.learning_rate": 3e-4}``, the same nested, or the path of a YAML file that holds it nested
+            (YAML 1.2, so that ``5e-4`` is a number).
+
+    Raises:
+        RlnbError: The file cannot be read, or is no mapping.
+    """
+    if isinstance(agent, (str, Path)):
+        agent = _read(Path(agent))
+    return dict(_flat(agent or {}))
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        values = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise RlnbError(f"The agent config {path} cannot be read: {exc}.") from exc
+    except YAMLError as exc:
+        raise RlnbError(f"The agent config {path} is no plain YAML: {exc}") from exc
+    if not isinstance(values, Mapping):
+        raise RlnbError(f"The agent config {path} holds no mapping of names to values, but {type(values).__name__}.")
+    return values
+
+
+def _flat(values: Mapping[Any, Any], above: str = "") -> list[tuple[str, Any]]:
+    found = []
+    for name, value in values.items():
+        path = f"{above}{name}"
+        found += _flat(value, f"{path}.") if isinstance(value, Mapping) else [(path, value)]
+    return found

@@ -1,0 +1,85 @@
+"""``rlnb runs``: the runs that there are, and making room among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlnb import screen
+from rlnb.cli_arguments import Json
+
+if TYPE_CHECKING:
+    from rlnb.run import Run
+
+runs_app = typer.Typer(invoke_without_command=True, help="List runs, newest first; or make room among them.")
+
+Root = Annotated[Path | None, typer.Option("--path", help="rlnb root, run, or stock Isaac Lab logs folder.")]
+OfTask = Annotated[str | None, typer.Option("--task", help="Only of this task.")]
+OfLibrary = Annotated[str | None, typer.Option("--library", help="Only of this library.")]
+InState = Annotated[str | None, typer.Option("--state", help="Only in this state, e.g. running.")]
+WithTag = Annotated[str | None, typer.Option("--tag", help="Only with this tag.")]
+
+
+@runs_app.callback()
+def runs(
+    ctx: typer.Context,
+    path: Root = None,
+    task: OfTask = None,
+    library: OfLibrary = None,
+    state: InState = None,
+    tag: WithTag = None,
+    as_json: Json = False,
+) -> None:
+    """List runs, newest first."""
+    if ctx.invoked_subcommand is not None:
+        return
+    import rlnb
+
+    rows = [_row(run) for run in rlnb.runs(path, task=task, library=library, state=state, tag=tag)]
+    if as_json:
+        return screen.print_json(rows)
+    shown = ("id", "task", "library", "state", "iteration", "reward", "success_rate", "created")
+    screen.table([name.replace("_", " ") for name in shown], [[row[name] for name in shown] for row in rows])
+
+
+def _row(run: Run) -> dict[str, Any]:
+    done, total = run.progress
+    metrics = run.metrics
+    last = {name: metrics[name].last if name in metrics.names else None for name in ("reward", "success_rate")}
+    return {
+        "id": run.id,
+        "task": run.task,
+        "library": run.library,
+        "state": run.state,
+        "iteration": f"{done}/{total}" if total else "",
+        **last,
+        "created": run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
+        "tags": list(run.manifest.tags),
+        "path": str(run.path),
+    }
+
+
+@runs_app.command()
+def prune(
+    path: Root = None,
+    task: OfTask = None,
+    library: OfLibrary = None,
+    state: InState = None,
+    tag: WithTag = None,
+    keep: Annotated[int, typer.Option(help="Checkpoints that stay of each run, beside the best.")] = 1,
+    whole: Annotated[bool, typer.Option("--whole", help="Remove the runs as a whole, not their checkpoints.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+) -> None:
+    """Show which checkpoints of ended runs can go, or remove them (--yes)."""
+    import rlnb
+    from rlnb.pruning import in_words
+
+    found = rlnb.runs(path, task=task, library=library, state=state, tag=tag).prune(keep=keep, whole=whole)
+    screen.table(["run", "what", "size"], found.rows())
+    if yes:
+        found.apply()
+    word = "Removed" if yes else "To be removed with --yes:"
+    left = f" {found.unfinished} that have not ended are left alone." if found.unfinished else ""
+    screen.say(f"{word} {in_words(found.size)}, {len(found.items)} items.{left}")

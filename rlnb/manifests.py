@@ -1,0 +1,87 @@
+"""From what a person asked for to the manifest of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import rlnb
+from rlnb import tasks
+from rlnb.agents import agent_values
+from rlnb.contracts import Launcher
+from rlnb.errors import NotFoundError, RlnbError
+from rlnb.records import files
+from rlnb.run import Run
+from rlnb.settings import options
+from rlnb.spec import Manifest, Resources, Task
+
+
+def describe(
+    task: Task | str,
+    library: str,
+    max_iterations: int | None,
+    seed: int,
+    num_envs: int | None,
+    agent: Mapping[str, Any] | str | Path | None,
+    device: str,
+    nproc_per_node: int,
+    launcher: Launcher,
+    python: str | None,
+    asset_root: str | None,
+    tags: Sequence[str],
+) -> Manifest:
+    """Return the manifest of a run that was asked for in these words; see :func:`train`."""
+    task = tasks.task(task) if isinstance(task, str) else task
+    if num_envs is not None:
+        task = dataclasses.replace(task, num_envs=num_envs)
+    now = datetime.now()
+    name = "".join(c if c.isalnum() else "-" for c in task.id.removeprefix("Isaac-")).strip("-").lower()
+    return Manifest(
+        run_id=f"{now:%Y%m%d-%H%M%S}-{name[:40]}-{library}-{secrets.token_hex(2)}",
+        created=files.now(),
+        task=task,
+        library=library,
+        max_iterations=max_iterations,
+        seed=seed,
+        agent=agent_values(agent),
+        resources=Resources(device=str(device), nproc_per_node=nproc_per_node),
+        launcher=launcher.name,
+        python=python or options.python,
+        asset_root=asset_root or options.asset_root,
+        git=_git(),
+        versions={"rlnb": rlnb.__version__, "python": sys.version.split()[0]},
+        tags=tuple(tags),
+    )
+
+
+def origin_of(init_from: Run | str | Path | None, library: str) -> tuple[str | None, str | None]:
+    """Return the checkpoint whose weights to start from, and the name of where they come from."""
+    if init_from is None:
+        return None, None
+    if isinstance(init_from, Run):
+        if init_from.library != library:
+            raise RlnbError(f"{init_from.id} was trained with {init_from.library}: its weights do not fit {library}.")
+        if init_from.checkpoints.last is None:
+            raise RlnbError(f"{init_from.id} ({init_from.state}) has no checkpoint to start from.")
+        return str(init_from.checkpoints.last), init_from.id
+    if not Path(init_from).is_file():
+        raise NotFoundError(f"init_from={str(init_from)!r} is neither a run nor the file of a checkpoint.")
+    return str(Path(init_from).absolute()), str(init_from)
+
+
+def _git() -> dict[str, str]:
+    """Return commit and cleanliness of the working folder; nothing where it is no repository."""
+    try:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=2, check=True)
+        changed = subprocess.run(
+            ["git", "status", "--porcelain"], capture_output=True, text=True, timeout=2, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"commit": commit.stdout.strip(), "state": "changed" if changed.stdout.strip() else "clean"}

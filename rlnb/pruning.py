@@ -1,0 +1,92 @@
+"""Making room: what of old runs can go, shown before it goes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlnb.errors import RlnbError
+from rlnb.records.record import StockRecord
+from rlnb.run import ENDED, Run
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pruning:
+    """What would go; nothing is gone before :meth:`apply`."""
+
+    items: tuple[tuple[str, Path, int], ...]
+    """Run id, path (a checkpoint, or the folder of a whole run) and size in bytes."""
+    unfinished: int
+    """Runs that were passed over since they have not ended."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that would be free."""
+        return sum(size for _, _, size in self.items)
+
+    def apply(self) -> Pruning:
+        """Remove it all; what cannot be removed is named in the end.
+
+        Raises:
+            RlnbError: Something could not be removed; the rest is.
+        """
+        failed = []
+        for _, path, _ in self.items:
+            try:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+            except OSError as exc:
+                failed.append(f"{path}: {exc.strerror or exc}")
+        if failed:
+            raise RlnbError("Not everything could be removed:\n  " + "\n  ".join(failed))
+        return self
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return run, path and size, as text."""
+        return [(id, path.name if path.is_file() else "the whole run", in_words(size)) for id, path, size in self.items]
+
+    def __repr__(self) -> str:
+        return f"Pruning({len(self.items)} items, {in_words(self.size)}; .apply() removes them)"
+
+    def _repr_html_(self) -> str:
+        from rlnb.notebook.display import table
+
+        return table(["run", "what", "size"], self.rows(), caption=f"{in_words(self.size)} to be freed by .apply()")
+
+
+def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning:
+    """Return what can go of the runs among these that have ended.
+
+    Args:
+        runs: Runs; those that have not ended and those of stock Isaac Lab are left alone.
+        keep: Checkpoints that stay of each run, the newest, beside the best by reward.
+        whole: Whether the runs go whole, records and all.
+    """
+    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
+        raise RlnbError(f"keep={keep!r} is not a positive whole number. To remove runs as a whole: whole=True")
+    items, unfinished = [], 0
+    for run in runs:
+        if isinstance(run.record, StockRecord):
+            continue
+        if run.state not in ENDED:
+            unfinished += 1
+            continue
+        for path in [run.path] if whole else run.checkpoints.spare(keep):
+            items.append((run.id, path, _size(path)))
+    return Pruning(items=tuple(items), unfinished=unfinished)
+
+
+def _size(path: Path) -> int:
+    files = [path] if path.is_file() else [below for below in path.rglob("*") if below.is_file()]
+    return sum(file.lstat().st_size for file in files)
+
+
+def in_words(size: int) -> str:
+    """Return a size as people read it."""
+    from rich.filesize import decimal
+
+    return decimal(size)

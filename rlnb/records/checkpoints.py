@@ -1,0 +1,71 @@
+"""A run's checkpoints: a list of paths that knows which is the last and which the best."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlnb.errors import RlnbError
+
+if TYPE_CHECKING:
+    from rlnb.records.record import RunRecord
+
+
+class Checkpoints(list[Path]):
+    """Checkpoints of a run, oldest iteration first."""
+
+    def __init__(self, paths: Sequence[Path], record: RunRecord) -> None:
+        super().__init__(paths)
+        self._record = record
+
+    @property
+    def last(self) -> Path | None:
+        """The newest; None where there is none."""
+        return self[-1] if self else None
+
+    def best(self, metric: str = "reward", *, lowest: bool = False) -> Path | None:
+        """Return the checkpoint at whose iteration a metric was best; of equal ones the newest, None without any.
+
+        Args:
+            metric: Metric name or raw tag, see ``run.metrics.names``. Its value is that which was logged last when
+                the checkpoint was written.
+            lowest: Whether less is better.
+
+        Raises:
+            NotFoundError: The run logs no such metric.
+            RlnbError: Nothing was logged before the first checkpoint.
+        """
+        rated = self._rated(metric, -1 if lowest else 1)
+        if self and not rated:
+            raise RlnbError(f"{metric!r} of {self._record.id} has no value at any of its {len(self)} checkpoints.")
+        return max(rated)[2] if rated else None
+
+    def _rated(self, metric: str, sign: int) -> list[tuple[float, float, Path]]:
+        series = self._record.metrics[metric]
+        logged = sorted(zip(series.iterations, series.values, strict=True))
+        rated = []
+        for number, path in zip(self.iterations, self, strict=True):
+            before = [value for iteration, value in logged if number is not None and iteration <= number]
+            if number is not None and before and before[-1] == before[-1]:  # a number, and not NaN
+                rated.append((sign * before[-1], number, path))
+        return rated
+
+    @property
+    def iterations(self) -> list[float | None]:
+        """The iteration of each, from its name; None where the name has none (a library's own "best", say)."""
+        library, training = self._record.library_spec, self._record.training
+        started = training.started if training else None
+        if library is None:
+            return [None] * len(self)
+        per = started.horizon if started and library.checkpoint_unit == "timestep" else 1
+        found = (re.search(library.checkpoint_pattern, path.name) for path in self)
+        return [int(match.group(1)) / per if match else None for match in found]
+
+    def spare(self, keep: int) -> list[Path]:
+        """Return those that are neither among the newest ``keep`` nor the best by reward, nor without an iteration."""
+        counted = [path for path, number in zip(self, self.iterations, strict=True) if number is not None]
+        rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
+        best = max(rated)[2] if rated else None
+        return [path for path in counted[: max(0, len(counted) - keep)] if path != best]

@@ -1,0 +1,47 @@
+"""Retention: a run that was told to keep few checkpoints removes the others while it trains."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+
+from rlnb.errors import RlnbError
+from rlnb.records.layout import RunDir
+from rlnb.records.record import RunRecord
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 10.0
+
+
+@contextlib.contextmanager
+def retention(run: RunDir, keep: int | None) -> Iterator[None]:
+    """Keep the newest ``keep`` checkpoints and the best by reward, now and then and in the end; None keeps all."""
+    if keep is None:
+        yield
+        return
+    record, over = RunRecord(run.path), threading.Event()
+
+    def tidy_now_and_then() -> None:
+        while not over.wait(EVERY_S):
+            tidy(record, keep)
+
+    thread = threading.Thread(target=tidy_now_and_then, name="rlnb-retention", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        tidy(record, keep)
+
+
+def tidy(record: RunRecord, keep: int) -> None:
+    """Remove what is spare; a reader that is in the middle of one keeps its open file."""
+    try:
+        for path in record.checkpoints.spare(keep):
+            path.unlink(missing_ok=True)
+    except (OSError, RlnbError) as exc:  # too many checkpoints are no reason to lose a training
+        logger.warning("checkpoints of %s were not tidied: %s", record.id, exc)
