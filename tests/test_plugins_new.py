@@ -251,7 +251,7 @@ needs_isaaclab = [
     [
         pytest.param("launcher", 8),
         pytest.param("tasks", 4, marks=[*needs_isaaclab, pytest.mark.timeout(900)]),
-        pytest.param("library", 13, marks=[*needs_isaaclab, pytest.mark.timeout(1800)]),
+        pytest.param("library", 14, marks=[*needs_isaaclab, pytest.mark.timeout(1800)]),
     ],
 )
 def test_what_is_made_passes_its_own_tests(tmp_path: Path, kind: str, count: int) -> None:
