@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import keyword
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -124,9 +125,13 @@ def _check_kind(names: Names, kind: str) -> Iterator[Problem]:
 def _check_folder(folder: Path) -> Iterator[Problem]:
     if folder.is_dir() and not any(folder.iterdir()):
         return
+    mend = "--out ANOTHER_FOLDER"
     if folder.exists() or folder.is_symlink():
-        what = "is not empty" if folder.is_dir() else "is no folder"
-        yield Problem(what=f"{folder} exists and {what}.", mend="--out ANOTHER_FOLDER")
+        yield Problem(what=f"{folder} exists and is {'not empty' if folder.is_dir() else 'no folder'}.", mend=mend)
+        return
+    above = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        yield Problem(what=f"{folder} cannot be made: {above} is no folder that you may write to.", mend=mend)
 
 
 def _check_copier() -> Iterator[Problem]:

@@ -191,13 +191,11 @@ def test_a_file_in_the_way_is_no_folder(invoke: Invoke, tmp_path: Path) -> None:
     assert "rlnb-my-lib exists and is no folder" in invoke("plugins", "new", "my-lib", "--kind", "tasks").stderr
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="the superuser may write anywhere")
-def test_a_folder_that_cannot_be_written_is_an_error_of_one_line(invoke: Invoke, tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    result = invoke("plugins", "new", "my-lib", "--kind", "tasks")
-    tmp_path.chmod(0o700)
+def test_a_folder_that_cannot_be_made_is_told_with_what_is_above_it(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", "file/below")
     assert result.exit_code == 2
-    assert "could not be written" in result.stderr
+    assert f"file/below cannot be made: {tmp_path / 'file'} is no folder" in result.stderr
 
 
 # -- for real ------------------------------------------------------------------------------------------
