@@ -42,9 +42,9 @@ class Evaluation:
     """NumPy archive of what was recorded: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
 
     @classmethod
-    def from_record(cls, data: Mapping[str, Any], job: JobDir) -> Evaluation:
+    def from_record(cls, data: Mapping[str, Any], job: JobDir | None = None) -> Evaluation:
         """Build one from ``evaluation.json`` of a job and the files that ``record=`` and ``video=`` may have left."""
-        video = run_dir_of(job.path).path / data["video"] if data.get("video") else None
+        video = run_dir_of(job.path).path / data["video"] if job and data.get("video") else None
         successes = data["successes"]
         return cls(
             returns=tuple(data["returns"]),
@@ -57,7 +57,7 @@ class Evaluation:
             deterministic=data.get("deterministic", True),
             terms={name: tuple(values) for name, values in data.get("terms", {}).items()},
             video=Video(video) if video and video.exists() else None,
-            rollout=job.rollout if job.rollout.exists() else None,
+            rollout=job.rollout if job and job.rollout.exists() else None,
         )
 
     @property
