@@ -61,6 +61,10 @@ test-kernels: $(UV)
 bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should run meanwhile
 	$(BIN)/python benchmarks/against_isaaclab.py
 	$(BIN)/python benchmarks/steps_per_s.py
+	$(BIN)/python benchmarks/steps_per_s.py --library rl_games --case 0
+	$(BIN)/python benchmarks/steps_per_s.py --library skrl --case 0
+	$(BIN)/python benchmarks/steps_per_s.py --auto
+	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/kernel_side.py
 	$(BIN)/python benchmarks/demo.py
 
