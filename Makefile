@@ -6,6 +6,8 @@ PLUGINS := $(wildcard plugins/*)
 OTHER_PYTHONS ?= 3.11 3.13
 EDITABLE := $(foreach plugin,$(PLUGINS),--editable $(plugin))
 PYTEST := $(BIN)/python -m pytest
+# Without the simulator tests mostly wait for processes: several at once. With it, one at a time has the machine.
+QUICK := -n 3 -m "not isaaclab and not slow and not gpu"
 OUT ?= outputs
 
 .PHONY: help install demo test test-all test-kernels lint lab bench clean
@@ -36,10 +38,12 @@ lint: install
 	$(BIN)/mypy
 
 test: install lint test-kernels ## everything that has to pass before a change lands (< 20 minutes on 2 cores)
-	$(PYTEST) -m "not slow and not gpu"
+	$(PYTEST) $(QUICK)
+	$(PYTEST) -m "isaaclab and not slow and not gpu"
 
 test-all: install lint test-kernels ## the same, with the slow tests (< 90 minutes)
-	$(PYTEST) -m "not gpu"
+	$(PYTEST) $(QUICK)
+	$(PYTEST) -m "(isaaclab or slow) and not gpu"
 
 # The kernel's half of rlnb runs on Pythons that have no Isaac Lab. pyenv shows no other Python than .python-version's unless it is told to.
 test-kernels: $(UV)
@@ -51,12 +55,16 @@ test-kernels: $(UV)
 		$(UV) pip install --quiet --python .venv-$$version/bin/python --constraint constraints.txt \
 			$(EDITABLE) --editable '.[report,dev]' && \
 		.venv-$$version/bin/python -m pytest -q tests/laws tests/records tests/launch tests/test_*.py \
-			-m "not isaaclab and not slow" || exit 1; \
+			$(QUICK) || exit 1; \
 	done
 
 bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should run meanwhile
 	$(BIN)/python benchmarks/against_isaaclab.py
 	$(BIN)/python benchmarks/steps_per_s.py
+	$(BIN)/python benchmarks/steps_per_s.py --library rl_games --case 0
+	$(BIN)/python benchmarks/steps_per_s.py --library skrl --case 0
+	$(BIN)/python benchmarks/steps_per_s.py --auto
+	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/kernel_side.py
 	$(BIN)/python benchmarks/demo.py
 

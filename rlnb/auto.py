@@ -18,11 +18,12 @@ from pathlib import Path
 from rlnb import api, plugins
 from rlnb.cards import task_card
 from rlnb.errors import RlnbError, RunError
+from rlnb.jobs import ENDED
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.notebook.display import status
 from rlnb.records import files
 from rlnb.records.layout import Root
-from rlnb.run import ENDED, Run
+from rlnb.run import Run
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, to_json
 

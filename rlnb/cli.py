@@ -184,7 +184,7 @@ def logs(
 def cancel(run: RunId) -> None:
     """Ask a run to end. Its checkpoints stay."""
     import rlnb
-    from rlnb.run import ENDED
+    from rlnb.jobs import ENDED
 
     found = rlnb.get_run(run)
     if all(job.state() in ENDED for job in found.jobs):
@@ -202,13 +202,35 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Seed of the env.")] = 1000,
     checkpoint: Checkpoint = None,
     trust: Trust = False,
+    sampled: Annotated[bool, typer.Option("--sampled", help="Sample actions, as in training.")] = False,
 ) -> None:
-    """Run whole episodes with deterministic actions."""
+    """Run whole episodes, with deterministic actions unless they are to be sampled."""
     import rlnb
 
     found = rlnb.get_run(run)
-    evaluation = found.evaluate(episodes, num_envs=num_envs, seed=seed, checkpoint=checkpoint, trust=trust)
+    evaluation = found.evaluate(
+        episodes, num_envs=num_envs, seed=seed, checkpoint=checkpoint, trust=trust, deterministic=not sampled
+    )
     screen.table(["", "value", "95 % interval"], evaluation.rows(), title=f"{found.id}, {evaluation.checkpoint}")
+
+
+@app.command()
+def play(
+    run: RunId,
+    num_envs: Annotated[int, typer.Option(help="Envs, at most 4 of them in the picture.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the env.")] = 1000,
+    checkpoint: Checkpoint = None,
+    trust: Trust = False,
+    camera: Annotated[
+        str | None, typer.Option(help="Which of the task's cameras; one is added if there is none.")
+    ] = None,
+) -> None:
+    """Film the policy; print the path of the MP4."""
+    import rlnb
+
+    found = rlnb.get_run(run)
+    film = found.play(num_envs, seed=seed, checkpoint=checkpoint, trust=trust, camera=camera)
+    screen.say(str(film.path))
 
 
 @app.command()

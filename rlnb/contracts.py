@@ -114,7 +114,7 @@ class Policy(Protocol):
     """A trained policy."""
 
     def __call__(self, obs: Any) -> Any:
-        """Return deterministic actions, shape (num_envs, action_dim), for Isaac Lab's observation dict.
+        """Return actions, shape (num_envs, action_dim), for Isaac Lab's observation dict.
 
         Of a multi-agent library, both are by agent.
         """
@@ -137,8 +137,10 @@ class Backend(Protocol):
         """
         ...
 
-    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
-        """Return the policy of a checkpoint."""
+    def load_policy(
+        self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
+    ) -> Policy:
+        """Return the policy of a checkpoint; where it is not to be deterministic, one that samples its actions."""
         ...
 
     def export(

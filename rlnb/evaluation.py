@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.video import Video
 
 CONFIDENCE = 0.95
 
@@ -29,12 +32,19 @@ class Evaluation:
     """Envs side by side."""
     seed: int
     """Seed of the env."""
+    deterministic: bool = True
+    """Whether the policy took its mean (or likeliest) actions; else it sampled them."""
+    terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """What each reward term added to the return of each episode; empty for tasks without reward terms."""
+    video: Video | None = None
+    """What a camera saw of the first envs."""
     rollout: Path | None = None
     """NumPy archive of what was recorded: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
 
     @classmethod
-    def from_record(cls, data: Mapping[str, Any], rollout: Path | None = None) -> Evaluation:
-        """Build one from ``evaluation.json`` and the file beside it that ``record=`` may have left."""
+    def from_record(cls, data: Mapping[str, Any], job: JobDir | None = None) -> Evaluation:
+        """Build one from ``evaluation.json`` of a job and the files that ``record=`` and ``video=`` may have left."""
+        video = run_dir_of(job.path).path / data["video"] if job and data.get("video") else None
         successes = data["successes"]
         return cls(
             returns=tuple(data["returns"]),
@@ -44,7 +54,10 @@ class Evaluation:
             checkpoint=data["checkpoint"],
             num_envs=data["num_envs"],
             seed=data["seed"],
-            rollout=rollout if rollout and rollout.exists() else None,
+            deterministic=data.get("deterministic", True),
+            terms={name: tuple(values) for name, values in data.get("terms", {}).items()},
+            video=Video(video) if video and video.exists() else None,
+            rollout=job.rollout if job and job.rollout.exists() else None,
         )
 
     @property
@@ -94,6 +107,9 @@ class Evaluation:
             rows.append(("success rate", f"{self.success_rate:.3f}", f"{low:.3f} to {high:.3f}"))
         low, high = self.return_interval
         rows.append(("return", f"{self.mean_return:.3f}", f"{low:.3f} to {high:.3f}"))
+        for name, values in self.terms.items():
+            low, high = mean_interval(values)
+            rows.append((f"return: {name}", f"{sum(values) / len(values):.3f}", f"{low:.3f} to {high:.3f}"))
         low, high = self.length_interval
         rows.append(("length (steps)", f"{self.mean_length:.1f}", f"{low:.1f} to {high:.1f}"))
         return rows

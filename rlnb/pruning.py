@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.errors import RlnbError
+from rlnb.jobs import ENDED
 from rlnb.records.record import StockRecord
-from rlnb.run import ENDED, Run
+from rlnb.run import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

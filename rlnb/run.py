@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
-from rlnb import warm as warm_process
 from rlnb.errors import RlnbError, RunError, unknown
+from rlnb.jobs import ENDED, POLL_S, checkpoint_of, do, raise_unless_completed
 from rlnb.records import files
 from rlnb.records.find import open_record
-from rlnb.records.layout import JobDir
-from rlnb.records.record import JobRecord, RunRecord, StockRecord
-from rlnb.records.script import ScriptRecord
-from rlnb.settings import options
-from rlnb.spec import JobKind, State, to_json
+from rlnb.records.record import JobRecord, RunRecord
+from rlnb.spec import State
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,11 +23,10 @@ if TYPE_CHECKING:
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.metrics import Metrics
     from rlnb.spec import Manifest, Result, Started
+    from rlnb.video import Video
 
 logger = logging.getLogger(__name__)
 
-ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
-POLL_S = 0.25
 SHOW_S = 1.0
 
 
@@ -122,9 +118,7 @@ class Run:
 
         folders = [job.folder for job in self.jobs if job.kind == "evaluate"]
         return [
-            Evaluation.from_record(data, folder.rollout)
-            for folder in folders
-            if (data := files.read_json(folder.evaluation))
+            Evaluation.from_record(data, folder) for folder in folders if (data := files.read_json(folder.evaluation))
         ]
 
     @property
@@ -182,21 +176,8 @@ class Run:
                     raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It goes on.")
                 time.sleep(POLL_S)
             show()
-        self._raise_unless_completed(self._record.training)
+        raise_unless_completed(self._record, self._record.training)
         return self
-
-    def _raise_unless_completed(self, job: JobRecord | None) -> None:
-        state = job.state() if job else "created"
-        if job is None or state == "completed":
-            return
-        log = next(iter(job.folder.logs()), job.folder.path)
-        result = job.result if state != "lost" else None
-        reason = result.error if result else "its process is gone and left no result (killed, or the machine went down)"
-        resume = f"rlnb.get_run({self.id!r}).resume()" if self.checkpoints else f"rlnb.get_run({self.id!r}).logs(200)"
-        raise RunError(
-            f"{self.id} ({job.kind}) {state}: {reason}\n  log:  {log}\n  next: {resume}"
-            + (f"\n\n{result.detail}" if result and result.detail else "")
-        )
 
     def cancel(self) -> Run:
         """Ask the newest unfinished job to end; returns at once. Its checkpoints stay."""
@@ -227,7 +208,7 @@ class Run:
 
         if self.state not in ENDED:
             raise RunError(f"{self.id} is still {self.state}. Wait for it, or cancel it: run.cancel()")
-        chosen = {"checkpoint": self._checkpoint(checkpoint), "trust": trust}
+        chosen = {"checkpoint": checkpoint_of(self._record, checkpoint), "trust": trust}
         done, total = self.progress
         total = total if max_iterations is None else max_iterations
         if total < 1 or (self.state == "completed" and checkpoint is None and total <= done):
@@ -248,9 +229,12 @@ class Run:
         seed: int = 1000,
         checkpoint: str | Path | None = None,
         trust: bool = False,
+        deterministic: bool = True,
+        video: bool = False,
+        camera: str | None = None,
         record: int = 0,
     ) -> Evaluation:
-        """Run whole episodes from reset with deterministic actions; return what came of them.
+        """Run whole episodes from reset; return what came of them.
 
         Every env runs the same number of episodes, so ``episodes`` is rounded up to a multiple of
         ``num_envs``: otherwise short episodes would count more often.
@@ -261,6 +245,9 @@ class Run:
             seed: Seed of the env, apart from the training's.
             checkpoint: Which one; None is the last.
             trust: Whether to load a checkpoint that holds more than weights.
+            deterministic: Whether the policy takes its mean actions; else it samples them, as in training.
+            video: Whether to film the first 4 envs, up to a minute. A camera renders all envs: few are faster.
+            camera: Which of the task's cameras films; None is its first, or one that is added.
             record: Observations to keep with the policy's actions, one row per env and step; see
                 :attr:`rlnb.Evaluation.rollout`.
 
@@ -275,14 +262,50 @@ class Run:
             "episodes": episodes,
             "num_envs": num_envs or min(episodes, 64),
             "seed": seed,
-            "checkpoint": self._checkpoint(checkpoint),
+            "checkpoint": checkpoint_of(self._record, checkpoint),
             "trust": trust,
+            "deterministic": deterministic,
+            "video": video,
+            "camera": camera,
             "record": record,
         }
-        job = self._do("evaluate", chosen)
+        job = do(self._record, "evaluate", chosen)
         data = files.read_json(job.evaluation)
         assert data is not None, "a completed evaluation has written its record"
-        return Evaluation.from_record(data, job.rollout)
+        return Evaluation.from_record(data, job)
+
+    def play(
+        self,
+        num_envs: int = 4,
+        *,
+        seed: int = 1000,
+        checkpoint: str | Path | None = None,
+        trust: bool = False,
+        deterministic: bool = True,
+        camera: str | None = None,
+    ) -> Video:
+        """Film the policy, an episode in each of a few envs; in a notebook the film plays inline.
+
+        Args:
+            num_envs: Envs, at most 4 of them in the picture.
+            seed: Seed of the env.
+            checkpoint: Which one; None is the last.
+            trust: Whether to load a checkpoint that holds more than weights.
+            deterministic: Whether the policy takes its mean actions; else it samples them.
+            camera: Which of the task's cameras films; None is its first, or one that is added.
+        """
+        evaluation = self.evaluate(
+            num_envs,
+            num_envs=num_envs,
+            seed=seed,
+            checkpoint=checkpoint,
+            trust=trust,
+            deterministic=deterministic,
+            video=True,
+            camera=camera,
+        )
+        assert evaluation.video is not None, "it was filmed"
+        return evaluation.video
 
     def export(self, *formats: str, checkpoint: str | Path | None = None, trust: bool = False) -> dict[str, Path]:
         """Write the policy for deployment, normaliser included; return format to file.
@@ -302,58 +325,14 @@ class Run:
         for name in formats:
             if name not in known:
                 raise unknown("export format", name, known, has=self.library)
-        chosen = {"formats": list(formats or known), "checkpoint": self._checkpoint(checkpoint), "trust": trust}
-        result = JobRecord(self._do("export", chosen), self.manifest.launcher).result
+        chosen = {
+            "formats": list(formats or known),
+            "checkpoint": checkpoint_of(self._record, checkpoint),
+            "trust": trust,
+        }
+        result = JobRecord(do(self._record, "export", chosen), self.manifest.launcher).result
         assert result is not None, "a completed export has written its result"
         return {name: self.path / path for name, path in result.values.items()}
-
-    def _do(self, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
-        """Do a job now, in the warm worker where that is allowed, and wait for it."""
-        from rlnb import api
-        from rlnb.notebook.display import status
-
-        with status(f"{kind} {chosen['checkpoint']}"):
-            # A wrapped command (a container, say) is not what the warm worker runs in.
-            wraps = plugins.manager().hook.rlnb_wrap_command.get_hookimpls()
-            if options.warm and plugins.library(self.library).simulator and not wraps:
-                folder = self._in_warm_worker(kind, chosen)
-            else:
-                folder = api.start_job(self._record, kind, chosen, warm=False)
-            job = JobRecord(folder, self.manifest.launcher)
-            while job.state() not in ENDED:
-                time.sleep(POLL_S)
-        self._raise_unless_completed(job)
-        return folder
-
-    def _in_warm_worker(self, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
-        from rlnb.errors import WorkerError
-        from rlnb.spec import Job, Result
-
-        worker = warm_process.warm_worker(self.manifest.python, self.manifest.asset_root)
-        folder = self._record.folder.next_job(kind)
-        files.write_once(folder.job, to_json(Job(kind=kind, options=chosen)))
-        try:
-            worker.request(kind, job_dir=str(folder.path))
-        except (RlnbError, WorkerError) as exc:
-            first, _, rest = str(exc).partition("\n")
-            failed = Result(outcome="failed", error=first, detail=rest, ended=files.now())
-            files.write_once(folder.result, to_json(failed))
-        return folder
-
-    def _checkpoint(self, wanted: str | Path | None) -> str:
-        if isinstance(self._record, StockRecord):
-            raise RunError(f"{self.path} was written by stock Isaac Lab; rlnb only reads it.")
-        if isinstance(self._record, ScriptRecord):
-            raise RunError(f"{self.id} is a script's: what can be done with its checkpoints, the script knows.")
-        found = self.checkpoints
-        if wanted is None and not found:
-            raise RunError(f"{self.id} ({self.state}) has no checkpoint yet. Its log: run.logs()")
-        if wanted is None:
-            return str(found[-1].relative_to(self.path))
-        path = next((path for path in found if path.name == str(wanted) or path == Path(wanted)), Path(wanted))
-        if not path.is_file():
-            raise unknown("checkpoint", str(wanted), [path.name for path in found], has=self.id)
-        return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path.absolute())
 
     # -- looking at it
 

@@ -23,7 +23,7 @@ def follow(run: Run, lines: int) -> Iterator[str]:
     Raises:
         RlnbError: The run has no job yet.
     """
-    from rlnb.run import ENDED
+    from rlnb.jobs import ENDED
 
     if not run.jobs:
         raise RlnbError(f"{run.id} has no job yet, so it has no log.")

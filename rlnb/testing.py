@@ -174,6 +174,8 @@ class LibraryConformance:
         assert all(length > 0 for length in evaluation.lengths)
         again = trained.evaluate(episodes=16, num_envs=8)
         assert again.returns == pytest.approx(evaluation.returns, rel=1e-3), "a deterministic policy, the same seed"
+        sampled = trained.evaluate(episodes=16, num_envs=8, deterministic=False)
+        assert sampled.returns != pytest.approx(evaluation.returns, rel=1e-3)
         assert set(Path.cwd().iterdir()) == beside
 
     def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run) -> None:

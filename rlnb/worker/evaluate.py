@@ -12,12 +12,11 @@ from rlnb.contracts import Backend, Policy
 from rlnb.records import files
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Manifest, Result, to_json
+from rlnb.worker import sim
 from rlnb.worker.context import module_of, open_job
+from rlnb.worker.film import Film
 from rlnb.worker.toolkit import write_whole
 from rlnb.worker.train import environment
-
-CLIP_ENVS = 4
-"""Envs in the picture strip of an evaluation of a camera task."""
 
 
 def evaluate(job_dir: Path) -> None:
@@ -26,8 +25,6 @@ def evaluate(job_dir: Path) -> None:
     library = plugins.library(manifest.library)
     backend: Backend = plugins.load(library.backend)()
     if library.simulator:
-        from rlnb.worker import sim
-
         sim.start(manifest.asset_root)
         values = _roll_out(run, job, manifest, options, backend)
     else:
@@ -44,13 +41,12 @@ def _roll_out(
 
     import torch
 
-    from rlnb.worker import sim
-
     episodes, num_envs = int(options["episodes"]), int(options["num_envs"])
     module = module_of(run, manifest)
     task = dataclasses.replace(manifest.task, num_envs=num_envs)
     success = sim.register(task, module).success
     library = plugins.library(manifest.library)
+    film = Film(run.media / f"{job.path.name}.mp4", options.get("camera")) if options.get("video") else None
     with environment(
         task,
         library,
@@ -59,24 +55,43 @@ def _roll_out(
         seed=int(options["seed"]),
         device=manifest.resources.device,
         manifest=manifest,
+        configure=film.plan.apply if film else None,
     ) as (env, agent_cfg):
         raw = sim.task_env(env)
         policy = backend.load_policy(
-            env, agent_cfg, run.path / options["checkpoint"], device=str(raw.device), trust=bool(options.get("trust"))
+            env,
+            agent_cfg,
+            run.path / options["checkpoint"],
+            device=str(raw.device),
+            trust=bool(options.get("trust")),
+            **({} if options.get("deterministic", True) else {"deterministic": False}),
         )
         book = _Episodes(raw, math.ceil(episodes / num_envs), success)
         tape = _Tape(int(options.get("record", 0)))
         obs, _ = env.reset()
         sim.before_reset(env, book.ended)
+        if film is not None:
+            film.begin(raw)
         with torch.inference_mode():
             while not book.complete:
+                if film is not None:
+                    film.take(raw)
                 actions = tape.keep(obs, policy)
                 obs, *outcome, _ = env.step(actions)
                 reward, terminated, truncated = joint(*outcome)
                 book.stepped(reward, truncated)
                 policy.reset(terminated | truncated)
     tape.write(job.rollout)
-    return {**book.summary(), "num_envs": num_envs, "seed": options["seed"], "checkpoint": options["checkpoint"]}
+    if film is not None:
+        film.end()
+    return {
+        **book.summary(),
+        "num_envs": num_envs,
+        "seed": options["seed"],
+        "checkpoint": options["checkpoint"],
+        "deterministic": bool(options.get("deterministic", True)),
+        "video": str(film.path.relative_to(run.path)) if film else None,
+    }
 
 
 def joint(reward: Any, terminated: Any, truncated: Any) -> tuple[Any, Any, Any]:
@@ -144,6 +159,7 @@ class _Episodes:
         self.lengths: list[int] = []
         self.timeouts: list[bool] = []
         self.successes: list[bool] = []
+        self.terms: dict[str, list[float]] = {}
 
     @property
     def complete(self) -> bool:
@@ -156,6 +172,8 @@ class _Episodes:
         self._ending = env_ids
         self._counted = ids
         self.lengths += self._env.episode_length_buf[ids].tolist()
+        for name, sums in sim.reward_sums(self._env).items():
+            self.terms.setdefault(name, []).extend(sums[ids].tolist())
         if self._success_of is not None:
             self.successes += self._success_of(self._env)[ids].tolist()
 
@@ -176,4 +194,5 @@ class _Episodes:
             "lengths": self.lengths,
             "timeouts": self.timeouts,
             "successes": self.successes if self._success_of is not None else None,
+            "terms": self.terms,
         }

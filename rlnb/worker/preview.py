@@ -39,7 +39,7 @@ def preview(task: Task, request: Mapping[str, Any]) -> dict[str, Any]:
 
     begun = time.monotonic()
     sim.start(request.get("asset_root"))
-    plan = _Plan(request["cameras"], request["data_types"], tuple(request["size"]))
+    plan = Plan(request["cameras"], request["data_types"], tuple(request["size"]))
     import dataclasses
 
     task = dataclasses.replace(task, num_envs=int(request["num_envs"]))
@@ -48,7 +48,7 @@ def preview(task: Task, request: Mapping[str, Any]) -> dict[str, Any]:
         raw = env.unwrapped
         env.reset()
         if plan.added:
-            _aim(raw)
+            aim(raw)
         with torch.inference_mode():
             for _ in range(int(request["steps"])):
                 env.step(_actions(raw, request["actions"]))
@@ -64,7 +64,7 @@ def preview(task: Task, request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class _Plan:
+class Plan:
     """Which sensors to read for which camera."""
 
     def __init__(self, cameras: Sequence[str] | None, data_types: Sequence[str] | None, size: tuple[int, ...]) -> None:
@@ -145,7 +145,7 @@ def _added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
     )
 
 
-def _aim(env: Any) -> None:
+def aim(env: Any) -> None:
     """Point the added camera of each env at the middle of its bodies, from where all of them fit in."""
     import torch
 
@@ -174,7 +174,7 @@ def _sample(torch: Any, shape: tuple[int, int], kind: str, device: str) -> Any:
     return torch.rand(shape, device=device) * 2.0 - 1.0 if kind == "random" else torch.zeros(shape, device=device)
 
 
-def _shoot(env: Any, plan: _Plan) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+def _shoot(env: Any, plan: Plan) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
     """Read every camera; depth that hit nothing becomes inf, whatever the renderer wrote."""
     import numpy as np
 

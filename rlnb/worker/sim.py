@@ -304,6 +304,15 @@ def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
     raw._reset_idx = wrapped
 
 
+def reward_sums(env: Any) -> dict[str, Any]:
+    """Return what each reward term has added to the return of the episodes under way, shape (num_envs,) each.
+
+    Only the manager-based workflow has terms; their sums by env are private to its manager in release line 3.0.
+    """
+    manager = getattr(env, "reward_manager", None)
+    return {} if manager is None else dict(manager._episode_sums)
+
+
 def dump(path: Path, cfg: Any) -> None:
     """Write a config as Isaac Lab writes its own (``params/env.yaml``)."""
     from isaaclab.utils.io import dump_yaml

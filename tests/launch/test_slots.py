@@ -44,10 +44,10 @@ def hold(tmp_path: Path, queue: Path) -> Iterator[Callable[[str, int], subproces
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, max_running: int = 1) -> subprocess.Popen[bytes]:
-        tickets = len(list(queue.glob("tickets/[0-9]*")))
+        known = set(queue.glob("tickets/[0-9]*"))
         argv = [sys.executable, "-c", HOLDER, name, str(tmp_path / "log"), str(max_running)]
         started.append(subprocess.Popen(argv, stdin=subprocess.PIPE))
-        until(lambda: len(list(queue.glob("tickets/[0-9]*"))) > tickets or f"takes {name}" in words(tmp_path))
+        until(lambda: set(queue.glob("tickets/[0-9]*")) - known or f"takes {name}" in words(tmp_path))
         return started[-1]
 
     yield start

@@ -166,6 +166,28 @@ def _actor(state: dict, observations: object) -> object:  # type: ignore[type-ar
     return value
 
 
+def test_a_policy_is_filmed(folder: Path, trained: rlnb.Run) -> None:
+    import av
+
+    film = trained.play(num_envs=4)
+    assert film.path.is_relative_to(trained.path / "media")
+    assert "data:video/mp4;base64," in film._repr_html_()
+    with av.open(str(film.path)) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+        assert container.streams.video[0].average_rate == 30
+    assert len(frames) > 30
+    assert frames[0].shape == (480, 640, 3), "2 by 2 envs of 320 by 240"
+    moved = np.abs(frames[0].astype(int) - frames[20].astype(int)).max(axis=-1) > 50
+    tiles = [moved[:240, :320], moved[:240, 320:], moved[240:, :320], moved[240:, 320:]]
+    assert all(tile.any() for tile in tiles), "every pole fell"
+    assert moved.mean() < 0.2, "and the camera stood still"
+
+
+def test_a_camera_that_is_not_there_is_named_before_a_film(folder: Path, trained: rlnb.Run) -> None:
+    with pytest.raises(rlnb.RunError, match="No camera named 'wrist'"):
+        trained.play(num_envs=1, camera="wrist")
+
+
 def test_a_run_resumes_from_its_checkpoint(folder: Path, trained: rlnb.Run) -> None:
     run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
     run.resume(max_iterations=ITERATIONS).wait(timeout_s=300)
@@ -238,6 +260,11 @@ def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
     tasks.write_module(rlnb.options.folders, "Gentle", MANAGER_TASK, "test.ipynb")
     run = rlnb.train("Gentle", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
     assert "Episode_Reward/effort" in run.metrics.tags
+    evaluation = run.evaluate(episodes=8, num_envs=4)
+    assert "effort" in evaluation.terms
+    sums = [sum(values) for values in zip(*evaluation.terms.values(), strict=True)]
+    assert sums == pytest.approx(evaluation.returns, rel=1e-3, abs=1e-4), "the terms add up to the return"
+    assert any(name == "return: effort" for name, _, _ in evaluation.rows())
 
 
 def test_a_task_by_module_and_class_trains(folder: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from rlnb_skrl import agent
+from typing import Any
+
+import pytest
+from rlnb_skrl import agent, plugin
 from rlnb_skrl.part import Part, means_over
 
+import rlnb
 from rlnb import plugins
 
 SEVERAL = ("skrl_ippo", "skrl_mappo")
@@ -53,3 +57,39 @@ def test_only_mappo_values_the_state_of_the_env() -> None:
         assert {layer["input"] for layer in config["models"]["policy"]["network"]} == {"OBSERVATIONS"}
         sees = {layer["input"] for layer in config["models"]["value"]["network"]}
         assert sees == {"STATES" if name == "MAPPO" else "OBSERVATIONS"}
+
+
+@pytest.mark.parametrize(
+    ("library", "state_space", "overrides", "agent_values", "refused"),
+    [
+        ("skrl_mappo", 0, {}, {}, True),
+        ("skrl_mappo", -1, {}, {}, False),
+        ("skrl_mappo", -1, {"state_space": 0}, {}, True),
+        ("skrl_mappo", 0, {"state_space": -1}, {}, False),
+        ("skrl_mappo", 0, {}, {"models.value.network": [{"input": "OBSERVATIONS"}]}, False),
+        ("skrl_ippo", 0, {}, {}, False),
+        ("skrl", 0, {}, {}, False),
+    ],
+)
+def test_a_model_that_sees_the_state_needs_a_task_that_has_one(
+    library: str,
+    state_space: int,
+    overrides: dict[str, Any],
+    agent_values: dict[str, Any],
+    refused: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configs = {"skrl_mappo": agent.mappo(), "skrl_ippo": agent.ippo(), "skrl": agent.ppo()}
+    agents = {
+        name: {"fields": {"models.value.network": {"value": [repr(config["models"]["value"]["network"][0])]}}}
+        for name, config in configs.items()
+    }
+    card = {"agents": agents, "fields": {"state_space": {"type": "int", "value": state_space}}}
+    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    task = rlnb.task("Demo-Direct", overrides=overrides)
+    manifest = rlnb.Manifest(run_id="r", created="", task=task, library=library, agent=agent_values)
+    assert [problem.what for problem in plugin.rlnb_check(manifest)] == (
+        ["models.value.network of skrl_mappo takes the state of the env, and Demo-Direct has none: state_space=0."]
+        if refused
+        else []
+    )

@@ -69,9 +69,11 @@ class RlGames:
             runner.run({"train": True, "play": False, "sigma": None, "checkpoint": checkpoint})
         return built[0].modules  # type: ignore[no-any-return]
 
-    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
-        """Return the checkpoint's deterministic policy, observation normaliser included."""
-        return _Policy(_player(env, agent_cfg, checkpoint, device, trust), agent_cfg)
+    def load_policy(
+        self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
+    ) -> Policy:
+        """Return the checkpoint's policy, observation normaliser included."""
+        return _Policy(_player(env, agent_cfg, checkpoint, device, trust), agent_cfg, deterministic)
 
     def export(
         self,
@@ -108,8 +110,9 @@ class _Observations:
 class _Policy:
     """A player of RL-Games as a policy on Isaac Lab's observation dict."""
 
-    def __init__(self, player: Any, agent_cfg: Any) -> None:
+    def __init__(self, player: Any, agent_cfg: Any, deterministic: bool) -> None:
         self._player, self._observations, self._begun = player, _Observations(agent_cfg), False
+        self._deterministic = deterministic
 
     def __call__(self, obs: Any) -> torch.Tensor:
         """Return actions, shape (num_envs, action_dim)."""
@@ -118,7 +121,7 @@ class _Policy:
             self._player.get_batch_size(inputs, 1)
             self._player.reset()
             self._begun = True
-        return self._player.get_action(inputs, is_deterministic=True)  # type: ignore[no-any-return]
+        return self._player.get_action(inputs, is_deterministic=self._deterministic)  # type: ignore[no-any-return]
 
     def reset(self, dones: torch.Tensor) -> None:
         """Forget recurrent state where an episode ended."""

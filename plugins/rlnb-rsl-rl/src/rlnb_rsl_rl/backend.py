@@ -85,12 +85,14 @@ class RslRl:
         modules = (getattr(runner.alg, name, None) for name in ("actor", "critic", "student"))
         return [module for module in modules if module is not None]
 
-    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
-        """Return the checkpoint's deterministic policy, observation normaliser included."""
+    def load_policy(
+        self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
+    ) -> Policy:
+        """Return the checkpoint's policy, observation normaliser included."""
         vet_checkpoint(checkpoint, trust)
         runner, _ = _runner(env, agent_cfg, device)
         runner.load(str(checkpoint), map_location=device, load_cfg={"actor": True})
-        return _Policy(runner.get_inference_policy(device=device), agent_cfg.clip_actions, env.unwrapped.num_envs)
+        return _Policy(runner.get_inference_policy(device=device), agent_cfg.clip_actions, env, deterministic)
 
     def export(
         self,
@@ -121,12 +123,13 @@ class RslRl:
 class _Policy:
     """A policy on Isaac Lab's observation dict."""
 
-    def __init__(self, model: Any, clip_actions: float | None, num_envs: int) -> None:
-        self._model, self._clip, self._num_envs = model, clip_actions, num_envs
+    def __init__(self, model: Any, clip_actions: float | None, env: Any, deterministic: bool) -> None:
+        self._model, self._clip, self._num_envs = model, clip_actions, env.unwrapped.num_envs
+        self._sampled = not deterministic
 
     def __call__(self, obs: Any) -> torch.Tensor:
         """Return actions, shape (num_envs, action_dim)."""
-        actions = self._model(TensorDict(obs, batch_size=[self._num_envs]))
+        actions = self._model(TensorDict(obs, batch_size=[self._num_envs]), stochastic_output=self._sampled)
         return actions if self._clip is None else actions.clamp(-self._clip, self._clip)
 
     def reset(self, dones: torch.Tensor) -> None:

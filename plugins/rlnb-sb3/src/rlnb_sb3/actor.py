@@ -11,13 +11,13 @@ from rlnb import RlnbError
 
 
 class Actor(torch.nn.Module):
-    """From observations to the mean action, normalised and clipped as in training."""
+    """From observations to the mean or a sampled action, normalised and clipped as in training."""
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: Any, deterministic: bool) -> None:
         super().__init__()
         if not isinstance(agent.action_space, Box) or not isinstance(agent.observation_space, Box):
             raise RlnbError("rlnb-sb3 rolls out policies of one observation tensor and continuous actions.")
-        self._policy = agent.policy.eval()
+        self._policy, self._deterministic = agent.policy.eval(), deterministic
         normaliser = agent.get_vec_normalize_env()
         self._clip = normaliser.clip_obs if normaliser else None
         mean, var = (normaliser.obs_rms.mean, normaliser.obs_rms.var) if normaliser else (0.0, 1.0)
@@ -35,6 +35,8 @@ class Actor(torch.nn.Module):
         if obs.shape[1:] != self._policy.observation_space.shape:  # pictures: channels first
             obs = obs.permute(0, 3, 1, 2)
         policy = self._policy
+        if not self._deterministic:
+            return torch.clamp(policy.get_distribution(obs).get_actions(), self.low, self.high)
         features = policy.extract_features(obs, policy.pi_features_extractor)
         mean = policy.action_net(policy.mlp_extractor.forward_actor(features))
         return torch.clamp(mean.tanh() if policy.squash_output else mean, self.low, self.high)

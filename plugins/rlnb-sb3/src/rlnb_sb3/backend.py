@@ -53,11 +53,13 @@ class Sb3:
         agent.logger.close()
         return [agent.policy]
 
-    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Actor:
-        """Return the checkpoint's deterministic policy, observation normaliser included."""
+    def load_policy(
+        self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
+    ) -> Actor:
+        """Return the checkpoint's policy, observation normaliser included."""
         agent = _agent(env, agent_cfg, device)
         agent.restore(checkpoint, trust, weights_only=True)
-        return Actor(agent)
+        return Actor(agent, deterministic)
 
     def export(
         self,

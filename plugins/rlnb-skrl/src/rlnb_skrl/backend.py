@@ -76,10 +76,12 @@ class Skrl:
         modules = (module for part in parts(runner.agent) for module in part.modules.values())
         return [module for module in modules if isinstance(module, torch.nn.Module)]
 
-    def load_policy(self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool) -> Policy:
-        """Return the checkpoint's deterministic policy, observation preprocessor included."""
+    def load_policy(
+        self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
+    ) -> Policy:
+        """Return the checkpoint's policy, observation preprocessor included."""
         runner, wrapped = _restored(env, agent_cfg, checkpoint, device, trust)
-        return (_Policies if _several(env) else _Policy)(runner.agent, wrapped)
+        return (_Policies if _several(env) else _Policy)(runner.agent, wrapped, deterministic)
 
     def export(
         self,
@@ -110,8 +112,9 @@ class Skrl:
 class _Policy:
     """A skrl agent as a policy on Isaac Lab's observation dict."""
 
-    def __init__(self, agent: Any, wrapped: Any) -> None:
+    def __init__(self, agent: Any, wrapped: Any, deterministic: bool) -> None:
         self._agent, self._wrapped = agent, wrapped
+        self._deterministic = deterministic
 
     def __call__(self, obs: Any) -> torch.Tensor:
         """Return actions, shape (num_envs, action_dim)."""
@@ -121,7 +124,12 @@ class _Policy:
         if "critic" in obs:
             states = flatten_tensorized_space(tensorize_space(wrapped.state_space, obs["critic"]))
         actions, outputs = self._agent.act(observations, states, timestep=0, timesteps=0)
-        return unflatten_tensorized_space(wrapped.action_space, outputs.get("mean_actions", actions))  # type: ignore[no-any-return]
+        chosen = self._chosen(actions, outputs)
+        return unflatten_tensorized_space(wrapped.action_space, chosen)  # type: ignore[no-any-return]
+
+    def _chosen(self, sampled: torch.Tensor, outputs: Mapping[str, Any]) -> torch.Tensor:
+        """Return the mean actions where they are wanted and the policy has them, else the sampled ones."""
+        return outputs.get("mean_actions", sampled) if self._deterministic else sampled
 
     def reset(self, dones: torch.Tensor) -> None:
         """Nothing to forget: skrl's runner builds feed-forward policies only."""
@@ -139,7 +147,7 @@ class _Policies(_Policy):
         }
         actions, outputs = self._agent.act(observations, wrapped.state(), timestep=0, timesteps=0)
         return {
-            name: unflatten_tensorized_space(wrapped.action_spaces[name], outputs[name].get("mean_actions", sampled))
+            name: unflatten_tensorized_space(wrapped.action_spaces[name], self._chosen(sampled, outputs[name]))
             for name, sampled in actions.items()
         }
 

@@ -1,8 +1,11 @@
 """The light half: what rlnb has to know of skrl without importing it."""
 
+from __future__ import annotations
+
 import dataclasses
 
-from rlnb import Library, hookimpl
+import rlnb
+from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
 
 SKRL = Library(
     name="skrl",
@@ -51,3 +54,26 @@ MULTI_AGENT = [
 @hookimpl
 def rlnb_libraries() -> list[Library]:
     return [SKRL, *MULTI_AGENT]
+
+
+@hookimpl
+def rlnb_check(manifest: Manifest) -> list[Problem]:
+    """Find a model that is to see the state of a task that has none: in skrl it fails far from the cause."""
+    if manifest.library not in {library.name for library in MULTI_AGENT}:
+        return []
+    try:
+        card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
+    except RlnbError:
+        return []  # rlnb says so itself
+    agent = card["agents"].get(manifest.library, {}).get("fields", {})
+    models = {path: field["value"] for path, field in agent.items() if path.startswith("models.")}
+    seeing = [path for path, value in {**models, **manifest.agent}.items() if path in models and "STATES" in str(value)]
+    state = manifest.task.overrides.get("state_space", card["fields"].get("state_space", {}).get("value"))
+    if not seeing or state != 0:
+        return []
+    what = (
+        f"{seeing[0]} of {manifest.library} takes the state of the env, and {manifest.task.id} has none: state_space=0."
+    )
+    return [
+        Problem(what=what, mend='overrides={"state_space": -1} makes one of all observations; or library="skrl_ippo"')
+    ]

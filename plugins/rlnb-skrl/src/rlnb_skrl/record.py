@@ -74,9 +74,11 @@ class Recorder:
         self._begun = time.monotonic()
 
     def _write_tracking_data(self, *, timestep: int, timesteps: int) -> None:
+        data = self._agent.tracking_data
+        if not data:
+            return  # written before the checkpoint of this iteration
         now = time.monotonic()
         seconds, self._begun = now - self._begun, now
-        data = self._agent.tracking_data
         learning = sum(data.get("Stats / Algorithm update time (ms)", [0.0])) / 1000
         data["Perf / Frames per second"] = [self._horizon * self._frames / seconds]
         data["Perf / Collection time (s)"] = [seconds - learning]
@@ -89,6 +91,9 @@ class Recorder:
         self._agent.writer.flush()
 
     def _write_checkpoint(self, *, timestep: int, timesteps: int) -> None:
+        # skrl writes an iteration's scalars after its checkpoint: a run killed in between would resume without them.
+        if timestep % self._horizon == 0:
+            self._write_tracking_data(timestep=timestep, timesteps=timesteps)
         folder = Path(self._agent.experiment_dir) / "checkpoints"
         folder.mkdir(parents=True, exist_ok=True)
         self.progress.timestep = timestep

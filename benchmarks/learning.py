@@ -1,0 +1,95 @@
+"""Whether each library learns through rlnb: success from reset over three seeds, and after kill -9 and resume.
+
+    python benchmarks/learning.py
+
+Cartpole, 256 envs, equal frames. One more run of each library is killed at a random iteration and resumed. It has to
+end where the unbroken ones do, and to have got back everything that its checkpoint held, bit by bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from against_isaaclab import asset_root
+from results import record
+
+import rlnb
+
+TASK, NUM_ENVS, SEEDS, EPISODES = "Isaac-Cartpole-Direct", 256, 3, 256
+FRAMES = 150 * 16 * NUM_ENVS
+"""What RSL-RL's 150 iterations of 16 steps take."""
+CHECKPOINTS = {"rsl_rl": {"save_interval": 10}, "rl_games": {"params.config.save_frequency": 5}, "skrl": {}, "sb3": {}}
+"""What each library has to be told to write checkpoints often."""
+NOISE = 0.05
+"""How far the success of a resumed run may be below the worst of the unbroken ones: three seeds are few."""
+
+
+def killed_and_resumed(library: str, iterations: int) -> tuple[rlnb.Run, int]:
+    """Train; kill -9 the worker at a random iteration after the first checkpoint; resume and wait.
+
+    Returns:
+        The run, and the iteration at which it was killed.
+    """
+    run = rlnb.train(
+        TASK,
+        library=library,
+        num_envs=NUM_ENVS,
+        max_iterations=iterations,
+        seed=0,
+        agent=CHECKPOINTS[library],
+        device="cpu",
+        warm=False,
+    )
+    after = random.randint(iterations // 4, 3 * iterations // 4)
+    while not run.checkpoints or run.progress[0] < after:
+        time.sleep(0.05)
+    handle = run.jobs[-1].handle
+    assert handle is not None
+    psutil.Process(handle["pid"]).children(recursive=True)[-1].kill()
+    killed_at = run.progress[0]
+    while run.state != "failed":
+        time.sleep(0.1)
+    return run.resume().wait(), killed_at
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--libraries", nargs="+", default=sorted(CHECKPOINTS))
+    arguments = parser.parse_args()
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
+    for library in arguments.libraries:
+        found = rlnb.compare_libraries(
+            TASK, [library], seeds=SEEDS, frames=FRAMES, num_envs=NUM_ENVS, episodes=EPISODES, device="cpu"
+        )
+        rates = [evaluation.success_rate or 0.0 for evaluation in found.evaluations[library]]
+        words = ", ".join(f"{rate:.3f}" for rate in rates)
+        record(
+            f"{library}, {TASK}, {NUM_ENVS} envs, {FRAMES:,} frames: success from reset, {SEEDS} seeds",
+            f"{words} over {EPISODES} episodes each",
+            ">= 0.95",
+            min(rates) >= 0.95,
+        )
+        unbroken = found.runs[library][0]
+        run, killed_at = killed_and_resumed(library, unbroken.progress[1])
+        started, rate = run.started, run.evaluate(EPISODES).success_rate or 0.0
+        assert started is not None
+        whole = run.metrics["fps"].iterations == [float(n) for n in range(started.max_iterations)]
+        back = all(report.startswith("restored") for report in started.restored.values())
+        record(
+            f"{library}: kill -9 and resume",
+            f"killed at {killed_at}, resumed at {started.first_iteration} of {started.max_iterations}; one curve: "
+            f"{whole}; bit-equal to the checkpoint: {back} ({', '.join(started.restored)}); success {rate:.3f}",
+            "counters continue, bit-equal, within the noise of unbroken runs",
+            whole and back and rate >= min(rates) - NOISE,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Weights & Biases (https://wandb.ai) for rlnb."""

@@ -1,0 +1,92 @@
+"""The light half: whether a run is to be followed, and the process that follows it.
+
+W&B lives in a process of its own beside the training: its imports, threads and network touch no iteration, what it
+raises reaches nobody, and it is there to end the W&B run properly when the training is killed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from rlnb import Manifest, Problem, hookimpl
+
+logger = logging.getLogger(__name__)
+
+ONLINE, OFFLINE = "wandb", "wandb-offline"
+"""Tags that ask for it. A tag is in the manifest, so it reaches workers that the kernel's environment does not, and
+resumed jobs."""
+FINISH_S = 18.0
+"""Seconds that W&B has after the training's end; rlnb ends a worker 20 s after its result."""
+CHECK_S = 30.0
+
+# What the worker's interpreter is asked.
+_INSTALLED = "from importlib.metadata import version; version('rlnb-wandb'); version('wandb')"
+_CREDENTIALS = "; import wandb; wandb.login(verify=False)"
+
+_tracker: subprocess.Popen[bytes] | None = None
+
+
+@hookimpl
+def rlnb_check(manifest: Manifest) -> list[Problem]:
+    """Ask the worker's interpreter, since W&B runs there. Importing wandb takes seconds: only to look for a key."""
+    if not _wanted(manifest):
+        return []
+    python = manifest.python or sys.executable
+    has_key = OFFLINE in manifest.tags or "WANDB_API_KEY" in os.environ
+    code = _INSTALLED if has_key else _INSTALLED + _CREDENTIALS
+    try:
+        done = subprocess.run(
+            [*shlex.split(python), "-c", code],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CHECK_S,
+        )
+    except OSError as exc:
+        return [Problem(what=f"W&B cannot follow this run from {python}: {exc}")]
+    except subprocess.TimeoutExpired:
+        return []  # of a slow network: no reason not to train
+    if done.returncode == 0:
+        return []
+    reason = done.stderr.strip().rpartition("\n")[2]
+    if "PackageNotFoundError" in reason:
+        mend = f"{python} -m pip install rlnb-wandb wandb"
+    else:
+        mend = f'`wandb login`, or WANDB_API_KEY in the environment, or tags=["{OFFLINE}"]'
+    return [Problem(what=f"W&B cannot follow this run from {python}: {reason}", mend=mend)]
+
+
+@hookimpl
+def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
+    """Start the process that follows the run until its stdin ends, which it also does when this process is killed."""
+    global _tracker
+    if not _wanted(manifest):
+        return
+    offline = ["offline"] if OFFLINE in manifest.tags else []
+    argv = [sys.executable, "-m", "rlnb_wandb.tracker", str(run_dir), *offline]
+    try:
+        _tracker = subprocess.Popen(argv, stdin=subprocess.PIPE)
+    except OSError as exc:
+        logger.warning("W&B does not follow this run: %s", exc)
+
+
+@hookimpl
+def rlnb_run_finished(run_dir: Path) -> None:
+    """Have W&B send what is left, for a bounded time."""
+    if _tracker is None or _tracker.stdin is None:
+        return
+    _tracker.stdin.close()
+    try:
+        _tracker.wait(FINISH_S)
+    except subprocess.TimeoutExpired:
+        again = f"{sys.executable} -m rlnb_wandb.tracker {run_dir} </dev/null"
+        logger.warning("W&B is not done after %.0f s and is left behind. To send what it lacks: %s", FINISH_S, again)
+
+
+def _wanted(manifest: Manifest) -> bool:
+    return ONLINE in manifest.tags or OFFLINE in manifest.tags
