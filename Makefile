@@ -6,8 +6,10 @@ PLUGINS := $(wildcard plugins/*)
 OTHER_PYTHONS ?= 3.11 3.13
 EDITABLE := $(foreach plugin,$(PLUGINS),--editable $(plugin))
 PYTEST := $(BIN)/python -m pytest
-# Without the simulator tests mostly wait for processes: several at once. With it, one at a time has the machine.
+# Without the simulator tests mostly wait for processes: several at once. With it, two files at once; what is slow has
+# the machine to itself, for it measures times and trains several ranks.
 QUICK := -n 3 -m "not isaaclab and not slow and not gpu"
+ISAACLAB := -n 2 --dist loadfile -m "isaaclab and not slow and not gpu"
 OUT ?= outputs
 
 .PHONY: help install demo test test-all test-kernels lint lab bench clean
@@ -39,11 +41,12 @@ lint: install
 
 test: install lint test-kernels ## everything that has to pass before a change lands (< 20 minutes on 2 cores)
 	$(PYTEST) $(QUICK)
-	$(PYTEST) -m "isaaclab and not slow and not gpu"
+	$(PYTEST) $(ISAACLAB)
 
 test-all: install lint test-kernels ## the same, with the slow tests (< 90 minutes)
 	$(PYTEST) $(QUICK)
-	$(PYTEST) -m "(isaaclab or slow) and not gpu"
+	$(PYTEST) $(ISAACLAB)
+	$(PYTEST) -m "slow and not gpu"
 
 # The kernel's half of rlnb runs on Pythons that have no Isaac Lab. pyenv shows no other Python than .python-version's unless it is told to.
 test-kernels: $(UV)

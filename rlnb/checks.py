@@ -30,28 +30,31 @@ def check_run(manifest: Manifest, launcher: Launcher) -> None:
         CheckError: With all problems.
     """
     problems = [*_check_arguments(manifest), *_check_root(options.folders.path)]
-    spec = plugins.libraries().get(manifest.library)
-    if manifest.script:
-        pass  # what it needs and does is its own affair
-    elif spec is None:
-        error = unknown("RL library", manifest.library, plugins.libraries())
-        # Only names of ours: whoever owns another name on the package index is not known.
-        ours = manifest.library in OUR_LIBRARIES
-        mend = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
-        problems.append(Problem(what=str(error), mend=mend))
-    elif spec.simulator:
-        problems += _check_task(manifest, spec)
-    else:
-        # What plugins say of Isaac Lab's tasks is when they succeed; a task of their own says nothing of that.
-        without = {name: task for name, task in plugins.tasks().items() if task.success is None}
-        if manifest.task.id not in without:
-            error = unknown("task", manifest.task.id, without, has=f"{spec.name} trains without a simulator, on")
-            problems.append(Problem(what=str(error)))
+    if not manifest.script:  # what a script needs and does is its own affair
+        problems += _check_library(manifest)
     problems += launcher.check(manifest)
     for found in plugins.manager().hook.rlnb_check(manifest=manifest):
         problems += found
     if problems:
         raise CheckError(f"{manifest.task.id} with {manifest.library}", problems)
+
+
+def _check_library(manifest: Manifest) -> Iterator[Problem]:
+    spec = plugins.libraries().get(manifest.library)
+    if spec is None:
+        error = unknown("RL library", manifest.library, plugins.libraries())
+        # Only names of ours: whoever owns another name on the package index is not known.
+        ours = manifest.library in OUR_LIBRARIES
+        mend = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
+        yield Problem(what=str(error), mend=mend)
+    elif spec.simulator:
+        yield from _check_task(manifest, spec)
+    else:
+        # What plugins say of Isaac Lab's tasks is when they succeed; a task of their own says nothing of that.
+        without = {name: task for name, task in plugins.tasks().items() if task.success is None}
+        if manifest.task.id not in without:
+            error = unknown("task", manifest.task.id, without, has=f"{spec.name} trains without a simulator, on")
+            yield Problem(what=str(error))
 
 
 _EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep": 5}
