@@ -20,6 +20,7 @@ import contextlib
 import os
 import re
 import signal
+import statistics
 import subprocess
 import tempfile
 import threading
@@ -105,7 +106,7 @@ def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
                 if counts:
                     marks.append((now, counts[-1] / per_iteration(horizon)))
 
-    horizon = rlnb.task_card(case.task)["agents"]["skrl"]["fields"]["agent.rollouts"]["value"]
+    horizon = horizon_of(case, library)
     reader = threading.Thread(target=read)
     reader.start()
     yield Side(lambda: tree(process.pid), lambda: list(marks))
@@ -113,6 +114,13 @@ def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
         member.kill()
     process.wait()
     reader.join()
+
+
+def horizon_of(case: Case, library: str) -> int:
+    """Return the env steps of an iteration, which the agent config of the task says."""
+    key = {"rsl_rl": "num_steps_per_env", "rl_games": "params.config.horizon_length", "skrl": "agent.rollouts"}[library]
+    horizon: int = rlnb.task_card(case.task)["agents"][library]["fields"][key]["value"]
+    return horizon
 
 
 @contextlib.contextmanager
@@ -221,11 +229,12 @@ def main() -> None:
         pairs = ratios(case, arguments.library, arguments.rounds, arguments.turns, arguments.turn_s, **words)
         median, low, high = ratio_interval(pairs)
         how = 'nproc_per_node="auto" / stock' if arguments.auto else "rlnb / stock"
+        frames = statistics.median(ours for ours, _ in pairs) * case.num_envs * horizon_of(case, arguments.library)
         holds = median >= least if arguments.auto else median >= least and low >= 0.95
         record(
             f"{arguments.library}, {case.task}, {case.num_envs} envs: steps/s, {how}",
             f"{median:.3f} ({low:.3f} to {high:.3f}), {arguments.rounds} rounds of {arguments.turns} turns of "
-            f"{arguments.turn_s:g} s",
+            f"{arguments.turn_s:g} s; {frames:,.0f} steps/s",
             f"median >= {least}" + ("" if arguments.auto else ", low >= 0.95"),
             holds,
         )
