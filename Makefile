@@ -6,10 +6,11 @@ PLUGINS := $(wildcard plugins/*)
 OTHER_PYTHONS ?= 3.11 3.13
 EDITABLE := $(foreach plugin,$(PLUGINS),--editable $(plugin))
 PYTEST := $(BIN)/python -m pytest
-# Without the simulator tests mostly wait for processes: several at once. With it, two files at once; what is slow has
-# the machine to itself, for it measures times and trains several ranks.
-QUICK := -n 3 -m "not isaaclab and not slow and not gpu"
-ISAACLAB := -n 2 --dist loadfile -m "isaaclab and not slow and not gpu"
+# Several tests at once, since most of them wait. With a simulator one file, or class, per core, each on one thread:
+# torch's threads wait for each other by spinning, and those of two simulators would do so in each other's way.
+QUICK := $(PYTEST) -n 3 -m "not isaaclab and not slow and not gpu"
+ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu"
+SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
 OUT ?= outputs
 
 .PHONY: help install demo test test-all test-kernels lint lab bench clean
@@ -29,6 +30,12 @@ $(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcar
 		$(EDITABLE) --editable '.[isaaclab,libraries,report,lab,dev]'
 	touch $@
 
+# Half a gigabyte that few need: the tests of skrl with JAX are among the slow ones.
+$(VENV)/.installed-jax: $(VENV)/.installed
+	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
+		$(EDITABLE) --editable '.[jax]'
+	touch $@
+
 demo: install ## define, preview, train, evaluate and report a task, on this machine
 	$(BIN)/rlnb demo --out $(OUT)
 
@@ -40,13 +47,13 @@ lint: install
 	$(BIN)/mypy
 
 test: install lint test-kernels ## everything that has to pass before a change lands (< 20 minutes on 2 cores)
-	$(PYTEST) $(QUICK)
-	$(PYTEST) $(ISAACLAB)
+	$(QUICK)
+	$(ISAACLAB)
 
-test-all: install lint test-kernels ## the same, with the slow tests (< 90 minutes)
-	$(PYTEST) $(QUICK)
-	$(PYTEST) $(ISAACLAB)
-	$(PYTEST) -m "slow and not gpu"
+test-all: install $(VENV)/.installed-jax lint test-kernels ## the same, with the slow tests (< 90 minutes)
+	$(QUICK)
+	$(ISAACLAB)
+	$(SLOW)
 
 # The kernel's half of rlnb runs on Pythons that have no Isaac Lab. pyenv shows no other Python than .python-version's unless it is told to.
 test-kernels: $(UV)
@@ -58,7 +65,7 @@ test-kernels: $(UV)
 		$(UV) pip install --quiet --python .venv-$$version/bin/python --constraint constraints.txt \
 			$(EDITABLE) --editable '.[report,dev]' && \
 		.venv-$$version/bin/python -m pytest -q tests/laws tests/records tests/launch tests/test_*.py \
-			$(QUICK) || exit 1; \
+			-n 3 -m "not isaaclab and not slow and not gpu" || exit 1; \
 	done
 
 bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should run meanwhile

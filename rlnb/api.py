@@ -63,7 +63,7 @@ def train(
         script: Instead of a task, any training script that Python or torchrun can start, such as Isaac Lab's
             ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder; metrics come from
             the event files that it writes there. Of the arguments below only ``args``, ``nproc_per_node``,
-            ``launcher``, ``python`` and ``tags`` go with it.
+            ``launcher``, ``python`` and ``tags`` go with it; others are refused.
         args: Arguments of the script.
         library: Name of the RL library.
         max_iterations: Learning iterations; None keeps the agent config's own number.
@@ -73,9 +73,9 @@ def train(
             of a YAML file that holds them.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one.
         nproc_per_node: Worker processes (ranks), which share the envs. ``"auto"`` is one on each GPU of this machine;
-            on a CPU what trains this task fastest, which is measured once (about half a minute per candidate).
-        init_from: A run, whose last checkpoint, or a checkpoint, whose weights to start from. Optimiser and counters
-            begin anew; to go on with them, ``run.resume()``.
+            on a CPU what trains this task fastest, which is measured once (under a minute per candidate).
+        init_from: A run or its id, whose last checkpoint, or a checkpoint, whose weights to start from. Optimiser and
+            counters begin anew; to go on with them, ``run.resume()``.
         trust: Whether ``init_from`` may hold more than weights.
         keep: Checkpoints to keep while it trains, the newest, beside the best by reward; None keeps all.
         launcher: Where to run; None is this machine.
@@ -90,8 +90,17 @@ def train(
     launcher = launcher or LocalLauncher()
     words: tuple[str, ...] = ()
     if script is not None:
-        asked = {"task": task, "max_iterations": max_iterations, "num_envs": num_envs, "agent": agent, "keep": keep}
-        task, library = script_task(script, args, {**asked, "init_from": init_from}), plugins.SCRIPT.name
+        asked: dict[str, Any] = {
+            "task": task,
+            "max_iterations": max_iterations,
+            "num_envs": num_envs,
+            "agent": agent,
+            "keep": keep,
+        }
+        asked |= {"init_from": init_from, "library": library if library != "rsl_rl" else None}
+        asked |= {"seed": seed if seed != 42 else None, "device": device if device != "auto" else None}
+        asked |= {"nproc_per_node": nproc_per_node if nproc_per_node == "auto" else None}
+        task, library = script_task(script, args, asked), plugins.SCRIPT.name
         words = (str(task.source), *args)
     elif task is None:
         raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
@@ -212,7 +221,7 @@ def _create(root: Root, manifest: Manifest) -> RunDir:
 def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:
     """Add a job to a run and start it, in the warm worker where that fits."""
     folder = run_dir.next_job(job.kind)
-    local = isinstance(launcher, LocalLauncher)
+    local, gpus = isinstance(launcher, LocalLauncher), gpu_count()
     command = worker_command(
         manifest,
         job.kind,
@@ -220,7 +229,10 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
         folder.path,
         max_running=launcher.max_running,
         walltime_s=launcher.walltime_s,
-        gpu_per_slot=local and gpu_count() > 1 and manifest.resources.device in ("auto", "cuda"),
+        gpu_per_slot=local
+        and gpus > 1
+        and manifest.resources.device in ("auto", "cuda")
+        and manifest.resources.nproc_per_node <= (launcher.max_running or 1) <= gpus,
     )
     wrapped = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
     replaceable = wrapped is None and _plain(command)

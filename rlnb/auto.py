@@ -33,6 +33,8 @@ MEASURE_S = 8.0
 """Seconds of training that one measurement looks at, after the first iteration."""
 LEAST_ITERATIONS = 4
 """Iterations that it takes at least."""
+LONGEST_S = 300.0
+"""Seconds that one measurement may take once it trains."""
 GAIN = 1.05
 """How much faster more ranks have to be than fewer to be taken: a machine's noise is no gain."""
 _POLL_S = 0.25
@@ -48,12 +50,15 @@ def resources(manifest: Manifest) -> Resources:
         manifest: A run that has been checked, with one rank.
 
     Raises:
+        RlnbError: The library logs no rate.
         RunError: No candidate trained.
     """
     library = plugins.library(manifest.library)
     asked = manifest.resources
     if not library.distributed or asked.device.startswith("cuda:"):
         return asked
+    if "fps" not in library.metrics:
+        raise RlnbError(f'{library.name} logs no "fps" to measure by. Say how many ranks: nproc_per_node=2')
     num_envs = manifest.task.num_envs or task_card(manifest.task, python=manifest.python)["num_envs"]
     if asked.device != "cpu" and (gpus := gpu_count()):
         return dataclasses.replace(asked, nproc_per_node=max(n for n in range(1, gpus + 1) if num_envs % n == 0))
@@ -111,7 +116,8 @@ def _measure(manifest: Manifest, tried: list[tuple[int, int]]) -> dict[str, floa
         for ranks, threads in tried:
             asked = dataclasses.replace(manifest.resources, nproc_per_node=ranks, threads=threads)
             name = f"{ranks}x{threads}"
-            trial = dataclasses.replace(manifest, run_id=name, resources=asked, max_iterations=1_000_000)
+            # Without tags: a plugin that reports runs so marked is not to report these.
+            trial = dataclasses.replace(manifest, run_id=name, resources=asked, max_iterations=1_000_000, tags=())
             try:
                 rates[name] = _rate(trial, Root(Path(folder)))
             except RlnbError as exc:  # too little memory for so many ranks, say: the others may do
@@ -126,7 +132,12 @@ def _rate(manifest: Manifest, root: Root) -> float:
     """Train for a short while; return frames per second by the clock, over all ranks."""
     run = api.create(root, manifest, LocalLauncher(), warm=False)
     try:
+        deadline: float | None = None
         while not _enough(run):
+            if deadline is None and run.state == "running":
+                deadline = time.monotonic() + LONGEST_S
+            if deadline is not None and time.monotonic() > deadline:
+                raise RunError(f"{LEAST_ITERATIONS} iterations take more than {LONGEST_S:.0f} s.")
             if run.state in ENDED:
                 run.wait()  # says why
                 raise RunError(f"{run.id} ended before it could be measured.")

@@ -63,6 +63,7 @@ def train(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     nproc_per_node: Annotated[str, typer.Option(help="Worker processes (ranks), or auto: what is fastest here.")] = "1",
     init_from: Annotated[str | None, typer.Option(help="Run or checkpoint whose weights to start from.")] = None,
+    trust: Trust = False,
     keep: Annotated[int | None, typer.Option(help="Checkpoints to keep beside the best; all without it.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Env config value: sim.dt=0.005. Repeatable.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="Agent config value, as --set. Repeatable.")] = None,
@@ -92,12 +93,29 @@ def train(
         agent={**agents.agent_values(agent_config), **agent_values},
         device=device,
         nproc_per_node=value(nproc_per_node),
-        init_from=init_from if init_from is None or Path(init_from).is_file() else rlnb.get_run(init_from),
+        init_from=init_from,
+        trust=trust,
         keep=keep,
         python=python,
         asset_root=asset_root,
         tags=tag or (),
     )
+    _wait_or_detach(run, wait)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def script(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="Training script; what follows it are its own arguments.")],
+    nproc_per_node: Annotated[int, typer.Option(help="Worker processes (ranks).")] = 1,
+    tag: Annotated[list[str] | None, typer.Option(help="Word to find the run by. Repeatable.")] = None,
+    python: Python = None,
+    wait: Wait = True,
+) -> None:
+    """Start any training script as a run. rlnb's options go before it: rlnb script --detach train.py --task ..."""
+    import rlnb
+
+    run = rlnb.train(script=path, args=context.args, nproc_per_node=nproc_per_node, python=python, tags=tag or ())
     _wait_or_detach(run, wait)
 
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb import api, plugins
+from rlnb.agents import agent_values
 from rlnb.cards import task_card
+from rlnb.checks import check_run
+from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, RlnbError, unknown
 from rlnb.evaluation import Evaluation, mean_interval
+from rlnb.launch.local import LocalLauncher
+from rlnb.manifests import describe
 from rlnb.run import Run
+from rlnb.settings import options
 from rlnb.spec import Problem, Task
 from rlnb.tasks import Card
 from rlnb.tasks import task as make_task
@@ -88,6 +94,7 @@ def compare_libraries(
     frames: int,
     num_envs: int | None = None,
     episodes: int = 100,
+    agent: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Comparison:
     """Train a task with several libraries and seeds for the same number of frames, and evaluate each policy.
@@ -97,54 +104,94 @@ def compare_libraries(
 
     Args:
         task: A task, or its name.
-        libraries: Names of libraries; None is all that the task has an agent config for.
+        libraries: Names of libraries; None is all that are installed and that the task has an agent config for.
         seeds: Runs a library, with seeds 0, 1, ...
         frames: Env transitions of each run, over all envs.
         num_envs: Environments of each run; None keeps the task's own number.
         episodes: Evaluation episodes of each run.
+        agent: Agent config values by library: ``{"rsl_rl": {"algorithm.learning_rate": 3e-4}}``.
         arguments: What else :func:`rlnb.train` takes, e.g. ``device="cpu"``.
 
     Raises:
-        CheckError: A library that does not exist or has no agent config for the task; nothing was started.
+        CheckError: A run would fail, or its frames cannot be counted; nothing was started.
     """
     task = make_task(task) if isinstance(task, str) else task
-    card = task_card(task)
+    python, asset_root = (arguments.get(name) for name in ("python", "asset_root"))
+    card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
     envs = num_envs or task.num_envs or card["num_envs"]
-    chosen = list(libraries) if libraries is not None else sorted(card["agents"])
+    usable = [name for name, found in card["agents"].items() if "error" not in found and not found.get("missing")]
+    chosen = list(libraries) if libraries is not None else sorted(usable)
+    values = {name: agent_values((agent or {}).get(name)) for name in chosen}
     problems = []
     iterations = {}
     for name in chosen:
         try:
-            iterations[name] = math.ceil(frames / (_horizon(card, name) * envs))
+            iterations[name] = math.ceil(frames / (_horizon(card, name, values[name]) * envs))
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
+    for name in set(agent or ()) - set(chosen):
+        problems.append(Problem(what=f"agent has values for {name!r}, which is not compared: {', '.join(chosen)}."))
     for label, value in (("seeds", seeds), ("frames", frames)):
         if value < 1:
             problems.append(Problem(what=f"{label}={value!r} is not a positive whole number."))
+    asked = {
+        name: {
+            **arguments,
+            "library": name,
+            "num_envs": envs,
+            "max_iterations": iterations[name],
+            "agent": values[name],
+        }
+        for name in iterations
+    }
+    for words in asked.values():
+        try:
+            _check(task, **words)
+        except CheckError as exc:
+            problems += exc.problems
     if problems:
         raise CheckError(f"comparison of libraries on {task.id}", problems)
     runs = {
-        name: [
-            api.train(
-                task, library=name, num_envs=envs, max_iterations=iterations[name], seed=seed, warm=False, **arguments
-            )
-            for seed in range(seeds)
-        ]
-        for name in chosen
+        name: [api.train(task, **words, seed=seed, warm=False) for seed in range(seeds)]
+        for name, words in asked.items()
     }
     evaluations = {name: [run.wait().evaluate(episodes) for run in found] for name, found in runs.items()}
     return Comparison(runs=runs, evaluations=evaluations)
 
 
-def _horizon(card: Card, name: str) -> int:
-    """Return the env steps per iteration of a library's agent config."""
+def _check(
+    task: Task,
+    library: str,
+    num_envs: int,
+    max_iterations: int,
+    agent: Mapping[str, Any],
+    launcher: Launcher | None = None,
+    device: str = "auto",
+    nproc_per_node: int | Literal["auto"] = 1,
+    python: str | None = None,
+    asset_root: str | None = None,
+    **_: Any,
+) -> None:
+    """Raise what :func:`rlnb.train` would raise, and start nothing."""
+    launcher, ranks = launcher or LocalLauncher(), 1 if nproc_per_node == "auto" else nproc_per_node
+    check_run(
+        describe(
+            task, library, max_iterations, 0, num_envs, agent, device, ranks, launcher, python, asset_root, tags=()
+        ),
+        launcher,
+    )
+
+
+def _horizon(card: Card, name: str, values: Mapping[str, Any]) -> int:
+    """Return the env steps per iteration of a library's agent config with these values set."""
     library = plugins.library(name)
     agent = card["agents"].get(name)
     if agent is None or "error" in agent:
         raise unknown("agent config", name, card["agents"], has=f"{card['task']} has")
-    for path, field in agent["fields"].items():
+    found = {**{path: field["value"] for path, field in agent["fields"].items()}, **values}
+    for path, value in found.items():
         if path.rsplit(".", 1)[-1] == library.horizon_key:
-            return int(field["value"])
+            return int(value)
     raise RlnbError(f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted.")
 
 

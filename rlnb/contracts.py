@@ -67,6 +67,9 @@ class TrainContext(Protocol):
     rank: int
     local_rank: int
     world_size: int
+    synchronised: bool
+    """False in the negative control of a proof of synchronisation. Sums by ``torch.distributed.all_reduce`` are left
+    out then by themselves; a library that sums by other means leaves them out."""
     max_iterations: int | None
     """Iterations asked for; None keeps the agent config's."""
     checkpoint: Path | None

@@ -1,7 +1,7 @@
 """Every hook a plugin can implement, in the order of a run's life.
 
 A plugin is a package with an entry point in the group ``rlnb``; its module marks functions with
-``rlnb.hookimpl``. Hooks find things; small protocols in :mod:`rlnb.spec` do the work; a
+``rlnb.hookimpl``. Hooks find things; small protocols in :mod:`rlnb.contracts` do the work; a
 ``"module:attr"`` string keeps the heavy half out of processes that must stay light.
 """
 
@@ -78,7 +78,7 @@ def rlnb_run_finished(run_dir: Path, manifest: Manifest, result: Result) -> None
     """Learn how training ended. Called on rank 0 after the result is on disk."""
 
 
-# -- looking at it: called in the worker (frames) and in the kernel (panels) -------------------------
+# -- looking at it: called in the kernel ---------------------------------------------------------------
 
 
 @hookspec(firstresult=True)

@@ -22,11 +22,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from rlnb.launch.slots import take_slot
+from rlnb.launch.local import visible_gpus
+from rlnb.launch.slots import take_slots
 from rlnb.records import files
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command, Outcome, Result, from_json, to_json
@@ -62,14 +63,15 @@ class Agent:
     def run(self, start: Callable[[Command], subprocess.Popen[bytes]]) -> int:
         """Wait for a slot, start the process, watch it, write the result; return the exit status."""
         _keep_space(self._job.reserve)
-        slot: IO[str] | None = None
+        slots: Mapping[int, IO[str]] = {}
         if self._command.queued:
-            taken = take_slot(self._command.max_running, self._must_stop)
+            taken = take_slots(self._command.max_running, self._must_stop, self._command.slots)
             if taken is None:
                 return self._end("cancelled", "cancelled while it waited in the queue", None)
-            number, slot = taken
+            slots = taken
             if self._command.gpu_per_slot:
-                env = {**self._command.env, "CUDA_VISIBLE_DEVICES": str(number)}
+                gpus = visible_gpus()
+                env = {**self._command.env, "CUDA_VISIBLE_DEVICES": ",".join(gpus[number] for number in sorted(slots))}
                 self._command = dataclasses.replace(self._command, env=env)
         try:
             files.write_once(self._job.running(self._node), {"pid": os.getpid(), "time": files.now()})
@@ -79,7 +81,7 @@ class Agent:
         outcome, error = self._watch(child)
         kill_descendants(0.0 if outcome == "completed" else TERM_GRACE_S)
         code = self._end(outcome, error, child.poll())
-        if slot is not None:
+        for slot in slots.values():
             slot.close()
         return code
 

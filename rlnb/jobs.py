@@ -79,6 +79,10 @@ def _in_warm_worker(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) ->
         first, _, rest = str(exc).partition("\n")
         failed = Result(outcome="failed", error=first, detail=rest, ended=files.now())
         files.write_once(folder.result, to_json(failed))
+    except BaseException:  # interrupted: without a result it would look unfinished for ever
+        stopped = Result(outcome="cancelled", error="the waiting for it was interrupted", ended=files.now())
+        files.write_once(folder.result, to_json(stopped))
+        raise
     return folder
 
 

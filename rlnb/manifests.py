@@ -64,14 +64,21 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> tuple[str | N
     """Return the checkpoint whose weights to start from, and the name of where they come from."""
     if init_from is None:
         return None, None
+    if not isinstance(init_from, Run) and not Path(init_from).is_file():
+        from rlnb import api
+
+        try:
+            init_from = api.get_run(str(init_from))
+        except NotFoundError as exc:
+            raise NotFoundError(
+                f"init_from={init_from!r} is neither a run nor the file of a checkpoint. {exc}"
+            ) from exc
     if isinstance(init_from, Run):
         if init_from.library != library:
             raise RlnbError(f"{init_from.id} was trained with {init_from.library}: its weights do not fit {library}.")
         if init_from.checkpoints.last is None:
             raise RlnbError(f"{init_from.id} ({init_from.state}) has no checkpoint to start from.")
         return str(init_from.checkpoints.last), init_from.id
-    if not Path(init_from).is_file():
-        raise NotFoundError(f"init_from={str(init_from)!r} is neither a run nor the file of a checkpoint.")
     return str(Path(init_from).absolute()), str(init_from)
 
 

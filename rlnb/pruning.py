@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.jobs import ENDED
+from rlnb.records.layout import RunDir
 from rlnb.records.record import StockRecord
 from rlnb.run import Run
 
@@ -21,6 +23,8 @@ class Pruning:
     """Run id, path (a checkpoint, or the folder of a whole run) and size in bytes."""
     unfinished: int
     """Runs that were passed over since they have not ended."""
+    done: bool = False
+    """Whether it was done."""
 
     @property
     def size(self) -> int:
@@ -28,13 +32,17 @@ class Pruning:
         return sum(size for _, _, size in self.items)
 
     def apply(self) -> Pruning:
-        """Remove it all; what cannot be removed is named in the end.
+        """Remove it all, and return what was; what cannot be removed is named in the end.
 
         Raises:
-            RlnbError: Something could not be removed; the rest is.
+            RlnbError: Something could not be removed, or a run goes on again; the rest is gone.
         """
         failed = []
-        for _, path, _ in self.items:
+        busy = {id for id, path in {id: _run_of(path) for id, path, _ in self.items}.items() if path and not idle(path)}
+        failed += [f"{id}: goes on again, it is left alone" for id in sorted(busy)]
+        for id, path, _ in self.items:
+            if id in busy:
+                continue
             try:
                 if path.is_dir():
                     shutil.rmtree(path)
@@ -44,19 +52,23 @@ class Pruning:
                 failed.append(f"{path}: {exc.strerror or exc}")
         if failed:
             raise RlnbError("Not everything could be removed:\n  " + "\n  ".join(failed))
-        return self
+        return dataclasses.replace(self, done=True)
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return run, path and size, as text."""
-        return [(id, path.name if path.is_file() else "the whole run", in_words(size)) for id, path, size in self.items]
+        return [
+            (id, "the whole run" if path.name == id else path.name, in_words(size)) for id, path, size in self.items
+        ]
 
     def __repr__(self) -> str:
-        return f"Pruning({len(self.items)} items, {in_words(self.size)}; .apply() removes them)"
+        what = "removed" if self.done else ".apply() removes them"
+        return f"Pruning({len(self.items)} items, {in_words(self.size)}; {what})"
 
     def _repr_html_(self) -> str:
         from rlnb.notebook.display import table
 
-        return table(["run", "what", "size"], self.rows(), caption=f"{in_words(self.size)} to be freed by .apply()")
+        what = "freed" if self.done else "to be freed by .apply()"
+        return table(["run", "what", "size"], self.rows(), caption=f"{in_words(self.size)} {what}")
 
 
 def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning:
@@ -73,12 +85,22 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
     for run in runs:
         if isinstance(run.record, StockRecord):
             continue
-        if run.state not in ENDED:
+        if not idle(run):
             unfinished += 1
             continue
         for path in [run.path] if whole else run.checkpoints.spare(keep):
             items.append((run.id, path, _size(path)))
     return Pruning(items=tuple(items), unfinished=unfinished)
+
+
+def idle(run: Run) -> bool:
+    """Return whether nothing of a run goes on, neither its training nor an evaluation."""
+    return run.state in ENDED and not any(job.folder.command.exists() and job.state() not in ENDED for job in run.jobs)
+
+
+def _run_of(path: Path) -> Run | None:
+    """Return the run that a checkpoint lies in, or the folder is; None where it is gone."""
+    return next((Run(folder) for folder in (path, *path.parents) if RunDir(folder).manifest.exists()), None)
 
 
 def _size(path: Path) -> int:

@@ -144,12 +144,13 @@ class Run:
 
         Args:
             lines: Lines from its end.
-            job: Number of the job; None is the newest.
+            job: Number of the job; None is the newest that has a log: what the warm worker does has none.
         """
         jobs = self.jobs
         if not jobs:
             return ""
-        chosen = jobs[-1] if job is None else next((j for j in jobs if j.folder.number == job), None)
+        newest = next((j for j in reversed(jobs) if j.folder.logs()), jobs[-1])
+        chosen = newest if job is None else next((j for j in jobs if j.folder.number == job), None)
         if chosen is None:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
         return "\n".join(files.tail(path, lines) for path in chosen.folder.logs())
@@ -180,15 +181,17 @@ class Run:
         return self
 
     def cancel(self) -> Run:
-        """Ask the newest unfinished job to end; returns at once. Its checkpoints stay."""
-        for job in reversed(self.jobs):
-            if job.state() not in ENDED:
+        """Ask what goes on of it to end; returns at once. Its checkpoints stay.
+
+        A job in the warm worker is not among it: who waits for that interrupts the waiting.
+        """
+        for job in self.jobs:
+            if job.folder.command.exists() and job.state() not in ENDED:
                 files.write_once(job.folder.cancel, {"time": files.now()})
                 handle = job.handle
                 if handle is not None:
                     launcher = plugins.load(plugins.launcher(self.manifest.launcher).factory)()
                     launcher.cancel(handle, job.folder.path)
-                return self
         return self
 
     def resume(
@@ -197,7 +200,7 @@ class Run:
         """Go on from a checkpoint as a further job of this run; the curves become one.
 
         Args:
-            max_iterations: Iteration to end at; None keeps the first job's.
+            max_iterations: Iteration to end at; None keeps that of the job before.
             checkpoint: Where to start; None is the last one.
             trust: Whether to load a checkpoint that holds more than weights.
 
@@ -216,8 +219,7 @@ class Run:
                 f"{self.id} has finished {done} iterations, and is to end at {total}: nothing is left to do. "
                 f"run.resume(max_iterations={2 * done or 150})"
             )
-        if max_iterations is not None:
-            chosen["max_iterations"] = max_iterations
+        chosen["max_iterations"] = total  # the manifest's may be less: the run may have been extended before
         api.start_job(self._record, "train", chosen)
         return self
 
@@ -330,6 +332,8 @@ class Run:
             "checkpoint": checkpoint_of(self._record, checkpoint),
             "trust": trust,
         }
+        if not known:
+            raise RlnbError(f"{self.library} exports nothing: its networks have no TorchScript or ONNX form.")
         result = JobRecord(do(self._record, "export", chosen), self.manifest.launcher).result
         assert result is not None, "a completed export has written its result"
         return {name: self.path / path for name, path in result.values.items()}

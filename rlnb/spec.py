@@ -124,7 +124,7 @@ class Manifest:
     max_iterations: int | None = None
     """Learning iterations; None keeps the agent config's own number."""
     seed: int = 42
-    """Seed of env and policy; rank r uses seed + r."""
+    """Seed of env and policy; rank r's env uses seed + r."""
     agent: Mapping[str, Any] = field(default_factory=dict)
     """Agent config values by dotted path."""
     resources: Resources = Resources()
@@ -173,8 +173,10 @@ class Command:
     """Whether to wait for one of the machine's run slots."""
     max_running: int = 1
     """Slots of this machine."""
+    slots: int = 1
+    """How many of the places of such a queue it takes."""
     gpu_per_slot: bool = False
-    """Whether slot n sees GPU n only."""
+    """Whether it sees the GPUs of its slots only."""
     walltime_s: float | None = None
     """Seconds after which the job is stopped with outcome ``timeout``."""
 
@@ -259,6 +261,8 @@ class Library:
     """Regular expression whose first group is a checkpoint's iteration, or timestep."""
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
     """What that number counts."""
+    checkpoint_counts_finished: bool = False
+    """Whether it is how many are finished; else it is the one that the checkpoint was written in, from 0."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Name in :data:`METRICS` to the library's own tag."""
     hidden: tuple[str, ...] = ()

@@ -5,7 +5,7 @@
     class TestMyLibrary(LibraryConformance):
         library = "my_library"
 
-Everything is real: Isaac Lab trains a small task on this machine, in about four minutes on two cores. Needs the
+Everything is real: Isaac Lab trains a small task on this machine, in about seven minutes on two cores. Needs the
 worker's interpreter, with ``pytest``, ``onnx`` and ``onnxruntime``.
 """
 
@@ -60,7 +60,7 @@ class LibraryConformance:
     @pytest.fixture(scope="class")
     @classmethod
     def root(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-        """A folder for runs, a queue of its own, the offline assets and a warm worker for the class."""
+        """A folder for runs, a queue of its own and a warm worker for the class."""
         folder = tmp_path_factory.mktemp("conformance")
         patch = pytest.MonkeyPatch()
         patch.setenv("RLNB_QUEUE", str(folder / "queue"))
@@ -174,18 +174,24 @@ class LibraryConformance:
         assert all(length > 0 for length in evaluation.lengths)
         again = trained.evaluate(episodes=16, num_envs=8)
         assert again.returns == pytest.approx(evaluation.returns, rel=1e-3), "a deterministic policy, the same seed"
+        elsewhere = trained.evaluate(episodes=16, num_envs=8, seed=7)
+        assert elsewhere.returns != pytest.approx(evaluation.returns, rel=1e-3), "another seed, other episodes"
         sampled = trained.evaluate(episodes=16, num_envs=8, deterministic=False)
         assert sampled.returns != pytest.approx(evaluation.returns, rel=1e-3)
         assert set(Path.cwd().iterdir()) == beside
 
     def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run) -> None:
         """Every format gives the policy's own actions on recorded observations."""
+        formats = plugins.library(self.library).exports
+        if not formats:
+            with pytest.raises(rlnb.RlnbError, match="exports nothing"):
+                trained.export()
+            return
         evaluation = trained.evaluate(episodes=8, num_envs=8, record=ROWS)
         assert evaluation.rollout is not None
         rollout = np.load(evaluation.rollout)
         exports = trained.export()
         agents = {key.removeprefix("actions.") for key in rollout if key.startswith("actions.")}
-        formats = plugins.library(self.library).exports
         assert set(exports) == {f"{agent}/{name}" for agent in agents for name in formats} if agents else set(formats)
         for name, path in exports.items():
             agent, _, export_format = name.rpartition("/")
@@ -246,13 +252,10 @@ class LibraryConformance:
     def test_weights_of_another_run_are_a_start(self, trained: rlnb.Run) -> None:
         """``init_from`` takes the weights of a run and counts from 0; its lineage is in the manifest."""
         run = self.train(1, init_from=trained).wait(timeout_s=START_S)
-        fresh = self.train(1).wait(timeout_s=START_S)
         assert run.manifest.parent == trained.id
         assert run.progress == (1, 1)
-        first = [one.metrics["value_loss"].values[0] for one in (run, fresh)]
-        assert first[0] != first[1]
-        digests = [one.jobs[0].result.values["ranks"] for one in (run, fresh)]  # type: ignore[union-attr]
-        assert digests[0]["observations"] == digests[1]["observations"], "the same seed, other weights"
+        assert run.metrics["value_loss"].values[0] != trained.metrics["value_loss"].values[0], "it began with others"
+        assert _first_observations(run) == _first_observations(trained), "the same seed, other weights"
 
     # -- several ranks
 

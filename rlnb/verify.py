@@ -115,7 +115,7 @@ def verify_sync(
     )
 
 
-_TIMED = re.compile(r"time|fps|per second|perf|\(ms\)", re.IGNORECASE)
+_TIMED = re.compile(r"^(perf|performance|time)\b|fps|per second|\(ms\)|/time$", re.IGNORECASE)
 """Tags that measure the machine and not the learning."""
 
 
@@ -132,8 +132,8 @@ class Determinism:
 
     @property
     def deterministic(self) -> bool:
-        """Whether nothing differs."""
-        return self.difference is None
+        """Whether something was compared and nothing differs."""
+        return self.tags > 0 and self.difference is None
 
     def __repr__(self) -> str:
         found = f"differs: {self.difference}" if self.difference else f"{self.tags} tags bit-equal"
@@ -175,11 +175,13 @@ def verify_determinism(
         ).wait(timeout_s)
         for _ in range(2)
     )
-    tags = [tag for tag in first.metrics.tags if not _TIMED.search(tag)]
+    tags = [tag for tag in sorted({*first.metrics.tags, *second.metrics.tags}) if not _TIMED.search(tag)]
     differences = []
     for tag in tags:
-        ours = {step: value for step, _, value in first.metrics[tag].points}
-        theirs = {step: value for step, _, value in second.metrics[tag].points} if tag in second.metrics else {}
+        ours, theirs = (
+            {step: value for step, _, value in run.metrics[tag].points} if tag in run.metrics else {}
+            for run in (first, second)
+        )
         unequal = [step for step in sorted({*ours, *theirs}) if not _same(ours.get(step), theirs.get(step))]
         if unequal:
             step = unequal[0]

@@ -57,6 +57,9 @@ def test_timesteps_in_names_are_counted_as_iterations(root: Path, monkeypatch: p
     monkeypatch.setattr(RunRecord, "library_spec", per_timestep)
     named = Checkpoints([run.path / f"model_{started.horizon * 3}.json"], RunRecord(run.path))
     assert named.iterations == [3.0]
+    finished = dataclasses.replace(per_timestep, checkpoint_counts_finished=True)
+    monkeypatch.setattr(RunRecord, "library_spec", finished)
+    assert named.iterations == [2.0], "three are finished: the last that went into it is number 2"
 
 
 def test_keeping_few_keeps_the_newest_and_the_best(root: Path) -> None:
@@ -79,6 +82,7 @@ def test_weights_of_another_run_are_named_as_its_parent(root: Path) -> None:
     parent = echo()
     run = echo(init_from=parent)
     assert run.manifest.parent == parent.id
+    assert echo(init_from=parent.id).manifest.parent == parent.id
     named = echo(init_from=str(parent.checkpoints[0]))
     assert named.manifest.parent == str(parent.checkpoints[0])
 

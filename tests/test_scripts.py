@@ -96,6 +96,27 @@ def test_it_is_found_again_once_and_cancelled_with_all_its_processes(root: Path,
     assert run.state == "cancelled"
 
 
+@pytest.mark.parametrize("asked", [{"seed": 3}, {"device": "cpu"}, {"library": "skrl"}, {"nproc_per_node": "auto"}])
+def test_what_only_its_own_arguments_can_say_is_refused(root: Path, script: Path, asked: dict[str, Any]) -> None:
+    ((name, value),) = asked.items()
+    with pytest.raises(rlnb.CheckError, match=f"{name}={value!r}, but a script"):
+        started(script, **asked)
+    assert not (root / "runs").exists()
+
+
+def test_the_command_line_starts_it_with_its_own_arguments(root: Path, script: Path) -> None:
+    from typer.testing import CliRunner
+
+    from rlnb.cli import app
+
+    words = ["script", "--detach", "--tag", "cli", str(script), "--task", "My-Task", "--iterations", "5", "0.0"]
+    started = CliRunner().invoke(app, words)
+    assert started.exit_code == 0, started.output
+    run = rlnb.get_run(started.stdout.strip()).wait(WAIT_S)
+    assert (run.task, run.manifest.tags) == ("My-Task", ("cli",))
+    assert len(run.metrics["reward"]) == 5
+
+
 def test_its_failure_is_the_runs(root: Path, script: Path) -> None:
     with pytest.raises(rlnb.RunError, match=r"(?s)failed.*three is too few"):
         started(script, iterations=3).wait(WAIT_S)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.verify import Synchronisation
+from rlnb.verify import _TIMED, Determinism, Synchronisation
 
 
 def test_the_same_seed_twice_is_found_equal(root: Path) -> None:
@@ -22,6 +22,28 @@ def test_the_first_difference_is_named_with_both_values(root: Path) -> None:
     assert not proof.deterministic
     assert proof.difference is not None
     assert proof.difference.startswith("Train/mean_reward at 3: ")
+
+
+@pytest.mark.parametrize(
+    ("tag", "timed"),
+    [
+        ("Perf/total_fps", True),
+        ("performance/step_time", True),
+        ("Perf / Frames per second", True),
+        ("Stats / Inference time (ms)", True),
+        ("time/fps", True),
+        ("rewards/time", True),
+        ("Episode / Total timesteps (mean)", False),
+        ("Episode_Termination/time_out", False),
+        ("Metrics/performance", False),
+    ],
+)
+def test_only_what_measures_the_machine_is_left_out(tag: str, timed: bool) -> None:
+    assert bool(_TIMED.search(tag)) == timed
+
+
+def test_nothing_compared_is_no_proof() -> None:
+    assert not Determinism(tags=0, iterations=3, difference=None).deterministic
 
 
 SOUND = {

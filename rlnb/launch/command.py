@@ -51,6 +51,7 @@ def worker_command(
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,
         max_running=max_running or 1,
+        slots=ranks.nproc_per_node if gpu_per_slot else 1,
         gpu_per_slot=gpu_per_slot,
         walltime_s=walltime_s,
     )
@@ -78,7 +79,10 @@ def torchrun(ranks: Resources, node_rank: int = 0, rendezvous: Rendezvous | None
 
 
 def skrl_jax(ranks: Resources, node_rank: int = 0, rendezvous: Rendezvous | None = None) -> tuple[str, ...]:
-    """Return what starts the ranks of one node where skrl learns with JAX, which torchrun cannot start."""
+    """Return what starts the ranks of one node where skrl learns with JAX, as skrl's own documentation has it.
+
+    For a script of one's own: rlnb's ranks are torchrun's, and the plugin names them to JAX.
+    """
     start = ("-m", "skrl.utils.distributed.jax", f"--nnodes={ranks.nodes}", f"--nproc_per_node={ranks.nproc_per_node}")
     if ranks.nodes == 1:
         return start

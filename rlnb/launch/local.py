@@ -6,11 +6,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlnb.spec import Command, Manifest, Problem
+from rlnb.spec import Command, Manifest, Problem, Resources
 
 _agents: list[subprocess.Popen[bytes]] = []
 """Agents that this process started, kept to collect their exit status."""
@@ -40,13 +40,7 @@ class LocalLauncher:
                     mend="Use a cluster launcher, or nproc_per_node for several ranks on this machine.",
                 )
             )
-        gpus = gpu_count()
-        device = manifest.resources.device
-        if device.startswith("cuda") and not gpus:
-            problems.append(
-                Problem(what=f"device={device!r}, but this machine has no NVIDIA GPU.", mend='device="cpu"')
-            )
-        return problems
+        return [*problems, *_check_gpus(manifest.resources)]
 
     def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:
         """Start the agent of a job whose ``command.json`` is written."""
@@ -75,6 +69,22 @@ class LocalLauncher:
         return f"LocalLauncher(max_running={self.max_running})"
 
 
+def _check_gpus(asked: Resources) -> Iterator[Problem]:
+    gpus, device, ranks = gpu_count(), asked.device, asked.nproc_per_node
+    kind, _, number = device.partition(":")
+    if kind not in ("auto", "cuda") or (kind == "auto" and not gpus):
+        return
+    there = f"this machine has {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}"
+    if not gpus or (number.isdigit() and int(number) >= gpus):
+        yield Problem(what=f"device={device!r}, but {there}.", mend=f'device="{"cuda" if gpus else "cpu"}"')
+    elif ranks > 1 and number:
+        yield Problem(what=f"{ranks} ranks cannot share {device}.", mend='device="cuda" gives each rank its own.')
+    elif ranks > gpus:
+        yield Problem(
+            what=f"{ranks} ranks take a GPU each, and {there}.", mend=f'nproc_per_node={gpus}, or device="cpu"'
+        )
+
+
 def handle_of(pid: int) -> dict[str, Any]:
     """Return what finds a process of this host again, safe against reuse of its number."""
     import psutil
@@ -95,8 +105,17 @@ def _process(handle: Mapping[str, Any]) -> int | None:
 
 
 def gpu_count() -> int:
-    """Return the number of NVIDIA GPUs, from the driver's own listing."""
+    """Return the number of NVIDIA GPUs that this process may use."""
+    return len(visible_gpus())
+
+
+def visible_gpus() -> list[str]:
+    """Return the NVIDIA GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
     try:
-        return len(os.listdir("/proc/driver/nvidia/gpus"))
+        there = len(os.listdir("/proc/driver/nvidia/gpus"))
     except OSError:
-        return 0
+        return []
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return [str(number) for number in range(there)]
+    return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")][:there]

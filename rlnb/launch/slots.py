@@ -31,24 +31,32 @@ def queue_folder() -> Path:
     return base
 
 
-def take_slot(max_running: int, give_up: Callable[[], bool], poll_s: float = 0.1) -> tuple[int, IO[str]] | None:
-    """Wait for one of ``max_running`` slots; return its number and the lock that holds it.
+def take_slots(
+    max_running: int, give_up: Callable[[], bool], count: int = 1, poll_s: float = 0.1
+) -> dict[int, IO[str]] | None:
+    """Wait for ``count`` of ``max_running`` slots; return their numbers and the locks that hold them.
 
     Args:
         max_running: Slots of this machine.
         give_up: Called at every poll; true ends the waiting with None.
+        count: Slots that this job takes, ``max_running`` at most.
         poll_s: Seconds between looks.
     """
     folder = queue_folder()
     ticket_path, ticket = _draw_ticket(folder / "tickets")
+    held: dict[int, IO[str]] = {}
     try:
         while not give_up():
-            if _first(ticket_path):
+            if _first(ticket_path):  # none but the first takes slots, so what it holds while it waits blocks nobody
                 for number in range(max_running):
-                    slot = _lock(folder / "slots" / str(number))
+                    slot = _lock(folder / "slots" / str(number)) if number not in held else None
                     if slot is not None:
-                        return number, slot
+                        held[number] = slot
+                    if len(held) == count:
+                        return held
             time.sleep(poll_s)
+        for slot in held.values():
+            slot.close()
         return None
     finally:
         ticket_path.unlink(missing_ok=True)

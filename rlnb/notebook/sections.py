@@ -195,6 +195,10 @@ def reproduce(runs: Sequence[Run]) -> str:
 
 def _lines(run: Run) -> str:
     manifest, task = run.manifest, run.manifest.task
+    if manifest.script:
+        script, *args = manifest.script
+        ranks = {"nproc_per_node": manifest.resources.nproc_per_node}
+        return f"import rlnb\nrun = rlnb.train(script={script!r}, args={args!r}{_arguments(ranks)})"
     selectors = {
         "num_envs": task.num_envs,
         "overrides": dict(task.overrides) or None,
@@ -211,6 +215,8 @@ def _lines(run: Run) -> str:
         "device": manifest.resources.device,
         "nproc_per_node": manifest.resources.nproc_per_node,
         "asset_root": manifest.asset_root,
+        "keep": manifest.keep,
+        "init_from": manifest.parent,
     }
     source = f"# The task's module as it was: {run.path / 'source'}\n" if task.source else ""
     asked = f"task = rlnb.task({task.id!r}{_arguments(selectors)})\nrun = rlnb.train(task{_arguments(chosen)})"

@@ -54,14 +54,15 @@ class Checkpoints(list[Path]):
 
     @property
     def iterations(self) -> list[float | None]:
-        """The iteration of each, from its name; None where the name has none (a library's own "best", say)."""
+        """The last iteration, from 0, that went into each; None where its name has none (a library's own "best")."""
         library, training = self._record.library_spec, self._record.training
         started = training.started if training else None
         if library is None:
             return [None] * len(self)
         per = started.horizon if started and library.checkpoint_unit == "timestep" else 1
         found = (re.search(library.checkpoint_pattern, path.name) for path in self)
-        return [int(match.group(1)) / per if match else None for match in found]
+        finished = 1 if library.checkpoint_counts_finished else 0
+        return [int(match.group(1)) / per - finished if match else None for match in found]
 
     def spare(self, keep: int) -> list[Path]:
         """Return those that are neither among the newest ``keep`` nor the best by reward, nor without an iteration."""

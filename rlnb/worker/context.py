@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Context:
-    """The :class:`rlnb.spec.TrainContext` of one rank."""
+    """The :class:`rlnb.contracts.TrainContext` of one rank."""
 
     def __init__(self, run: RunDir, job: JobDir, manifest: Manifest, options: Mapping[str, Any]) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
@@ -30,6 +30,7 @@ class Context:
         self.log_dir.mkdir(exist_ok=True)
         self.device = manifest.resources.device
         self.seed = manifest.seed + self.rank
+        self.synchronised = bool(options.get("synchronised", True))
         self.max_iterations: int | None = options.get("max_iterations", manifest.max_iterations)
         self.checkpoint = run.path / options["checkpoint"] if options.get("checkpoint") else None
         self.init_from = Path(options["init_from"]) if options.get("init_from") else None
@@ -83,16 +84,21 @@ class Context:
     def pool(self, mean: Any, variance: Any) -> None:
         """Make running statistics that this rank keeps those of all ranks' data, in place.
 
-        Moments about zero are averaged: the variance over all data is more than the mean of variances.
+        The variance over all data is the mean of the ranks' variances and the variance of their means.
         """
-        if self.world_size > 1:
-            import torch.distributed as dist
+        if self.world_size == 1 or not self.synchronised:
+            return
+        import torch.distributed as dist
 
-            second = variance + mean**2
-            for moment in (mean, second):
-                dist.all_reduce(moment)
-                moment /= self.world_size
-            variance.copy_(second - mean**2)
+        def over_ranks(value: Any) -> Any:
+            dist.all_reduce(value)
+            return value / self.world_size
+
+        # In float64, and about the common mean: far from zero the difference of squares would leave nothing.
+        own = mean.double()
+        common = over_ranks(own.clone())
+        variance.copy_(over_ranks(variance.double() + (own - common) ** 2))
+        mean.copy_(common)
 
 
 def open_job(job_dir: Path) -> tuple[RunDir, JobDir, Manifest, Mapping[str, Any]]:

@@ -68,7 +68,7 @@ def _roll_out(
         )
         book = _Episodes(raw, math.ceil(episodes / num_envs), success)
         tape = _Tape(int(options.get("record", 0)))
-        obs, _ = env.reset()
+        obs, _ = env.reset(seed=int(options["seed"]))  # loading a policy may have seeded everything with its own
         sim.before_reset(env, book.ended)
         if film is not None:
             film.begin(raw)

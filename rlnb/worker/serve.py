@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
-from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.spec import Task, from_json
 
@@ -136,7 +135,7 @@ def _make_once(task: Task) -> None:
 
     for library in plugins.libraries().values():
         if library.simulator:
-            with contextlib.suppress(RlnbError):  # not installed here: said where it is asked for
+            with contextlib.suppress(Exception):  # not installed here, or broken: said where it is asked for
                 plugins.load(library.backend)
     try:
         with environment(dataclasses.replace(task, num_envs=2), None) as (env, _):

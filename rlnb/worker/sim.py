@@ -225,8 +225,11 @@ def resolve(task: Task, registered: Registered, library: Library | None) -> tupl
     key = library.agent_key if library and library.agent_key in kwargs else None
     env_cfg, agent_cfg = resolve_task_config(registered.gym_id, key, overrides=selectors(task))
     if library and agent_cfg is None:
-        if library.name in registered.agents:
-            agent_cfg = registered.agents[library.name]
+        # Libraries with the same key, such as one for each framework, share their configs.
+        alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
+        named = next((name for name in (library.name, *alike) if name in registered.agents), None)
+        if named is not None:
+            agent_cfg = registered.agents[named]
             agent_cfg = agent_cfg() if callable(agent_cfg) else agent_cfg
         elif library.default_agent:
             agent_cfg = plugins.load(library.default_agent)()

@@ -29,7 +29,7 @@ def train(job_dir: Path) -> None:
     learned: Mapping[str, Any] = {}
     with retention(run, manifest.keep if ctx.rank == 0 else None):
         if library.simulator:
-            learned = _train_in_simulator(run, manifest, library, ctx, synchronised=options.get("synchronised", True))
+            learned = _train_in_simulator(run, manifest, library, ctx)
         else:
             backend: Backend = plugins.load(library.backend)()
             backend.train(None, dict(manifest.agent), ctx)
@@ -37,16 +37,14 @@ def train(job_dir: Path) -> None:
         _finish(run, job, manifest, library, learned)
 
 
-def _train_in_simulator(
-    run: RunDir, manifest: Manifest, library: Library, ctx: Context, *, synchronised: bool
-) -> Mapping[str, Any]:
+def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: Context) -> Mapping[str, Any]:
     """Train; return what :func:`rlnb.worker.ranks.compare` says of the ranks."""
     from rlnb.worker import sim
 
     root = sim.start(manifest.asset_root)
     ctx.asset_root, ctx.versions = f"{root.path} ({root.reason})", sim.versions()
     with (
-        ranks.process_group(sim.device(manifest.resources.device), synchronised=synchronised),
+        ranks.process_group(sim.device(manifest.resources.device), synchronised=ctx.synchronised),
         environment(
             manifest.task,
             library,

@@ -9,26 +9,28 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from rlnb import RlnbError
-from rlnb.launch.slots import queue_folder, take_slot
+from rlnb.launch.slots import queue_folder, take_slots
 
 POLL_S = 0.02
 HOLDER = """
 import os, sys, time
-from rlnb.launch.slots import take_slot
+from rlnb.launch.slots import take_slots
 
 name, log, max_running = sys.argv[1:]
 def say(word):
     with open(log, "a") as file:
         file.write(f"{word} {name}\\n")
-number, slot = take_slot(int(max_running), lambda: False, poll_s=0.02)
+slots = take_slots(int(max_running), lambda: False, poll_s=0.02)
 say("takes")
 sys.stdin.read()
 say("leaves")
-slot.close()
+for slot in slots.values():
+    slot.close()
 """
 
 
@@ -121,22 +123,35 @@ def test_who_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
     first = hold("first")
     until(lambda: not list((queue / "tickets").iterdir()))
     asked = iter([False, False, True])
-    assert take_slot(1, lambda: next(asked), POLL_S) is None
+    assert take_slots(1, lambda: next(asked), poll_s=POLL_S) is None
     assert list((queue / "tickets").iterdir()) == []
     leave(first)
-    taken = take_slot(1, lambda: False, POLL_S)
+    assert let_go(take_slots(1, lambda: False, poll_s=POLL_S)) == [0]
+
+
+def let_go(taken: dict[int, IO[str]] | None) -> list[int]:
+    """Leave the slots; return their numbers."""
     assert taken is not None
-    assert taken[0] == 0
-    taken[1].close()
+    for slot in taken.values():
+        slot.close()
+    return sorted(taken)
 
 
 def test_slots_have_numbers_from_nought(queue: Path) -> None:
-    taken = [take_slot(3, lambda: False, POLL_S) for _ in range(3)]
-    assert [slot and slot[0] for slot in taken] == [0, 1, 2]
-    assert take_slot(3, iter([False, True]).__next__, POLL_S) is None
-    for slot in taken:
-        assert slot is not None
-        slot[1].close()
+    taken = [take_slots(3, lambda: False, poll_s=POLL_S) for _ in range(3)]
+    assert [list(slots or ()) for slots in taken] == [[0], [1], [2]]
+    assert take_slots(3, iter([False, True]).__next__, poll_s=POLL_S) is None
+    for slots in taken:
+        let_go(slots)
+
+
+def test_who_wants_several_waits_for_all_and_who_came_later_waits_too(tmp_path: Path, queue: Path, hold: Hold) -> None:
+    first = hold("first", 3)
+    until(lambda: words(tmp_path) == ["takes first"])
+    assert take_slots(3, iter([False, False, True]).__next__, 3, POLL_S) is None
+    assert let_go(take_slots(3, lambda: False, 2, POLL_S)) == [1, 2], "what it held while it waited was given back"
+    leave(first)
+    assert let_go(take_slots(3, lambda: False, 3, POLL_S)) == [0, 1, 2]
 
 
 def test_the_queue_is_this_users_own(queue: Path) -> None:

@@ -116,3 +116,35 @@ def test_a_missing_papermill_is_told_with_the_pip_line(runs, monkeypatch):
 def test_no_run_to_report_on_is_an_error():
     with pytest.raises(rlnb.RlnbError, match="no run"):
         rlnb.report([])
+
+
+def again(run):
+    """Run the lines that a report says ask for the same run again."""
+    import html
+
+    lines = re.search(r"<pre>(.*)</pre>", sections.reproduce([run]), re.DOTALL).group(1)
+    names = {}
+    exec(html.unescape(lines), names)
+    return names["run"]
+
+
+def asked(run):
+    """Return what was asked for, without when and under which name."""
+    import dataclasses
+
+    return dataclasses.replace(run.manifest, run_id="", created="", tags=())
+
+
+def test_the_lines_that_reproduce_a_run_do(echo_root):
+    first = rlnb.train("Echo", library="echo", max_iterations=10, seed=3).wait()
+    run = rlnb.train("Echo", library="echo", max_iterations=20, keep=2, init_from=first, agent={"noise_from": 2}).wait()
+    copy = again(run).wait()
+    assert copy.manifest.parent == first.id
+    assert asked(copy) == asked(run)
+
+
+def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):
+    script = tmp_path / "it's.py"
+    script.write_text("print('trained')")
+    run = rlnb.train(script=script, args=["--task", "My Task"]).wait()
+    assert asked(again(run).wait()) == asked(run)

@@ -12,6 +12,7 @@ RL_GAMES = Library(
     horizon_key="horizon_length",
     checkpoint_glob="nn/*.pth",
     checkpoint_pattern=r"_ep_(\d+)_",
+    checkpoint_counts_finished=True,
     metrics={
         "reward": "rewards/step",
         "episode_length": "episode_lengths/step",

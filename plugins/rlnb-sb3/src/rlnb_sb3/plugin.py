@@ -12,6 +12,7 @@ SB3 = Library(
     horizon_key="n_steps",
     checkpoint_glob="model_*.pt",
     checkpoint_pattern=r"model_(\d+)\.pt$",
+    checkpoint_counts_finished=True,
     metrics={
         "reward": "rollout/ep_rew_mean",
         "episode_length": "rollout/ep_len_mean",

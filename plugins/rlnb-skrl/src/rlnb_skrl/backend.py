@@ -16,7 +16,7 @@ from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space, u
 from rlnb import Policy, RlnbError, TrainContext, export_module, vet_checkpoint
 from rlnb_skrl.actor import Actor
 from rlnb_skrl.part import parts
-from rlnb_skrl.record import Recorder, load_weights, pool_statistics
+from rlnb_skrl.record import Recorder
 
 HORIZON = 32
 """Timesteps per iteration of an agent that has no rollouts (off-policy)."""
@@ -26,8 +26,41 @@ CHECKPOINTS = 10
 """Checkpoints of a run whose config leaves their number to skrl."""
 
 
+class OneAgent:
+    """A skrl agent as a policy on Isaac Lab's observation dict."""
+
+    def __init__(self, agent: Any, wrapped: Any, deterministic: bool) -> None:
+        self._agent, self._wrapped = agent, wrapped
+        self._deterministic = deterministic
+
+    def __call__(self, obs: Any) -> torch.Tensor:
+        """Return actions, shape (num_envs, action_dim)."""
+        wrapped = self._wrapped
+        observations = flatten_tensorized_space(tensorize_space(wrapped.observation_space, obs["policy"]))
+        states = None
+        if "critic" in obs:
+            states = flatten_tensorized_space(tensorize_space(wrapped.state_space, obs["critic"]))
+        chosen = self.act(observations, states)
+        return unflatten_tensorized_space(wrapped.action_space, chosen)  # type: ignore[no-any-return]
+
+    def act(self, observations: torch.Tensor, states: torch.Tensor | None) -> torch.Tensor:
+        """Return flat actions for flat observations and states, each of shape (num_envs, size)."""
+        actions, outputs = self._agent.act(observations, states, timestep=0, timesteps=0)
+        return self._chosen(actions, outputs)
+
+    def _chosen(self, sampled: Any, outputs: Mapping[str, Any]) -> Any:
+        """Return the mean actions where they are wanted and the policy has them, else the sampled ones."""
+        return outputs.get("mean_actions", sampled) if self._deterministic else sampled
+
+    def reset(self, dones: torch.Tensor) -> None:
+        """Nothing to forget: skrl's runner builds feed-forward policies only."""
+
+
 class Skrl:
     """The :class:`rlnb.Backend` of skrl."""
+
+    recorder: type[Recorder] = Recorder
+    policy: type[OneAgent] = OneAgent
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with skrl's own runner; resume where a checkpoint is given."""
@@ -47,9 +80,9 @@ class Skrl:
                 'For several ranks: agent={"agent.kl_threshold": 0.0}'
             )
 
-        runner, wrapped = _runner(env, agent_cfg, ctx.device, ctx.seed)
-        recorder = Recorder(runner.agent, horizon, wrapped.num_envs * ctx.world_size)
-        pool_statistics(runner.agent, ctx)
+        runner, wrapped = self._runner(env, agent_cfg, ctx.device, ctx.seed)
+        recorder = self.recorder(runner.agent, horizon, wrapped.num_envs * ctx.world_size)
+        recorder.pool_statistics(ctx)
         done = 0
         if ctx.checkpoint is not None:
             vet_checkpoint(ctx.checkpoint, ctx.trust)
@@ -60,7 +93,7 @@ class Skrl:
             runner.trainer.cfg.timesteps = max(0, timesteps - done)
         elif ctx.init_from is not None:
             vet_checkpoint(ctx.init_from, ctx.trust)
-            load_weights(runner.agent, ctx.init_from)
+            recorder.load_weights(ctx.init_from)
         ctx.started(
             horizon=horizon,
             frames_per_step=float(wrapped.num_envs * ctx.world_size),
@@ -73,15 +106,14 @@ class Skrl:
         if ctx.rank == 0:
             runner.agent.write_checkpoint(timestep=timesteps, timesteps=timesteps)
             runner.agent.writer.close()
-        modules = (module for part in parts(runner.agent) for module in part.modules.values())
-        return [module for module in modules if isinstance(module, torch.nn.Module)]
+        return recorder.modules()
 
     def load_policy(
         self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
     ) -> Policy:
         """Return the checkpoint's policy, observation preprocessor included."""
-        runner, wrapped = _restored(env, agent_cfg, checkpoint, device, trust)
-        return (_Policies if _several(env) else _Policy)(runner.agent, wrapped, deterministic)
+        runner, wrapped = self._restored(env, agent_cfg, checkpoint, device, trust)
+        return (_Policies if _several(env) else self.policy)(runner.agent, wrapped, deterministic)
 
     def export(
         self,
@@ -98,7 +130,7 @@ class Skrl:
 
         Several agents act each on its own observations, so each has a folder of its own.
         """
-        runner, wrapped = _restored(env, agent_cfg, checkpoint, device, trust)
+        runner, wrapped = self._restored(env, agent_cfg, checkpoint, device, trust)
         observations, _ = wrapped.reset()
         written: dict[str, Path] = {}
         for part in parts(runner.agent):
@@ -108,34 +140,39 @@ class Skrl:
             written.update({f"{part.name}/{name}" if part.name else name: path for name, path in files.items()})
         return written
 
+    def runner(self, env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Any, Any]:
+        """Return skrl's runner, and the env as it sees it."""
+        skrl.config.torch.device = device
+        # skrl's env wrapper reseeds the env with this key at its first reset, and its runner sets it only later.
+        skrl.config.torch.key = seed
+        wrapped = SkrlVecEnvWrapper(env, ml_framework="torch")
+        return Runner(wrapped, agent_cfg), wrapped
 
-class _Policy:
-    """A skrl agent as a policy on Isaac Lab's observation dict."""
+    def load(self, agent: Any, checkpoint: Path) -> None:
+        """Load a checkpoint that was vetted, to act by it."""
+        agent.load(str(checkpoint))
 
-    def __init__(self, agent: Any, wrapped: Any, deterministic: bool) -> None:
-        self._agent, self._wrapped = agent, wrapped
-        self._deterministic = deterministic
+    def _runner(self, env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Any, Any]:
+        algorithm, several = agent_cfg["agent"]["class"], _several(env)
+        if several != (algorithm.upper() in MULTI_AGENT):
+            # skrl would train the first agent only, or fail without a word on why.
+            agents, names = "several agents" if several else "one agent", ", ".join(MULTI_AGENT)
+            raise RlnbError(f"agent.class {algorithm!r} does not train {agents}; of several do: {names}.")
+        agent_cfg["seed"] = seed
+        agent_cfg["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
+        return self.runner(env, agent_cfg, device, seed)
 
-    def __call__(self, obs: Any) -> torch.Tensor:
-        """Return actions, shape (num_envs, action_dim)."""
-        wrapped = self._wrapped
-        observations = flatten_tensorized_space(tensorize_space(wrapped.observation_space, obs["policy"]))
-        states = None
-        if "critic" in obs:
-            states = flatten_tensorized_space(tensorize_space(wrapped.state_space, obs["critic"]))
-        actions, outputs = self._agent.act(observations, states, timestep=0, timesteps=0)
-        chosen = self._chosen(actions, outputs)
-        return unflatten_tensorized_space(wrapped.action_space, chosen)  # type: ignore[no-any-return]
-
-    def _chosen(self, sampled: torch.Tensor, outputs: Mapping[str, Any]) -> torch.Tensor:
-        """Return the mean actions where they are wanted and the policy has them, else the sampled ones."""
-        return outputs.get("mean_actions", sampled) if self._deterministic else sampled
-
-    def reset(self, dones: torch.Tensor) -> None:
-        """Nothing to forget: skrl's runner builds feed-forward policies only."""
+    def _restored(self, env: Any, agent_cfg: Any, checkpoint: Path, device: str, trust: bool) -> tuple[Any, Any]:
+        vet_checkpoint(checkpoint, trust)
+        # Else skrl makes a folder for events and checkpoints where the process stands.
+        agent_cfg["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
+        runner, wrapped = self._runner(env, agent_cfg, device, int(agent_cfg["seed"]))
+        self.load(runner.agent, checkpoint)
+        runner.agent.enable_training_mode(False, apply_to_models=True)
+        return runner, wrapped
 
 
-class _Policies(_Policy):
+class _Policies(OneAgent):
     """A multi-agent algorithm of skrl as a policy on observations by agent."""
 
     def __call__(self, obs: Any) -> Any:
@@ -158,31 +195,8 @@ def _several(env: Any) -> bool:
 
 
 def _whole_iterations(interval: int | str, timesteps: int, horizon: int) -> int:
-    """Return a checkpoint interval that falls on the ends of iterations, where resuming is exact."""
+    """Return a checkpoint interval that falls on the ends of iterations, where resuming is exact; 0 stays none."""
+    if interval == 0:
+        return 0
     wanted = timesteps / CHECKPOINTS if interval == "auto" else int(interval)
     return max(1, round(wanted / horizon)) * horizon
-
-
-def _runner(env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Runner, Any]:
-    algorithm = agent_cfg["agent"]["class"]
-    if _several(env) != (algorithm.upper() in MULTI_AGENT):
-        # skrl would train the first agent only, or fail without a word on why.
-        agents = "several agents" if _several(env) else "one agent"
-        raise RlnbError(f"agent.class {algorithm!r} does not train {agents}; of several do: {', '.join(MULTI_AGENT)}.")
-    skrl.config.torch.device = device
-    # skrl's env wrapper reseeds the env with this key at its first reset, and its runner sets it only later.
-    skrl.config.torch.key = seed
-    agent_cfg["seed"] = seed
-    agent_cfg["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
-    wrapped = SkrlVecEnvWrapper(env, ml_framework="torch")
-    return Runner(wrapped, agent_cfg), wrapped
-
-
-def _restored(env: Any, agent_cfg: Any, checkpoint: Path, device: str, trust: bool) -> tuple[Runner, Any]:
-    vet_checkpoint(checkpoint, trust)
-    # Else skrl makes a folder for events and checkpoints where the process stands.
-    agent_cfg["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
-    runner, wrapped = _runner(env, agent_cfg, device, int(agent_cfg["seed"]))
-    runner.agent.load(str(checkpoint))
-    runner.agent.enable_training_mode(False, apply_to_models=True)
-    return runner, wrapped

@@ -18,6 +18,7 @@ SKRL = Library(
     horizon_key="rollouts",
     checkpoint_glob="checkpoints/*.pt",
     checkpoint_pattern=r"agent_(\d+)\.pt$",
+    checkpoint_counts_finished=True,
     checkpoint_unit="timestep",
     metrics={
         "reward": "Reward / Total reward (mean)",
@@ -37,6 +38,15 @@ SKRL = Library(
     exports=("torchscript", "onnx"),
 )
 
+JAX = dataclasses.replace(
+    SKRL,
+    name="skrl_jax",
+    backend="rlnb_skrl.jax_backend:SkrlJax",
+    metrics={**SKRL.metrics, "learning_rate": "Learning / Policy learning rate"},
+    requires=("skrl>=2.1,<2.2", "jax>=0.12,<0.13", "flax>=0.12,<0.13", "optax>=0.2.8"),
+    exports=(),
+)
+"""The same algorithms and agent configs, the networks in Flax."""
 
 MULTI_AGENT = [
     dataclasses.replace(
@@ -53,7 +63,7 @@ MULTI_AGENT = [
 
 @hookimpl
 def rlnb_libraries() -> list[Library]:
-    return [SKRL, *MULTI_AGENT]
+    return [SKRL, JAX, *MULTI_AGENT]
 
 
 @hookimpl

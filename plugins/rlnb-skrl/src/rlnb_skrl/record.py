@@ -11,7 +11,7 @@ import torch
 from skrl.resources.preprocessors.torch import RunningStandardScaler
 
 from rlnb import TrainContext, random_state, restore_random_state, write_whole
-from rlnb_skrl.part import means_over, parts
+from rlnb_skrl.part import Part, means_over, parts
 
 
 class Progress:
@@ -48,13 +48,57 @@ class Recorder:
         self._agent, self._horizon, self._frames = agent, horizon, frames_per_timestep
         self.progress = Progress()
         self._parts = parts(agent)
+        self.complete()
+        self._write, agent.write_tracking_data = agent.write_tracking_data, self._write_tracking_data
+        agent.write_checkpoint = self._write_checkpoint
+        self._begun = time.monotonic()
+
+    def complete(self) -> None:
+        """Have the agent's checkpoints hold all that resuming takes: skrl leaves out some of it."""
         self._parts[0].modules["rlnb"] = self.progress
         for part in self._parts:
             if part.scheduler is not None:
                 part.modules["scheduler"] = part.scheduler
-        self._write, agent.write_tracking_data = agent.write_tracking_data, self._write_tracking_data
-        agent.write_checkpoint = self._write_checkpoint
-        self._begun = time.monotonic()
+
+    def load_weights(self, checkpoint: Path) -> None:
+        """Load the models and preprocessors of a checkpoint, neither optimisers nor counters."""
+        hidden = []
+        for part in self._parts:
+            others = {name: module for name, module in part.modules.items() if not isinstance(module, torch.nn.Module)}
+            hidden.append((part.modules, others))
+            for name in others:
+                del part.modules[name]
+        self._agent.load(str(checkpoint))
+        for modules, others in hidden:
+            modules.update(others)
+
+    def pool_statistics(self, ctx: TrainContext) -> None:
+        """Have the preprocessors, which skrl keeps per rank, become those of all data after each update."""
+        update = self._agent.update
+
+        def update_and_pool(*, uid: str = "", **arguments: Any) -> None:
+            """Update one agent, which skrl names where there are several."""
+            update(**arguments, **({"uid": uid} if uid else {}))
+            self.pool(next(part for part in self._parts if part.name == uid), ctx)
+
+        self._agent.update = update_and_pool
+
+    def pool(self, part: Part, ctx: TrainContext) -> None:
+        """Make the statistics of one part's preprocessors those of all ranks."""
+        for module in part.modules.values():
+            if isinstance(module, RunningStandardScaler):
+                ctx.pool(module.running_mean, module.running_variance)
+
+    def modules(self) -> list[torch.nn.Module]:
+        """Return what was trained."""
+        modules = (module for part in self._parts for module in part.modules.values())
+        return [module for module in modules if isinstance(module, torch.nn.Module)]
+
+    def entropy(self, part: Part) -> float | None:
+        """Return the entropy of the last actions; None for a policy without."""
+        if not hasattr(part.policy, "get_entropy"):
+            return None
+        return float(part.policy.get_entropy(role="policy").mean())
 
     def start_at(self, timestep: int) -> None:
         """Have the agent count on from a timestep, though the trainer counts from 0."""
@@ -84,8 +128,9 @@ class Recorder:
         data["Perf / Collection time (s)"] = [seconds - learning]
         data["Perf / Learning time (s)"] = [learning]
         for part in self._parts:
-            if hasattr(part.policy, "get_entropy"):
-                data[part.tag("Policy / Entropy")] = [part.policy.get_entropy(role="policy").mean().item()]
+            entropy = self.entropy(part)
+            if entropy is not None:
+                data[part.tag("Policy / Entropy")] = [entropy]
         data.update(means_over(self._parts, data))
         self._write(timestep=timestep, timesteps=timesteps)
         self._agent.writer.flush()
@@ -100,33 +145,5 @@ class Recorder:
         write_whole(folder / f"agent_{timestep}.pt", self._agent.save)
         best = self._agent.checkpoint_best_modules
         if best["modules"] and not best["saved"]:
-            write_whole(folder / "best_agent.pt", lambda path: torch.save(best["modules"], path))
+            write_whole(folder / "best_agent.pt", self._agent.save)
             best["saved"] = True
-
-
-def load_weights(agent: Any, checkpoint: Path) -> None:
-    """Load the models and preprocessors of a checkpoint, neither optimisers nor counters."""
-    hidden = []
-    for part in parts(agent):
-        others = {name: module for name, module in part.modules.items() if not isinstance(module, torch.nn.Module)}
-        hidden.append((part.modules, others))
-        for name in others:
-            del part.modules[name]
-    agent.load(str(checkpoint))
-    for modules, others in hidden:
-        modules.update(others)
-
-
-def pool_statistics(agent: Any, ctx: TrainContext) -> None:
-    """Have the agent's preprocessors, which skrl keeps per rank, become those of all data after each update."""
-    update = agent.update
-
-    def update_and_pool(*, uid: str = "", **arguments: Any) -> None:
-        """Update one agent, which skrl names where there are several."""
-        update(**arguments, **({"uid": uid} if uid else {}))
-        (part,) = (part for part in parts(agent) if part.name == uid)
-        for module in part.modules.values():
-            if isinstance(module, RunningStandardScaler):
-                ctx.pool(module.running_mean, module.running_variance)
-
-    agent.update = update_and_pool

@@ -1,0 +1,86 @@
+"""The heavy half of skrl with JAX: the same training, its networks in Flax. Runs in the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb_skrl import jax_ranks
+
+jax_ranks.join()
+
+import gymnasium  # noqa: E402
+import jax  # noqa: E402
+import skrl  # noqa: E402
+import torch  # noqa: E402
+from isaaclab_rl.skrl import SkrlVecEnvWrapper  # noqa: E402
+from skrl.utils.runner.jax import Runner  # noqa: E402
+
+from rlnb import RlnbError  # noqa: E402
+from rlnb_skrl.backend import HORIZON, OneAgent, Skrl  # noqa: E402
+from rlnb_skrl.jax_record import JaxRecorder  # noqa: E402
+
+
+class _Policy(OneAgent):
+    """A skrl agent in JAX as a policy on Isaac Lab's observation dict."""
+
+    def act(self, observations: torch.Tensor, states: torch.Tensor | None) -> torch.Tensor:
+        """Return flat actions for flat observations and states, each of shape (num_envs, size)."""
+        given = [
+            None if tensor is None else jax.numpy.asarray(tensor.cpu().numpy()) for tensor in (observations, states)
+        ]
+        actions, outputs = self._agent.act(*given, timestep=0, timesteps=0)
+        return torch.from_dlpack(self._chosen(actions, outputs)).clone().to(observations.device)
+
+
+def _array(tensor: torch.Tensor | None) -> jax.Array | None:
+    return None if tensor is None else jax.numpy.asarray(tensor.cpu().numpy())
+
+
+class SkrlJax(Skrl):
+    """The :class:`rlnb.Backend` of skrl with JAX."""
+
+    recorder = JaxRecorder
+    policy = _Policy
+
+    def runner(self, env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Any, Any]:
+        """Return skrl's runner, and the env as it sees it."""
+        if device.startswith("cuda") and jax.default_backend() == "cpu":
+            raise RlnbError(
+                "The env is on a GPU, and this JAX knows none: its networks would be on the CPU. "
+                "pip install 'jax[cuda12]' in the worker's interpreter, or device=\"cpu\""
+            )
+        skrl.config.jax.device = device
+        # skrl's env wrapper reseeds the env with this key at its first reset; the networks begin with it too.
+        skrl.config.jax.key = seed
+        wrapped = SkrlVecEnvWrapper(_Copies(env), ml_framework="jax")
+        return Runner(wrapped, agent_cfg), wrapped
+
+    def load(self, agent: Any, checkpoint: Path) -> None:
+        """Load a checkpoint that was vetted, to act by it."""
+        JaxRecorder(agent, HORIZON, 1).load_weights(checkpoint)
+
+    def export(self, *_: Any, **__: Any) -> Mapping[str, Path]:
+        """Refuse: nothing turns a Flax network into TorchScript or ONNX."""
+        raise RlnbError('skrl\'s networks in JAX are not exported. Train with library="skrl" for that.')
+
+
+class _Copies(gymnasium.Wrapper):  # type: ignore[type-arg]
+    """An env that keeps its tensors for itself: on a CPU JAX sees the very memory that the env writes to."""
+
+    def reset(self, **options: Any) -> Any:
+        """Reset the env."""
+        return _copied(self.env.reset(**options))
+
+    def step(self, action: torch.Tensor) -> Any:
+        """Step the env."""
+        return _copied(self.env.step(action.clone()))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, Mapping):
+        return {name: _copied(one) for name, one in value.items()}
+    return tuple(map(_copied, value)) if isinstance(value, tuple) else value
