@@ -13,7 +13,18 @@ import numpy as np
 from scipy.stats import bootstrap
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-_PACKAGES = ("rlnb", "isaaclab", "torch", "warp-lang", "newton", "rsl-rl-lib")
+_PACKAGES = (
+    "rlnb",
+    "isaaclab",
+    "torch",
+    "warp-lang",
+    "newton",
+    "rsl-rl-lib",
+    "rl-games",
+    "skrl",
+    "stable-baselines3",
+    "jax",
+)
 
 
 def record(what: str, measured: str, bound: str, holds: bool) -> None:

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rlnb import plugins, tasks
 from rlnb import warm as warm_process
@@ -30,7 +30,7 @@ from rlnb.records.record import RunRecord
 from rlnb.run import Run
 from rlnb.scripts import script_task
 from rlnb.settings import options
-from rlnb.spec import Job, JobKind, Manifest, Task, to_json
+from rlnb.spec import Job, JobKind, Manifest, State, Task, to_json
 
 logger = logging.getLogger(__name__)
 
@@ -271,7 +271,12 @@ def runs(
         library: Only runs of this library.
         state: Only runs in this state.
         tag: Only runs with this tag.
+
+    Raises:
+        NotFoundError: There is no such state.
     """
+    if state is not None and state not in get_args(State):
+        raise unknown("state", state, get_args(State), has="States")
     found: list[RunRecord] = []
     for record in find(Path(path).absolute() if path is not None else options.folders.path):
         try:

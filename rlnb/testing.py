@@ -197,7 +197,7 @@ class LibraryConformance:
             agent, _, export_format = name.rpartition("/")
             observations = rollout[f"obs.{agent or 'policy'}"][:ROWS]
             actions = rollout[f"actions.{agent}" if agent else "actions"][:ROWS]
-            exported = _run_export(export_format, path, observations)
+            exported = run_export(export_format, path, observations)
             np.testing.assert_allclose(exported, actions, atol=EXPORT_TOLERANCE, err_msg=name)
 
     def test_a_checkpoint_with_code_in_it_is_refused(self, trained: rlnb.Run, tmp_path: Path) -> None:
@@ -283,7 +283,8 @@ def _first_observations(run: rlnb.Run) -> list[str]:
     return result.values["ranks"]["observations"]  # type: ignore[no-any-return]
 
 
-def _run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
+def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
+    """Return the actions of an exported policy, shape (n, action_dim), for observations, shape (n, obs_dim)."""
     if name == "torchscript":
         import torch
 

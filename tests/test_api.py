@@ -385,6 +385,11 @@ def test_runs_are_listed_newest_first_and_filtered(three: Path, filters: dict[st
     assert [run.id for run in rlnb.runs(three, **filters)] == ids
 
 
+def test_a_state_that_there_is_not_is_named_with_the_closest(three: Path) -> None:
+    with pytest.raises(rlnb.NotFoundError, match=r"No state named 'faild'.*Did you mean 'failed'"):
+        rlnb.runs(state="faild")
+
+
 def test_runs_are_a_sequence(three: Path) -> None:
     found = rlnb.runs()
     assert (len(found), found[0].id, found[-1].id) == (3, "b-new", "a-old")
