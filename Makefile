@@ -74,6 +74,7 @@ bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should r
 	$(BIN)/python benchmarks/steps_per_s.py --library rl_games --case 0
 	$(BIN)/python benchmarks/steps_per_s.py --library skrl --case 0
 	$(BIN)/python benchmarks/steps_per_s.py --auto
+	$(BIN)/python benchmarks/ranks_learning.py
 	$(BIN)/python benchmarks/contract.py
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/kernel_side.py

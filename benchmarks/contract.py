@@ -1,0 +1,98 @@
+"""What each library has to hold besides its speed: scalars at once, exports that act alike, ranks that learn as one.
+
+python benchmarks/contract.py
+python benchmarks/contract.py --libraries skrl skrl_jax
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from against_isaaclab import asset_root
+from results import record
+
+import rlnb
+from rlnb import plugins
+from rlnb.testing import run_export
+
+TASK, NUM_ENVS, ITERATIONS = "Isaac-Cartpole-Direct", 64, 10
+SCALARS, ROWS = 100, 1000
+LIBRARIES = ("rsl_rl", "rl_games", "skrl", "skrl_jax", "sb3")
+
+
+def scalars(library: str) -> None:
+    """Time how long a logged scalar takes to be readable."""
+    run = rlnb.train(TASK, library=library, num_envs=16, max_iterations=100_000, device="cpu", warm=False)
+    while run.state != "running":
+        time.sleep(0.1)
+    delays: list[float] = []
+    seen = len(run.metrics["fps"])
+    while len(delays) < SCALARS:
+        points = run.metrics["fps"].points
+        now = time.time()
+        delays += [now - wall_time for _, wall_time, _ in points[seen:]]
+        seen = len(points)
+        time.sleep(0.02)
+    run.cancel()
+    while run.state == "running":
+        time.sleep(0.1)
+    record(
+        f"{library}: logged scalar to run.metrics",
+        f"worst of {len(delays)}: {max(delays):.2f} s",
+        "<= 1 s",
+        max(delays) <= 1,
+    )
+
+
+def exports(library: str) -> None:
+    """Compare exported policies with the policy itself, on observations of an evaluation."""
+    run = rlnb.train(
+        TASK, library=library, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=False
+    ).wait()
+    evaluation = run.evaluate(episodes=8, num_envs=8, record=ROWS)
+    assert evaluation.rollout is not None
+    rollout = np.load(evaluation.rollout)
+    observations, actions = rollout["obs.policy"][:ROWS], rollout["actions"][:ROWS]
+    off = {name: np.abs(run_export(name, path, observations) - actions).max() for name, path in run.export().items()}
+    record(
+        f"{library}: exported actions and the policy's",
+        ", ".join(f"{name} {value:.1e}" for name, value in off.items()) + f" at most, {len(actions)} observations",
+        "<= 1e-5",
+        max(off.values()) <= 1e-5,
+    )
+
+
+def ranks(library: str) -> None:
+    """Prove that two ranks learn as one."""
+    proof = rlnb.verify_sync(TASK, library=library, num_envs=NUM_ENVS, device="cpu")
+    equal, apart = len(set(proof.parameters)) == 1, len(set(proof.observations)) == 2
+    record(
+        f"{library}: 2 ranks on a CPU",
+        f"parameters equal: {equal}; running statistics equal: {len(set(proof.statistics)) == 1}; "
+        f"observations differ: {apart}; parameters of the control differ: {len(set(proof.control)) == 2}",
+        "equal, differ, control differs",
+        proof.synchronised,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
+    arguments = parser.parse_args()
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
+    for library in arguments.libraries:
+        scalars(library)
+        if plugins.library(library).exports:
+            exports(library)
+        if plugins.library(library).distributed:
+            ranks(library)
+
+
+if __name__ == "__main__":
+    main()
