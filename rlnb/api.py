@@ -73,7 +73,7 @@ def train(
             of a YAML file that holds them.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one.
         nproc_per_node: Worker processes (ranks), which share the envs. ``"auto"`` is one on each GPU of this machine;
-            on a CPU what trains this task fastest, which is measured once (under a minute per candidate).
+            on a CPU what trains this task fastest, which is measured once (about a minute per candidate).
         init_from: A run or its id, whose last checkpoint, or a checkpoint, whose weights to start from. Optimiser and
             counters begin anew; to go on with them, ``run.resume()``.
         trust: Whether ``init_from`` may hold more than weights.

@@ -108,7 +108,7 @@ def _path(root: Root, manifest: Manifest) -> Path:
 def _measure(manifest: Manifest, tried: list[tuple[int, int]]) -> dict[str, float]:
     rates: dict[str, float] = {}
     failures: list[RlnbError] = []
-    seconds = len(tried) * 30
+    seconds = len(tried) * 60
     with (
         status(f"Measuring which of {len(tried)} ways to share the cores trains fastest (about {seconds} s, once)"),
         tempfile.TemporaryDirectory(prefix="rlnb-ranks-") as folder,
