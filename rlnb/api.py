@@ -92,14 +92,16 @@ def train(
     if script is not None:
         asked: dict[str, Any] = {
             "task": task,
+            "library": None if library == "rsl_rl" else library,
             "max_iterations": max_iterations,
+            "seed": None if seed == 42 else seed,
             "num_envs": num_envs,
             "agent": agent,
+            "device": None if device == "auto" else device,
+            "nproc_per_node": "auto" if nproc_per_node == "auto" else None,
+            "init_from": init_from,
             "keep": keep,
         }
-        asked |= {"init_from": init_from, "library": library if library != "rsl_rl" else None}
-        asked |= {"seed": seed if seed != 42 else None, "device": device if device != "auto" else None}
-        asked |= {"nproc_per_node": nproc_per_node if nproc_per_node == "auto" else None}
         task, library = script_task(script, args, asked), plugins.SCRIPT.name
         words = (str(task.source), *args)
     elif task is None:

@@ -27,10 +27,7 @@ class _Policy(OneAgent):
 
     def act(self, observations: torch.Tensor, states: torch.Tensor | None) -> torch.Tensor:
         """Return flat actions for flat observations and states, each of shape (num_envs, size)."""
-        given = [
-            None if tensor is None else jax.numpy.asarray(tensor.cpu().numpy()) for tensor in (observations, states)
-        ]
-        actions, outputs = self._agent.act(*given, timestep=0, timesteps=0)
+        actions, outputs = self._agent.act(_array(observations), _array(states), timestep=0, timesteps=0)
         return torch.from_dlpack(self._chosen(actions, outputs)).clone().to(observations.device)
 
 
