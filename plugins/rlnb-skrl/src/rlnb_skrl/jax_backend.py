@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ import torch  # noqa: E402
 from isaaclab_rl.skrl import SkrlVecEnvWrapper  # noqa: E402
 from skrl.utils.runner.jax import Runner  # noqa: E402
 
-from rlnb import RlnbError  # noqa: E402
+from rlnb import RlnbError, export_module  # noqa: E402
+from rlnb_skrl.actor import Actor  # noqa: E402
 from rlnb_skrl.backend import HORIZON, OneAgent, Skrl  # noqa: E402
+from rlnb_skrl.jax_export import copy_part  # noqa: E402
 from rlnb_skrl.jax_record import JaxRecorder  # noqa: E402
+from rlnb_skrl.part import parts  # noqa: E402
 
 
 class _Policy(OneAgent):
@@ -58,9 +62,27 @@ class SkrlJax(Skrl):
         """Load a checkpoint that was vetted, to act by it."""
         JaxRecorder(agent, HORIZON, 1).load_weights(checkpoint)
 
-    def export(self, *_: Any, **__: Any) -> Mapping[str, Path]:
-        """Refuse: nothing turns a Flax network into TorchScript or ONNX."""
-        raise RlnbError('skrl\'s networks in JAX are not exported. Train with library="skrl" for that.')
+    def export(
+        self,
+        env: Any,
+        agent_cfg: Any,
+        checkpoint: Path,
+        folder: Path,
+        *,
+        formats: Sequence[str],
+        device: str,
+        trust: bool,
+    ) -> Mapping[str, Path]:
+        """Write ``policy.pt`` (TorchScript) and ``policy.onnx``, through the same network in PyTorch."""
+        in_torch = copy.deepcopy(agent_cfg)
+        runner, _ = self._restored(env, agent_cfg, checkpoint, device, trust)
+        in_torch["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
+        in_torch["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
+        twin, wrapped = Skrl.runner(self, env, in_torch, device, int(agent_cfg["seed"]))
+        observations, _ = wrapped.reset()
+        (source,), (target,) = parts(runner.agent), parts(twin.agent)
+        copy_part(source, target)
+        return export_module(Actor(target), observations, folder, formats)
 
 
 class _Copies(gymnasium.Wrapper):  # type: ignore[type-arg]

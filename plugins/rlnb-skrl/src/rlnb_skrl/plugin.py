@@ -44,7 +44,6 @@ JAX = dataclasses.replace(
     backend="rlnb_skrl.jax_backend:SkrlJax",
     metrics={**SKRL.metrics, "learning_rate": "Learning / Policy learning rate"},
     requires=("skrl>=2.1,<2.2", "jax>=0.12,<0.13", "flax>=0.12,<0.13", "optax>=0.2.8"),
-    exports=(),
 )
 """The same algorithms and agent configs, the networks in Flax."""
 

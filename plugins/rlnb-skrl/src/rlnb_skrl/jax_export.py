@@ -1,0 +1,53 @@
+"""A network in Flax as the same network in PyTorch: nothing turns Flax into TorchScript or ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from rlnb import RlnbError
+from rlnb_skrl.part import Part
+
+
+def copy_part(source: Part, target: Part) -> None:
+    """Copy the policy and the preprocessors of an agent in JAX to one that skrl has built in PyTorch from its config.
+
+    skrl names the layers alike in both: ``net_container.0.weight`` in PyTorch is the transpose of
+    ``net_container/layers_0/kernel`` in Flax.
+
+    Raises:
+        RlnbError: The networks differ in more than that.
+    """
+    params = source.policy.state_dict.params
+    with torch.no_grad():
+        for name, parameter in target.policy.named_parameters():
+            parameter.copy_(_like(parameter, _find(params, name), name))
+        for name, module in target.modules.items():
+            for buffer in ("running_mean", "running_variance") if hasattr(module, "running_mean") else ():
+                statistics = torch.from_numpy(np.array(getattr(source.modules[name], buffer)))
+                getattr(module, buffer).copy_(statistics)
+
+
+def _find(params: Mapping[str, Any], name: str) -> torch.Tensor:
+    """Return the Flax parameter of a name in PyTorch."""
+    *modules, leaf = name.split(".")
+    node: Any = params
+    try:
+        for module in modules:
+            node = node[f"layers_{module}" if module.isdigit() else module]
+        value = np.array(node["kernel"]).T if leaf == "weight" else np.array(node[leaf])
+    except KeyError as exc:
+        raise RlnbError(f'This network in JAX is not exported: it has no {name}. Train with library="skrl".') from exc
+    return torch.from_numpy(np.ascontiguousarray(value))
+
+
+def _like(parameter: torch.Tensor, value: torch.Tensor, name: str) -> torch.Tensor:
+    if parameter.shape != value.shape:
+        raise RlnbError(
+            f"This network in JAX is not exported: {name} has shape {tuple(value.shape)}, {tuple(parameter.shape)} in "
+            'PyTorch; only fully connected layers are alike. Train with library="skrl".'
+        )
+    return value
