@@ -22,6 +22,8 @@ from rlnb.testing import run_export
 
 TASK, NUM_ENVS, ITERATIONS = "Isaac-Cartpole-Direct", 64, 10
 SCALARS, ROWS = 100, 1000
+EPISODES = 200
+"""Enough for all rows, however short the episodes of a policy are that has hardly learned."""
 LIBRARIES = ("rsl_rl", "rl_games", "skrl", "skrl_jax", "sb3")
 
 
@@ -54,10 +56,11 @@ def exports(library: str) -> None:
     run = rlnb.train(
         TASK, library=library, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=False
     ).wait()
-    evaluation = run.evaluate(episodes=8, num_envs=8, record=ROWS)
+    evaluation = run.evaluate(episodes=EPISODES, num_envs=8, record=ROWS)
     assert evaluation.rollout is not None
     rollout = np.load(evaluation.rollout)
     observations, actions = rollout["obs.policy"][:ROWS], rollout["actions"][:ROWS]
+    assert len(actions) == ROWS
     off = {name: np.abs(run_export(name, path, observations) - actions).max() for name, path in run.export().items()}
     record(
         f"{library}: exported actions and the policy's",

@@ -21,8 +21,8 @@ import rlnb
 from rlnb.evaluation import mean_interval
 
 CASES = (
-    Case("Isaac-Cartpole-Camera-Direct", 32, 60),
-    Case("Isaac-Ant-Direct", 1024, 60),
+    Case("Isaac-Cartpole-Camera-Direct", 32, 20),
+    Case("Isaac-Ant-Direct", 1024, 40),
     Case("Isaac-Cartpole-Direct", 512, 100),
 )
 SEEDS, TAIL = 3, 0.1

@@ -21,7 +21,7 @@ from rlnb.frames import read as read_frames
 from rlnb.launch.command import worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.listing import Runs
-from rlnb.manifests import describe, origin_of
+from rlnb.manifests import acting, describe, origin_of, task_of
 from rlnb.notebook.display import status
 from rlnb.records import files
 from rlnb.records.find import find
@@ -143,59 +143,81 @@ def create(
 
 
 def preview(
-    task: Task | str,
+    task: Task | Run | str,
     *,
     cameras: Sequence[str] | None = None,
     data_types: Sequence[str] | None = None,
     num_envs: int = 4,
+    envs: Sequence[int] | None = None,
     steps: int = 30,
-    actions: str = "random",
+    every: int | None = None,
+    actions: Literal["random", "zero"] = "random",
+    policy: Run | str | None = None,
+    checkpoint: str | Path | None = None,
+    trust: bool = False,
     size: tuple[int, int] = (160, 120),
     seed: int = 42,
     device: str = "auto",
     python: str | None = None,
     asset_root: str | None = None,
+    warm: bool | None = None,
 ) -> Preview:
-    """Show what a task's cameras see, after some steps. A task without a camera gets one.
+    """Show what a task's cameras see, after the reset and after some steps. A task without a camera gets one.
 
     Args:
-        task: A task, or its name.
+        task: A task or its name; or a run, which stands for its task and its policy.
         cameras: Names of its cameras; None is all of them.
         data_types: ``"rgb"``, ``"depth"``, ``"semantic_segmentation"``, ``"normals"``, ...; None is what each
             camera is set to.
-        num_envs: Envs to make and to show.
-        steps: Env steps before the picture.
+        num_envs: Envs to make.
+        envs: Which of them to show; None is all.
+        steps: Env steps from the first frame to the last.
+        every: Steps from frame to frame, for a film; None takes the first and the last only.
         actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
+        policy: A run, or its id, whose policy acts instead.
+        checkpoint: Which of that run's checkpoints; None is the last.
+        trust: Whether the checkpoint may hold more than weights.
         size: Width and height of an added camera, in pixels.
         seed: Seed of the env.
         device: As in :func:`train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
+        warm: Whether the living simulator does it; False takes a process for this only. None is ``rlnb.options.warm``.
 
     Raises:
         CheckError: A problem with the task, the camera names or the numbers; nothing was made.
         WorkerError: The task's own code failed; with its traceback.
     """
-    task = tasks.task(task) if isinstance(task, str) else task
+    actor = acting(policy or (task if isinstance(task, Run) else None), checkpoint, trust)
+    task = task_of(task) if isinstance(task, Run) else tasks.task(task) if isinstance(task, str) else task
     card = task_card(task, python=python, asset_root=asset_root)
-    check_preview(task, card, cameras, num_envs, steps, actions)
-    python, asset_root = python or options.python, asset_root or options.asset_root
-    with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}"):
-        reply = warm_process.warm_worker(python, asset_root).request(
+    check_preview(task, card, cameras, num_envs, envs, steps, every, actions, size)
+    with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}") as show:
+
+        def read(reply: Mapping[str, Any]) -> Preview:
+            return read_frames(task.id, steps, tuple(envs if envs is not None else range(num_envs)), reply)
+
+        reply = warm_process.request(
             "preview",
+            python,
+            asset_root,
+            warm=warm,
+            meanwhile=lambda first: show(read(first).image),
             task=to_json(task),
-            asset_root=asset_root,
             cameras=list(cameras) if cameras else None,
             data_types=list(data_types) if data_types else None,
             num_envs=num_envs,
+            envs=list(envs) if envs is not None else None,
             steps=steps,
+            every=every,
             actions=actions,
+            policy=actor,
             size=list(size),
             seed=seed,
             device=device,
             out=out,
         )
-        return read_frames(task.id, steps, reply)
+        return read(reply)
 
 
 def _create(root: Root, manifest: Manifest) -> RunDir:

@@ -37,7 +37,7 @@ def task_card(task: Task | str, *, python: str | None = None, asset_root: str | 
     if card is not None:
         return card
     with status(f"Resolving {task.id}: no cached task card, so the worker looks (10 to 15 s if it has to start)"):
-        card = warm_process.warm_worker(python, asset_root).request("card", task=to_json(task), asset_root=asset_root)
+        card = warm_process.request("card", python, asset_root, task=to_json(task))
     path = card_path(options.folders, task, python, asset_root)
     if path is not None:
         with contextlib.suppress(OSError):  # a cache; that the root cannot be written is found elsewhere

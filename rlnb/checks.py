@@ -19,6 +19,10 @@ from rlnb.spec import MULTI_AGENT, Library, Manifest, Problem, Task, to_json
 
 OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
 """Libraries whose plugins are packages named ``rlnb-<library>``."""
+MOST_GIB = 2.0
+"""Camera frames that one preview may hold."""
+BYTES_PER_PIXEL = 4
+"""Of each data type, about."""
 LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
@@ -135,8 +139,27 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
         )
 
 
+def check_task(task: Task, card: tasks.Card) -> None:
+    """Find everything that is wrong with a task's selectors, overrides and assets.
+
+    Raises:
+        CheckError: With all problems.
+    """
+    problems = tasks.check(task, card)
+    if problems:
+        raise CheckError(task.id, problems)
+
+
 def check_preview(
-    task: Task, card: tasks.Card, cameras: Sequence[str] | None, num_envs: int, steps: int, actions: str
+    task: Task,
+    card: tasks.Card,
+    cameras: Sequence[str] | None,
+    num_envs: int,
+    envs: Sequence[int] | None,
+    steps: int,
+    every: int | None,
+    actions: str,
+    size: Sequence[int],
 ) -> None:
     """Find everything that would make a preview fail.
 
@@ -144,15 +167,29 @@ def check_preview(
         CheckError: With all problems.
     """
     problems = tasks.check(task, card)
-    if num_envs < 1:
-        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", mend="num_envs=4"))
-    if steps < 0:
-        problems.append(Problem(what=f"steps={steps!r} is negative.", mend="steps=30"))
+    numbers = {"num_envs": (num_envs, 1), "steps": (steps, 0), "every": (1 if every is None else every, 1)}
+    examples = {"num_envs": 4, "steps": 30, "every": 2}
+    for name, (value, least) in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            what = f"{name}={value!r} is not a whole number from {least} on."
+            problems.append(Problem(what=what, mend=f"{name}={examples[name]}"))
+    if envs is not None:
+        outside = [env for env in envs if not isinstance(env, int) or not 0 <= env < num_envs]
+        if outside or not envs:
+            what = f"envs={list(envs)!r}: {outside if envs else 'nothing'} is not in 0 to {num_envs - 1}."
+            problems.append(Problem(what=what, mend="num_envs says how many there are, envs which of them to show."))
     if actions not in ("random", "zero"):
         problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", mend='actions="random"'))
-    known = card["cameras"] or {"preview": None}
+    known = card["cameras"] or {"preview": {"width": size[0], "height": size[1]}}
     for name in cameras or ():
         if name not in known:
             problems.append(Problem(what=str(unknown("camera", name, known, has=f"{card['task']} has"))))
+    if not problems:
+        moments = 2 + (steps // every if every else 0)
+        pixels = sum(known[name]["width"] * known[name]["height"] for name in cameras or known)
+        size_gib = moments * (num_envs if envs is None else len(envs)) * pixels * BYTES_PER_PIXEL / 2**30
+        if size_gib > MOST_GIB:
+            what = f"{moments} frames of these cameras and envs take about {size_gib:.1f} GiB, over {MOST_GIB:g}."
+            problems.append(Problem(what=what, mend="Show fewer envs (envs=range(4)), or take every=10."))
     if problems:
         raise CheckError(f"preview of {task.id}", problems)

@@ -279,17 +279,42 @@ def report(
 @app.command()
 def preview(
     task: TaskId,
-    output: Annotated[Path, typer.Option("-o", "--output", help="PNG file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File: .png, or .gif or .mp4 for a film.")],
     num_envs: Annotated[int, typer.Option(help="Envs to show.")] = 16,
     steps: Annotated[int, typer.Option(help="Env steps before the picture.")] = 60,
+    every: Annotated[int | None, typer.Option(help="Steps from frame to frame of a film.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Run whose policy acts; else actions are random.")] = None,
     camera: Annotated[list[str] | None, typer.Option(help="Camera, all by default. Repeatable.")] = None,
     data_type: Annotated[list[str] | None, typer.Option(help="rgb, depth, ... Repeatable.")] = None,
 ) -> None:
     """Take a picture of what a task's cameras see."""
     import rlnb
 
-    taken = rlnb.preview(task, cameras=camera, data_types=data_type, num_envs=num_envs, steps=steps)
+    taken = rlnb.preview(
+        task, cameras=camera, data_types=data_type, num_envs=num_envs, steps=steps, every=every, policy=policy
+    )
+    for finding in taken.findings:
+        screen.say(f"{finding.camera} {finding.data_type}: {finding}")
     screen.say(str(taken.save(output)))
+
+
+@app.command()
+def warm(
+    tasks: Annotated[list[str], typer.Argument(help="Tasks whose kernels to compile.")],
+    python: Python = None,
+    asset_root: AssetRoot = None,
+) -> None:
+    """Compile the simulation and rendering kernels of tasks into Warp's cache, once for all processes that share it.
+
+    WARP_CACHE_PATH says where the cache lies; on a cluster, set it to a folder that all nodes see.
+    """
+    import rlnb
+    from rlnb.spec import to_json
+    from rlnb.warm import request
+
+    for task in tasks:
+        found = request("warm", python, asset_root, task=to_json(rlnb.task(task)))
+        screen.say(f"{task}: {found['seconds']:.1f} s; cache: {found['cache']} ({found['cache_mib']:.0f} MiB)")
 
 
 # -- what there is ---------------------------------------------------------------------------------------
@@ -308,7 +333,7 @@ def tasks(
     from rlnb.notebook.display import status
 
     with status("Asking the worker for its tasks (10 to 15 s)"):
-        known: list[str] = warm.warm_worker(python, asset_root).request("tasks", asset_root=asset_root)
+        known: list[str] = warm.request("tasks", python, asset_root)
     wanted = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     found = [name for name in known if fnmatch.fnmatchcase(name.lower(), wanted)]
     if not found:

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import rlnb
-from rlnb import tasks
+from rlnb import plugins, tasks
 from rlnb.agents import agent_values
 from rlnb.contracts import Launcher
 from rlnb.errors import NotFoundError, RlnbError
+from rlnb.jobs import checkpoint_of
 from rlnb.records import files
+from rlnb.records.layout import RunDir
+from rlnb.records.record import RunRecord
 from rlnb.run import Run
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
@@ -80,6 +83,31 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> tuple[str | N
             raise RlnbError(f"{init_from.id} ({init_from.state}) has no checkpoint to start from.")
         return str(init_from.checkpoints.last), init_from.id
     return str(Path(init_from).absolute()), str(init_from)
+
+
+def acting(policy: Run | str | None, checkpoint: str | Path | None, trust: bool) -> dict[str, Any] | None:
+    """Return what a worker needs to let a run's policy act: its run and its checkpoint; None for None.
+
+    Raises:
+        RlnbError: The run has no such checkpoint, or its library has no simulator.
+    """
+    from rlnb import api
+
+    if policy is None:
+        if checkpoint is not None:
+            raise RlnbError(f"checkpoint={str(checkpoint)!r}, but of which run? policy=run says it.")
+        return None
+    run = api.get_run(policy) if isinstance(policy, str) else policy
+    chosen = checkpoint_of(RunRecord(run.path), checkpoint)
+    if not plugins.library(run.library).simulator:
+        raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator: there is nothing to look at.")
+    return {"run": str(run.path), "checkpoint": chosen, "trust": trust}
+
+
+def task_of(run: Run) -> Task:
+    """Return the task of a run, with the run's own copy of its module: the original may have been edited since."""
+    task, folder = run.manifest.task, RunDir(run.path)
+    return dataclasses.replace(task, source=str(folder.source / Path(task.source).name)) if task.source else task
 
 
 def _git() -> dict[str, str]:

@@ -19,7 +19,10 @@ from rlnb.spec import State
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from PIL.Image import Image
+
     from rlnb.evaluation import Evaluation
+    from rlnb.notebook.live_view import LiveView
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.metrics import Metrics
     from rlnb.spec import Manifest, Result, Started
@@ -179,6 +182,35 @@ class Run:
             show()
         raise_unless_completed(self._record, self._record.training)
         return self
+
+    def cameras(
+        self,
+        cameras: Sequence[str] | None = None,
+        *,
+        data_types: Sequence[str] | None = None,
+        num_envs: int = 9,
+        size: tuple[int, int] = (160, 120),
+        share: float = 0.04,
+    ) -> LiveView | Image:
+        """Show what the cameras of this training see, live, without stopping it.
+
+        Pictures are taken only while a page shows them, between two env steps, and as often as ``share`` allows. In a
+        report there is one picture. Works wherever this folder can be seen from, on a cluster too.
+
+        Args:
+            cameras: Names of the task's cameras; None is all. A task without any is filmed by one that follows its
+                robots (rgb; physics by Newton).
+            data_types: Isaac Lab's names, of those that the cameras render in this training; None is all of them.
+            num_envs: The first so many envs are shown.
+            size: Width and height of a camera that is added, in pixels.
+            share: Largest part of the training's time that pictures may take.
+
+        Raises:
+            RlnbError: The run has ended, or the arguments are wrong.
+        """
+        from rlnb.notebook.cameras import watch_cameras
+
+        return watch_cameras(self, cameras or (), data_types or (), num_envs, size, share)
 
     def cancel(self) -> Run:
         """Ask what goes on of it to end; returns at once. Its checkpoints stay.

@@ -39,6 +39,11 @@ METRICS: Mapping[str, str] = types.MappingProxyType(
 )
 """The metric names that every library plugin maps its own tags to, with what they mean."""
 
+DEPTH = ("depth", "distance_to_image_plane", "distance_to_camera")
+"""Isaac Lab's names of camera output in metres."""
+COLOR = ("rgb", "rgba", "albedo")
+"""Isaac Lab's names of camera output in colours, 0 to 255."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:

@@ -1,10 +1,17 @@
-"""A film of a policy, shown inline."""
+"""Moving pictures: writing them, and a film that is shown inline."""
 
 from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlnb.errors import RlnbError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 INLINE_BYTES = 20 * 2**20
 """Up to which size a film becomes part of the notebook."""
@@ -27,3 +34,46 @@ class Video:
             return f"<p>{html.escape(str(self))}: too large to be shown inline.</p>"
         data = base64.b64encode(self.path.read_bytes()).decode()
         return f'<video controls loop muted autoplay src="data:video/mp4;base64,{data}"></video>'
+
+
+class Mp4:
+    """Writes pictures as H.264, which browsers play.
+
+    Args:
+        path: The file.
+        fps: Pictures per second; fixed once the first is added.
+
+    Raises:
+        RlnbError: PyAV (https://pyav.basswood-io.com), which writes the file, is not installed.
+    """
+
+    def __init__(self, path: Path, fps: float) -> None:
+        try:
+            import av
+        except ImportError as exc:
+            raise RlnbError("Films are written by PyAV, which this interpreter lacks: pip install av") from exc
+        self._av, self._path = av, path
+        self.fps = fps
+        self._container: Any = None
+        self._stream: Any = None
+
+    def add(self, picture: np.ndarray) -> None:
+        """Add a picture. Shape (height, width, 3), uint8; the codec wants even sizes, and gets them."""
+        import numpy as np
+
+        height, width, _ = picture.shape
+        picture = np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+        if self._container is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._container = self._av.open(str(self._path), "w", format="mp4")
+            self._stream = self._container.add_stream("libx264", rate=Fraction(self.fps).limit_denominator(1000))
+            self._stream.height, self._stream.width = picture.shape[:2]
+            self._stream.pix_fmt = "yuv420p"
+        frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
+        self._container.mux(self._stream.encode(frame))
+
+    def close(self) -> None:
+        """Write what is left and close the file."""
+        if self._container is not None:
+            self._container.mux(self._stream.encode())
+            self._container.close()

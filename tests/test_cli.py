@@ -334,6 +334,8 @@ def test_preview_passes_its_options_on_and_prints_the_file(
     asked: dict[str, Any] = {}
 
     class Taken:
+        findings = ()
+
         def save(self, path: Path) -> Path:
             return path
 
@@ -345,7 +347,15 @@ def test_preview_passes_its_options_on_and_prints_the_file(
     target = tmp_path / "grid.png"
     result = invoke("preview", "T", "-o", target, "--camera", "wrist", "--data-type", "depth", "--steps", 3)
     assert result.stdout.strip() == str(target)
-    assert asked == {"task": "T", "cameras": ["wrist"], "data_types": ["depth"], "num_envs": 16, "steps": 3}
+    assert asked == {
+        "task": "T",
+        "cameras": ["wrist"],
+        "data_types": ["depth"],
+        "num_envs": 16,
+        "steps": 3,
+        "every": None,
+        "policy": None,
+    }
 
 
 # -- what there is -------------------------------------------------------------------------------------

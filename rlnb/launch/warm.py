@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from rlnb.errors import RlnbError, WorkerError
 from rlnb.launch.command import interpreter
 from rlnb.launch.local import handle_of
 from rlnb.records import files
+
+logger = logging.getLogger(__name__)
+
+SETTLED_AFTER = 3
+"""Requests that make an env, after which its caches are filled too: from here on memory should stay what it is."""
+MAKES_ENV = ("preview", "evaluate", "warm")
+"""Requests that make an env."""
+GROWTH = 1.25
+"""Growth of memory that is worth a word."""
 
 
 class WarmWorker:
@@ -30,6 +43,10 @@ class WarmWorker:
     def __init__(self, python: str | None, asset_root: str | None, log: Path) -> None:
         self.python, self.asset_root, self.log = python, asset_root, log
         self._ids = itertools.count()
+        self.answered = 0
+        """Requests that have been answered."""
+        self._made = 0
+        self._settled_bytes = 0
         self._lock = threading.Lock()
         log.parent.mkdir(parents=True, exist_ok=True)
         argv = [sys.executable, "-m", "rlnb.job", "--warm", str(log)]
@@ -48,11 +65,39 @@ class WarmWorker:
         return self._agent.poll() is None
 
     @property
+    def pid(self) -> int:
+        """Process id of the worker itself, or of its agent while that starts it."""
+        below = self._below()
+        return below[0].pid if below else self._agent.pid
+
+    @property
+    def memory_bytes(self) -> int:
+        """Resident memory of the worker and what it has started."""
+        total = 0
+        for process in self._below():
+            try:
+                total += process.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue
+        return total
+
+    def _below(self) -> list[psutil.Process]:
+        try:
+            return psutil.Process(self._agent.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    @property
     def busy(self) -> bool:
         return self._lock.locked()
 
-    def request(self, verb: str, **payload: Any) -> Any:
+    def request(self, verb: str, *, meanwhile: Callable[[Any], None] | None = None, **payload: Any) -> Any:
         """Have the worker do something and return its answer.
+
+        Args:
+            verb: What to do.
+            meanwhile: Called with what the worker has to tell before it is done.
+            payload: The request's own values, as JSON.
 
         Raises:
             RlnbError: The worker refused, with the reason.
@@ -64,7 +109,14 @@ class WarmWorker:
             assert self._agent.stdout is not None
             while line := self._agent.stdout.readline():
                 reply = json.loads(line)
-                if reply.get("id") == number:  # an interrupted request may still be answered
+                if reply.get("id") != number:  # an interrupted request may still be answered
+                    continue
+                if "meanwhile" in reply:
+                    if meanwhile is not None:
+                        meanwhile(reply["meanwhile"])
+                else:
+                    self.answered += 1
+                    self._watch_memory(verb, settled=reply["settled"])
                     return self._value(reply)
             self._agent.wait()
             raise WorkerError(f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}")
@@ -78,6 +130,24 @@ class WarmWorker:
             raise WorkerError(
                 f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}"
             ) from exc
+
+    def _watch_memory(self, verb: str, *, settled: bool) -> None:
+        """Say so when the process has grown since all that it loads was loaded."""
+        if not (settled and verb in MAKES_ENV):
+            return
+        self._made += 1
+        held = self.memory_bytes
+        if self._made == SETTLED_AFTER:
+            self._settled_bytes = held
+        elif self._made > SETTLED_AFTER and held > GROWTH * self._settled_bytes:
+            logger.warning(
+                "The warm simulator has grown from %.2f to %.2f GiB over %d requests; rlnb.simulator().restart() "
+                "frees it.",
+                self._settled_bytes / 2**30,
+                held / 2**30,
+                self._made - SETTLED_AFTER,
+            )
+            self._settled_bytes, self._made = held, SETTLED_AFTER
 
     @staticmethod
     def _value(reply: Mapping[str, Any]) -> Any:
@@ -94,14 +164,18 @@ class WarmWorker:
             assert self._agent.stdout is not None
             while line := self._agent.stdout.readline():
                 if json.loads(line).get("adopted"):
+                    shutil.rmtree(self.log.parent, ignore_errors=True)  # the run's own log goes on
                     return handle_of(self._agent.pid)
             raise WorkerError(f"The warm worker ended before the run could have it. Log: {self.log}")
 
     def close(self) -> None:
-        """End the worker."""
+        """End the worker; its log goes with it, unless it had ended by itself."""
+        if not self.alive:
+            return
         assert self._agent.stdin is not None
         self._agent.stdin.close()
         try:
             self._agent.wait(5)
         except subprocess.TimeoutExpired:
             self._agent.kill()
+        shutil.rmtree(self.log.parent, ignore_errors=True)

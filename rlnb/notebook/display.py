@@ -68,15 +68,19 @@ def _request() -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def status(text: str) -> Iterator[None]:
-    """Say what is being waited for, and in the end how long it took."""
+def status(text: str) -> Iterator[Callable[[Any], None]]:
+    """Say what is being waited for, and in the end how long it took.
+
+    Yields:
+        ``function(value)`` that shows something in the meantime, in a notebook.
+    """
     begun = time.monotonic()
     if in_notebook():
         from IPython.display import HTML, display
 
         shown = display(HTML(f"<i>{html.escape(text)} ...</i>"), display_id=True)
         try:
-            yield
+            yield shown.update
         finally:
             seconds = time.monotonic() - begun
             done = f"<i>{html.escape(text)}: {seconds:.1f} s</i>" if seconds > _QUIET_S else ""
@@ -85,7 +89,7 @@ def status(text: str) -> Iterator[None]:
         from rich.console import Console
 
         with Console(stderr=True).status(text):
-            yield
+            yield lambda value: None
 
 
 @contextlib.contextmanager

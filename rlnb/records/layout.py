@@ -69,6 +69,19 @@ class RunDir:
     def media(self) -> Path:
         return self.path / "media"
 
+    @property
+    def view(self) -> Path:
+        """What passes between a training and who looks at its cameras; nothing in it is kept."""
+        return self.path / "view"
+
+    @property
+    def wanted(self) -> Path:
+        return self.view / "wanted.json"
+
+    @property
+    def frame(self) -> Path:
+        return self.view / "frame.npz"
+
     def checkpoints(self, glob: str, pattern: str) -> list[Path]:
         """Return the checkpoints of the run, oldest iteration first.
 

@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from rlnb import plugins
 from rlnb.spec import MULTI_AGENT, Task
 from rlnb.worker import assets, config, sim
+from rlnb.worker.cameras import own_cameras
 
 CARD_SCHEMA = 2
 
@@ -90,15 +91,10 @@ def _workflow(env_cfg: Any) -> str:
 
 
 def _cameras(env_cfg: Any) -> dict[str, dict[str, Any]]:
-    """Cameras stand in the scene, or in a direct env's own config."""
-    from isaaclab.sensors import CameraCfg
-
-    found = {}
-    for holder in (env_cfg.scene, env_cfg):
-        for name, value in vars(holder).items():
-            if isinstance(value, CameraCfg):
-                found[name] = {"data_types": list(value.data_types), "width": value.width, "height": value.height}
-    return found
+    return {
+        name: {"data_types": list(cfg.data_types), "width": cfg.width, "height": cfg.height}
+        for name, cfg in own_cameras(env_cfg).items()
+    }
 
 
 def _agents(task: Task, registered: sim.Registered, workflow: str) -> dict[str, dict[str, Any]]:
@@ -106,7 +102,7 @@ def _agents(task: Task, registered: sim.Registered, workflow: str) -> dict[str, 
     for name, library in plugins.libraries().items():
         if library.simulator and (workflow == MULTI_AGENT or not library.multi_agent):
             try:
-                _, agent_cfg = sim.resolve(task, registered, library)
+                agent_cfg = sim.resolve_agent(task, registered, library)
             except Exception as exc:  # an agent config of another library must not hide the task
                 found[name] = {"error": f"{type(exc).__name__}: {exc}"[:500]}
                 continue

@@ -180,13 +180,19 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
     from isaaclab.envs import DirectMARLEnvCfg, DirectRLEnvCfg, ManagerBasedRLEnvCfg
 
     cfg_types = (DirectRLEnvCfg, ManagerBasedRLEnvCfg, DirectMARLEnvCfg)
-    cfg = getattr(module, attribute or "TASK", None) or _only_class(module, cfg_types, "env config", "TASK")
-    if issubclass(cfg, ManagerBasedRLEnvCfg):
+
+    def is_cfg(cls: type) -> bool:
+        return issubclass(_default(cls), cfg_types)
+
+    cfg = getattr(module, attribute or "TASK", None) or _only_class(module, is_cfg, "env config", "TASK")
+    if issubclass(_default(cfg), ManagerBasedRLEnvCfg):
         entry: Any = "isaaclab.envs:ManagerBasedRLEnv"
     else:
         from isaaclab.envs import DirectMARLEnv, DirectRLEnv
 
-        entry = getattr(module, "ENV", None) or _only_class(module, (DirectRLEnv, DirectMARLEnv), "env", "ENV")
+        entry = getattr(module, "ENV", None) or _only_class(
+            module, lambda cls: issubclass(cls, (DirectRLEnv, DirectMARLEnv)), "env", "ENV"
+        )
     agents = dict(getattr(module, "AGENTS", {}))
     gym_id = f"rlnb-{task.id.replace(':', '-').replace('.', '-')}-{module.__name__[-12:].replace('.', '-')}"
     if gym_id not in gymnasium.registry:
@@ -195,11 +201,18 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
     return Registered(gym_id=gym_id, success=success, agents=agents)
 
 
-def _only_class(module: ModuleType, bases: tuple[type, ...], kind: str, name: str) -> type:
+def _default(cfg: type) -> type:
+    """Return the class that a config class stands for: presets, as the stock camera tasks have, for their default."""
+    from isaaclab_tasks.utils import PresetCfg
+
+    return type(getattr(cfg(), "default", None)) if issubclass(cfg, PresetCfg) else cfg
+
+
+def _only_class(module: ModuleType, wanted: Callable[[type], bool], kind: str, name: str) -> type:
     own = [
         cls
         for cls in vars(module).values()
-        if inspect.isclass(cls) and issubclass(cls, bases) and cls.__module__ == module.__name__
+        if inspect.isclass(cls) and cls.__module__ == module.__name__ and wanted(cls)
     ]
     leaves = [cls for cls in own if not any(other is not cls and issubclass(other, cls) for other in own)]
     if len(leaves) != 1:
@@ -218,22 +231,26 @@ def selectors(task: Task) -> list[str]:
 
 def resolve(task: Task, registered: Registered, library: Library | None) -> tuple[Any, Any]:
     """Return the env config and the agent config, presets resolved, overrides not yet applied."""
+    from isaaclab_tasks.utils import resolve_task_config
+
+    env_cfg, _ = resolve_task_config(registered.gym_id, None, overrides=selectors(task))
+    return env_cfg, resolve_agent(task, registered, library) if library else None
+
+
+def resolve_agent(task: Task, registered: Registered, library: Library) -> Any:
+    """Return a library's agent config for a task, presets resolved; None where there is none."""
     import gymnasium
     from isaaclab_tasks.utils import resolve_task_config
 
-    kwargs = gymnasium.spec(registered.gym_id).kwargs
-    key = library.agent_key if library and library.agent_key in kwargs else None
-    env_cfg, agent_cfg = resolve_task_config(registered.gym_id, key, overrides=selectors(task))
-    if library and agent_cfg is None:
-        # Libraries with the same key, such as one for each framework, share their configs.
-        alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
-        named = next((name for name in (library.name, *alike) if name in registered.agents), None)
-        if named is not None:
-            agent_cfg = registered.agents[named]
-            agent_cfg = agent_cfg() if callable(agent_cfg) else agent_cfg
-        elif library.default_agent:
-            agent_cfg = plugins.load(library.default_agent)()
-    return env_cfg, agent_cfg
+    if library.agent_key in gymnasium.spec(registered.gym_id).kwargs:
+        return resolve_task_config(registered.gym_id, library.agent_key, overrides=selectors(task))[1]
+    # Libraries with the same key, such as one for each framework, share their configs.
+    alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
+    named = next((name for name in (library.name, *alike) if name in registered.agents), None)
+    if named is not None:
+        own = registered.agents[named]
+        return own() if callable(own) else own
+    return plugins.load(library.default_agent)() if library.default_agent else None
 
 
 def preset_names(gym_id: str) -> dict[str, list[str]]:

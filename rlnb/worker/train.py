@@ -40,6 +40,7 @@ def train(job_dir: Path) -> None:
 def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: Context) -> Mapping[str, Any]:
     """Train; return what :func:`rlnb.worker.ranks.compare` says of the ranks."""
     from rlnb.worker import sim
+    from rlnb.worker.view import View
 
     root = sim.start(manifest.asset_root)
     ctx.asset_root, ctx.versions = f"{root.path} ({root.reason})", sim.versions()
@@ -61,6 +62,7 @@ def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: 
         ctx.assets = hashes(root, assets.named_in(env.unwrapped.cfg, root))
         if ctx.rank == 0:
             sim.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
+            View(env, run).attach()
         backend: Backend = plugins.load(library.backend)()
         observations = ranks.watch_reset(env)
         modules = backend.train(env, agent_cfg, ctx)
@@ -101,15 +103,9 @@ def environment(
     """
     from rlnb.worker import sim
 
-    registered = sim.register(task, module)
-    env_cfg, agent_cfg = sim.resolve(task, registered, library)
-    for path, value in task.overrides.items():
-        config.set_value(env_cfg, path, value)
-    for path, value in (agent or {}).items():
-        config.set_value(agent_cfg, path, value)
-    env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
-    env_cfg.sim.device = sim.device(device)
-    env_cfg.seed = seed
+    registered, env_cfg, agent_cfg = configured(
+        task, library, module=module, agent=agent, seed=seed, device=device, world_size=world_size
+    )
     if log_dir is not None:
         env_cfg.log_dir = str(log_dir)
     if manifest is not None:
@@ -119,6 +115,34 @@ def environment(
     join_agents = library is not None and not library.multi_agent
     with sim.made(registered.gym_id, env_cfg, env_cfg.sim.device, join_agents=join_agents) as env:
         yield env, agent_cfg
+
+
+def configured(
+    task: Task,
+    library: Library | None,
+    *,
+    module: Path | None = None,
+    agent: Mapping[str, Any] | None = None,
+    seed: int = 42,
+    device: str = "auto",
+    world_size: int = 1,
+) -> tuple[Any, Any, Any]:
+    """Return a task as it is registered, its env config and its agent config, with what was asked for set in them.
+
+    The arguments are those of :func:`environment`.
+    """
+    from rlnb.worker import sim
+
+    registered = sim.register(task, module)
+    env_cfg, agent_cfg = sim.resolve(task, registered, library)
+    for path, value in task.overrides.items():
+        config.set_value(env_cfg, path, value)
+    for path, value in (agent or {}).items():
+        config.set_value(agent_cfg, path, value)
+    env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
+    env_cfg.sim.device = sim.device(device)
+    env_cfg.seed = seed
+    return registered, env_cfg, agent_cfg
 
 
 def hashes(root: assets.AssetRoot, names: set[str]) -> dict[str, str]:

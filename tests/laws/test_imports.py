@@ -51,6 +51,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "hookspecs": (),
     "plugins": ("rlnb.hookspecs", "rlnb.spec", "rlnb.errors"),
     "settings": ("rlnb.records.layout",),
+    "video": ("rlnb.errors",),
     "records": ("rlnb.records", "rlnb.spec", "rlnb.plugins", "rlnb.errors"),
     "launch": (
         "rlnb.launch",
@@ -66,6 +67,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "rlnb.spec",
         "rlnb.plugins",
         "rlnb.records",
+        "rlnb.video",
         "rlnb.errors",
     ),
     "notebook": (

@@ -74,6 +74,22 @@ def test_the_notebook_of_libraries_compares_them(workplace: Path) -> None:
     assert "the ranks learn as one" in texts
 
 
+@pytest.mark.slow
+def test_the_notebook_of_cameras_shows_them(workplace: Path) -> None:
+    import papermill
+
+    done = papermill.execute_notebook(
+        REPO / "notebooks" / "03_cameras.ipynb",
+        workplace / "done.ipynb",
+        parameters={"num_envs": 2},
+        cwd=workplace,
+        progress_bar=False,
+    )
+    assert len(outputs(done, "image/png")) >= 4  # two previews, the training, its policy
+    texts = " ".join(str(text) for text in outputs(done, "text/html"))
+    assert "rewards swapped" in texts
+
+
 def test_the_readme_runs_as_it_stands(workplace: Path) -> None:
     import nbformat
     from nbclient import NotebookClient

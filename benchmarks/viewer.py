@@ -1,0 +1,82 @@
+"""What a viewer of the cameras costs a training: one run, looked at and not looked at in turns.
+
+    python benchmarks/viewer.py
+
+Iterations per second of each turn come from the run's own event file; the pairs are neighbouring turns, whose order
+changes from pair to pair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from against_isaaclab import asset_root
+from results import ratio_interval, record
+
+import rlnb
+from rlnb.records.layout import RunDir
+from rlnb.records.view import LIVES_S, Audience, Wanted
+
+CASES = (("Isaac-Ant-Direct", 256), ("Isaac-Cartpole-Camera-Direct", 16))
+SHARE = 0.04
+
+
+def turn(run: rlnb.Run, audience: Audience, seconds: float, *, looking: bool) -> tuple[float, float, int]:
+    """Return begin and end of a turn, and the frames that were seen in it."""
+    if not looking:
+        time.sleep(LIVES_S + 1.0)  # until the training has noticed
+    begun, frames, told = time.time(), 0, 0.0
+    while time.time() < begun + seconds:
+        if looking and time.time() - told > 1.0:
+            audience.still_looking()
+            told = time.time()
+        frames += audience.newest() is not None
+        time.sleep(0.05)
+    return begun, time.time(), frames
+
+
+def rate(run: rlnb.Run, begun: float, ended: float) -> float:
+    """Return iterations per second between the first and the last that ended in a turn."""
+    times = [at for at in run.metrics["fps"].wall_time_s if begun <= at <= ended]
+    return (len(times) - 1) / (times[-1] - times[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--turn-s", type=float, default=25.0)
+    arguments = parser.parse_args()
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
+    for task, num_envs in CASES:
+        run = rlnb.train(task, num_envs=num_envs, max_iterations=100_000, device="cpu", warm=False)
+        while run.state != "running" or run.progress[0] < 2:
+            time.sleep(1)
+        audience = Audience(RunDir(run.path))
+        audience.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
+        turn(run, audience, 5.0, looking=True)  # what is made for the first picture is made once
+        turns = []
+        for pair in range(arguments.pairs):
+            order = (True, False) if pair % 2 else (False, True)
+            turns.append({looking: turn(run, audience, arguments.turn_s, looking=looking) for looking in order})
+        pairs = [tuple(rate(run, *made[looking][:2]) for looking in (True, False)) for made in turns]
+        seen, unseen = (sum(made[looking][2] for made in turns) for looking in (True, False))
+        run.cancel()
+        median, low, high = ratio_interval(pairs)  # type: ignore[arg-type]
+        record(
+            f"{task}, {num_envs} envs: training with a viewer / without",
+            f"{median:.3f} ({low:.3f} to {high:.3f}), {arguments.pairs} pairs of {arguments.turn_s:g} s; "
+            f"{seen / arguments.pairs / arguments.turn_s:.2f} frames/s with, {unseen} frames without",
+            ">= 0.95; no frames without",
+            median >= 0.95 and unseen == 0,
+        )
+        while run.state == "running":
+            time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    main()

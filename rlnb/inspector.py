@@ -1,0 +1,224 @@
+"""The camera inspector: what is wrong with camera frames, found before somebody trains on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from rlnb.spec import COLOR, DEPTH
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Fault = Literal["blank", "stale", "duplicate", "drift", "nan", "unlabelled", "range"]
+
+MOVED = 0.05
+"""Metres or radians that something has to move by for a picture to be expected to change: a few pixels."""
+FLAT = 2
+"""Levels (of 255) within which a picture counts as one colour."""
+DRIFT = 1.15
+"""How much brighter or darker than env 0 a picture has to be, in its dark, middle and bright parts alike."""
+ENOUGH_PIXELS = 4096
+"""Of an env, to tell how light its picture is."""
+_UNNAMED = {"BACKGROUND", "UNLABELLED"}
+"""What the renderers of Isaac Lab 3.0 name pixels without a label."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """Something that is wrong with what a camera shows."""
+
+    camera: str
+    """Name of the camera."""
+    data_type: str
+    """Isaac Lab's name of its output."""
+    fault: Fault
+    """What kind of fault it is."""
+    envs: tuple[int, ...]
+    """Envs that show it; empty where it is not one env's."""
+    what: str
+    """What was seen, with figures."""
+
+    def __str__(self) -> str:
+        where = f" in env {ranges(self.envs)}" if self.envs else ""
+        return f"{self.fault}{where}: {self.what}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shot:
+    """All that is known about one output of one camera."""
+
+    camera: str
+    data_type: str
+    clip: np.ndarray
+    """Shape (times, envs, height, width, channels)."""
+    state: np.ndarray
+    """Poses and joint positions. Shape (times, envs, values), metres and radians."""
+    labels: Mapping[int, str]
+    """Label of each id of a segmentation."""
+    range_m: tuple[float, float] | None
+    """Near and far clip."""
+    envs: Sequence[int]
+    """Number of each env in the arrays."""
+
+
+def inspect(shot: Shot) -> list[Finding]:
+    """Return what is wrong with one output of one camera."""
+    return [
+        Finding(
+            camera=shot.camera,
+            data_type=shot.data_type,
+            fault=fault,
+            envs=tuple(shot.envs[index] for index in indices),
+            what=what,
+        )
+        for fault, check in _CHECKS.items()
+        for indices, what in check(shot)
+    ]
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return numbers as people write them: ``0, 2 to 7``."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(
+        str(run[0]) if len(run) == 1 else f"{run[0]}{' to ' if len(run) > 2 else ', '}{run[-1]}" for run in runs
+    )
+
+
+Found = Iterator[tuple[list[int], str]]
+"""Indices of envs, and what was seen in them."""
+
+
+def _blank(shot: Shot) -> Found:
+    import numpy as np
+
+    last = shot.clip[-1]
+    if shot.data_type in DEPTH:
+        envs = [index for index, image in enumerate(last) if not np.isfinite(image).any()]
+        between = f" between {shot.range_m[0]:g} and {shot.range_m[1]:g} m" if shot.range_m else ""
+        if envs:
+            yield envs, f"nothing is hit{between}"
+    elif shot.data_type in COLOR:
+        pixels = last[..., :3].reshape(len(last), -1, 3)
+        envs = [index for index, image in enumerate(last) if _flat(image[..., :3])]
+        if envs:
+            color = ", ".join(str(int(value)) for value in pixels[envs[0]].mean(axis=0).round())
+            yield envs, f"one colour ({color})"
+    elif shot.data_type == "normals":
+        envs = [index for index, image in enumerate(last) if not np.nan_to_num(image).any()]
+        if envs:
+            yield envs, "no surface is hit"
+
+
+def _stale(shot: Shot) -> Found:
+    import numpy as np
+
+    if len(shot.clip) < 2 or not shot.state.shape[-1]:
+        return
+    moved = np.abs(shot.state[-1] - shot.state[0]).max(axis=-1)
+    envs = [
+        index
+        for index, by in enumerate(moved)
+        if by > MOVED and _same(shot.clip[0][index], shot.clip[-1][index]) and not _flat(shot.clip[-1][index])
+    ]
+    if envs:
+        yield envs, f"not a pixel has changed while bodies or joints moved by up to {moved[envs].max():.2f} m or rad"
+
+
+def _duplicate(shot: Shot) -> Found:
+    import numpy as np
+
+    if not shot.state.shape[-1]:
+        return
+    last, state = shot.clip[-1], shot.state[-1]
+    seen: dict[bytes, int] = {}
+    for index, image in enumerate(last):
+        first = seen.setdefault(image.tobytes(), index)
+        if first != index and not _flat(image) and np.abs(state[index] - state[first]).max() > MOVED:
+            yield [index], f"the same picture as env {shot.envs[first]}, whose bodies or joints are elsewhere"
+
+
+def _drift(shot: Shot) -> Found:
+    import numpy as np
+
+    if shot.data_type not in COLOR or len(shot.clip[-1]) < 2:
+        return
+    count, height, width, _ = shot.clip[-1].shape
+    every = max(1, height * width // ENOUGH_PIXELS)
+    pixels = shot.clip[-1][..., :3].reshape(count, height * width, 3)[:, ::every]
+    light = pixels.astype(np.float32).mean(axis=-1)
+    parts = np.percentile(light, (25, 50, 75, 95), axis=1).T + 1.0
+    ratios = parts / parts[0]
+    for word, chosen in (("brighter", (ratios > DRIFT).all(axis=1)), ("darker", (ratios < 1 / DRIFT).all(axis=1))):
+        envs = [index for index in np.flatnonzero(chosen).tolist() if not _flat(shot.clip[-1][index])]
+        if envs:
+            most = ratios[envs].mean(axis=1)
+            factor = most.max() if word == "brighter" else most.min()
+            yield envs, f"{word} than env {shot.envs[0]}, {factor:.2f} times its light"
+
+
+def _nan(shot: Shot) -> Found:
+    import numpy as np
+
+    if not np.issubdtype(shot.clip.dtype, np.floating):
+        return
+    # inf is what depth that hit nothing is; nowhere else it has a meaning.
+    wrong = np.isnan(shot.clip) if shot.data_type in DEPTH else ~np.isfinite(shot.clip)
+    counts = wrong.sum(axis=(0, 2, 3, 4))
+    envs = np.flatnonzero(counts).tolist()
+    if envs:
+        yield envs, f"{int(counts.sum())} values are no numbers"
+
+
+def _unlabelled(shot: Shot) -> Found:
+    if shot.data_type.endswith("segmentation") and not set(shot.labels.values()) - _UNNAMED:
+        yield [], 'nothing has a semantic label; give assets one: spawn.semantic_tags=[("class", "cube")]'
+
+
+def _range(shot: Shot) -> Found:
+    import numpy as np
+
+    if shot.data_type not in DEPTH or shot.range_m is None:
+        return
+    near, far = shot.range_m
+    depth = shot.clip[-1]
+    hit = np.isfinite(depth)
+    for word, outside in ((f"nearer than {near:g}", hit & (depth < near)), (f"beyond {far:g}", hit & (depth > far))):
+        counts = outside.sum(axis=(1, 2, 3))
+        envs = np.flatnonzero(counts).tolist()
+        if envs:
+            share = counts[envs].max() / depth[0].size
+            yield envs, f"depth {word} m, the clipping range, in up to {share:.1%} of the pixels"
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    import numpy as np
+
+    return bool(np.array_equal(one, other, equal_nan=np.issubdtype(one.dtype, np.floating)))
+
+
+def _flat(image: np.ndarray) -> bool:
+    """Return whether there is nothing in a picture that could move."""
+    import numpy as np
+
+    if image.dtype == np.uint8:
+        pixels = image.reshape(-1, image.shape[-1])
+        return int((pixels.max(axis=0).astype(int) - pixels.min(axis=0)).max()) <= FLAT
+    return _same(image, np.broadcast_to(image[:1, :1], image.shape))
+
+
+_CHECKS: dict[Fault, Callable[[Shot], Found]] = {
+    "blank": _blank,
+    "stale": _stale,
+    "duplicate": _duplicate,
+    "drift": _drift,
+    "nan": _nan,
+    "unlabelled": _unlabelled,
+    "range": _range,
+}

@@ -1,0 +1,176 @@
+"""Tuning reward terms: what each gives in each env while actions run, and what comes of other weights at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlnb import tasks
+from rlnb import warm as warm_process
+from rlnb.cards import task_card
+from rlnb.checks import check_task
+from rlnb.errors import RlnbError
+from rlnb.notebook.display import status, table
+from rlnb.spec import Task, to_json
+
+if TYPE_CHECKING:
+    import ipywidgets
+
+
+class Tuner:
+    """The reward terms of a living env.
+
+    Values of terms are those of the newest step, weight included, per second.
+    """
+
+    def __init__(self, task: Task, card: tasks.Card, request: Mapping[str, Any]) -> None:
+        self._task, self._card, self._request = task, card, dict(request)
+        self._lock = threading.Lock()
+        self._changed: dict[str, Any] = {}
+        self.how = ""
+        """How the newest change was made: ``"rewards swapped"`` into the living env, or ``"new env"``."""
+        self.seconds: dict[str, float] = {}
+        """How long that took in the simulator: to ``resolve`` the config, and for the ``change`` of the env."""
+        self.values: dict[str, list[float]] = {}
+        """By term, a value per env."""
+        self.reward: list[float] = []
+        """Their sum per env."""
+        self._open(task)
+
+    @property
+    def took_s(self) -> float:
+        """How long the newest change took in all."""
+        return sum(self.seconds.values())
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """What was changed, as ``rlnb.task(..., overrides=...)`` takes it."""
+        return dict(self._changed)
+
+    @property
+    def task(self) -> Task:
+        """The task with these changes, ready to be trained."""
+        return self._with(self._changed)
+
+    @property
+    def tunable(self) -> dict[str, float]:
+        """Numbers of reward terms by dotted path, as they are now: weights and parameters."""
+        fields = {
+            path: field["value"]
+            for path, field in self._card["fields"].items()
+            if path.startswith("rewards.") and field["type"] in ("float", "int")
+        }
+        return {**fields, **{path: value for path, value in self._changed.items() if path in fields}}
+
+    def set(self, path: str, value: Any) -> Tuner:
+        """Change a value of a term, in the living env where that is possible.
+
+        Args:
+            path: Dotted path, such as ``"rewards.alive.weight"``.
+            value: The new value.
+
+        Raises:
+            CheckError: No such value, or the wrong type.
+            WorkerError: A manager refuses it; everything is as before.
+        """
+        changed = {**self._changed, path: value}
+        check_task(self._with(changed), self._card)
+        self._open(self._with(changed))
+        self._changed = changed
+        return self
+
+    def step(self, steps: int = 1) -> Tuner:
+        """Step the env, and take the values of its terms."""
+        with self._lock:
+            reply = warm_process.request("advance", *self._interpreter, steps=steps)
+        self.values, self.reward = reply["terms"], reply["reward"]
+        return self
+
+    def close(self) -> None:
+        """Close the env."""
+        with self._lock:
+            warm_process.request("close", *self._interpreter)
+
+    def panel(self) -> ipywidgets.Widget:
+        """Return sliders for every number of a term beside what the terms give, while the env runs."""
+        from rlnb.notebook.tuning import panel
+
+        return panel(self)
+
+    @property
+    def _interpreter(self) -> tuple[str | None, str | None]:
+        return self._request["python"], self._request["asset_root"]
+
+    def _with(self, changed: Mapping[str, Any]) -> Task:
+        return dataclasses.replace(self._task, overrides={**self._task.overrides, **changed})
+
+    def _open(self, task: Task) -> None:
+        words = {name: value for name, value in self._request.items() if name not in ("python", "asset_root")}
+        with self._lock:
+            reply = warm_process.request("open", *self._interpreter, task=to_json(task), **words)
+        self.how, self.seconds = reply["how"], reply["seconds"]
+        self.step()
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        rows = []
+        for name, values in [*self.values.items(), ("sum", self.reward)]:
+            weight = self.tunable.get(f"rewards.{name}.weight")
+            rows.append((name, "" if weight is None else f"{weight:g}", *_spread(values)))
+        return rows
+
+    def __repr__(self) -> str:
+        lines = [f"{name:24} {weight:>8} {mean:>12} {spread}" for name, weight, mean, spread in self._rows()]
+        return "\n".join([f"Tuner({self._task.id!r}, {self.how} in {self.took_s:.3f} s)", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [list(row) for row in self._rows()]
+        changed = html.escape(str(self._changed))
+        note = f"<small>{html.escape(self.how)} in {self.took_s:.3f} s; changed: {changed}</small>"
+        return table(["term", "weight", "mean of envs", "least to most"], rows, caption=self._task.id) + note
+
+
+def tune(
+    task: Task | str,
+    *,
+    num_envs: int = 16,
+    actions: Literal["random", "zero"] = "random",
+    seed: int = 42,
+    device: str = "auto",
+    python: str | None = None,
+    asset_root: str | None = None,
+) -> Tuner:
+    """Step a manager-based task in the living simulator and look into its reward terms.
+
+    Called again after an edit of the task's cell, only what changed of its rewards, terminations, commands and events
+    is swapped into the living env; any other edit makes a new one. :attr:`Tuner.how` says which it was.
+
+    Args:
+        task: A task, or its name.
+        num_envs: Envs to make.
+        actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
+        seed: Seed of the env.
+        device: As in :func:`rlnb.train`.
+        python: Command of the worker's interpreter.
+        asset_root: Folder or URL of robot assets.
+
+    Raises:
+        CheckError: A problem with the task; nothing was made.
+        RlnbError: The task is not manager-based.
+        WorkerError: A term names something that does not exist, or its code failed.
+    """
+    task = tasks.task(task) if isinstance(task, str) else task
+    card = task_card(task, python=python, asset_root=asset_root)
+    task = dataclasses.replace(task, num_envs=num_envs)
+    check_task(task, card)
+    if card["workflow"] != "manager-based":
+        raise RlnbError(f"{task.id} is not manager-based: its rewards are code, not terms that could be tuned.")
+    request = {"actions": actions, "seed": seed, "device": device, "python": python, "asset_root": asset_root}
+    with status(f"Tuning {task.id}"):
+        return Tuner(task, card, request)
+
+
+def _spread(values: list[float]) -> tuple[str, str]:
+    return f"{sum(values) / len(values):.4g}", f"{min(values):.4g} to {max(values):.4g}"

@@ -1,0 +1,171 @@
+"""A real JupyterLab in a real Chromium, driven as a person would: open a notebook, run cells, look."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
+)
+BASE_URL = "/hosted/user-1/"
+"""As a hosted notebook has it: a path of its own before everything."""
+_OFFLINE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+_FLAGS = (
+    "--no-sandbox",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    f"--host-resolver-rules={_OFFLINE}",
+)
+_IDLE = """() => {
+  const lab = window.jupyterapp, panel = lab && lab.shell.currentWidget;
+  const kernel = panel && panel.sessionContext && panel.sessionContext.session && panel.sessionContext.session.kernel;
+  return kernel && kernel.status === "idle";
+}"""
+_DONE = """(number) => {
+  const cell = window.jupyterapp.shell.currentWidget.content.widgets[number];
+  return cell.model.executionCount !== null && cell.model.executionState !== "running";
+}"""
+
+
+class Lab:
+    """JupyterLab in a browser.
+
+    Args:
+        page: Playwright's page.
+        url: Where the server is, token left out.
+        token: Its token.
+    """
+
+    def __init__(self, page: Any, url: str, token: str) -> None:
+        self.page, self._url, self._token = page, url, token
+        self.problems: list[str] = []
+        """What the page said went wrong, and every request that went elsewhere."""
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("request", self._note)
+
+    def _note(self, request: Any) -> None:
+        if not request.url.startswith((self._url.split("/", 3)[0] + "//127.0.0.1", "data:", "blob:", "ws://127.0.0.1")):
+            self.problems.append(f"asked for {request.url}")
+
+    def open(self, notebook: str, timeout_s: float = 90.0) -> None:
+        """Open a notebook and wait for its kernel."""
+        self.page.goto(f"{self._url}doc/tree/{notebook}?token={self._token}&reset", wait_until="domcontentloaded")
+        self.page.wait_for_selector(".jp-Notebook", timeout=1000 * timeout_s)
+        self.page.wait_for_function(_IDLE, timeout=1000 * timeout_s)
+
+    def run(self, number: int, timeout_s: float = 120.0) -> None:
+        """Run a cell and wait for it."""
+        self.start(number)
+        self.page.wait_for_function(_DONE, arg=number, timeout=1000 * timeout_s)
+
+    def start(self, number: int) -> None:
+        """Run a cell."""
+        self.page.evaluate(
+            """(number) => {
+              window.jupyterapp.shell.currentWidget.content.activeCellIndex = number;
+              window.jupyterapp.commands.execute("notebook:run-cell");
+            }""",
+            number,
+        )
+
+    def text(self, number: int) -> str:
+        """Return what a cell has printed."""
+        outputs = self.page.evaluate(
+            "(number) => window.jupyterapp.shell.currentWidget.content.widgets[number].model.outputs.toJSON()", number
+        )
+        return "".join(str(output.get("text", "")) for output in outputs)
+
+    def save(self) -> None:
+        """Save the notebook."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+
+    def screenshot(self, path: Path) -> Path:
+        """Write what is on the screen."""
+        self.page.screenshot(path=str(path))
+        return path
+
+
+@contextlib.contextmanager
+def lab(folder: Path, env: dict[str, str] | None = None) -> Iterator[Lab]:
+    """Serve a folder of notebooks and open a browser on it."""
+    from playwright.sync_api import sync_playwright
+
+    token = secrets.token_hex(16)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    argv = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}"]
+    argv += [
+        "--LabApp.expose_app_in_browser=True",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.base_url={BASE_URL}",
+        f"--ServerApp.root_dir={folder}",
+    ]
+    argv += [
+        f"--IdentityProvider.token={token}",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    # dash, which Isaac Lab brings, asks for a build of JupyterLab; a dialog would take the focus.
+    config = folder / ".jupyter" / "labconfig" / "page_config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"buildCheck": False, "buildAvailable": False}))
+    with open(folder / "server.log", "wb") as log:
+        server = subprocess.Popen(
+            argv,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {}), "JUPYTER_CONFIG_DIR": str(folder / ".jupyter")},
+        )
+    url = f"http://127.0.0.1:{port}{BASE_URL}"
+    try:
+        _wait_for(url, token, folder / "server.log")
+        with sync_playwright() as playwright:
+            context = playwright.chromium.launch_persistent_context(
+                str(folder / ".chromium"),
+                executable_path=CHROMIUM,
+                headless=True,
+                args=list(_FLAGS),
+                viewport={"width": 1400, "height": 1000},
+            )
+            yield Lab(context.pages[0] if context.pages else context.new_page(), url, token)
+            context.close()
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def _wait_for(url: str, token: str, log: Path, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            with urllib.request.urlopen(f"{url}api/status?token={token}", timeout=2) as answer:
+                json.load(answer)
+                return
+        except OSError:
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.3)
+
+
+def write_notebook(path: Path, *cells: str) -> None:
+    """Write a notebook of code cells."""
+    import nbformat
+
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(made, path)

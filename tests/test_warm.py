@@ -1,0 +1,92 @@
+"""The kernel's end of the living simulator, against a process that speaks its protocol without a simulator."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb import warm
+from rlnb.launch import warm as launch
+
+PROCESS = """
+import json, os, sys
+replies = int(sys.argv[-1])
+held = []
+def send(message):
+    os.write(replies, json.dumps(message).encode() + b"\\n")
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["verb"] == "crash":
+        print("about to crash", flush=True)
+        os.abort()
+    if request["verb"] == "preview":
+        held.append(bytearray(os.urandom(1) * (request["mib"] << 20)))
+        send({"id": request["id"], "meanwhile": "first"})
+    send({"id": request["id"], "ok": True, "value": request.get("asset_root"), "settled": True})
+"""
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Iterator[str]:
+    """Command of an interpreter whose simulator is that process."""
+    (tmp_path / "process.py").write_text(PROCESS)
+    yield f"{sys.executable} {tmp_path / 'process.py'}"
+    warm.shut_down()
+
+
+def test_there_is_one_until_it_is_closed(python: str) -> None:
+    living = rlnb.simulator(python)
+    assert living.state in ("starting", "idle")
+    pid = living.wait().pid
+    assert (living.state, living.requests) == ("idle", 1)
+    assert rlnb.simulator(python).pid == pid
+    assert 0 < living.memory_gib < 1
+    folder = living.log.parent  # type: ignore[union-attr]
+    assert living.restart().wait().pid not in (pid, None)
+    assert not folder.exists(), "the log of one that was ended on purpose goes with it"
+    living.close()
+    assert (living.state, living.pid, living.requests) == ("none", None, 0)
+    assert repr(living) == "Simulator(none; the next preview starts one)"
+
+
+def test_words_are_escaped(python: str) -> None:
+    shown = rlnb.simulator(python).wait()._repr_html_()
+    assert "Simulator(idle, pid" in shown
+    assert "<script" not in shown
+
+
+def test_what_it_tells_before_it_is_done_is_passed_on(python: str) -> None:
+    told: list[str] = []
+    assert warm.request("preview", python, "/assets", warm=True, meanwhile=told.append, mib=0) == "/assets"
+    assert told == ["first"]
+
+
+def test_without_a_living_one_a_process_is_started_for_the_request_only(python: str) -> None:
+    assert warm.request("ping", python, "/assets", warm=False) == "/assets"
+    assert warm._current is None
+
+
+def test_one_that_crashed_says_what_it_said_last_and_is_replaced(python: str) -> None:
+    living = rlnb.simulator(python).wait()
+    with pytest.raises(rlnb.WorkerError, match="about to crash"):
+        warm.request("crash", python, None)
+    assert living.state == "none"
+    assert living.wait().state == "idle"
+
+
+def test_growth_is_said_once_and_loading_is_none(python: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    for _ in range(launch.SETTLED_AFTER):
+        warm.request("preview", python, None, mib=30)
+    assert caplog.text == ""
+    warm.request("preview", python, None, mib=300)
+    assert "has grown from" in caplog.text
+    assert "over 1 requests" in caplog.text
+    caplog.clear()
+    warm.request("preview", python, None, mib=0)
+    assert caplog.text == ""
