@@ -188,10 +188,13 @@ def preview(
         CheckError: A problem with the task, the camera names or the numbers; nothing was made.
         WorkerError: The task's own code failed; with its traceback.
     """
-    actor = acting(policy or (task if isinstance(task, Run) else None), checkpoint, trust)
+    policy = get_run(policy) if isinstance(policy, str) else policy or (task if isinstance(task, Run) else None)
+    actor = acting(policy, checkpoint, trust)
+    if policy is not None:
+        python, asset_root = python or policy.manifest.python, asset_root or policy.manifest.asset_root
     task = task_of(task) if isinstance(task, Run) else tasks.task(task) if isinstance(task, str) else task
     card = task_card(task, python=python, asset_root=asset_root)
-    check_preview(task, card, cameras, num_envs, envs, steps, every, actions, size)
+    check_preview(task, card, cameras, data_types, num_envs, envs, steps, every, actions, size)
     with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}") as show:
 
         def read(reply: Mapping[str, Any]) -> Preview:

@@ -21,8 +21,8 @@ OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
 """Libraries whose plugins are packages named ``rlnb-<library>``."""
 MOST_GIB = 2.0
 """Camera frames that one preview may hold."""
-BYTES_PER_PIXEL = 4
-"""Of each data type, about."""
+BYTES_PER_VALUE = 4
+"""Of a pixel of a data type; three for normals."""
 LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
@@ -154,6 +154,7 @@ def check_preview(
     task: Task,
     card: tasks.Card,
     cameras: Sequence[str] | None,
+    data_types: Sequence[str] | None,
     num_envs: int,
     envs: Sequence[int] | None,
     steps: int,
@@ -186,8 +187,12 @@ def check_preview(
             problems.append(Problem(what=str(unknown("camera", name, known, has=f"{card['task']} has"))))
     if not problems:
         moments = 2 + (steps // every if every else 0)
-        pixels = sum(known[name]["width"] * known[name]["height"] for name in cameras or known)
-        size_gib = moments * (num_envs if envs is None else len(envs)) * pixels * BYTES_PER_PIXEL / 2**30
+        values = 0
+        for name in cameras or known:
+            types = data_types or known[name].get("data_types") or ["rgb"]
+            channels = sum(3 if data_type == "normals" else 1 for data_type in types)
+            values += known[name]["width"] * known[name]["height"] * channels
+        size_gib = moments * (num_envs if envs is None else len(envs)) * values * BYTES_PER_VALUE / 2**30
         if size_gib > MOST_GIB:
             what = f"{moments} frames of these cameras and envs take about {size_gib:.1f} GiB, over {MOST_GIB:g}."
             problems.append(Problem(what=what, mend="Show fewer envs (envs=range(4)), or take every=10."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -54,3 +55,33 @@ def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = No
     screen.table(["file", "where", ""], rows, title=f"{card['task']}: {card['asset_root']['reason']}")
     if not all(there.values()):
         raise typer.Exit(1)
+
+
+@assets_app.command()
+def mirror(
+    tasks: Annotated[list[str], typer.Argument(metavar="TASK... DEST", help="Tasks, and last the folder to copy to.")],
+    python: Python = None,
+    asset_root: AssetRoot = None,
+) -> None:
+    """Copy what tasks need from a reachable asset root to a folder, which is then an asset root of its own."""
+    import rlnb
+    from rlnb import warm
+    from rlnb.notebook.display import status
+    from rlnb.spec import to_json
+
+    *names, folder = tasks
+    if not names:
+        raise RlnbError("Which tasks, and where to? rlnb assets mirror Isaac-Ant-Direct /mnt/assets")
+    destination = Path(folder).absolute()
+    asked = [to_json(rlnb.task(name)) for name in names]
+    with status(f"Copying the files of {', '.join(names)}"):
+        done = warm.request("mirror", python, asset_root, tasks=asked, folder=str(destination))
+    size = f"{done['bytes'] / 2**20:.1f} MiB"
+    screen.say(f"{done['root']} to {destination}: {len(done['copied'])} files, {size}; {len(done['kept'])} were there")
+    for name, named_by in done["outside"].items():
+        screen.say(f"not copied: {name}, which {named_by} refers to, lies outside of the asset root")
+    for name, named_by in done["missing"].items():
+        screen.say(f"missing: {name}, which {named_by} names")
+    if done["missing"]:
+        raise typer.Exit(1)
+    screen.say(f"Use it: export ISAACSIM_ASSET_ROOT={shlex.quote(str(destination))}")

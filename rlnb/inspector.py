@@ -18,7 +18,7 @@ MOVED = 0.05
 FLAT = 2
 """Levels (of 255) within which a picture counts as one colour."""
 DRIFT = 1.15
-"""How much brighter or darker than env 0 a picture has to be, in its dark, middle and bright parts alike."""
+"""How much brighter or darker than the others a picture has to be, in its dark, middle and bright parts alike."""
 ENOUGH_PIXELS = 4096
 """Of an env, to tell how light its picture is."""
 _UNNAMED = {"BACKGROUND", "UNLABELLED"}
@@ -154,13 +154,25 @@ def _drift(shot: Shot) -> Found:
     pixels = shot.clip[-1][..., :3].reshape(count, height * width, 3)[:, ::every]
     light = pixels.astype(np.float32).mean(axis=-1)
     parts = np.percentile(light, (25, 50, 75, 95), axis=1).T + 1.0
-    ratios = parts / parts[0]
+    seen = [index for index, image in enumerate(shot.clip[-1]) if not _flat(image[..., :3])]
+    if len(seen) < 2:
+        return
+    # Of two envs either may be the odd one; of more it is not the one in the middle.
+    reference, whose = (
+        (parts[seen[0]], f"env {shot.envs[seen[0]]}")
+        if len(seen) == 2
+        else (
+            np.median(parts[seen], axis=0),
+            "most envs",
+        )
+    )
+    ratios = parts / reference
     for word, chosen in (("brighter", (ratios > DRIFT).all(axis=1)), ("darker", (ratios < 1 / DRIFT).all(axis=1))):
-        envs = [index for index in np.flatnonzero(chosen).tolist() if not _flat(shot.clip[-1][index])]
+        envs = [index for index in seen if chosen[index]]
         if envs:
             most = ratios[envs].mean(axis=1)
             factor = most.max() if word == "brighter" else most.min()
-            yield envs, f"{word} than env {shot.envs[0]}, {factor:.2f} times its light"
+            yield envs, f"{word} than {whose}, {factor:.2f} times the light"
 
 
 def _nan(shot: Shot) -> Found:

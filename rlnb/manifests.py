@@ -85,19 +85,16 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> tuple[str | N
     return str(Path(init_from).absolute()), str(init_from)
 
 
-def acting(policy: Run | str | None, checkpoint: str | Path | None, trust: bool) -> dict[str, Any] | None:
+def acting(run: Run | None, checkpoint: str | Path | None, trust: bool) -> dict[str, Any] | None:
     """Return what a worker needs to let a run's policy act: its run and its checkpoint; None for None.
 
     Raises:
         RlnbError: The run has no such checkpoint, or its library has no simulator.
     """
-    from rlnb import api
-
-    if policy is None:
+    if run is None:
         if checkpoint is not None:
             raise RlnbError(f"checkpoint={str(checkpoint)!r}, but of which run? policy=run says it.")
         return None
-    run = api.get_run(policy) if isinstance(policy, str) else policy
     chosen = checkpoint_of(RunRecord(run.path), checkpoint)
     if not plugins.library(run.library).simulator:
         raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator: there is nothing to look at.")

@@ -26,8 +26,16 @@ class Tuner:
     Values of terms are those of the newest step, weight included, per second.
     """
 
-    def __init__(self, task: Task, card: tasks.Card, request: Mapping[str, Any]) -> None:
-        self._task, self._card, self._request = task, card, dict(request)
+    def __init__(
+        self,
+        task: Task,
+        card: tasks.Card,
+        num_envs: int,
+        request: Mapping[str, Any],
+        interpreter: tuple[str | None, str | None],
+    ) -> None:
+        self._task, self._card, self._num_envs, self._request = task, card, num_envs, dict(request)
+        self._interpreter = interpreter
         self._lock = threading.Lock()
         self._changed: dict[str, Any] = {}
         self.how = ""
@@ -58,10 +66,11 @@ class Tuner:
     @property
     def tunable(self) -> dict[str, float]:
         """Numbers of reward terms by dotted path, as they are now: weights and parameters."""
+        kinds = {"float": float, "int": int}
         fields = {
-            path: field["value"]
+            path: kinds[field["type"]](field["value"])
             for path, field in self._card["fields"].items()
-            if path.startswith("rewards.") and field["type"] in ("float", "int")
+            if path.startswith("rewards.") and field["type"] in kinds
         }
         return {**fields, **{path: value for path, value in self._changed.items() if path in fields}}
 
@@ -84,15 +93,13 @@ class Tuner:
 
     def step(self, steps: int = 1) -> Tuner:
         """Step the env, and take the values of its terms."""
-        with self._lock:
-            reply = warm_process.request("advance", *self._interpreter, steps=steps)
+        reply = self._ask("advance", steps=steps)
         self.values, self.reward = reply["terms"], reply["reward"]
         return self
 
     def close(self) -> None:
         """Close the env."""
-        with self._lock:
-            warm_process.request("close", *self._interpreter)
+        self._ask("close")
 
     def panel(self) -> ipywidgets.Widget:
         """Return sliders for every number of a term beside what the terms give, while the env runs."""
@@ -100,17 +107,17 @@ class Tuner:
 
         return panel(self)
 
-    @property
-    def _interpreter(self) -> tuple[str | None, str | None]:
-        return self._request["python"], self._request["asset_root"]
+    def _ask(self, verb: str, **payload: Any) -> Any:
+        # Always of the living simulator, whatever rlnb.options.warm says: its env has to be there the next time.
+        with self._lock:
+            return warm_process.request(verb, *self._interpreter, warm=True, **payload)
 
     def _with(self, changed: Mapping[str, Any]) -> Task:
         return dataclasses.replace(self._task, overrides={**self._task.overrides, **changed})
 
     def _open(self, task: Task) -> None:
-        words = {name: value for name, value in self._request.items() if name not in ("python", "asset_root")}
-        with self._lock:
-            reply = warm_process.request("open", *self._interpreter, task=to_json(task), **words)
+        here = dataclasses.replace(task, num_envs=self._num_envs)
+        reply = self._ask("open", task=to_json(here), **self._request)
         self.how, self.seconds = reply["how"], reply["seconds"]
         self.step()
 
@@ -163,13 +170,12 @@ def tune(
     """
     task = tasks.task(task) if isinstance(task, str) else task
     card = task_card(task, python=python, asset_root=asset_root)
-    task = dataclasses.replace(task, num_envs=num_envs)
-    check_task(task, card)
+    check_task(dataclasses.replace(task, num_envs=num_envs), card)
     if card["workflow"] != "manager-based":
         raise RlnbError(f"{task.id} is not manager-based: its rewards are code, not terms that could be tuned.")
-    request = {"actions": actions, "seed": seed, "device": device, "python": python, "asset_root": asset_root}
+    request = {"actions": actions, "seed": seed, "device": device}
     with status(f"Tuning {task.id}"):
-        return Tuner(task, card, request)
+        return Tuner(task, card, num_envs, request, (python, asset_root))
 
 
 def _spread(values: list[float]) -> tuple[str, str]:

@@ -35,7 +35,7 @@ class Simulator:
 
     @property
     def state(self) -> Literal["starting", "idle", "busy", "none"]:
-        """Whether it loads Isaac Lab, waits, works, or does not exist (a request starts it)."""
+        """Whether it waits, works, or does not exist (a request starts it); "starting" until its first answer."""
         worker = self._worker
         if worker is None:
             return "none"
@@ -74,12 +74,12 @@ class Simulator:
             Seconds it took.
         """
         asked = tasks.task(task) if isinstance(task, str) else task
-        seconds: float = request("warm", *self._settings, task=to_json(asked))["seconds"]
+        seconds: float = request("warm", *self._settings, warm=True, task=to_json(asked))["seconds"]
         return seconds
 
     def wait(self) -> Simulator:
         """Wait until it answers; start it if there is none."""
-        request("ping", *self._settings)
+        request("ping", *self._settings, warm=True)
         return self
 
     def restart(self) -> Simulator:

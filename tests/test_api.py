@@ -454,7 +454,7 @@ def test_hostile_words_are_escaped_in_every_table(root: Path) -> None:
 
 def test_every_table_of_the_public_api_is_known_to_the_test_of_hostile_words() -> None:
     tables = {name for name in rlnb.__all__ if hasattr(_resolved(name), "_repr_html_")}
-    elsewhere = {"Simulator", "Tuner"}  # tests/test_warm.py, tests/test_tuning.py
+    elsewhere = {"Simulator", "Tuner"}  # the first shows no outside words, the other is in tests/test_tuning.py
     assert tables == {"Comparison", "Evaluation", "Run", "Runs"} | elsewhere
 
 

@@ -358,6 +358,31 @@ def test_preview_passes_its_options_on_and_prints_the_file(
     }
 
 
+def test_mirror_says_what_was_copied_and_fails_where_something_is_missing(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rlnb import warm
+
+    asked: dict[str, Any] = {}
+    done = {"root": "https://x", "copied": ["a", "b"], "kept": ["c"], "missing": {}, "outside": {}, "bytes": 3 << 20}
+
+    def request(verb: str, python: object, asset_root: object, **chosen: Any) -> Any:
+        asked.update(chosen, verb=verb)
+        return done
+
+    monkeypatch.setattr(warm, "request", request)
+    result = invoke("assets", "mirror", "Isaac-Ant-Direct", "Isaac-Cartpole", tmp_path / "to")
+    assert "2 files, 3.0 MiB; 1 were there" in result.stdout
+    assert f"export ISAACSIM_ASSET_ROOT={tmp_path / 'to'}" in result.stdout
+    assert [task["id"] for task in asked["tasks"]] == ["Isaac-Ant-Direct", "Isaac-Cartpole"]
+    assert (asked["verb"], asked["folder"]) == ("mirror", str(tmp_path / "to"))
+    done["missing"] = {"robot.usd": "the task"}
+    result = invoke("assets", "mirror", "Isaac-Ant-Direct", tmp_path / "to")
+    assert result.exit_code == 1
+    assert "missing: robot.usd, which the task names" in result.stdout
+    assert "Which tasks" in invoke("assets", "mirror", tmp_path / "to").stderr
+
+
 # -- what there is -------------------------------------------------------------------------------------
 
 

@@ -78,7 +78,11 @@ def _darker(clip: np.ndarray) -> None:
 
 
 def _brighter(clip: np.ndarray) -> None:
-    clip[:, 1:3] = np.minimum(clip[:, 1:3] * 1.25, 255)
+    clip[:, 1] = np.minimum(clip[:, 1] * 1.25, 255)
+
+
+def _first_darker(clip: np.ndarray) -> None:
+    clip[:, 0] = clip[:, 0] * 0.6
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,8 @@ def _brighter(clip: np.ndarray) -> None:
         (_stale, ("stale", (2, 7))),
         (_duplicate, ("duplicate", (7,))),
         (_darker, ("drift", (7,))),
-        (_brighter, ("drift", (1, 2))),
+        (_brighter, ("drift", (1,))),
+        (_first_darker, ("drift", (0,))),
     ],
 )
 def test_a_fault_of_colours_is_found_in_the_envs_that_have_it(
@@ -98,6 +103,21 @@ def test_a_fault_of_colours_is_found_in_the_envs_that_have_it(
     planted = shot()
     plant(planted.clip)
     assert faults(inspect(planted)) == [expected]
+
+
+def test_of_two_envs_the_second_is_compared_with_the_first() -> None:
+    planted = shot()
+    two = dataclasses.replace(planted, clip=planted.clip[:, [0, 3]], state=planted.state[:, [0, 3]], envs=(0, 7))
+    two.clip[:, 1] = two.clip[:, 1] * 0.6
+    (finding,) = inspect(two)
+    assert (finding.fault, finding.envs) == ("drift", (7,))
+    assert "darker than env 0" in finding.what
+
+
+def test_a_blank_first_env_does_not_make_the_others_too_bright() -> None:
+    planted = shot()
+    planted.clip[:, 0] = 0
+    assert faults(inspect(planted)) == [("blank", (0,))]
 
 
 def test_an_object_that_covers_a_third_of_a_picture_is_no_drift() -> None:

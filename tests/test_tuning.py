@@ -29,6 +29,7 @@ CARD: dict[str, Any] = {
         "rewards.alive.func": field("mdp:alive", "str"),
         "rewards.pole.weight": field(-2.0),
         "rewards.pole.params.target": field(0.5),
+        "rewards.pole.params.joints": field(3, "int"),
     },
 }
 
@@ -61,12 +62,15 @@ def rote(root: Any, monkeypatch: pytest.MonkeyPatch) -> Rote:
 
 
 def test_what_is_changed_goes_to_the_simulator_and_back_as_overrides(rote: Rote) -> None:
-    tuner = rlnb.tune(rlnb.task("T", overrides={"sim.dt": 0.02}), num_envs=2)
+    tuner = rlnb.tune(rlnb.task("T", num_envs=512, overrides={"sim.dt": 0.02}), num_envs=2)
     tuner.set("rewards.alive.weight", 3.0).set("rewards.pole.params.target", 0.0)
     opened = [payload["task"]["overrides"] for verb, payload in rote.asked if verb == "open"]
     assert opened[-1] == {"sim.dt": 0.02, "rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
     assert tuner.overrides == {"rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
     assert tuner.task.overrides == opened[-1]
+    assert tuner.task.num_envs == 512, "what it is trained with"
+    assert {payload["task"]["num_envs"] for verb, payload in rote.asked if verb == "open"} == {2}
+    assert all(payload["warm"] for _, payload in rote.asked), "whatever rlnb.options.warm says"
     assert tuner.values["alive"] == [3.0, 6.0]
 
 
@@ -76,6 +80,7 @@ def test_only_numbers_of_rewards_are_tunable_as_they_are_now(rote: Rote) -> None
         "rewards.alive.weight": 1.0,
         "rewards.pole.weight": -5,
         "rewards.pole.params.target": 0.5,
+        "rewards.pole.params.joints": 3,
     }
 
 
@@ -92,7 +97,17 @@ def test_what_is_refused_is_not_kept(rote: Rote) -> None:
 def test_a_slider_of_the_panel_sets_its_value_and_an_error_is_shown(rote: Rote) -> None:
     tuner = rlnb.tune("T")
     head, strips, *sliders = tuner.panel().children
-    assert [slider.description for slider in sliders] == ["alive.weight", "pole.weight", "pole.params.target"]
+    assert [slider.description for slider in sliders] == [
+        "alive.weight",
+        "pole.weight",
+        "pole.params.target",
+        "pole.params.joints",
+    ]
+    sliders[3].value = 4
+    assert tuner.overrides == {"rewards.pole.params.joints": 4}
+    assert isinstance(tuner.overrides["rewards.pole.params.joints"], int)
+    tuner = rlnb.tune("T")
+    head, strips, *sliders = tuner.panel().children
     before = strips.value
     sliders[0].value = 2.0
     assert tuner.overrides == {"rewards.alive.weight": 2.0}

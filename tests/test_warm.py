@@ -54,12 +54,6 @@ def test_there_is_one_until_it_is_closed(python: str) -> None:
     assert repr(living) == "Simulator(none; the next preview starts one)"
 
 
-def test_words_are_escaped(python: str) -> None:
-    shown = rlnb.simulator(python).wait()._repr_html_()
-    assert "Simulator(idle, pid" in shown
-    assert "<script" not in shown
-
-
 def test_what_it_tells_before_it_is_done_is_passed_on(python: str) -> None:
     told: list[str] = []
     assert warm.request("preview", python, "/assets", warm=True, meanwhile=told.append, mib=0) == "/assets"

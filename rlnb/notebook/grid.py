@@ -53,7 +53,7 @@ def colorize(frames: np.ndarray, data_type: str, range_m: tuple[float, float] | 
         return custom
     if data_type in DEPTH:
         return _depth(frames[..., 0], *(range_m or depth_range_m(frames)))
-    if data_type.endswith("segmentation"):
+    if data_type.endswith("segmentation") and frames.shape[-1] == 1:  # else the renderer has coloured it
         return _ids(frames[..., 0])
     if data_type == "normals":
         return ((np.clip(np.nan_to_num(frames[..., :3]), -1.0, 1.0) + 1.0) * 127.5).astype(np.uint8)
@@ -124,7 +124,7 @@ def panel(preview: Preview, camera: str, data_type: str, moment: int = -1, env: 
     found = [finding for finding in preview.findings if (finding.camera, finding.data_type) == (camera, data_type)]
     badges = [line for finding in found for line in _wrapped(str(finding), width - 8, font)]
     names = preview.labels.get(f"{camera}/{data_type}", {})
-    shown = [(number, text) for number, text in sorted(names.items()) if (frames == number).any()]
+    shown = [(number, text) for number, text in sorted(names.items()) if (clip == number).any()]  # of all moments
     footer = _CAPTION_PX * (len(shown) if shown else 1 if data_type in DEPTH else 0)
     top = _CAPTION_PX + _BADGE_PX * len(badges)
     whole = Image.new("RGB", (width, top + grid.height + footer + _GAP_PX), "white")

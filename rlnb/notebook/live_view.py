@@ -30,7 +30,9 @@ PATIENCE_S = 2.0
 """How long an answer of the page is waited for."""
 GONE_S = 10.0
 """Without any answer for so long, nobody looks."""
-POLL_S = 0.01
+POLL_S = 0.02
+AWAY_S = 0.5
+"""Seconds between two looks at whether a page is back."""
 JPEG_QUALITY = 80
 
 _ESM = """
@@ -143,16 +145,21 @@ class LiveView:
         number, told_s = 0, float("-inf")
         try:
             while not self._stopped.is_set():
-                looked_at = time.monotonic() - self._last_answer_s < GONE_S
-                if looked_at and time.monotonic() - told_s > 1.0:
-                    self._looking()
-                    told_s = time.monotonic()
+                now = time.monotonic()
+                looked_at = now - self._last_answer_s < GONE_S
+                if now - told_s > 1.0:
+                    told_s = now
+                    if looked_at:
+                        self._looking()
+                    if self._over():
+                        break
+                if not looked_at:
+                    self._stopped.wait(AWAY_S)
+                    continue
                 if not self._may_send():
                     continue
                 shown = self._source()
                 if shown is None:
-                    if self._over():
-                        break
                     self._stopped.wait(POLL_S)
                     continue
                 self._last = shown

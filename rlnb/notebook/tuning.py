@@ -42,12 +42,16 @@ def panel(tuner: Tuner) -> ipywidgets.Widget:
         shown.value, said.value = bars(tuner.values), _how(tuner)
 
     def slider(path: str, value: float) -> ipywidgets.Widget:
-        reach = max(1.0, 3.0 * abs(value))
-        made = ipywidgets.FloatSlider(
-            value=value, min=-reach, max=reach, step=reach / 300, readout_format=".3g", continuous_update=False,
-            description=path.removeprefix("rewards."), style={"description_width": "18em"},
-            layout=ipywidgets.Layout(width="40em"),
-        )  # fmt: skip
+        reach = 3 * abs(value) or 1
+        words: dict[str, Any] = {"description": path.removeprefix("rewards."), "style": {"description_width": "18em"}}
+        words |= {"value": value, "min": -reach, "max": reach, "continuous_update": False}
+        words["layout"] = ipywidgets.Layout(width="40em")
+        whole = isinstance(value, int)
+        made = (
+            ipywidgets.IntSlider(**words)
+            if whole
+            else ipywidgets.FloatSlider(**words, step=reach / 300, readout_format=".3g")
+        )
         made.observe(lambda change: refresh(lambda: tuner.set(path, change["new"])), "value")
         return made
 
@@ -64,7 +68,7 @@ def panel(tuner: Tuner) -> ipywidgets.Widget:
 
     once.on_click(lambda _: refresh(lambda: tuner.step(1)))
     run.observe(toggled, "value")
-    sliders = [slider(path, float(value)) for path, value in tuner.tunable.items()]
+    sliders = [slider(path, value) for path, value in tuner.tunable.items()]
     return ipywidgets.VBox([ipywidgets.HBox([run, once, said]), shown, *sliders])
 
 

@@ -6,6 +6,8 @@ frame. Clocks of different machines are not compared: a request lives while its 
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.spec import from_json, to_json
 
@@ -41,6 +44,8 @@ class Wanted:
     """Width and height of a camera that is added, in pixels."""
     share: float
     """Largest part of the training's time that pictures may take."""
+    token: str = ""
+    """Tells this request from others: frames that answer an older one are not looked at."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +62,8 @@ class Frame:
     """Why there are no pictures; empty where there are."""
     images: Mapping[str, np.ndarray]
     """``"<camera>/<data type>"`` to an array as in :attr:`rlnb.Preview.frames`."""
+    token: str = ""
+    """That of the request."""
 
 
 class Audience:
@@ -65,28 +72,40 @@ class Audience:
     def __init__(self, run: RunDir) -> None:
         self._run = run
         self._last: tuple[int, int] | None = None
+        self._token = ""
 
     def want(self, wanted: Wanted) -> None:
-        """Ask for pictures; the newest request is the one that is answered."""
-        self._run.view.mkdir(exist_ok=True)
-        _replace(self._run.wanted, json.dumps(to_json(wanted)).encode())
+        """Ask for pictures; the newest request is the one that is answered.
+
+        Raises:
+            RlnbError: The run's folder cannot be written from here.
+        """
+        self._token = secrets.token_hex(8)
+        asked = dataclasses.replace(wanted, token=self._token)
+        try:
+            self._run.view.mkdir(exist_ok=True)
+            _replace(self._run.wanted, json.dumps(to_json(asked)).encode())
+        except OSError as exc:
+            raise RlnbError(f"A request for pictures cannot be left in {self._run.view}: {exc}") from exc
 
     def still_looking(self) -> None:
         """Keep the request alive; to be called every second or so."""
-        os.utime(self._run.wanted)
+        with contextlib.suppress(OSError):  # of a shared file system: the next time comes soon
+            os.utime(self._run.wanted)
 
     def newest(self) -> Frame | None:
-        """Return the newest frame; None where there is none that is newer than the last."""
+        """Return the newest frame of this request; None where there is none that is newer than the last."""
         try:
             with open(self._run.frame, "rb") as file:
                 stat = os.fstat(file.fileno())
                 if (stat.st_ino, stat.st_mtime_ns) == self._last:
                     return None
                 content = file.read()
-        except FileNotFoundError:
+        except OSError:  # there is none yet, or a shared file system replaced it meanwhile
             return None
+        frame = _decoded(content)
         self._last = stat.st_ino, stat.st_mtime_ns
-        return _decoded(content)
+        return frame if frame.token == self._token else None
 
 
 class Stage:
@@ -117,7 +136,7 @@ class Stage:
         """Make a frame the newest."""
         import numpy as np
 
-        info = {"number": frame.number, "step": frame.step, "cost_s": frame.cost_s, "error": frame.error}
+        info = {name: getattr(frame, name) for name in ("number", "step", "cost_s", "error", "token")}
         buffer = io.BytesIO()
         np.savez(buffer, **{_INFO: np.frombuffer(json.dumps(info).encode(), np.uint8)}, **frame.images)  # type: ignore[arg-type]
         _replace(self._run.frame, buffer.getvalue())
@@ -134,5 +153,8 @@ def _decoded(content: bytes) -> Frame:
 def _replace(path: Path, content: bytes) -> None:
     """Write a file whole, in place of an older one. Unlike a record it may be lost: the next one comes soon."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -104,14 +104,15 @@ class Plan:
 
         As the renderer wrote it: depth that hit nothing may be 0 (see :func:`missed_is_inf`).
         """
-        return self._sensor(env, name, data_type).data.output[data_type].torch
+        return self.sensor(env, name, data_type).data.output[data_type].torch
 
     def labels(self, env: Any, name: str, data_type: str) -> dict[str, str]:
         """Return the label of each id of a segmentation; nothing for other data types."""
-        info = (self._sensor(env, name, data_type).data.info or {}).get(data_type) or {}
+        info = (self.sensor(env, name, data_type).data.info or {}).get(data_type) or {}
         return {str(number): _text(label) for number, label in info.get("idToLabels", {}).items()}
 
-    def _sensor(self, env: Any, name: str, data_type: str) -> Any:
+    def sensor(self, env: Any, name: str, data_type: str) -> Any:
+        """Return Isaac Lab's sensor that gives a data type of a camera."""
         camera = self.cameras[name]
         own = _sensor_at(env, camera.own_path) if camera.own_path else None
         if data_type in camera.own_types:
@@ -151,10 +152,18 @@ def own_cameras(env_cfg: Any) -> dict[str, Any]:
     }
 
 
-def missed_is_inf(image: Any, data_type: str) -> Any:
-    """Return an array of camera output with inf where depth hit nothing, whatever the renderer wrote there."""
+def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:
+    """Return an array of camera output with inf where depth hit nothing, whatever the renderer wrote there.
+
+    Args:
+        image: Shape (..., 1), float32; changed in place where it is depth.
+        data_type: Isaac Lab's name.
+        cfg: The camera's config: it may say that misses are the far clip.
+    """
     if data_type in DEPTH:
         image[image <= 0.0] = float("inf")
+        if getattr(cfg.renderer_cfg, "depth_clipping_behavior", "none") == "max" and cfg.spawn is not None:
+            image[image >= cfg.spawn.clipping_range[1]] = float("inf")
     return image
 
 

@@ -110,17 +110,23 @@ def _acting(task: Task, request: Mapping[str, Any], plan: Plan) -> Iterator[tupl
 
 
 def actions(env: Any, kind: str) -> Any:
-    import torch
-
     spaces = getattr(env, "action_spaces", None)
     if isinstance(spaces, Mapping):  # multi-agent
-        shapes = {agent: (env.num_envs, space.shape[-1]) for agent, space in spaces.items()}
-        return {agent: _sample(torch, shape, kind, env.device) for agent, shape in shapes.items()}
-    return _sample(torch, (env.num_envs, env.action_space.shape[-1]), kind, env.device)
+        return {agent: _sample(space, env.num_envs, kind, env.device) for agent, space in spaces.items()}
+    return _sample(env.single_action_space, env.num_envs, kind, env.device)
 
 
-def _sample(torch: Any, shape: tuple[int, int], kind: str, device: str) -> Any:
-    return torch.rand(shape, device=device) * 2.0 - 1.0 if kind == "random" else torch.zeros(shape, device=device)
+def _sample(space: Any, num_envs: int, kind: str, device: str) -> Any:
+    import gymnasium
+    import torch
+
+    if isinstance(space, gymnasium.spaces.Discrete):
+        actions = torch.randint(int(space.n), (num_envs, 1), device=device)
+    elif isinstance(space, gymnasium.spaces.MultiDiscrete):
+        actions = torch.cat([torch.randint(int(n), (num_envs, 1), device=device) for n in space.nvec], dim=1)
+    else:
+        actions = torch.rand((num_envs, space.shape[-1]), device=device) * 2.0 - 1.0
+    return actions if kind == "random" else torch.zeros_like(actions)
 
 
 def shoot(env: Any, plan: Plan, envs: Sequence[int] | None) -> dict[str, Any]:
@@ -130,7 +136,7 @@ def shoot(env: Any, plan: Plan, envs: Sequence[int] | None) -> dict[str, Any]:
     for name, camera in plan.cameras.items():
         for data_type in camera.data_types:
             image = plan.read(env, name, data_type)[chosen].cpu().numpy().copy()
-            shot[f"{name}/{data_type}"] = missed_is_inf(image, data_type)
+            shot[f"{name}/{data_type}"] = missed_is_inf(image, data_type, plan.sensor(env, name, data_type).cfg)
     return shot
 
 

@@ -18,7 +18,7 @@ from rlnb.spec import MULTI_AGENT, Task
 from rlnb.worker import assets, config, sim
 from rlnb.worker.cameras import own_cameras
 
-CARD_SCHEMA = 2
+CARD_SCHEMA = 3
 
 
 def card(task: Task, asset_root: str | None) -> dict[str, Any]:
@@ -68,7 +68,11 @@ def _without_unknown(task: Task, presets: dict[str, list[str]]) -> Task:
 
 
 def _fields(cfg: Any) -> dict[str, dict[str, Any]]:
-    return {path: {"type": config.kind(value), "value": _plain(value)} for path, value in config.leaves(cfg)}
+    found = {path: {"type": config.kind(value), "value": _plain(value)} for path, value in config.leaves(cfg)}
+    for path, field in found.items():
+        if path.endswith(".weight") and field["type"] == "int":  # of a reward term: Isaac Lab takes any number
+            field["type"] = "float"
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ import os
 import select
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,18 +56,26 @@ def serve(reply_fd: int) -> int:
         if not line:
             return 0
         request = json.loads(line)
-        if request.get("verb") not in KEEPS_ENV:
-            studio.close()  # a process has one simulation at a time
+        if request.get("verb") not in KEEPS_ENV:  # a process has one simulation at a time
+            with _logged():
+                studio.close()
         if "adopt" in request:
             return _become(request)
         chores.noted(request)
         tell = functools.partial(_tell, reply_fd, request["id"])
         exchange = Exchange(tell, contextlib.ExitStack(), studio)
         _send(reply_fd, {**_answer(request, exchange), "settled": not chores.left})
-        try:
+        with _logged():
             exchange.after.close()
-        except Exception:  # the answer is sent; what an env says as it is closed is for the log
-            sys.stderr.write(traceback.format_exc())
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[None]:
+    """What an env says as it is closed is for the log: nobody asked for it."""
+    try:
+        yield
+    except Exception:
+        sys.stderr.write(traceback.format_exc())
 
 
 def _send(reply_fd: int, message: Mapping[str, Any]) -> None:
@@ -196,6 +204,20 @@ def _ping(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
     return {"pid": os.getpid()}
 
 
+def _mirror(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
+    import dataclasses
+
+    from rlnb.worker import assets, sim
+    from rlnb.worker.mirror import mirror
+    from rlnb.worker.train import configured
+
+    root = sim.start(request.get("asset_root"))
+    names: set[str] = set()
+    for task in request["tasks"]:
+        names |= assets.named_in(configured(from_json(Task, task), None)[1], root)
+    return {"root": root.path, **dataclasses.asdict(mirror(names, root, Path(request["folder"])))}
+
+
 def _open(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
     return exchange.studio.open(from_json(Task, request["task"]), request)
 
@@ -219,8 +241,9 @@ _VERBS: dict[str, Verb] = {
     "open": _open,
     "advance": _advance,
     "close": _close,
+    "mirror": _mirror,
 }
-KEEPS_ENV = ("card", "tasks", "ping", "open", "advance")
+KEEPS_ENV = ("card", "tasks", "ping", "open", "advance", "mirror")
 """Requests during which the env of the studio may live on."""
 
 

@@ -34,7 +34,8 @@ class Spectator:
         self._env, self._count = env, count
         simulation = SimulationContext.instance()
         self._provider = simulation.get_scene_data_provider()
-        self._model = drawn(simulation.stage, env.scene.env_ns, count, env.device)
+        origins = env.scene.env_origins[:count].cpu().numpy()
+        self._model = drawn(simulation.stage, env.scene.env_ns, origins, env.device)
         self._mapping = self._provider.create_mapping(list(self._model.body_label))
         self._state = self._model.state()
         self._sensor = cast(Any, newton.sensors.SensorTiledCamera(self._model))
@@ -77,25 +78,27 @@ class Spectator:
         return wp.from_torch(pose, dtype=wp.transformf).reshape((1, self._count))
 
 
-def drawn(stage: Any, env_ns: str, count: int, device: str) -> Any:
+def drawn(stage: Any, env_ns: str, origins: Any, device: str) -> Any:
     """Return a Newton model of what is seen of the first envs: visual shapes, and colliders of what has none.
 
     Args:
         stage: The simulation's stage; the first env's prims stand for those of all.
         env_ns: Path of the prim that all envs are below.
-        count: How many envs.
+        origins: Where the envs are, shape (count, 3), metres: what has no body stands still there.
         device: Where to draw.
     """
     import newton
+    import warp as wp
 
+    count = len(origins)
     first = f"{env_ns}/env_0"
     words: dict[str, Any] = {"hide_collision_shapes": True, "skip_mesh_approximation": True}
     one, whole = newton.ModelBuilder(up_axis="Z"), newton.ModelBuilder(up_axis="Z")
     one.add_usd(stage, root_path=first, **words)
     whole.add_usd(stage, ignore_paths=[env_ns], **words)
     of_one = list(one.body_label)
-    for _ in range(count):
-        whole.add_world(one)
+    for origin in origins:
+        whole.add_world(one, xform=wp.transform(wp.vec3(*(origin - origins[0])), wp.quat(0.0, 0.0, 0.0, 1.0)))
     model = whole.finalize(device=device)
     shared = len(model.body_label) - count * len(of_one)
     for number in range(count):

@@ -90,5 +90,5 @@ class Studio:
 
     def close(self) -> None:
         """Close the env, if there is one."""
-        self._env = None
-        self._stack.close()
+        stack, self._env, self._stack = self._stack, None, contextlib.ExitStack()
+        stack.close()

@@ -6,14 +6,15 @@ accepts joints that do not exist.)
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-HOT = ("rewards", "terminations", "commands", "events")
-"""Sections of a config that can be swapped, in the order in which managers need each other."""
+HOT = ("commands", "events", "terminations", "rewards")
+"""Sections of a config that can be swapped, in the order in which managers look each other up."""
 _AT_START = ("startup", "prestartup")
 """Events of these modes have had their effect when the env is there."""
 OWN = "rlnb_task_"
@@ -32,8 +33,11 @@ def fingerprints(env_cfg: Any) -> dict[str, str]:
         lines = list(_lines(name, value))
         if name == "events" and value:
             for term, cfg in vars(value).items():
-                if getattr(cfg, "mode", None) in _AT_START:
+                # A class takes the env as it finds it for its starting point: randomised already, the second time.
+                if getattr(cfg, "mode", None) in _AT_START or inspect.isclass(getattr(cfg, "func", None)):
                     rest += _lines(f"events.{term}", cfg)
+        if name == "curriculum" and value and any(vars(value).values()):
+            rest += [line for section in HOT for line in _lines(section, getattr(env_cfg, section, None))]
         if name == "commands":  # observations may have the size of what these return
             rest += [f"{term} {type(cfg).__qualname__}" for term, cfg in vars(value).items()] if value else []
         if name in HOT:
@@ -47,7 +51,10 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, .
     """Return the sections to swap so that one env becomes the other; None where it takes a new env."""
     if before[""] != after[""] or before.keys() != after.keys():
         return None
-    return tuple(name for name in HOT if name in after and before[name] != after[name])
+    found = {name for name in HOT if name in after and before[name] != after[name]}
+    if "terminations" in found and "rewards" in after:
+        found.add("rewards")  # which may name terminations
+    return tuple(name for name in HOT if name in found)
 
 
 def swap(env: Any, env_cfg: Any, sections: tuple[str, ...]) -> None:
@@ -61,12 +68,15 @@ def swap(env: Any, env_cfg: Any, sections: tuple[str, ...]) -> None:
     Raises:
         ValueError: A term names a joint, body or entity that does not exist, and the like; from Isaac Lab.
     """
-    made = {}
-    for section in sections:
-        name, manager = _managers()[section]
-        made[name] = manager(getattr(env_cfg, section), env)
-    for name, manager in made.items():
-        setattr(env, name, manager)
+    before = {name: getattr(env, name) for name, _ in (_managers()[section] for section in sections)}
+    try:
+        for section in sections:
+            name, manager = _managers()[section]
+            setattr(env, name, manager(getattr(env_cfg, section), env))  # the next one may ask it for its terms
+    except BaseException:
+        for name, manager in before.items():
+            setattr(env, name, manager)
+        raise
     for section in sections:
         setattr(env.cfg, section, getattr(env_cfg, section))
 
@@ -115,6 +125,9 @@ def code(value: Any, seen: set[int] | None = None) -> str:
     What cannot be read (a Warp kernel, a TorchScript function) counts as all of its module.
     """
     seen = set() if seen is None else seen
+    if isinstance(value, functools.partial):
+        parts = [value.func, *value.args, *(part for pair in sorted(value.keywords.items()) for part in pair)]
+        return "\n".join(["partial", *(_used(part, seen) for part in parts)])
     module = getattr(value, "__module__", "") or ""
     name = f"{'' if module.startswith(OWN) else module}:{getattr(value, '__qualname__', type(value).__name__)}"
     if not module.startswith(OWN) or id(value) in seen:
@@ -124,7 +137,7 @@ def code(value: Any, seen: set[int] | None = None) -> str:
         source = inspect.getsource(value)
     except (TypeError, OSError):
         return f"{name} {module}"  # the module's name has the hash of its text
-    used = [_used(other, seen) for other in _globals(value)]
+    used = [_used(other, seen) for other in _behind(value)]
     return "\n".join([name, source, *used])
 
 
@@ -134,13 +147,20 @@ def _used(value: Any, seen: set[int]) -> str:
     return code(value, seen) if callable(value) else repr(value)
 
 
-def _globals(value: Any) -> Iterator[Any]:
-    """Yield the module-level names that a function, or the methods of a class, use."""
+def _behind(value: Any) -> Iterator[Any]:
+    """Yield what a function, or a class and its methods, use beside their own text: names of the module, values that
+    were bound when they were made, base classes, what a decorator wraps."""
+    yield from getattr(value, "__bases__", ())
     functions = [value] if isinstance(value, types.FunctionType) else _methods(value)
     for function in functions:
         for name in sorted(_names(function.__code__)):
             if name in function.__globals__:
                 yield function.__globals__[name]
+        yield from function.__defaults__ or ()
+        yield from (function.__kwdefaults__ or {}).values()
+        yield from (cell.cell_contents for cell in function.__closure__ or () if cell.cell_contents is not value)
+        if hasattr(function, "__wrapped__"):
+            yield function.__wrapped__
 
 
 def _methods(cls: Any) -> list[types.FunctionType]:

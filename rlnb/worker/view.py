@@ -55,14 +55,14 @@ class View:
 
     def _look(self) -> float:
         """Take a frame if somebody wants one; return in how many seconds to look again."""
-        wanted = self._stage.wanted()
-        if wanted is None:
-            self._wanted = self._take = None
-            return LOOK_S
         begun = time.monotonic()
-        if wanted is not self._wanted:
-            self._wanted, self._number, self._cost_s = wanted, 0, 0.0
         try:
+            wanted = self._stage.wanted()
+            if wanted is None:
+                self._wanted = self._take = None
+                return LOOK_S
+            if wanted is not self._wanted:
+                self._wanted, self._take, self._number, self._cost_s = wanted, None, 0, 0.0
             self._show(wanted)
         except Exception as exc:  # looking must never end a training
             self._fail(f"{type(exc).__name__}: {exc}")
@@ -70,18 +70,22 @@ class View:
         self._cost_s = time.monotonic() - begun
         if self._number == 1:  # kernels may have been compiled for it: that says nothing of the next
             return LOOK_S
-        return max(LEAST_INTERVAL_S, self._cost_s / wanted.share)
+        return max(LEAST_INTERVAL_S, self._cost_s / max(wanted.share, 1e-3))
 
     def _show(self, wanted: Wanted) -> None:
         if self._take is None:
             self._take = taker(self._env, wanted)
         images = self._take()
-        self._stage.show(Frame(number=self._number, step=self._steps, cost_s=self._cost_s, error="", images=images))
+        self._stage.show(self._frame(self._cost_s, "", images))
         self._number += 1
+
+    def _frame(self, cost_s: float, error: str, images: Mapping[str, Any]) -> Frame:
+        token = self._wanted.token if self._wanted else ""
+        return Frame(number=self._number, step=self._steps, cost_s=cost_s, error=error, token=token, images=images)
 
     def _fail(self, error: str) -> None:
         try:
-            self._stage.show(Frame(number=self._number, step=self._steps, cost_s=0.0, error=error, images={}))
+            self._stage.show(self._frame(0.0, error, {}))
         except OSError:
             return  # a full disk: the training itself will say so
 
@@ -105,6 +109,9 @@ def taker(env: Any, wanted: Wanted) -> Take:
                 raise RlnbError(
                     f"This task has no camera, and one that is added while it trains shows rgb only, not {data_type}."
                 )
+        for name in wanted.cameras:
+            if name != ADDED:
+                raise RlnbError(f"No camera named {name!r}: this task has none. Leave cameras out and one is added.")
         spectator = Spectator(env, count, wanted.size)
         return lambda: {f"{ADDED}/rgb": spectator.picture()}
     for name in wanted.cameras:
@@ -121,7 +128,7 @@ def taker(env: Any, wanted: Wanted) -> Take:
     def take() -> dict[str, Any]:
         return {
             f"{name}/{data_type}": missed_is_inf(
-                sensor.data.output[data_type].torch[:count].cpu().numpy().copy(), data_type
+                sensor.data.output[data_type].torch[:count].cpu().numpy().copy(), data_type, sensor.cfg
             )
             for name, sensor in chosen.items()
             for data_type in wanted.data_types or sensor.cfg.data_types

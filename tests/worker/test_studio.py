@@ -115,6 +115,23 @@ def test_a_joint_that_does_not_exist_is_refused_and_the_env_is_as_it_was(tuner: 
     assert tuner.overrides == {}
 
 
+def test_a_reward_may_name_a_termination_that_comes_with_it(tuner: rlnb.Tuner) -> None:
+    write(
+        (
+            "self.decimation = 2",
+            "self.terminations.high = self.terminations.time_out.copy()\n        self.decimation = 2",
+        ),
+        (
+            "self.rewards.effort = ",
+            "self.rewards.high = RewardTermCfg("
+            'func=mdp.is_terminated_term, weight=-1.0, params={"term_keys": "high"})\n        self.rewards.effort = ',
+        ),
+    )
+    again = rlnb.tune("Tuned", num_envs=4, device="cpu")
+    assert again.how == "terminations, rewards swapped"
+    assert again.values["high"] == [0.0] * 4
+
+
 def test_a_preview_takes_the_simulator_and_the_tuner_says_so(tuner: rlnb.Tuner) -> None:
     rlnb.preview("Isaac-Cartpole-Direct", num_envs=2, steps=1)
     with pytest.raises(rlnb.RlnbError, match=r"something else needed the simulator\. Run rlnb\.tune again"):
@@ -125,3 +142,15 @@ def test_a_preview_takes_the_simulator_and_the_tuner_says_so(tuner: rlnb.Tuner) 
 def test_a_direct_task_has_no_terms(folder: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="not manager-based"):
         rlnb.tune("Isaac-Cartpole-Direct")
+
+
+def test_an_edited_file_beside_the_cell_is_imported_anew(folder: Path) -> None:
+    helper = rlnb.options.folders.tasks / "beside.py"
+    helper.write_text("VALUE = 2.0\n")
+    edit = ("import torch\n", "import torch\nimport beside\n")
+    use = ("value: float = 2.0", "value: float = beside.VALUE")
+    drop = (', params={"value": 2.0}', "")
+    write(edit, use, drop)
+    assert rlnb.tune("Tuned", num_envs=2, device="cpu").values["constant"] == pytest.approx([1.0] * 2)
+    helper.write_text("VALUE = 6.0\n")
+    assert rlnb.tune("Tuned", num_envs=2, device="cpu").values["constant"] == pytest.approx([3.0] * 2)

@@ -15,6 +15,7 @@ from rlnb.worker import terms
 
 MODULE = """
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -32,6 +33,27 @@ def fell(env):
 def shake(env):
     return env
 
+LIMIT = 1.0
+
+def bound(env, limit=LIMIT):
+    return limit
+
+class Base:
+    def height(self):
+        return 1
+
+class Lifted(Base):
+    def __call__(self, env):
+        return self.height()
+
+def made(scale):
+    def term(env):
+        return scale
+    return term
+
+TERM = made(2)
+PARTIAL = functools.partial(bound, limit=2.0)
+
 @dataclasses.dataclass
 class Term:
     func: Any
@@ -42,6 +64,10 @@ class Term:
 @dataclasses.dataclass
 class Rewards:
     upright: Any = dataclasses.field(default_factory=lambda: Term(upright))
+    bound: Any = dataclasses.field(default_factory=lambda: Term(bound))
+    lifted: Any = dataclasses.field(default_factory=lambda: Term(Lifted))
+    made: Any = dataclasses.field(default_factory=lambda: Term(TERM))
+    partial: Any = dataclasses.field(default_factory=lambda: Term(PARTIAL))
 
 @dataclasses.dataclass
 class Terminations:
@@ -103,7 +129,11 @@ def test_a_module_that_was_only_loaded_again_is_the_same(load: Any) -> None:
     [
         (("Term(upright)", "Term(upright, weight=3.0)"), ("rewards",)),
         (("return helper(env)", "return helper(env) - 1"), ("rewards",)),
-        (("return env < 0", "return env < 1"), ("terminations",)),
+        (("LIMIT = 1.0", "LIMIT = 2.0"), ("rewards",)),  # a default, bound when the function was made
+        (("return 1", "return 2"), ("rewards",)),  # of a base class
+        (("TERM = made(2)", "TERM = made(3)"), ("rewards",)),
+        (("limit=2.0)", "limit=3.0)"), ("rewards",)),
+        (("return env < 0", "return env < 1"), ("terminations", "rewards")),  # rewards may name terminations
         (('mode="interval"', 'mode="reset"'), ("events",)),
         (("Term(None)", "Term(None, weight=2.0)"), ("commands",)),
     ],
@@ -119,6 +149,7 @@ def test_a_changed_term_or_its_function_is_swapped(load: Any, edit: tuple[str, s
         ("SCALE = 2.0", "SCALE = 3.0"),  # an observation uses it too
         ("return SCALE * math.cos(x)", "return SCALE * math.sin(x)"),
         ('Term(shake, mode="startup")', 'Term(shake, mode="startup", weight=2.0)'),  # it has had its effect
+        ('Term(shake, mode="interval")', 'Term(Lifted, mode="interval")'),  # a class starts from what it finds
         ("    velocity: Any", "    pose: Any"),  # observations may ask for a command by name
     ],
 )
@@ -138,6 +169,17 @@ def test_an_override_counts_as_an_edit(load: Any) -> None:
     slower.decimation = 8
     assert between(module.Cfg(), heavier) == ("rewards",)
     assert between(module.Cfg(), slower) is None
+
+
+def test_with_a_curriculum_every_edit_takes_a_new_env(load: Any) -> None:
+    """It holds on to the configs of the terms that it changes."""
+    module = load()
+    before, after = module.Cfg(), module.Cfg()
+    for cfg in (before, after):
+        cfg.curriculum = module.Terminations()
+    assert between(before, after) == ()
+    after.rewards.upright.weight = 5.0
+    assert between(before, after) is None
 
 
 def test_a_config_without_terms_takes_a_new_env_for_everything() -> None:

@@ -41,12 +41,16 @@ class Env:
         self.steps += 1
         return f"outcome of {action}"
 
+    def taker(self, _: Any, wanted: Wanted) -> Any:
+        self.taken_for = wanted.num_envs
+        return self.take
+
     def take(self) -> dict[str, Any]:
         if self.fails:
             raise RlnbError("This task has no camera.")
         self.clock.now += RENDER_S
         self.pictures += 1
-        return {"wrist/rgb": np.zeros((1, 2, 2, 3), np.uint8)}
+        return {"wrist/rgb": np.zeros((self.taken_for, 2, 2, 3), np.uint8)}
 
 
 @pytest.fixture
@@ -61,13 +65,13 @@ def env(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> Env:
     for module in (view, records):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(view.sim, "task_env", lambda given: given)
-    monkeypatch.setattr(view, "taker", lambda *_: made.take)
+    monkeypatch.setattr(view, "taker", made.taker)
     view.View(made, run).attach()
     return made
 
 
-def wanted(share: float = SHARE) -> Wanted:
-    return Wanted(cameras=(), data_types=(), num_envs=1, size=(160, 120), share=share)
+def wanted(share: float = SHARE, num_envs: int = 1) -> Wanted:
+    return Wanted(cameras=(), data_types=(), num_envs=num_envs, size=(160, 120), share=share)
 
 
 def steps(env: Env, seconds: float, audience: Audience | None = None) -> None:
@@ -119,9 +123,19 @@ def test_a_new_request_is_answered_from_its_first_frame_on(env: Env, run: RunDir
     audience = Audience(run)
     audience.want(wanted())
     steps(env, 10.0, audience)
-    audience.want(wanted(0.5))
-    audience.newest()
-    steps(env, 1.5, audience)
-    seen = audience.newest()
+    other = Audience(run)
+    other.want(wanted(0.5, num_envs=3))
+    steps(env, 1.5, other)
+    seen = other.newest()
     assert seen is not None
     assert seen.number <= 20
+    assert len(seen.images["wrist/rgb"]) == 3
+
+
+def test_a_request_that_cannot_be_read_does_not_end_the_training(env: Env, run: RunDir) -> None:
+    Audience(run).want(wanted())
+    run.wanted.write_text('{"nonsense": 1}')
+    steps(env, 2.0)
+    run.wanted.write_text("{")
+    steps(env, 2.0)
+    assert env.pictures == 0
