@@ -76,6 +76,7 @@ class SkrlJax(Skrl):
         """Write ``policy.pt`` (TorchScript) and ``policy.onnx``, through the same network in PyTorch."""
         in_torch = copy.deepcopy(agent_cfg)
         runner, _ = self._restored(env, agent_cfg, checkpoint, device, trust)
+        in_torch["models"]["separate"] = True  # in JAX skrl has no shared models, whatever the config says
         in_torch["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
         in_torch["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
         twin, wrapped = Skrl.runner(self, env, in_torch, device, int(agent_cfg["seed"]))
