@@ -25,7 +25,7 @@ def main() -> None:
     path = next(path for path in tuner.tunable if path.endswith(".weight"))
     seconds, whole = [], []
     for number in range(SWAPS):
-        tuner.set(path, 1.0 + number)
+        tuner.set(path, 1.5 + number)
         assert tuner.how == "rewards swapped"
         seconds.append(tuner.seconds["change"])
         whole.append(tuner.took_s)

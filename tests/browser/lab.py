@@ -21,6 +21,7 @@ CHROMIUM = next(
 )
 BASE_URL = "/hosted/user-1/"
 """As a hosted notebook has it: a path of its own before everything."""
+TRIES = 6
 _OFFLINE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 _FLAGS = (
     "--no-sandbox",
@@ -35,6 +36,10 @@ _IDLE = """() => {
   const lab = window.jupyterapp, panel = lab && lab.shell.currentWidget;
   const kernel = panel && panel.sessionContext && panel.sessionContext.session && panel.sessionContext.session.kernel;
   return kernel && kernel.status === "idle";
+}"""
+_STARTED = """(number) => {
+  const cell = window.jupyterapp.shell.currentWidget.content.widgets[number];
+  return cell.model.executionCount !== null || cell.model.executionState === "running";
 }"""
 _DONE = """(number) => {
   const cell = window.jupyterapp.shell.currentWidget.content.widgets[number];
@@ -74,14 +79,21 @@ class Lab:
         self.page.wait_for_function(_DONE, arg=number, timeout=1000 * timeout_s)
 
     def start(self, number: int) -> None:
-        """Run a cell."""
-        self.page.evaluate(
-            """(number) => {
-              window.jupyterapp.shell.currentWidget.content.activeCellIndex = number;
-              window.jupyterapp.commands.execute("notebook:run-cell");
-            }""",
-            number,
-        )
+        """Run a cell. A command that comes while the page still settles is lost, so it is given again."""
+        from playwright.sync_api import TimeoutError as NotYet
+
+        for _ in range(TRIES):
+            self.page.evaluate(
+                """(number) => {
+                  window.jupyterapp.shell.currentWidget.content.activeCellIndex = number;
+                  window.jupyterapp.commands.execute("notebook:run-cell");
+                }""",
+                number,
+            )
+            with contextlib.suppress(NotYet):
+                self.page.wait_for_function(_STARTED, arg=number, timeout=5000)
+                return
+        raise AssertionError(f"cell {number} does not start")
 
     def text(self, number: int) -> str:
         """Return what a cell has printed."""
