@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ import rlnb
 from rlnb import tasks
 from rlnb.records.layout import RunDir
 from rlnb.records.view import Audience, Frame, Wanted
-from rlnb.worker.assets import build
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -72,23 +70,8 @@ class SeenEnv(CartpoleEnv):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    from rlnb import warm
-
-    root = tmp_path_factory.mktemp("cameras")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("RLNB_QUEUE", str(root / "queue"))
-    patch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
-    patch.setattr(rlnb.options, "root", root / "rlnb-runs")
-    patch.setattr(rlnb.options, "warm", True)
-    tasks.write_module(rlnb.options.folders, "Many-Cameras", MANY_CAMERAS, "test.ipynb")
-    yield root / "rlnb-runs"
-    warm.shut_down()
-    patch.undo()
-
-
-@pytest.fixture(scope="module")
 def many(folder: Path) -> rlnb.Preview:
+    tasks.write_module(rlnb.options.folders, "Many-Cameras", MANY_CAMERAS, "test.ipynb")
     return rlnb.preview("Many-Cameras", steps=20, every=5, data_types=["rgb", "depth", "semantic_segmentation"])
 
 
@@ -184,7 +167,7 @@ def test_a_training_shows_its_first_envs_while_it_goes_on(folder: Path, task: st
         run.cameras()
 
 
-def test_what_cannot_be_shown_is_said_and_the_simulator_lives_on(folder: Path) -> None:
+def test_what_cannot_be_shown_is_said_and_the_simulator_lives_on(folder: Path, many: rlnb.Preview) -> None:
     living = rlnb.simulator().wait()
     pid = living.pid
     with pytest.raises(rlnb.CheckError, match=r"No camera named 'moves'.*Did you mean 'moved'"):

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 import rlnb
 from rlnb import auto, tasks
 from rlnb.records.events import EventReader
-from rlnb.worker.assets import build
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -74,22 +72,6 @@ class GentleCfg(CartpoleEnvCfg):
         super().__post_init__()
         self.rewards.effort = RewardTermCfg(func=mdp.action_l2, weight=-0.01)
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One root and one warm worker for the module: starting a simulator is the slow part."""
-    from rlnb import warm
-
-    root = tmp_path_factory.mktemp("isaaclab")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("RLNB_QUEUE", str(root / "queue"))
-    patch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
-    patch.setattr(rlnb.options, "root", root / "rlnb-runs")
-    patch.setattr(rlnb.options, "warm", True)
-    yield root / "rlnb-runs"
-    warm.shut_down()
-    patch.undo()
 
 
 @pytest.fixture(scope="module")

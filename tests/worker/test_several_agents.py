@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rlnb
-from rlnb import tasks, warm
-from rlnb.worker.assets import build
+from rlnb import tasks
 
 pytestmark = [
+    pytest.mark.usefixtures("folder"),
     pytest.mark.isaaclab,
     pytest.mark.slow,
     pytest.mark.timeout(900),
@@ -50,20 +48,6 @@ class LoneEndEnv(PendulumMARLEnv):
 def success(env):
     return env.time_out_dict["pendulum"]
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One root and one warm worker for the module: starting a simulator is the slow part."""
-    root = tmp_path_factory.mktemp("several")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("RLNB_QUEUE", str(root / "queue"))
-    patch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
-    patch.setattr(rlnb.options, "root", root / "rlnb-runs")
-    patch.setattr(rlnb.options, "warm", True)
-    yield root / "rlnb-runs"
-    warm.shut_down()
-    patch.undo()
 
 
 def test_a_card_tells_the_spaces_of_each_agent_and_who_can_train_them() -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import rlnb
 from rlnb import tasks
-from rlnb.worker.assets import build
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -39,21 +37,6 @@ class TunedCfg(CartpoleEnvCfg):
         self.rewards.effort = RewardTermCfg(func=mdp.joint_vel_l1, weight=-0.01, params={"asset_cfg": pole})
         self.decimation = 2
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    from rlnb import warm
-
-    root = tmp_path_factory.mktemp("studio")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("RLNB_QUEUE", str(root / "queue"))
-    patch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
-    patch.setattr(rlnb.options, "root", root / "rlnb-runs")
-    patch.setattr(rlnb.options, "warm", True)
-    yield root / "rlnb-runs"
-    warm.shut_down()
-    patch.undo()
 
 
 def write(*edits: tuple[str, str]) -> None:
