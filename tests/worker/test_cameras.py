@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import tasks
+from rlnb import tasks, warm
 from rlnb.records.layout import RunDir
 from rlnb.records.view import Audience, Frame, Wanted
+from rlnb.spec import to_json
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -117,7 +118,7 @@ def test_only_the_envs_that_are_asked_for_are_shown(folder: Path, many: rlnb.Pre
 def test_the_living_simulator_gives_the_numbers_of_a_process_of_its_own(folder: Path) -> None:
     rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # something else has happened in that process before
     asked = {"num_envs": 3, "steps": 10, "data_types": ["rgb", "depth", "normals", "semantic_segmentation"]}
-    living, fresh = (rlnb.preview(CAMERA_TASK, warm=warm, **asked) for warm in (True, False))  # type: ignore[arg-type]
+    living, fresh = (rlnb.preview(CAMERA_TASK, warm=kept, **asked) for kept in (True, False))  # type: ignore[arg-type]
     assert (living.state == fresh.state).all()
     for data_type, frames in living.clip["tiled_camera"].items():
         assert np.array_equal(frames, fresh.clip["tiled_camera"][data_type]), data_type
@@ -182,6 +183,16 @@ def test_what_cannot_be_shown_is_said_and_the_simulator_lives_on(folder: Path, m
     assert (living.pid, living.state) == (pid, "idle")
     assert living.memory_gib > 0.5
     assert living.requests > 0
+
+
+def test_kernels_are_compiled_ahead_and_assets_are_copied(folder: Path, tmp_path: Path) -> None:
+    living = rlnb.simulator()
+    assert living.warm(STATE_TASK) > 0
+    done = warm.request("warm", None, None, warm=True, task=to_json(rlnb.task(STATE_TASK)))
+    assert list(Path(done["cache"]).rglob("*")), "compiled kernels lie there"
+    done = warm.request("mirror", None, None, warm=True, tasks=[to_json(rlnb.task(STATE_TASK))], folder=str(tmp_path))
+    assert done["missing"] == {}
+    assert (tmp_path / "Isaac/IsaacLab/Robots/Classic/Cartpole/cartpole.usd").is_file()
 
 
 def test_a_simulator_that_crashed_says_so_and_is_replaced(folder: Path) -> None:
