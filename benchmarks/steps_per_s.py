@@ -1,16 +1,18 @@
 """Steps/s of rlnb beside stock ``isaaclab train``, both alive at once and taking turns.
 
-    python benchmarks/steps_per_s.py --library rsl_rl --rounds 10
-    python benchmarks/steps_per_s.py --auto --rounds 10    # rlnb's side with nproc_per_node="auto"
+    python benchmarks/steps_per_s.py --library rsl_rl
+    python benchmarks/steps_per_s.py --auto                # rlnb's side with nproc_per_node="auto"
 
 A shared machine drifts by tens of percent within minutes, which drowns a difference of one percent between
-processes that run one after the other. So each round starts both sides, and then pauses (SIGSTOP) one while the
-other trains, a few seconds each, many times: both meet the same weather. rlnb's side is all that rlnb adds: its
+processes that run one after the other. So both sides are started, and then one is paused (SIGSTOP) while the
+other trains, a few seconds each, many times: both meet the same weather. Some pairs of rates are taken of the same
+two processes, then both are started anew. rlnb's side is all that rlnb adds: its
 agent is paused together with its worker, and the kernel waits in ``run.wait()`` while they run.
 
-A round's ratio is rlnb's iterations per second of its own turns by stock's; the order of the turns changes from round
-to round. When an iteration ended is told by rlnb's event files, which are flushed at once, and by what stock prints:
-its event files are minutes late.
+A pair's ratio is rlnb's iterations per second of its own turns by stock's; the order of the turns changes from pair
+to pair. When an iteration ended is told by rlnb's event files, which are flushed at once, and by what stock prints:
+its event files are minutes late. Only ends of iterations count, on both sides: a rate taken between any two steps
+would leave out some of the learning, during which there is none.
 """
 
 from __future__ import annotations
@@ -103,8 +105,9 @@ def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
                 log.write(data)
                 *parts, pending = re.split(rb"[\r\n]", pending + data)
                 counts = [int(match.group(1)) for part in parts if (match := pattern.search(part))]
-                if counts:
-                    marks.append((now, counts[-1] / per_iteration(horizon)))
+                done = counts[-1] // per_iteration(horizon) if counts else 0
+                if done > (marks[-1][1] if marks else 0):
+                    marks.append((now, done))
 
     horizon = horizon_of(case, library)
     reader = threading.Thread(target=read)
@@ -138,7 +141,8 @@ def our_side(case: Case, library: str, **arguments: Any) -> Iterator[tuple[Side,
     )
 
     def processes() -> list[psutil.Process]:
-        agents = [p for p in psutil.Process().children() if str(run.path) in " ".join(p.cmdline())]
+        living = (p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE)
+        agents = [p for p in living if str(run.path) in " ".join(p.cmdline())]
         return [member for agent in agents for member in tree(agent.pid)]
 
     def marks() -> list[Mark]:
@@ -159,38 +163,38 @@ def tree(pid: int) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
-def round_of(
-    case: Case, library: str, folder: Path, turns: int, turn_s: float, *, ours_first: bool, **arguments: Any
-) -> tuple[float, float]:
-    """Return rlnb's and stock's iterations per second."""
+def pairs_of(
+    case: Case, library: str, folder: Path, pairs: int, turns: int, turn_s: float, **arguments: Any
+) -> Iterator[tuple[float, float]]:
+    """Start both sides; yield rlnb's and stock's iterations per second, so many times."""
     folder.mkdir()
     with stock_side(case, library, folder) as stock, our_side(case, library, **arguments) as (ours, run):
         while not all((marks := side.marks()) and marks[-1][1] >= LED_IN for side in (stock, ours)):
             time.sleep(1)
-        order: Sequence[Side] = (ours, stock) if ours_first else (stock, ours)
-        stock.signal(signal.SIGSTOP)
-        ours.signal(signal.SIGSTOP)
-        for _ in range(turns):
+        for side in (stock, ours):
+            side.signal(signal.SIGSTOP)
+        for pair in range(pairs):
+            order: Sequence[Side] = (ours, stock) if pair % 2 == 0 else (stock, ours)
             for side in order:
-                side.signal(signal.SIGCONT)
-                begun = time.time()
-                if side is ours:
-                    with contextlib.suppress(TimeoutError):
-                        run.wait(timeout_s=turn_s)
-                else:
-                    time.sleep(turn_s)
-                side.turns.append((begun, time.time()))
-                side.signal(signal.SIGSTOP)
-        for side in order:  # the last scalars of ours reach the disk
-            side.signal(signal.SIGCONT)
-        time.sleep(2)
-        return ours.rate(), stock.rate()
+                side.turns = []
+            for _ in range(turns):
+                for side in order:
+                    side.signal(signal.SIGCONT)
+                    begun = time.time()
+                    if side is ours:
+                        with contextlib.suppress(TimeoutError):
+                            run.wait(timeout_s=turn_s)
+                    else:
+                        time.sleep(turn_s)
+                    side.turns.append((begun, time.time()))
+                    side.signal(signal.SIGSTOP)
+            yield ours.rate(), stock.rate()  # rlnb's scalars are on the disk as soon as they are logged
 
 
 def ratios(
-    case: Case, library: str, rounds: int, turns: int, turn_s: float, **arguments: Any
+    case: Case, library: str, starts: int, pairs: int, turns: int, turn_s: float, **arguments: Any
 ) -> list[tuple[float, float]]:
-    """Run the rounds of one case; return rlnb's and stock's iterations per second of each."""
+    """Measure one case; return rlnb's and stock's iterations per second of each pair."""
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
     rlnb.task_card(case.task)
@@ -201,20 +205,20 @@ def ratios(
         rlnb.train(
             case.task, library=library, num_envs=case.num_envs, device="cpu", max_iterations=1, **arguments
         ).wait()
-    pairs = []
-    for index in range(rounds):
-        folder = base / str(index)
-        ours, stock = round_of(case, library, folder, turns, turn_s, ours_first=index % 2 == 0, **arguments)
-        pairs.append((ours, stock))
-        words = f"{ours:.4f} and {stock:.4f} iterations/s, {ours / stock:.3f}"
-        print(f"{library}, {case.task} round {index}: {words}", flush=True)
-    return pairs
+    found = []
+    for start in range(starts):
+        for ours, stock in pairs_of(case, library, base / str(start), pairs, turns, turn_s, **arguments):
+            found.append((ours, stock))
+            words = f"{ours:.4f} and {stock:.4f} iterations/s, {ours / stock:.3f}"
+            print(f"{library}, {case.task} start {start}: {words}", flush=True)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", choices=sorted(PRINTED), default="rsl_rl")
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=4, help="of each start")
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--turn-s", type=float, default=8.0)
     parser.add_argument("--auto", action="store_true", help='rlnb with nproc_per_node="auto"')
@@ -226,15 +230,16 @@ def main() -> None:
         if arguments.case not in (None, index):
             continue
         words = {"nproc_per_node": "auto"} if arguments.auto else {}
-        pairs = ratios(case, arguments.library, arguments.rounds, arguments.turns, arguments.turn_s, **words)
+        how_often = arguments.starts, arguments.pairs, arguments.turns, arguments.turn_s
+        pairs = ratios(case, arguments.library, *how_often, **words)
         median, low, high = ratio_interval(pairs)
         how = 'nproc_per_node="auto" / stock' if arguments.auto else "rlnb / stock"
         frames = statistics.median(ours for ours, _ in pairs) * case.num_envs * horizon_of(case, arguments.library)
         holds = median >= least if arguments.auto else median >= least and low >= 0.95
         record(
             f"{arguments.library}, {case.task}, {case.num_envs} envs: steps/s, {how}",
-            f"{median:.3f} ({low:.3f} to {high:.3f}), {arguments.rounds} rounds of {arguments.turns} turns of "
-            f"{arguments.turn_s:g} s; {frames:,.0f} steps/s",
+            f"{median:.3f} ({low:.3f} to {high:.3f}), {len(pairs)} pairs in {arguments.starts} starts, {arguments.turns} turns of "
+            f"{arguments.turn_s:g} s each; {frames:,.0f} steps/s",
             f"median >= {least}" + ("" if arguments.auto else ", low >= 0.95"),
             holds,
         )
