@@ -27,7 +27,7 @@ $(UV): constraints.txt
 
 $(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcard plugins/*/pyproject.toml)
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
-		$(EDITABLE) --editable '.[isaaclab,libraries,report,lab,dev]'
+		$(EDITABLE) --editable '.[isaaclab,libraries,report,lab,view,dev]'
 	touch $@
 
 # Half a gigabyte that few need: the tests of skrl with JAX are among the slow ones.
@@ -39,7 +39,12 @@ $(VENV)/.installed-jax: $(VENV)/.installed
 demo: install ## define, preview, train, evaluate and report a task, on this machine
 	$(BIN)/rlnb demo --out $(OUT)
 
-lab: install ## open JupyterLab on notebooks/
+# dash, which Isaac Lab brings, has JupyterLab ask for a rebuild that nothing here needs.
+$(VENV)/etc/jupyter/labconfig/page_config.json: $(VENV)/.installed
+	mkdir -p $(@D)
+	echo '{"buildCheck": false, "buildAvailable": false}' > $@
+
+lab: install $(VENV)/etc/jupyter/labconfig/page_config.json ## open JupyterLab on notebooks/
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
 lint: install

@@ -199,9 +199,9 @@ def main() -> None:
 
 def asset_root() -> str:
     """Return the local pack, so that both sides load the same files."""
-    from rlnb.worker.assets import build
+    from rlnb.worker.packs import build
 
-    return str(build())
+    return str(build().folder)
 
 
 if __name__ == "__main__":

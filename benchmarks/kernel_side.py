@@ -20,7 +20,7 @@ from results import record
 
 import rlnb
 from rlnb import warm
-from rlnb.worker.assets import build
+from rlnb.worker.packs import build
 
 REPEATS = 10
 TASK = "Isaac-Cartpole-Direct"
@@ -138,7 +138,7 @@ def alive(processes: list[psutil.Process]) -> bool:
 
 
 def main() -> None:
-    os.environ.setdefault("ISAACSIM_ASSET_ROOT", str(build()))
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", str(build().folder))
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     importing()
     cancelling()

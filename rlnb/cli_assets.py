@@ -20,10 +20,12 @@ assets_app = typer.Typer(
 @assets_app.command()
 def build(
     destination: Annotated[Path | None, typer.Argument(metavar="[DEST]", help="Folder; the cache by default.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Build again what is there.")] = False,
+    robots: Annotated[bool, typer.Option("--robots", help="Also those that need further packages, or time.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build again what is there, try again what failed.")] = False,
     python: Python = None,
 ) -> None:
     """Make robots and scenes on this machine, without a download; print their folder."""
+    import json
     import subprocess
 
     from rlnb.launch.command import interpreter
@@ -31,14 +33,22 @@ def build(
     from rlnb.settings import options
 
     argv = [*interpreter(python or options.python), "-m", "rlnb.worker", "assets-build"]
-    argv += [*([str(destination)] if destination else []), *(["--force"] if force else [])]
+    argv += [*([str(destination.absolute())] if destination else [])]
+    argv += [*(["--robots"] if robots else []), *(["--force"] if force else [])]
     with status("Building the asset packs"):
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    folder = done.stdout.strip().splitlines()[-1:]
-    if done.returncode or not folder:
+    last = done.stdout.strip().splitlines()[-1:]
+    if done.returncode or not last:
         tail = "\n".join(done.stderr.strip().splitlines()[-10:])
         raise RlnbError(f"The asset packs could not be built: exit status {done.returncode} of {argv[0]}\n{tail}")
-    screen.say(folder[0])
+    built = json.loads(last[0])
+    screen.say(built["folder"])
+    for path in built["kept"]:
+        screen.say(f"kept: {path} was there and is not from an asset pack", stderr=True)
+    for name, why in built["failed"].items():
+        screen.say(f"failed: {name}: {why}", stderr=True)
+    if built["failed"]:
+        raise typer.Exit(1)
 
 
 @assets_app.command("check")

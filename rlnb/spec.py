@@ -299,9 +299,12 @@ class AssetPack:
     version: str
     """Changes whenever the files would."""
     build: str
-    """``"module:function"``; ``function(folder)`` writes the files. Needs the worker's interpreter."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Path below the asset root, to the licence of that file."""
+    """``"module:function"``; ``function(folder)`` writes the files and returns what each was made from, by its path.
+    Needs the worker's interpreter."""
+    files: Mapping[str, str]
+    """Path below the asset root, to the licence of that file (SPDX)."""
+    on_request: bool = False
+    """Built by ``rlnb assets build --robots`` only: for what takes long or needs further packages."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

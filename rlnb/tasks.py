@@ -189,7 +189,7 @@ def check(task: Task, card: Card) -> list[Problem]:
     problems += [
         Problem(
             what=f"asset {name} is missing: {asset['path']}",
-            mend=f"Set asset_root, or: rlnb assets build. Root chosen because: {card['asset_root']['reason']}.",
+            mend=f"{asset['mend']} (The root was chosen because: {card['asset_root']['reason']}.)",
         )
         for name, asset in card["assets"].items()
         if asset["there"] is False

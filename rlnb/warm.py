@@ -145,7 +145,7 @@ def request(
     python, asset_root = python or options.python, asset_root or options.asset_root
     if options.warm if warm is None else warm:
         return warm_worker(python, asset_root).request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
-    worker = _start(python, asset_root)
+    worker = start_worker(python, asset_root)
     try:
         return worker.request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
     finally:
@@ -160,11 +160,12 @@ def warm_worker(python: str | None = None, asset_root: str | None = None) -> War
         if _current and _current.alive and (_current.python, _current.asset_root) == (python, asset_root):
             return _current
         shut_down()
-        _current = _start(python, asset_root)
+        _current = start_worker(python, asset_root)
         return _current
 
 
-def _start(python: str | None, asset_root: str | None) -> WarmWorker:
+def start_worker(python: str | None, asset_root: str | None) -> WarmWorker:
+    """Start a worker that is nobody else's; whoever starts it closes it."""
     return WarmWorker(python, asset_root, Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log")
 
 

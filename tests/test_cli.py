@@ -401,10 +401,17 @@ def test_a_plugin_that_does_not_load_is_listed_with_its_error(invoke: Invoke, mo
     assert re.search(r"broken +.*ModuleNotFoundError: No module named 'no_such_module_at_all'", shown)
 
 
-def test_assets_build_prints_the_folder_that_the_worker_names(invoke: Invoke) -> None:
-    python = shlex.join(["/bin/sh", "-c", "echo building; echo /made/$3/$4", "sh"])
-    result = invoke("assets", "build", "here", "--force", "--python", python)
-    assert result.stdout.strip() == "/made/assets-build/here"
+def test_assets_build_prints_the_folder_and_says_what_was_not_made(invoke: Invoke) -> None:
+    def built(**left: Any) -> Any:
+        answer = json.dumps({"folder": "$3:$4:$5:$6", "kept": [], "failed": {}, **left}).replace('"', '\\"')
+        python = shlex.join(["/bin/sh", "-c", f'echo building; echo "{answer}"', "sh"])
+        return invoke("assets", "build", "/here", "--force", "--robots", "--python", python)
+
+    assert built().stdout.strip() == "assets-build:/here:--robots:--force"
+    result = built(failed={"hands": "no isaaclab"}, kept=["a.usd"])
+    assert result.exit_code == 1
+    assert "failed: hands: no isaaclab" in result.stderr
+    assert "kept: a.usd" in result.stderr
 
 
 def test_assets_build_that_fails_says_why(invoke: Invoke) -> None:

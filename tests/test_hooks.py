@@ -128,20 +128,15 @@ def test_rlnb_tasks_makes_a_task_known_by_its_id(root: Path, registered: Any) ->
 def test_rlnb_asset_packs_are_built_into_the_asset_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: Any
 ) -> None:
-    from rlnb.worker import assets  # needs no simulator
+    from rlnb.worker import packs  # needs no simulator
 
-    (tmp_path / "box_pack.py").write_text("def build(folder):\n    (folder / 'box.usda').write_text('#usda 1.0')\n")
+    write = "def build(folder):\n    (folder / 'box.usda').write_text('#usda 1.0')\n    return {'box.usda': 'box_pack'}\n"
+    (tmp_path / "box_pack.py").write_text(write)
     monkeypatch.syspath_prepend(tmp_path)
-    pm = plugins.manager()
-    others = [(impl.plugin_name, impl.plugin) for impl in pm.hook.rlnb_asset_packs.get_hookimpls()]
-    registered(rlnb_asset_packs=lambda: [rlnb.AssetPack(name="box", version="1", build="box_pack:build")])
-    for name, _ in others:  # real packs need the simulator to be built
-        pm.unregister(name=name)
-    try:
-        folder = assets.build(tmp_path / "assets")
-    finally:
-        for name, plugin in others:
-            pm.register(plugin, name=name)
+    box = rlnb.AssetPack(name="box", version="1", build="box_pack:build", files={"box.usda": "MIT"})
+    registered(rlnb_asset_packs=lambda: [box])
+    monkeypatch.setattr(packs, "_wanted", lambda *, on_request: [box])  # real packs need the simulator to be built
+    folder = packs.build(tmp_path / "assets").folder
     assert (folder / "box.usda").read_text() == "#usda 1.0"
 
 

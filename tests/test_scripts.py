@@ -145,9 +145,9 @@ def test_all_that_is_wrong_is_said_at_once_before_anything_is_made(root: Path, t
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not here")
 def test_isaac_labs_own_training_is_a_script_like_any_other(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlnb.worker.assets import build
+    from rlnb.worker.packs import build
 
-    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
     words = "train --rl_library rsl_rl --task Isaac-Cartpole-Direct --num_envs 16 --max_iterations 12 --device cpu"
     run = rlnb.train(script=Path(sys.executable).with_name("isaaclab"), args=[*words.split(), "agent.device=cpu"])
     run.wait(300)

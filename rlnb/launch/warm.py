@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 SETTLED_AFTER = 3
 """Requests that make an env, after which its caches are filled too: from here on memory should stay what it is."""
-MAKES_ENV = ("preview", "evaluate", "warm")
+MAKES_ENV = ("preview", "budget", "evaluate", "warm")
 """Requests that make an env."""
 GROWTH = 1.25
 """Growth of memory that is worth a word."""

@@ -120,7 +120,8 @@ def panel(preview: Preview, camera: str, data_type: str, moment: int = -1, env: 
     range_m = depth_range_m(clip) if data_type in DEPTH else (0.0, 1.0)  # of all moments: a film does not flicker
     longest_px = TILE_PX if env is None else SINGLE_PX
     grid = Image.fromarray(_tiles(colorize(frames, data_type, range_m), longest_px))
-    width = max(grid.width, 150)
+    title = f"{camera}: {data_type}"
+    width = max(grid.width, 150, math.ceil(font.getlength(title)) + 34)
     found = [finding for finding in preview.findings if (finding.camera, finding.data_type) == (camera, data_type)]
     badges = [line for finding in found for line in _wrapped(str(finding), width - 8, font)]
     names = preview.labels.get(f"{camera}/{data_type}", {})
@@ -129,7 +130,7 @@ def panel(preview: Preview, camera: str, data_type: str, moment: int = -1, env: 
     top = _CAPTION_PX + _BADGE_PX * len(badges)
     whole = Image.new("RGB", (width, top + grid.height + footer + _GAP_PX), "white")
     draw = ImageDraw.Draw(whole)
-    draw.text((0, 2), f"{camera}: {data_type}", fill="black", font=font)
+    draw.text((0, 2), title, fill="black", font=font)
     if found:
         draw.rectangle((0, _CAPTION_PX, width, top - 1), fill=_WRONG)
         for row, line in enumerate(badges):

@@ -1,10 +1,11 @@
 """``python -m rlnb.worker KIND RUN_DIR JOB_DIR``, started by the node agent or by torchrun, and
 ``python -m rlnb.worker serve REPLY_FD``, the warm worker; ``python -m rlnb.worker assets-build [FOLDER]
-[--force]`` writes the offline asset pack and prints where."""
+[--robots] [--force]`` writes the offline asset packs and prints what that left, as JSON."""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import sys
@@ -56,10 +57,12 @@ def main(argv: list[str]) -> int:
 
         return serve(int(argv[1]))
     if argv[0] == "assets-build":
-        from rlnb.worker import assets
+        from rlnb.spec import to_json
+        from rlnb.worker import packs
 
-        folder = next((Path(a) for a in argv[1:] if a != "--force"), None)
-        sys.stdout.write(f"{assets.build(folder, force='--force' in argv)}\n")
+        folder = next((Path(a) for a in argv[1:] if not a.startswith("--")), None)
+        built = packs.build(folder, on_request="--robots" in argv, force="--force" in argv)
+        sys.stdout.write(f"{json.dumps(to_json(built))}\n")
         return 0
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's ranks are in sessions of their own
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG

@@ -6,25 +6,18 @@ that this machine can build for itself.
 
 from __future__ import annotations
 
-import fcntl
-import logging
 import os
-import shutil
-import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rlnb import plugins
-from rlnb.errors import RlnbError
-from rlnb.spec import AssetPack
-
-logger = logging.getLogger(__name__)
+from rlnb.worker import packs
 
 CLOUD_TIMEOUT_S = 2.0
 VARIABLE = "ISAACSIM_ASSET_ROOT"
+WEIGHTS = "/PretrainedCheckpoints/"
+"""In the path of networks that some configs name and their tasks load only in play mode, which rlnb does not use."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,12 +34,6 @@ class AssetRoot:
         return "://" not in self.path
 
 
-def cache_folder() -> Path:
-    """Return the folder for generated assets: RLNB_CACHE, else the user's cache folder."""
-    base = os.environ.get("RLNB_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "rlnb"
-
-
 def resolve(explicit: str | None, cloud: str | None) -> AssetRoot:
     """Return the asset root, building the local pack if nothing else is there.
 
@@ -60,7 +47,8 @@ def resolve(explicit: str | None, cloud: str | None) -> AssetRoot:
         return AssetRoot(path=root.rstrip("/"), reason=f"{VARIABLE} is set")
     if cloud and _answers(cloud):
         return AssetRoot(path=cloud, reason="NVIDIA's cloud answers")
-    return AssetRoot(path=str(build()), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
+    local = packs.build().folder  # what could not be built is said where a task needs it
+    return AssetRoot(path=str(local), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
 
 
 def _answers(url: str) -> bool:
@@ -74,54 +62,12 @@ def _answers(url: str) -> bool:
     return True
 
 
-def pack_folder() -> Path:
-    """Return where the installed asset packs are built, whether they are yet or not."""
-    name = "-".join(f"{pack.name}-{pack.version}" for pack in plugins.asset_packs().values())
-    return cache_folder() / "assets" / name
-
-
-def build(destination: Path | None = None, *, force: bool = False) -> Path:
-    """Build every installed asset pack into one folder and return it; quick when it is there already.
-
-    Args:
-        destination: Where to put the files; the cache folder by default.
-        force: Whether to build again what is there.
-
-    Raises:
-        RlnbError: No plugin brings a pack.
-    """
-    packs = plugins.asset_packs()
-    if not packs:
-        raise RlnbError("No asset pack is installed, so robots cannot be made offline. pip install rlnb-tasks")
-    folder = destination or pack_folder()
-    if folder.is_dir() and not force:
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.parent / f".{folder.name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two workers that start together build it once
-        if not folder.is_dir() or force:
-            _build_into(folder, list(packs.values()))
-    return folder
-
-
-def _build_into(folder: Path, packs: list[AssetPack]) -> None:
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-        made = Path(temporary) / "assets"
-        made.mkdir()
-        for pack in packs:
-            logger.info("building asset pack %s %s", pack.name, pack.version)
-            plugins.load(pack.build)(made)
-        if folder.exists():
-            shutil.rmtree(folder)
-        made.rename(folder)
-
-
 def named_in(cfg: Any, root: AssetRoot, *, seen: set[int] | None = None) -> set[str]:
     """Return every file below the asset root that a config names, as paths below the root."""
     seen = set() if seen is None else seen
     if isinstance(cfg, str):
         prefix = root.path + "/"
-        return {cfg[len(prefix) :]} if cfg.startswith(prefix) and "{" not in cfg else set()
+        return {cfg[len(prefix) :]} if cfg.startswith(prefix) and "{" not in cfg and WEIGHTS not in cfg else set()
     if id(cfg) in seen:
         return set()
     seen.add(id(cfg))

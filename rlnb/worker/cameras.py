@@ -73,7 +73,7 @@ class Plan:
                 raise NotFoundError(
                     f"No camera named {self._wanted[0]!r}: this task has none. Leave cameras out and one is added."
                 )
-            self._add(env_cfg, ADDED, _added_camera(self._size, env_cfg), own_path=None)
+            self._add(env_cfg, ADDED, added_camera(self._size, env_cfg), own_path=None)
             return
         for name in self._wanted or own:
             if name not in own:
@@ -82,7 +82,7 @@ class Plan:
 
     def _add(self, env_cfg: Any, name: str, cfg: Any, own_path: str | None) -> None:
         data_types = list(self._data_types or cfg.data_types or ["rgb"])
-        _check_data_types(name, cfg, data_types)
+        check_data_types(name, cfg, data_types)
         if cfg.spawn is not None:
             self.ranges_m[name] = [float(value) for value in cfg.spawn.clipping_range]
         # Segmentation of the task's own camera may be in colours; the copy gives ids.
@@ -92,7 +92,7 @@ class Plan:
             own_path=own_path, own_types=(*own,), twin=_TWIN + name if other else None, twin_types=(*other,)
         )
         if other:
-            setattr(env_cfg.scene, _TWIN + name, _twin(cfg, other))
+            setattr(env_cfg.scene, _TWIN + name, copied(cfg, other, _TWIN))
 
     def begin(self, env: Any) -> None:
         """Set the cameras up in an env that was just reset."""
@@ -167,7 +167,12 @@ def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:
     return image
 
 
-def _check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
+def check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
+    """Make sure that a camera's renderer gives some data types.
+
+    Raises:
+        RlnbError: It does not give one of them; with those that it gives.
+    """
     known = sorted(getattr(kind, "value", str(kind)) for kind in cfg.renderer_cfg.supported_output_types())
     for data_type in data_types:
         if data_type not in known:
@@ -178,13 +183,20 @@ def _check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
             )
 
 
-def _twin(cfg: Any, data_types: list[str]) -> Any:
+def copied(cfg: Any, data_types: list[str], prefix: str) -> Any:
+    """Return the config of a camera like another one, with a prim of its own and ids in place of coloured labels.
+
+    Args:
+        cfg: The camera's config, which is not changed.
+        data_types: What the copy gives.
+        prefix: Of the name of the copy's prim.
+    """
     twin = copy.deepcopy(cfg)
     twin.data_types = data_types
     # A copy needs a prim of its own, unless the camera is part of the robot's own file.
     if twin.spawn is not None:
         parent, _, leaf = twin.prim_path.rpartition("/")
-        twin.prim_path = f"{parent}/{_TWIN}{leaf}"
+        twin.prim_path = f"{parent}/{prefix}{leaf}"
     for field in ("colorize_semantic_segmentation", "colorize_instance_segmentation"):
         if hasattr(twin.renderer_cfg, field):
             setattr(twin.renderer_cfg, field, False)
@@ -205,7 +217,13 @@ def _label(env_cfg: Any) -> None:
                 spawn.semantic_tags = [("class", name)]
 
 
-def _added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
+def added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
+    """Return the config of a camera for a task that has none; :func:`aim` points it.
+
+    Args:
+        size: Width and height, in pixels.
+        env_cfg: The task's config, which says what it renders with.
+    """
     import isaaclab.sim as sim_utils
     from isaaclab.sensors import CameraCfg
 

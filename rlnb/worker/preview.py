@@ -50,7 +50,7 @@ def preview(
     plan = Plan(request["cameras"], request["data_types"], tuple(request["size"]))
     task = dataclasses.replace(task, num_envs=int(request["num_envs"]))
     steps, every = int(request["steps"]), request["every"] or max(1, int(request["steps"]))
-    env, act, policy_reset = after.enter_context(_acting(task, request, plan))
+    env, act, policy_reset = after.enter_context(acting(task, request, plan.apply))
     seconds = {"make": time.monotonic() - begun}
     raw = sim.task_env(env)
     shots: list[dict[str, Any]] = []
@@ -86,10 +86,21 @@ def preview(
 
 
 @contextlib.contextmanager
-def _acting(task: Task, request: Mapping[str, Any], plan: Plan) -> Iterator[tuple[Any, Act, Act]]:
-    """Make the env; yield it, what acts in it, and what tells that of ended episodes."""
+def acting(
+    task: Task, request: Mapping[str, Any], configure: Callable[[Any], None]
+) -> Iterator[tuple[Any, Act, Callable[[Any], None]]]:
+    """Make an env and what acts in it; close it in the end.
+
+    Args:
+        task: What to make.
+        request: ``policy``, ``actions``, ``seed`` and ``device``, as in :func:`preview`.
+        configure: Called with the env's config, last.
+
+    Yields:
+        The env, what acts in it, and what has to be told which envs have ended, shape (num_envs,).
+    """
     policy = request["policy"]
-    common = {"seed": int(request["seed"]), "device": request["device"], "configure": plan.apply}
+    common = {"seed": int(request["seed"]), "device": request["device"], "configure": configure}
     if policy is None:
         with environment(task, None, **common) as (env, _):
             raw = sim.task_env(env)

@@ -82,9 +82,9 @@ def _kernel_cache(warp: str) -> dict[str, Any]:
 def _asset_pack() -> dict[str, Any]:
     try:
         from rlnb import plugins
-        from rlnb.worker import assets
+        from rlnb.worker import packs
 
-        return {"asset_pack": str(assets.pack_folder())} if plugins.asset_packs() else {}
+        return {"asset_pack": str(packs.folder_name())} if plugins.asset_packs() else {}
     except Exception:  # no rlnb in this interpreter, which is a finding of its own
         return {}
 

@@ -15,10 +15,10 @@ from packaging.requirements import Requirement
 
 from rlnb import plugins
 from rlnb.spec import MULTI_AGENT, Task
-from rlnb.worker import assets, config, sim
+from rlnb.worker import assets, config, packs, sim
 from rlnb.worker.cameras import own_cameras
 
-CARD_SCHEMA = 3
+CARD_SCHEMA = 4
 
 
 def card(task: Task, asset_root: str | None) -> dict[str, Any]:
@@ -130,7 +130,10 @@ def _missing(requirements: Sequence[str]) -> list[str]:
 
 
 def _assets(env_cfg: Any, root: assets.AssetRoot) -> dict[str, dict[str, Any]]:
-    return {
-        name: {"path": f"{root.path}/{name}", "there": (Path(root.path) / name).is_file() if root.local else None}
-        for name in sorted(assets.named_in(env_cfg, root))
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for name in sorted(assets.named_in(env_cfg, root)):
+        there = (Path(root.path) / name).is_file() if root.local else None
+        found[name] = {"path": f"{root.path}/{name}", "there": there}
+        if there is False:
+            found[name]["mend"] = packs.mend(name, Path(root.path))
+    return found

@@ -176,6 +176,12 @@ def _preview(request: Mapping[str, Any], exchange: Exchange) -> Any:
     return preview(from_json(Task, request["task"]), request, tell=exchange.tell, after=exchange.after)
 
 
+def _budget(request: Mapping[str, Any], exchange: Exchange) -> Any:
+    from rlnb.worker.budget import budget
+
+    return budget(from_json(Task, request["task"]), request, exchange.tell)
+
+
 def _evaluate(request: Mapping[str, Any], exchange: Exchange) -> None:
     from rlnb.worker.evaluate import evaluate
 
@@ -198,6 +204,12 @@ def _warm(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
     cache = Path(str(warp.config.kernel_cache_dir))
     size = sum(path.stat().st_size for path in cache.rglob("*") if path.is_file())
     return {"seconds": time.monotonic() - begun, "cache": str(cache), "cache_mib": size / 2**20}
+
+
+def _view(request: Mapping[str, Any], exchange: Exchange) -> None:
+    from rlnb.worker.scene import show
+
+    show(from_json(Task, request["task"]), request, exchange.tell)
 
 
 def _ping(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
@@ -234,8 +246,10 @@ _VERBS: dict[str, Verb] = {
     "card": _card,
     "tasks": _tasks,
     "preview": _preview,
+    "budget": _budget,
     "evaluate": _evaluate,
     "export": _export,
+    "view": _view,
     "warm": _warm,
     "ping": _ping,
     "open": _open,

@@ -306,6 +306,23 @@ def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -
             env.close()
 
 
+def viser_visualizer(address: str, port: int) -> Any:
+    """Return the config of Isaac Lab's 3D view for a browser.
+
+    Args:
+        address: Interface of this machine that it listens on.
+        port: Port.
+
+    Raises:
+        RlnbError: viser is not installed.
+    """
+    if importlib.util.find_spec("viser") is None:
+        raise RlnbError(f"viser is not installed in {sys.executable}. pip install 'rlnb[view]'")
+    from isaaclab_visualizers.viser import ViserVisualizerCfg
+
+    return ViserVisualizerCfg(bind_address=address, display_address=address, port=port, verbose=False)
+
+
 def task_env(env: Any) -> Any:
     """Return the task's own env: below gymnasium's wrappers, and below the one that joins agents."""
     from isaaclab.envs import DirectMARLEnv

@@ -87,9 +87,9 @@ ISAACLAB = Subject(
 def subject(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Subject:
     """A library to hit: the quick one, and the real one."""
     if request.param is ISAACLAB:
-        from rlnb.worker.assets import build
+        from rlnb.worker.packs import build
 
-        monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
+        monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
     return request.param  # type: ignore[no-any-return]
 
 

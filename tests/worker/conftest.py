@@ -14,12 +14,12 @@ import rlnb
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One root and one warm worker for the module: starting a simulator is the slow part."""
     from rlnb import warm
-    from rlnb.worker.assets import build
+    from rlnb.worker.packs import build
 
     root = tmp_path_factory.mktemp("isaaclab")
     patch = pytest.MonkeyPatch()
     patch.setenv("RLNB_QUEUE", str(root / "queue"))
-    patch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
+    patch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
     patch.setattr(rlnb.options, "root", root / "rlnb-runs")
     patch.setattr(rlnb.options, "warm", True)
     yield root / "rlnb-runs"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.worker.assets import build
+from rlnb.worker.packs import build
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -25,7 +25,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to run a notebook in."""
     monkeypatch.setenv("RLNB_ROOT", str(tmp_path / "rlnb-runs"))
     monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
-    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build()))
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
     return tmp_path
 
 

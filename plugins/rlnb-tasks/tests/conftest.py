@@ -1,4 +1,4 @@
-"""One build of the pack for all tests."""
+"""One build of the packs for all tests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an asset root with the pack built into it."""
+    """Return an asset root with the packs built into it."""
     pytest.importorskip("pxr")
     pytest.importorskip("newton")
-    from rlnb_tasks.build import build
+    from rlnb.worker import packs
 
-    folder = tmp_path_factory.mktemp("assets")
-    build(folder)
-    return folder
+    return packs.build(tmp_path_factory.mktemp("assets")).folder

@@ -11,13 +11,16 @@ from rlnb import AssetPack, Task
 HEAVY = ("pxr", "newton", "warp", "torch", "isaaclab")
 
 
-def test_the_pack_names_its_files_and_their_licences() -> None:
-    (pack,) = plugin.rlnb_asset_packs()
-    assert isinstance(pack, AssetPack)
-    assert pack.build == "rlnb_tasks.build:build"
-    assert pack.version.startswith("0.1.0")
-    assert set(pack.files.values()) == {"BSD-3-Clause", "Apache-2.0"}
-    assert all(path.startswith("Isaac/") for path in pack.files)
+def test_the_packs_name_their_files_and_their_licences() -> None:
+    primitives, hands, robots = plugin.rlnb_asset_packs()
+    assert isinstance(primitives, AssetPack)
+    assert primitives.build == "rlnb_tasks.build:primitives"
+    assert all(pack.version.startswith("0.1.0") for pack in (primitives, hands, robots))
+    assert [pack.on_request for pack in (primitives, hands, robots)] == [False, False, True]
+    assert set(primitives.files.values()) == {"BSD-3-Clause", "Apache-2.0"}
+    assert set(hands.files.values()) == {"BSD-3-Clause AND Apache-2.0"}
+    assert set(robots.files.values()) == {"MPL-2.0", "Apache-2.0"}
+    assert all(path.startswith("Isaac/") for pack in (primitives, hands, robots) for path in pack.files)
 
 
 def test_every_task_that_can_be_made_offline_and_ends_in_success_says_what_it_is() -> None:

@@ -1,47 +1,69 @@
-"""Writes the pack. Needs pxr and newton, so it runs in the worker's interpreter."""
+"""Writes the packs. Needs pxr, newton and isaaclab, so it runs in the worker's interpreter."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from importlib import metadata
 from pathlib import Path
 
-from rlnb_tasks import __version__, cartpole, files, newton_robots, props
-from rlnb_tasks.plugin import PACK, pack_version
+import newton_usd_schemas  # noqa: F401  - USD reads its list of schemas once per process; converted robots use these
 
-INDEX = "assets.json"
-"""What was written: SHA-256, licence and source of every file."""
+from rlnb_tasks import __version__, cartpole, dex_cube, files, newton_robots, props
 
 
-def build(folder: Path) -> None:
-    """Write every file of the pack below ``folder``, and an index of them.
+def primitives(folder: Path) -> dict[str, str]:
+    """Write cart-poles, ant, humanoid and what stands around them below an asset root.
 
     The same versions of this package, newton and USD give the same bytes.
 
-    Args:
-        folder: The asset root, as in ``ISAACSIM_ASSET_ROOT``. Must exist.
+    Returns:
+        What each file was made from, by its path.
 
     Raises:
         RlnbError: newton is not installed, or its files are not as this package knows them.
     """
     cartpole.write(folder)
     props.write(folder)
+    dex_cube.write(folder)
     newton_robots.write(folder)
-    entries = {
-        path: {"sha256": _sha256(folder / path), "licence": licence, "source": _source(path)}
-        for path, licence in sorted(files.LICENCES.items())
+    made_from = {path: newton_robots.source(path) for path in files.FROM_NEWTON}
+    return {
+        **dict.fromkeys(files.AUTHORED, f"rlnb-tasks {__version__}"),
+        **{
+            path: f"newton {metadata.version('newton')}: newton/examples/assets/{file.name} (sha256 {_sha256(file)})"
+            for path, file in made_from.items()
+        },
     }
-    index = {"pack": PACK, "version": pack_version(), "files": entries}
-    (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
 
 
-def _source(path: str) -> str:
-    if path not in files.FROM_NEWTON:
-        return f"rlnb-tasks {__version__}"
-    made_from = newton_robots.source(path)
-    where = f"newton/examples/assets/{made_from.name}"
-    return f"newton {metadata.version('newton')}: {where} (sha256 {_sha256(made_from)})"
+def hands(folder: Path) -> dict[str, str]:
+    """Write the Shadow Hand below an asset root.
+
+    Returns:
+        What it was made from, by its path.
+
+    Raises:
+        RlnbError: isaaclab is not installed, or its files are not as this package knows them.
+    """
+    from rlnb_tasks import shadow_hand
+
+    shadow_hand.write(folder)
+    taken = f"{shadow_hand.SOURCE} (sha256 {shadow_hand.SOURCE_SHA256})"
+    return {files.SHADOW_HAND: f"isaaclab {metadata.version('isaaclab')}: {taken}"}
+
+
+def robots(folder: Path) -> dict[str, str]:
+    """Write Unitree's Go2 and Franka Emika's Panda below an asset root.
+
+    Returns:
+        What each file was made from, by its path.
+
+    Raises:
+        RlnbError: The packages that they are made with and from are not installed.
+    """
+    from rlnb_tasks import urdf_robots
+
+    return urdf_robots.write(folder)
 
 
 def _sha256(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""Which files the pack holds: their paths below the asset root, licences and sources. Imports nothing heavy."""
+"""Which files the packs hold: their paths below the asset root, licences and sources. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,31 @@ CHECKER = "Isaac/IsaacLab/Environments/Grid/default_ground_plane_checker_v1/chec
 ARROW = "Isaac/Props/UIElements/arrow_x.usd"
 FRAME = "Isaac/Props/UIElements/frame_prim.usd"
 SKY = "Isaac/Materials/Textures/Skies/PolyHaven/kloofendal_43d_clear_puresky_4k.hdr"
+DEX_CUBE = "Isaac/Props/Blocks/DexCube/dex_cube_instanceable.usd"
+DEX_CUBE_PICTURE = "Isaac/Props/Blocks/DexCube/dex_cube.png"
+SHADOW_HAND = "Isaac/Robots_Multiphysics/ShadowRobot/ShadowHandMultiPhysics_v0/right_hand/right_hand.usda"
+GO2 = "Isaac/IsaacLab/Robots/Unitree/Go2/go2.usd"
+PANDA = "Isaac/IsaacLab/Robots/FrankaEmika/franka_panda.usda"
+MARBLE = "Isaac/IsaacLab/Materials/TilesMarbleSpiderWhiteBrickBondHoned/TilesMarbleSpiderWhiteBrickBondHoned.mdl"
 
-AUTHORED: tuple[str, ...] = (CARTPOLE, DOUBLE_PENDULUM, GROUND, CHECKER, ARROW, FRAME, SKY)
+AUTHORED = (CARTPOLE, DOUBLE_PENDULUM, GROUND, CHECKER, ARROW, FRAME, SKY, MARBLE, DEX_CUBE, DEX_CUBE_PICTURE)
 """Files written from primitives by this package; they hold nobody else's work."""
 
 FROM_NEWTON: dict[str, str] = {ANT: "ant.usda", HUMANOID: "humanoid.usda"}
 """Files made from one in ``newton/examples/assets`` of the installed newton wheel."""
 
-LICENCES: dict[str, str] = {
+PRIMITIVES: dict[str, str] = {
     **dict.fromkeys(AUTHORED, "BSD-3-Clause"),
     # The wheel's LICENSE.md is Apache-2.0 and names no other licence for these two.
     **dict.fromkeys(FROM_NEWTON, "Apache-2.0"),
 }
 """Path below the asset root, to the SPDX id of that file's licence."""
+
+# The stage is part of the isaaclab wheel, BSD-3-Clause; isaaclab_assets names MuJoCo Menagerie, whose hand is
+# Apache-2.0, as where the model comes from.
+HANDS: dict[str, str] = {SHADOW_HAND: "BSD-3-Clause AND Apache-2.0"}
+"""The same for what is taken from the installed isaaclab wheel."""
+
+# As the READMEs beside the URDFs in example-robot-data state them.
+ROBOTS: dict[str, str] = {GO2: "MPL-2.0", PANDA: "Apache-2.0"}
+"""The same for what is converted from URDF, on request."""

@@ -1,4 +1,4 @@
-"""The light half: what the pack holds, and what success means for stock tasks."""
+"""The light half: what the packs hold, and what success means for stock tasks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from importlib import metadata
 
 from rlnb import AssetPack, Task, hookimpl
 from rlnb_tasks import __version__, files
-
-PACK = "primitives"
 
 CARTPOLE_TASKS = (
     "Isaac-Cartpole",
@@ -17,17 +15,29 @@ CARTPOLE_TASKS = (
 )
 
 
-def pack_version() -> str:
-    """Return this package's version, with newton's where it is installed: two of the files come from that wheel."""
-    try:
-        return f"{__version__}+newton{metadata.version('newton')}"
-    except metadata.PackageNotFoundError:
-        return __version__
-
-
 @hookimpl
 def rlnb_asset_packs() -> list[AssetPack]:
-    return [AssetPack(name=PACK, version=pack_version(), build="rlnb_tasks.build:build", files=files.LICENCES)]
+    return [
+        AssetPack(
+            name="primitives", version=_with("newton"), build="rlnb_tasks.build:primitives", files=files.PRIMITIVES
+        ),
+        AssetPack(name="hands", version=_with("isaaclab"), build="rlnb_tasks.build:hands", files=files.HANDS),
+        AssetPack(
+            name="robots",
+            version=_with("example-robot-data"),
+            build="rlnb_tasks.build:robots",
+            files=files.ROBOTS,
+            on_request=True,
+        ),
+    ]
+
+
+def _with(package: str) -> str:
+    """Return this package's version, with that of the one whose wheel a pack takes files from, if it is here."""
+    try:
+        return f"{__version__}+{package}{metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return __version__
 
 
 @hookimpl

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import struct
-import zlib
 from pathlib import Path
 
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from rlnb_tasks import files
-from rlnb_tasks.stage import Vector, new_stage, paint, save
+from rlnb_tasks.picture import png
+from rlnb_tasks.stage import Vector, new_stage, paint, save, textured_material
 
 GROUND_HALF_SIZE_M = 50.0
 """Isaac Lab scales the mesh by ``size / 100``, so it must be 100 m wide."""
@@ -23,6 +22,14 @@ SKY_WIDTH, SKY_HEIGHT = 64, 32
 ZENITH: Vector = (0.28, 0.48, 0.95)
 HORIZON: Vector = (0.80, 0.86, 0.95)
 BELOW: Vector = (0.34, 0.34, 0.33)
+
+MDL = """mdl 1.4;
+import ::df::diffuse_reflection_bsdf;
+export material TilesMarbleSpiderWhiteBrickBondHoned() = material(
+    surface: material_surface(scattering: df::diffuse_reflection_bsdf(tint: color(0.75)))
+);
+"""
+"""The floor of the locomotion tasks: plain and light, for renderers that read MDL (NVIDIA's language of materials)."""
 
 RED: Vector = (0.90, 0.08, 0.08)
 GREEN: Vector = (0.08, 0.75, 0.12)
@@ -38,6 +45,9 @@ def write(folder: Path) -> None:
     sky = folder / files.SKY
     sky.parent.mkdir(parents=True, exist_ok=True)
     sky.write_bytes(sky_hdr())
+    marble = folder / files.MARBLE
+    marble.parent.mkdir(parents=True, exist_ok=True)
+    marble.write_text(MDL, encoding="ascii")
 
 
 def ground() -> Usd.Stage:
@@ -61,7 +71,8 @@ def ground() -> Usd.Stage:
     st.Set([Gf.Vec2f(u * tiles, v * tiles) for u, v in corners])
     mean = [sum(channel) / 2 / 255 for channel in zip(*CHECKS, strict=True)]
     paint(mesh, (mean[0], mean[1], mean[2]))
-    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(_textured_material(stage, "/Root/Looks/theGrid"))
+    material = textured_material(stage, "/Root/Looks/theGrid", f"./{Path(files.CHECKER).name}", roughness=0.8)
+    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
 
     plane = UsdGeom.Plane.Define(stage, "/Root/CollisionPlane")
     plane.CreateAxisAttr(UsdGeom.Tokens.z)
@@ -70,39 +81,11 @@ def ground() -> Usd.Stage:
     return stage
 
 
-def _textured_material(stage: Usd.Stage, path: str) -> UsdShade.Material:
-    """Return a matt material with the checker picture, repeated."""
-    types = Sdf.ValueTypeNames
-    reader = UsdShade.Shader.Define(stage, f"{path}/st")
-    reader.CreateIdAttr("UsdPrimvarReader_float2")
-    reader.CreateInput("varname", types.String).Set("st")
-    texture = UsdShade.Shader.Define(stage, f"{path}/Texture")
-    texture.CreateIdAttr("UsdUVTexture")
-    texture.CreateInput("file", types.Asset).Set(f"./{Path(files.CHECKER).name}")
-    texture.CreateInput("wrapS", types.Token).Set("repeat")
-    texture.CreateInput("wrapT", types.Token).Set("repeat")
-    texture.CreateInput("st", types.Float2).ConnectToSource(reader.CreateOutput("result", types.Float2))
-    shader = UsdShade.Shader.Define(stage, f"{path}/Shader")
-    shader.CreateIdAttr("UsdPreviewSurface")
-    shader.CreateInput("roughness", types.Float).Set(0.8)
-    rgb = texture.CreateOutput("rgb", types.Float3)
-    shader.CreateInput("diffuseColor", types.Color3f).ConnectToSource(rgb)
-    material = UsdShade.Material.Define(stage, path)
-    material.CreateSurfaceOutput().ConnectToSource(shader.CreateOutput("surface", types.Token))
-    return material
-
-
 def checker_png() -> bytes:
-    """Return the checker picture: PNG, two greys, 8-bit palette (ISO/IEC 15948)."""
+    """Return the checker picture: two greys, two checks each way."""
     half = CHECKER_PIXELS // 2
-    upper = b"\0" + b"\0" * half + b"\1" * half  # each row starts with its filter type, 0
-    lower = b"\0" + b"\1" * half + b"\0" * half
-    header = struct.pack(">IIBBBBB", CHECKER_PIXELS, CHECKER_PIXELS, 8, 3, 0, 0, 0)
-    palette = bytes(value for colour in CHECKS for value in colour)
-    pixels = zlib.compress(upper * half + lower * half, 9)
-    parts = ((b"IHDR", header), (b"PLTE", palette), (b"IDAT", pixels), (b"IEND", b""))
-    chunks = (struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in parts)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+    upper, lower = b"\0" * half + b"\1" * half, b"\1" * half + b"\0" * half
+    return png([upper] * half + [lower] * half, CHECKS)
 
 
 def sky_hdr() -> bytes:

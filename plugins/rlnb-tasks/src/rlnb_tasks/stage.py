@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pxr import Usd, UsdGeom
+from pxr import Sdf, Usd, UsdGeom, UsdShade
 
 Vector = tuple[float, float, float]
 
@@ -27,3 +27,25 @@ def save(stage: Usd.Stage, path: Path) -> None:
 def paint(gprim: UsdGeom.Gprim, colour: Vector) -> None:
     """Give a shape one colour, linear RGB in 0 to 1."""
     gprim.CreateDisplayColorAttr([colour])
+
+
+def textured_material(stage: Usd.Stage, path: str, picture: str, *, roughness: float) -> UsdShade.Material:
+    """Return a material with a picture, repeated where the texture coordinates go beyond 0 to 1."""
+    types = Sdf.ValueTypeNames
+    reader = UsdShade.Shader.Define(stage, f"{path}/st")
+    reader.CreateIdAttr("UsdPrimvarReader_float2")
+    reader.CreateInput("varname", types.String).Set("st")
+    texture = UsdShade.Shader.Define(stage, f"{path}/Texture")
+    texture.CreateIdAttr("UsdUVTexture")
+    texture.CreateInput("file", types.Asset).Set(picture)
+    texture.CreateInput("wrapS", types.Token).Set("repeat")
+    texture.CreateInput("wrapT", types.Token).Set("repeat")
+    texture.CreateInput("st", types.Float2).ConnectToSource(reader.CreateOutput("result", types.Float2))
+    shader = UsdShade.Shader.Define(stage, f"{path}/Shader")
+    shader.CreateIdAttr("UsdPreviewSurface")
+    shader.CreateInput("roughness", types.Float).Set(roughness)
+    rgb = texture.CreateOutput("rgb", types.Float3)
+    shader.CreateInput("diffuseColor", types.Color3f).ConnectToSource(rgb)
+    material = UsdShade.Material.Define(stage, path)
+    material.CreateSurfaceOutput().ConnectToSource(shader.CreateOutput("surface", types.Token))
+    return material

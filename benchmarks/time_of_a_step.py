@@ -1,0 +1,56 @@
+"""Where the time of a training step goes with each library: why their rates differ on one task.
+
+    python benchmarks/time_of_a_step.py
+
+A step is paid for twice: it is collected (policy, simulation, reward), and it is learned from as often as the task's
+agent config for that library says.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+from pathlib import Path
+
+from against_isaaclab import asset_root
+from results import record
+
+import rlnb
+
+TASK, NUM_ENVS, ITERATIONS, FIRST = "Isaac-Cartpole-Direct", 512, 40, 10
+"""The first iterations load kernels and are left out."""
+PASSES = {
+    "rsl_rl": ("algorithm.num_learning_epochs",),
+    "rl_games": ("params.config.mini_epochs",),
+    "skrl": ("agent.learning_epochs",),
+}
+"""Where each library's config says how often a step is learned from."""
+
+
+def main() -> None:
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
+    card = rlnb.task_card(rlnb.task(TASK))
+    for library, (passes,) in PASSES.items():
+        run = rlnb.train(
+            TASK, library=library, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=False
+        ).wait()
+        frames = run.metrics["collection_s"].frames
+        per_iteration = frames[-1] - frames[-2]
+        collecting, learning = (
+            1e6 * statistics.median(run.metrics[name].values[FIRST:]) / per_iteration
+            for name in ("collection_s", "learning_s")
+        )
+        often = card["agents"][library]["fields"][passes]["value"]
+        record(
+            f"{library}, {TASK}, {NUM_ENVS} envs: what a step costs",
+            f"{collecting:.0f} us to collect, {learning:.0f} us to learn from {often} times "
+            f"({learning / often:.1f} us each): {1e6 / (collecting + learning):,.0f} steps/s",
+            "explained",
+            True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""The Shadow Hand, taken on the user's machine from a stage that the isaaclab wheel carries among its test data.
+
+That stage is what Isaac Lab itself wrote when it built its camera task: the hand is in it, with the task's poses and
+with schemas that only Isaac Sim reads. What is written here is the hand alone, as the stock tasks ask for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+from pxr import Sdf, Usd, UsdGeom, UsdPhysics
+
+from rlnb import RlnbError
+from rlnb_tasks import files
+from rlnb_tasks.stage import paint, save
+
+SOURCE = (
+    "isaaclab/source/isaaclab_tasks/test/golden_stages/"
+    "registered_tasks_Isaac-Reorient-Cube-Shadow-Camera-Direct/default_physics-default_renderer-stage.usda"
+)
+"""The stage, below the folder that the isaaclab package is installed in."""
+SOURCE_SHA256 = "4fa0e701d665e6ff0a2d20ec262b3e13d338ca281825e96974ed21b0488ebb74"
+"""Of the one release of isaaclab that this was written for."""
+
+IN_THE_STAGE = "/World/envs/env_0/Robot"
+HAND = Sdf.Path("/right_hand")
+DISABLED_WELD = HAND.AppendPath("Geometry/rh_forearm/PhysicsFixedJoint")
+"""A second joint that holds the forearm; the stage has it switched off, importers take it all the same."""
+OF_ISAAC_SIM = ("Isaac", "PhysxTendon", "PhysicsJointState")
+"""How the API schemas begin that nothing but Isaac Sim reads."""
+KIT_NOTES = ("hide_in_stage_window", "no_delete")
+PROPERTIES_OF_ISAAC_SIM = ("isaac:", "physxTendon", "state:")
+VARIANTS = {"Physics": "mujoco", "Colliders": "simplified"}
+"""What the stock config selects of NVIDIA's asset, which holds several. This one holds just that."""
+
+TENDON_RANGE_RAD = (0.0, 3.1415)
+"""Control range of a tendon's motor: ``TENDON_POSITION_LIMITS`` of ``isaaclab_assets.robots.shadow_hand``."""
+TENDON_FORCE_N = 1.0
+"""Most that a tendon's motor pulls, either way."""
+
+
+@dataclass(slots=True)
+class Tendon:
+    """One motor that bends the two last joints of a finger together: J0 = J1 + J2."""
+
+    stiffness: float = 0.0
+    joints: list[Sdf.Path] = field(default_factory=list)
+
+
+def write(folder: Path) -> None:
+    """Write the hand below an asset root.
+
+    Raises:
+        RlnbError: isaaclab is not installed, or its stage is not as this package knows it.
+    """
+    save(hand(source()), folder / files.SHADOW_HAND)
+
+
+def source() -> Path:
+    """Return the stage that the hand is taken from.
+
+    Raises:
+        RlnbError: isaaclab is not installed, or its stage is not as this package knows it.
+    """
+    found = importlib.util.find_spec("isaaclab")  # finds it without importing it, which takes seconds
+    if found is None or not found.submodule_search_locations:
+        raise RlnbError(f"{files.SHADOW_HAND} is made from a file of the isaaclab wheel. pip install isaaclab")
+    file = Path(found.submodule_search_locations[0]).parent / SOURCE
+    advice = "Install the isaaclab that rlnb doctor asks for, or a newer rlnb-tasks."
+    version = metadata.version("isaaclab")
+    if not file.is_file():
+        raise RlnbError(f"isaaclab {version} has no {file.parent.name}/{file.name} to take the hand from. {advice}")
+    if hashlib.sha256(file.read_bytes()).hexdigest() != SOURCE_SHA256:
+        raise RlnbError(f"{file.parent.name}/{file.name} of isaaclab {version} is another one than expected. {advice}")
+    return file
+
+
+def hand(file: Path) -> Usd.Stage:
+    """Return a new stage that holds the hand of a stage, and nothing else of it."""
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    Sdf.CopySpec(_flat(file), Sdf.Path(IN_THE_STAGE), layer, HAND)
+    stage = Usd.Stage.Open(layer)
+    root = stage.GetPrimAtPath(HAND)
+    stage.SetDefaultPrim(root)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    for name in ("xformOp:translate", "xformOp:orient", "xformOp:scale", "xformOpOrder", "extentsHint"):
+        root.RemoveProperty(name)  # where the task had put it
+    for name, value in VARIANTS.items():
+        variants = root.GetVariantSets().AddVariantSet(name)
+        variants.AddVariant(value)
+        variants.SetVariantSelection(value)
+    stage.RemovePrim(DISABLED_WELD)
+    tendons = _tendons(stage)
+    for prim in stage.Traverse():
+        _strip(prim)
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):  # what PhysX calls disableGravity
+            prim.CreateAttribute("mjc:gravcomp", Sdf.ValueTypeNames.Double).Set(1.0)
+        if colour := _colour(prim):
+            paint(UsdGeom.Gprim(prim), colour)
+    UsdGeom.Scope.Define(stage, HAND.AppendChild("Physics"))
+    for name, tendon in sorted(tendons.items()):
+        _write_tendon(stage, name, tendon)
+    return stage
+
+
+def _flat(file: Path) -> Sdf.Layer:
+    """Return the stage as one layer in which the robot shares no part with the copies of it."""
+    layer = Sdf.Layer.OpenAsAnonymous(str(file))
+    layer.Traverse("/", lambda path: _forget_kit(layer.GetPrimAtPath(path)))
+    stage = Usd.Stage.Open(layer)
+    while shared := list(_instances(stage.GetPrimAtPath(IN_THE_STAGE))):
+        for prim in shared:
+            prim.SetInstanceable(False)
+    return stage.Flatten()
+
+
+def _forget_kit(spec: Sdf.PrimSpec | None) -> None:
+    """Clear what Isaac Sim's window notes on prims: USD on its own does not know it, and says so of each."""
+    for key in KIT_NOTES if spec else ():
+        if spec.HasInfo(key):
+            spec.ClearInfo(key)
+
+
+def _instances(root: Usd.Prim) -> Iterator[Usd.Prim]:
+    return (prim for prim in Usd.PrimRange(root) if prim.IsInstance())
+
+
+def _tendons(stage: Usd.Stage) -> dict[str, Tendon]:
+    """Return the tendons that PhysX schemas describe: a root with a stiffness, and joints with a gearing."""
+    found: dict[str, Tendon] = {}
+    for prim in stage.Traverse():
+        for schema in _schemas(prim):  # USD on its own knows no PhysX schema as applied
+            kind, _, name = schema.partition(":")
+            if not kind.startswith("PhysxTendonAxis"):
+                continue
+            tendon = found.setdefault(name, Tendon())
+            if kind == "PhysxTendonAxisRootAPI":
+                tendon.stiffness = prim.GetAttribute(f"physxTendon:{name}:stiffness").Get()
+            if any(prim.GetAttribute(f"physxTendon:{name}:gearing").Get() or ()):
+                tendon.joints.append(prim.GetPath())
+    return found
+
+
+def _schemas(prim: Usd.Prim) -> list[str]:
+    """Return the names of the API schemas that are noted on a prim, known here or not."""
+    noted = prim.GetMetadata("apiSchemas")
+    return list(noted.explicitItems) if noted else []
+
+
+def _strip(prim: Usd.Prim) -> None:
+    """Take off what only Isaac Sim reads."""
+    if schemas := _schemas(prim):
+        kept = [name for name in schemas if not name.startswith(OF_ISAAC_SIM)]
+        prim.SetMetadata("apiSchemas", Sdf.TokenListOp.CreateExplicit(kept))
+    for name in prim.GetAuthoredPropertyNames():
+        if name.startswith(PROPERTIES_OF_ISAAC_SIM):
+            prim.RemoveProperty(name)
+
+
+def _colour(prim: Usd.Prim) -> tuple[float, float, float] | None:
+    """Return the colour of a mesh's material: renderers without materials take a shape's own."""
+    bound = prim.GetRelationship("material:binding") if prim.IsA(UsdGeom.Mesh) else None
+    for material in bound.GetTargets() if bound else ():
+        return prim.GetStage().GetAttributeAtPath(material.AppendProperty("inputs:diffuseColor")).Get()
+    return None
+
+
+def _write_tendon(stage: Usd.Stage, name: str, tendon: Tendon) -> None:
+    """Write a tendon and its motor in MuJoCo's schemas: a fixed tendon, driven by position.
+
+    The force is ``stiffness * (control - length)``: gain ``stiffness`` and bias ``0 - stiffness * length``
+    (MuJoCo's XML reference, ``actuator/general``).
+    """
+    types = Sdf.ValueTypeNames
+    prim = stage.DefinePrim(HAND.AppendPath(f"Physics/{name}"), "MjcTendon")
+    prim.CreateAttribute("mjc:type", types.Token).Set("fixed")
+    prim.CreateRelationship("mjc:path").SetTargets(tendon.joints)
+    count = len(tendon.joints)
+    prim.CreateAttribute("mjc:path:indices", types.IntArray).Set(list(range(count)))
+    prim.CreateAttribute("mjc:path:coef", types.DoubleArray).Set([1.0] * count)
+
+    motor = stage.DefinePrim(HAND.AppendPath(f"Physics/{name.replace('rh_', 'rh_A_')}"), "MjcActuator")
+    motor.CreateRelationship("mjc:target").SetTargets([prim.GetPath()])
+    motor.CreateAttribute("mjc:gainType", types.Token).Set("fixed")
+    motor.CreateAttribute("mjc:biasType", types.Token).Set("affine")
+    motor.CreateAttribute("mjc:gainPrm", types.DoubleArray).Set([tendon.stiffness] + [0.0] * 9)
+    motor.CreateAttribute("mjc:biasPrm", types.DoubleArray).Set([0.0, -tendon.stiffness] + [0.0] * 8)
+    for what, low, high in (("ctrl", *TENDON_RANGE_RAD), ("force", -TENDON_FORCE_N, TENDON_FORCE_N)):
+        motor.CreateAttribute(f"mjc:{what}Limited", types.Token).Set("true")
+        motor.CreateAttribute(f"mjc:{what}Range:min", types.Double).Set(low)
+        motor.CreateAttribute(f"mjc:{what}Range:max", types.Double).Set(high)

@@ -1,0 +1,169 @@
+"""Real robots from URDF: Unitree's Go2 and Franka Emika's Panda, out of the example-robot-data wheel.
+
+Newton's own converter writes the USD; here links that are fixed to each other are merged before, and what the stock
+configs expect of the file is seen to after: names, bodies as children of the robot, drives, variants.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdPhysics
+
+from rlnb import RlnbError
+from rlnb_tasks import files
+from rlnb_tasks.urdf import merged
+
+PACKAGE = "example-robot-data"
+CONVERTER = "urdf-usd-converter"
+MEND = "pip install 'rlnb-tasks[robots]'"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Robot:
+    """How a URDF becomes the file that stock tasks ask for."""
+
+    path: str
+    """Where it goes, below the asset root."""
+    urdf: str
+    """The URDF, below the package's folder of robots."""
+    kept: frozenset[str]
+    """Links that stay bodies though they are fixed to others."""
+    floats: bool
+    """Whether the base moves freely."""
+    drives: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Pattern of joint names, to stiffness and damping: N m/rad and N m s/rad, or N/m and N s/m."""
+    variants: Mapping[str, str] = field(default_factory=dict)
+    """What the stock config selects of NVIDIA's asset, which holds several. This one holds just that."""
+
+
+GO2 = Robot(
+    path=files.GO2,
+    urdf="go2_description/urdf/go2.urdf",
+    kept=frozenset(f"{front}{side}_foot" for front in "FR" for side in "LR"),
+    floats=True,  # its motors' gains are the task's
+)
+PANDA = Robot(
+    path=files.PANDA,
+    urdf="panda_description/urdf/panda.urdf",
+    kept=frozenset({"panda_hand"}),
+    floats=False,
+    # The stock config takes the file's gains, those of MuJoCo Menagerie's model (franka_emika_panda/panda.xml).
+    drives={
+        "panda_joint[12]": (4500.0, 450.0),
+        "panda_joint[34]": (3500.0, 350.0),
+        "panda_joint[567]": (2000.0, 200.0),
+        "panda_finger_joint1": (350.0, 10.0),
+        "panda_finger_joint2": (0.0, 0.0),  # follows the other by a mimic constraint
+    },
+    variants={"Physics": "mujoco", "Colliders": "primitives"},
+)
+
+
+def write(folder: Path) -> dict[str, str]:
+    """Write the robots below an asset root.
+
+    Returns:
+        What each file was made from, by its path.
+
+    Raises:
+        RlnbError: The packages that it takes are not installed, or have no such robot.
+    """
+    missing = [name for name in (PACKAGE, CONVERTER) if not _installed(name)]
+    if missing:
+        raise RlnbError(f"Robots are made with {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
+                        f"not installed. {MEND}")
+    return {robot.path: _write(robot, folder / robot.path) for robot in (GO2, PANDA)}
+
+
+def _installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _write(robot: Robot, path: Path) -> str:
+    """Write one robot; return what it was made from."""
+    distribution = importlib.metadata.distribution(PACKAGE)
+    found = [file for file in distribution.files or () if file.as_posix().endswith(f"/robots/{robot.urdf}")]
+    if not found:
+        raise RlnbError(f"{PACKAGE} {distribution.version} has no {robot.urdf}. {MEND}")
+    urdf = Path(str(found[0].locate())).resolve()
+    share = urdf.parents[len(Path(robot.urdf).parts)]  # of the package: meshes are named from there
+    with tempfile.TemporaryDirectory() as temporary:
+        merged(urdf, robot.kept).write(Path(temporary) / "robot.urdf")
+        layer = _finished(robot, _converted(Path(temporary), share))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    layer.Export(str(path), args={"format": "usdc"})  # meshes: a quarter of the text's size, and loaded at once
+    return f"{PACKAGE} {distribution.version}: {robot.urdf}, converted by {CONVERTER} {_version(CONVERTER)}"
+
+
+def _version(name: str) -> str:
+    return importlib.metadata.version(name)
+
+
+def _converted(folder: Path, share: Path) -> Sdf.Layer:
+    """Convert ``robot.urdf`` in a folder to one layer."""
+    import urdf_usd_converter
+
+    packages = [{"name": share.name, "path": str(share)}]
+    converter = urdf_usd_converter.Converter(layer_structure=False, scene=False, ros_packages=packages)
+    with Tf.DiagnosticTrap():  # it tells of every mesh
+        made = converter.convert(str(folder / "robot.urdf"), str(folder))
+    return Sdf.Layer.OpenAsAnonymous(str(made.path))
+
+
+def _finished(robot: Robot, layer: Sdf.Layer) -> Sdf.Layer:
+    stage = Usd.Stage.Open(layer)
+    root = stage.GetDefaultPrim()
+    _flatten(stage, root)
+    if robot.floats:
+        stage.RemovePrim(root.GetPath().AppendPath("Physics/root_joint"))
+    for name, value in robot.variants.items():
+        variants = root.GetVariantSets().AddVariantSet(name)
+        variants.AddVariant(value)
+        variants.SetVariantSelection(value)
+    for joint in [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.Joint)]:
+        _drive(robot, joint)
+    return layer
+
+
+def _flatten(stage: Usd.Stage, root: Usd.Prim) -> None:
+    """Make every body a child of the robot, where the stock configs look for it; it stays where it is."""
+    bodies = [prim for prim in Usd.PrimRange(root) if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
+    cache = UsdGeom.XformCache()
+    poses = {body.GetName(): cache.ComputeRelativeTransform(body, root)[0] for body in bodies}
+    for body in reversed(bodies):  # those further down first: moving a body would take them along
+        editor = Usd.NamespaceEditor(stage)
+        editor.MovePrimAtPath(body.GetPath(), root.GetPath().AppendChild(body.GetName()))
+        if not editor.ApplyEdits():
+            raise RlnbError(f"{body.GetPath()} cannot be moved below {root.GetPath()}: {editor.CanApplyEdits()}")
+    for name, pose in poses.items():
+        body = UsdGeom.Xformable(root.GetChild(name))
+        body.ClearXformOpOrder()
+        for operation in ("translate", "orient", "scale", "transform"):
+            body.GetPrim().RemoveProperty(f"xformOp:{operation}")
+        body.AddTranslateOp().Set(pose.ExtractTranslation())
+        body.AddOrientOp().Set(Gf.Quatf(pose.ExtractRotationQuat()))
+
+
+def _drive(robot: Robot, joint: Usd.Prim) -> None:
+    """Give a joint the drive that configs set the gains of, limited by the effort that the URDF states."""
+    linear = joint.IsA(UsdPhysics.PrismaticJoint)
+    if not linear and not joint.IsA(UsdPhysics.RevoluteJoint):
+        return
+    gains = (gains for pattern, gains in robot.drives.items() if re.fullmatch(pattern, joint.GetName()))
+    stiffness, damping = next(gains, (0.0, 0.0))
+    drive = UsdPhysics.DriveAPI.Apply(joint, "linear" if linear else "angular")
+    per_unit = 1.0 if linear else math.pi / 180  # USD counts angles in degrees
+    drive.CreateStiffnessAttr(stiffness * per_unit)
+    drive.CreateDampingAttr(damping * per_unit)
+    drive.CreateMaxForceAttr(joint.GetAttribute("urdf:limit:effort").Get())

@@ -1,0 +1,78 @@
+"""What the hand's file says: joints, tendons, colours; and that another stage than the known one is refused."""
+
+from pathlib import Path
+
+import pytest
+from rlnb_tasks import files
+
+from rlnb import RlnbError
+
+FINGERS = ("FF", "MF", "RF")
+JOINTS = {
+    *("rh_WRJ2", "rh_WRJ1", "rh_LFJ5"),
+    *(f"rh_{finger}J{n}" for finger in (*FINGERS, "LF") for n in (1, 2, 3, 4)),
+    *(f"rh_THJ{n}" for n in (1, 2, 3, 4, 5)),
+}
+
+
+def test_the_hand_has_the_joints_and_tendons_of_the_stock_config(assets: Path) -> None:
+    from pxr import Usd
+
+    stage = Usd.Stage.Open(str(assets / files.SHADOW_HAND))
+    assert stage.GetDefaultPrim().GetName() == "right_hand"
+    joints = {prim.GetName() for prim in stage.Traverse() if prim.GetTypeName() == "PhysicsRevoluteJoint"}
+    assert joints == JOINTS
+    welds = [prim.GetName() for prim in stage.Traverse() if prim.GetTypeName() == "PhysicsFixedJoint"]
+    assert welds == ["rootJoint"]
+    tendons = {prim.GetName(): prim for prim in stage.Traverse() if prim.GetTypeName() == "MjcTendon"}
+    assert set(tendons) == {f"rh_{finger}J0" for finger in (*FINGERS, "LF")}
+    for name, tendon in tendons.items():
+        pulled = tendon.GetRelationship("mjc:path").GetTargets()
+        assert [path.name for path in pulled] == [name.replace("J0", f"J{n}") for n in (1, 2)]
+        motor = stage.GetPrimAtPath(f"/right_hand/Physics/{name.replace('rh_', 'rh_A_')}")
+        assert motor.GetRelationship("mjc:target").GetTargets() == [tendon.GetPath()]
+        assert motor.GetAttribute("mjc:gainPrm").Get()[0] == pytest.approx(0.5)
+        assert motor.GetAttribute("mjc:biasPrm").Get()[1] == pytest.approx(-0.5)
+
+
+def test_nothing_of_isaac_sim_is_left_and_every_body_floats(assets: Path) -> None:
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    text = (assets / files.SHADOW_HAND).read_text()
+    assert "IsaacRobotAPI" not in text
+    assert "physxTendon" not in text
+    assert "/World" not in text
+    stage = Usd.Stage.Open(str(assets / files.SHADOW_HAND))
+    bodies = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
+    assert len(bodies) == 25
+    assert all(body.GetAttribute("mjc:gravcomp").Get() == 1.0 for body in bodies)
+    meshes = [prim for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh) and prim.HasAttribute("primvars:normals")]
+    assert len({tuple(UsdGeom.Gprim(mesh).GetDisplayColorAttr().Get()[0]) for mesh in meshes}) == 3
+
+
+def test_another_stage_than_the_known_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pxr")
+    pytest.importorskip("isaaclab")
+    from rlnb_tasks import shadow_hand
+
+    monkeypatch.setattr(shadow_hand, "SOURCE_SHA256", "0" * 64)
+    with pytest.raises(RlnbError, match="another one than expected"):
+        shadow_hand.source()
+    monkeypatch.setattr(shadow_hand, "SOURCE", "isaaclab/gone.usda")
+    with pytest.raises(RlnbError, match="has no isaaclab/gone.usda"):
+        shadow_hand.source()
+
+
+def test_the_faces_of_the_cube_are_told_apart(assets: Path) -> None:
+    from pxr import Usd, UsdGeom
+
+    stage = Usd.Stage.Open(str(assets / files.DEX_CUBE))
+    mesh = UsdGeom.Mesh(stage.GetPrimAtPath("/dex_cube/visuals/visuals"))
+    points, normals = mesh.GetPointsAttr().Get(), mesh.GetNormalsAttr().Get()
+    corners = UsdGeom.PrimvarsAPI(mesh).GetPrimvar("st").Get()
+    for face in range(6):
+        a, b, c = points[4 * face], points[4 * face + 1], points[4 * face + 2]
+        assert ((b - a) ^ (c - b)) * normals[4 * face] > 0, "counter-clockwise from outside"
+        assert max(abs(value) for point in points[4 * face : 4 * face + 4] for value in point) == pytest.approx(0.03)
+    tiles = {tuple(round(sum(axis) / 4, 6) for axis in zip(*corners[4 * face : 4 * face + 4])) for face in range(6)}
+    assert len(tiles) == 6

@@ -1,0 +1,67 @@
+"""The frame around a 3D view: the page finds the way to it, since only the page knows the Jupyter server's base URL."""
+
+from __future__ import annotations
+
+import functools
+import html
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlnb.scene import Scene
+
+HEIGHT_PX = 480
+
+_ESM = """
+export default {
+  async render({model, el}) {
+    const port = model.get("port");
+    const config = document.getElementById("jupyter-config-data");
+    const base = config ? JSON.parse(config.textContent).baseUrl : null;
+    // Without a Jupyter page around it (VS Code, say) the kernel's machine is taken to be this one.
+    const url = base ? new URL(`${base}proxy/${port}/`, location.origin).href : `http://127.0.0.1:${port}/`;
+    const link = Object.assign(document.createElement("a"), {href: url, target: "_blank", rel: "noopener"});
+    link.textContent = `${model.get("title")} in 3D, in a tab of its own`;
+    const place = document.createElement("div");
+    el.append(place, link);
+    if (base) {
+      const answer = await fetch(url).catch(() => null);
+      if (!answer || !answer.ok) {
+        place.textContent = answer && answer.status === 404
+          ? "The Jupyter server does not hand the view through: install jupyter-server-proxy beside it."
+          : "The view has ended. Run the cell again.";
+        link.remove();
+        return;
+      }
+    }
+    const frame = Object.assign(document.createElement("iframe"), {src: url});
+    frame.style.cssText = `width:100%;height:${model.get("height")}px;border:0`;
+    place.append(frame);
+  },
+};
+"""
+
+
+def frame(scene: Scene) -> Any:
+    """Return what a cell shows of a 3D view: a widget, and a line of text where there are none."""
+    words = html.escape(repr(scene))
+    if not scene.alive:
+        return {"text/plain": repr(scene), "text/html": words}
+    bundle = _widget()(port=scene.port, title=repr(scene), height=HEIGHT_PX)._repr_mimebundle_()
+    data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+    return {**data, "text/plain": repr(scene), "text/html": f"{words}: closed with its kernel."}, metadata
+
+
+@functools.cache
+def _widget() -> type:
+    import anywidget
+    import traitlets
+
+    class SceneFrame(anywidget.AnyWidget):
+        """Shows a port of the kernel's machine in the page."""
+
+        _esm = _ESM
+        port = traitlets.Int().tag(sync=True)
+        title = traitlets.Unicode().tag(sync=True)
+        height = traitlets.Int().tag(sync=True)
+
+    return SceneFrame

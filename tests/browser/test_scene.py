@@ -1,0 +1,59 @@
+"""The 3D view in JupyterLab in Chromium: below a base URL, through the Jupyter server, moving."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from pathlib import Path
+
+import pytest
+from lab import CHROMIUM, lab, write_notebook
+
+NEEDED = ("playwright", "jupyterlab", "viser", "jupyter_server_proxy", "isaaclab")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.isaaclab,
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here"),
+    *(
+        pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"{name} is not installed here")
+        for name in NEEDED
+    ),
+]
+
+OPEN = """
+import rlnb
+scene = rlnb.view("Isaac-Ant-Direct", num_envs=2, device="cpu")
+scene
+"""
+PIXELS_MOVED = 200
+"""Pixels between two pictures of a second: two ants that stumble."""
+
+
+def test_a_scene_is_seen_and_moves_below_a_base_url(tmp_path: Path) -> None:
+    import numpy as np
+    from PIL import Image
+
+    def seen() -> np.ndarray:
+        picture = opened.page.locator(".jp-OutputArea-output iframe").screenshot()
+        return np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).astype(int)
+
+    write_notebook(tmp_path / "scene.ipynb", OPEN, "scene.close(); print(scene.alive, scene)", "scene")
+    with lab(tmp_path, env={"RLNB_ROOT": str(tmp_path / "rlnb-runs")}) as opened:
+        opened.open("scene.ipynb")
+        opened.run(0, timeout_s=240)
+        frame = opened.page.wait_for_selector(".jp-OutputArea-output iframe", timeout=20_000)
+        assert "/hosted/user-1/proxy/" in str(frame.get_attribute("src"))
+        frame.content_frame().wait_for_selector("canvas", timeout=60_000)
+        opened.page.wait_for_timeout(10_000)
+        first = seen()
+        opened.page.wait_for_timeout(1000)
+        second = seen()
+        assert len(np.unique(first.reshape(-1, 3), axis=0)) > 100, "a scene, not a blank page"
+        assert (np.abs(first - second).max(axis=-1) > 16).sum() > PIXELS_MOVED
+        opened.screenshot(tmp_path / "scene.png")
+        opened.run(1)
+        assert opened.text(1).startswith("False Scene(")
+        assert opened.problems == []

@@ -1,0 +1,83 @@
+"""The kernel's half of a 3D view: what is refused, what becomes of one that ends. The view itself: tests/browser."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb import warm
+
+PROCESS = """
+import json, os, sys
+replies = int(sys.argv[-1])
+card = {"task": "Demo", "cameras": {}, "presets": {}, "fields": {}, "assets": {}, "versions": {}}
+def send(message):
+    os.write(replies, json.dumps(message).encode() + b"\\n")
+for line in sys.stdin:
+    request = json.loads(line)
+    with open(__file__ + ".asked", "a") as asked:
+        asked.write(line)
+    answer = {"id": request["id"], "ok": True, "value": card, "settled": True}
+    if request["verb"] == "view":
+        if request["seed"] == 13:
+            answer |= {"ok": False, "kind": "rlnb", "error": "RlnbError: viser is not installed"}
+        else:
+            send({"id": request["id"], "meanwhile": {"port": 4711}})
+            sys.stdin.readline()
+    send(answer)
+"""
+
+
+@pytest.fixture
+def python(root: Path, tmp_path: Path) -> Iterator[str]:
+    """Command of an interpreter whose worker is that process, which has no simulator."""
+    (tmp_path / "process.py").write_text(PROCESS)
+    yield f"{sys.executable} {tmp_path / 'process.py'}"
+    warm.shut_down()
+
+
+def asked(tmp_path: Path, verb: str) -> list[dict[str, object]]:
+    """Return what a worker was asked to do."""
+    path = tmp_path / "process.py.asked"
+    requests = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [request for request in requests if request["verb"] == verb]
+
+
+def test_a_view_is_there_until_it_is_closed(python: str, tmp_path: Path) -> None:
+    shown = rlnb.view(rlnb.Task(id="Demo"), num_envs=2, actions="zero", speed=0.5, python=python)
+    (request,) = asked(tmp_path, "view")
+    assert (request["num_envs"], request["actions"], request["speed"]) == (2, "zero", 0.5)
+    assert shown.alive
+    assert shown.url == "http://127.0.0.1:4711/"
+    assert repr(shown) == "Scene('Demo', http://127.0.0.1:4711/)"
+    shown.close()
+    assert not shown.alive
+    assert repr(shown) == "Scene('Demo', ended)"
+    assert shown._repr_mimebundle_() == {"text/plain": repr(shown), "text/html": "Scene(&#x27;Demo&#x27;, ended)"}
+
+
+def test_a_worker_that_cannot_says_why(python: str, tmp_path: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match="viser is not installed"):
+        rlnb.view(rlnb.Task(id="Demo"), seed=13, python=python)
+
+
+def test_wrong_numbers_are_refused_before_a_process_is_started(python: str, tmp_path: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="num_envs=0"):
+        rlnb.view(rlnb.Task(id="Demo"), num_envs=0, python=python)
+    with pytest.raises(rlnb.RlnbError, match="speed=0"):
+        rlnb.view(rlnb.Task(id="Demo"), speed=0, python=python)
+    assert asked(tmp_path, "view") == []
+
+
+def test_the_page_finds_the_way_to_the_view(python: str, tmp_path: Path) -> None:
+    pytest.importorskip("anywidget")
+    shown = rlnb.view(rlnb.Task(id="<b>Demo</b>"), python=python)
+    data, _ = shown._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert "<b>" not in data["text/html"]
+    shown.close()

@@ -1,0 +1,133 @@
+"""Asset packs: what is built, what is left alone, and what is said where one fails. No simulator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlnb import AssetPack, RlnbError, plugins
+from rlnb.worker import packs
+
+Write = Callable[[Path], dict[str, str]]
+
+
+class Packs(dict[str, AssetPack]):
+    """The installed packs of a test, and how often each was built."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.module = types.ModuleType("packs_of_a_test")
+        monkeypatch.setitem(sys.modules, self.module.__name__, self.module)
+        monkeypatch.setattr(plugins, "asset_packs", lambda: dict(self))
+
+    def install(self, name: str, *paths: str, version: str = "1", fails: str = "", on_request: bool = False) -> None:
+        def build(folder: Path) -> dict[str, str]:
+            self.calls.append(name)
+            if fails:
+                raise RlnbError(fails)
+            for path in paths:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(f"{name} {version}")
+            return dict.fromkeys(paths, f"made by {name}")
+
+        setattr(self.module, name, build)
+        self[name] = AssetPack(
+            name=name,
+            version=version,
+            build=f"{self.module.__name__}:{name}",
+            files=dict.fromkeys(paths or ("promised.usd",), "MIT"),
+            on_request=on_request,
+        )
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Packs:
+    """Return the packs, none as yet, and let the cache be the test's own folder."""
+    monkeypatch.setenv("RLNB_CACHE", str(tmp_path / "cache"))
+    return Packs(monkeypatch)
+
+
+def test_two_packs_share_a_folder_and_its_index_says_who_made_what_from_what(installed: Packs) -> None:
+    installed.install("arms", "Robots/arm.usd")
+    installed.install("legs", "Robots/leg.usd", version="2")
+    built = packs.build()
+    assert built.folder.name == "arms-1-legs-2"
+    assert (built.folder / "Robots/leg.usd").read_text() == "legs 2"
+    index = json.loads((built.folder / "assets.json").read_text())
+    assert index["packs"]["legs"] == {
+        "version": "2",
+        "files": {
+            "Robots/leg.usd": {
+                "sha256": hashlib.sha256(b"legs 2").hexdigest(),
+                "licence": "MIT",
+                "source": "made by legs",
+            }
+        },
+    }
+    packs.build()
+    assert installed.calls == ["arms", "legs"]
+    packs.build(force=True)
+    assert installed.calls == ["arms", "legs"] * 2
+
+
+def test_a_pack_that_fails_leaves_the_others_and_is_not_tried_again_by_itself(installed: Packs) -> None:
+    installed.install("arms", fails="no isaaclab here.")
+    installed.install("legs", "leg.usd")
+    built = packs.build()
+    assert built.failed == {"arms": "no isaaclab here."}
+    assert (built.folder / "leg.usd").is_file()
+    assert packs.build().failed == built.failed
+    assert installed.calls == ["arms", "legs"]
+    assert "no isaaclab here. Then: rlnb assets build --force" in packs.mend("promised.usd", built.folder)
+
+    installed.install("arms", "arm.usd")
+    assert packs.build(force=True).failed == {}
+    assert (built.folder / "arm.usd").is_file()
+
+
+def test_packs_on_request_are_added_to_what_is_there(installed: Packs, tmp_path: Path) -> None:
+    installed.install("arms", "arm.usd")
+    installed.install("dogs", "dog.usd", on_request=True)
+    folder = packs.build().folder
+    assert folder.name == "arms-1"
+    assert not (folder / "dog.usd").exists()
+    assert packs.mend("dog.usd", folder) == "rlnb assets build --robots"
+    assert packs.mend("dog.usd", tmp_path) == f"rlnb assets build --robots {tmp_path}"
+    assert "No installed asset pack makes it" in packs.mend("cat.usd", folder)
+
+    assert packs.build(on_request=True).folder == folder
+    assert (folder / "dog.usd").is_file()
+    packs.build()
+    assert (folder / "dog.usd").is_file()
+    assert installed.calls == ["arms", "dogs"]
+
+
+def test_what_somebody_else_put_there_is_kept_even_by_force(installed: Packs, tmp_path: Path) -> None:
+    installed.install("arms", "Robots/arm.usd", "Robots/hand.usd")
+    mounted = tmp_path / "mounted"
+    (mounted / "Robots").mkdir(parents=True)
+    (mounted / "Robots/arm.usd").write_text("NVIDIA's")
+    for force in (False, True):
+        built = packs.build(mounted, force=force)
+        assert built.kept == ("Robots/arm.usd",)
+        assert (mounted / "Robots/arm.usd").read_text() == "NVIDIA's"
+        assert (mounted / "Robots/hand.usd").read_text() == "arms 1"
+
+
+def test_a_pack_that_writes_other_files_than_it_lists_fails(installed: Packs) -> None:
+    installed.install("arms")
+    built = packs.build()
+    assert "['promised.usd']" in built.failed["arms"]
+    assert list(built.folder.iterdir()) == [built.folder / "assets.json"]
+
+
+def test_without_a_pack_there_is_nothing_to_build(installed: Packs) -> None:
+    with pytest.raises(RlnbError, match="pip install rlnb-tasks"):
+        packs.build()

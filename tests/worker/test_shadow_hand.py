@@ -1,0 +1,94 @@
+"""The headline task on a CPU: the Shadow Hand, its cube and three camera streams, against pictures that were looked at.
+
+To make the pictures anew after a change that is meant to show: RLNB_GOLDEN=write, look at them, commit them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rlnb
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+TASK = "Isaac-Reorient-Cube-Shadow-Camera-Direct"
+GOLDEN = Path(__file__).with_name("golden")
+FAR_M = 2.0
+"""Depth of the golden picture that is white; nothing of the scene is farther."""
+TOLERANCE = 0.02
+"""Share of the pixels that may differ: edges fall otherwise with other maths libraries."""
+LEVELS = 8
+"""Difference of two 8-bit values from which they count as different."""
+
+
+@pytest.fixture(scope="module")
+def hands(folder: Path) -> rlnb.Preview:
+    """Two hands right after the reset."""
+    return rlnb.preview(TASK, num_envs=2, steps=0, seed=7, device="cpu")
+
+
+def as_pictures(hands: rlnb.Preview) -> dict[str, np.ndarray]:
+    """Return each stream of both envs, one above the other, as 8-bit values."""
+    frames = hands.frames["tiled_camera"]
+    depth = np.where(np.isfinite(frames["depth"]), frames["depth"], FAR_M)
+    cube = next(number for number, label in labels(hands).items() if label == "cube")
+    return {
+        "rgb": np.concatenate(frames["rgb"]),
+        "depth": np.concatenate(np.clip(depth[..., 0] / FAR_M * 255, 0, 255).astype(np.uint8)),
+        "segmentation": np.concatenate((frames["semantic_segmentation"][..., 0] == cube).astype(np.uint8) * 255),
+    }
+
+
+def labels(hands: rlnb.Preview) -> dict[int, str]:
+    return dict(hands.labels["tiled_camera/semantic_segmentation"])
+
+
+@pytest.mark.parametrize("stream", ["rgb", "depth", "segmentation"])
+def test_a_stream_shows_what_it_showed_when_it_was_looked_at(hands: rlnb.Preview, stream: str) -> None:
+    from PIL import Image
+
+    shown, path = as_pictures(hands)[stream], GOLDEN / f"shadow_hand_{stream}.png"
+    if os.environ.get("RLNB_GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(shown).save(path)
+    golden = np.asarray(Image.open(path))
+    assert shown.shape == golden.shape
+    differs = np.abs(shown.astype(int) - golden.astype(int)) > LEVELS
+    assert differs.mean() <= TOLERANCE
+    assert len(np.unique(golden)) > 1, "a golden picture of one colour would say nothing"
+
+
+def test_the_streams_are_those_of_the_task_and_nothing_is_wrong_with_them(hands: rlnb.Preview) -> None:
+    frames = hands.frames["tiled_camera"]
+    assert {kind: image.shape for kind, image in frames.items()} == {
+        "rgb": (2, 120, 120, 3),
+        "depth": (2, 120, 120, 1),
+        "semantic_segmentation": (2, 120, 120, 1),
+    }
+    assert not hands.findings
+    assert not hands.added
+    hit = frames["depth"][np.isfinite(frames["depth"])]
+    assert 0.4 < hit.min() < hit.max() < 1.2, "the camera is a metre above the ground, the hand half a metre"
+
+
+def test_the_former_name_is_understood(folder: Path) -> None:
+    assert rlnb.task_card(rlnb.task("Isaac-Repose-Cube-Shadow-Vision-Direct-v0"))["task"] == TASK
+
+
+@pytest.mark.parametrize("task", [TASK, "Isaac-Reorient-Cube-Shadow-Direct"])
+def test_the_task_trains(folder: Path, task: str) -> None:
+    run = rlnb.train(task, num_envs=4, max_iterations=1, device="cpu", agent={"num_steps_per_env": 4}).wait()
+    assert run.state == "completed"
+    assert np.isfinite(run.metrics["reward"].values or [0.0]).all()
+    assert np.isfinite(run.metrics["value_loss"].values).all()
+    assert any(name.endswith("right_hand.usda") for name in run.started.assets)
