@@ -30,10 +30,10 @@ $(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcar
 		$(EDITABLE) --editable '.[isaaclab,libraries,report,lab,view,dev]'
 	touch $@
 
-# Half a gigabyte that few need: the tests of skrl with JAX are among the slow ones.
-$(VENV)/.installed-jax: $(VENV)/.installed
+# A gigabyte that few need: the tests of skrl with JAX, and of robots from URDF, are among the slow ones.
+$(VENV)/.installed-slow: $(VENV)/.installed
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
-		$(EDITABLE) --editable '.[jax]'
+		$(EDITABLE) --editable '.[jax]' --editable 'plugins/rlnb-tasks[robots]'
 	touch $@
 
 demo: install ## define, preview, train, evaluate and report a task, on this machine
@@ -55,7 +55,7 @@ test: install lint test-kernels ## everything that has to pass before a change l
 	$(QUICK)
 	$(ISAACLAB)
 
-test-all: install $(VENV)/.installed-jax lint test-kernels ## the same, with the slow tests (< 90 minutes)
+test-all: install $(VENV)/.installed-slow lint test-kernels ## the same, with the slow tests (< 90 minutes)
 	$(QUICK)
 	$(ISAACLAB)
 	$(SLOW)
@@ -82,7 +82,14 @@ bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should r
 	$(BIN)/python benchmarks/ranks_learning.py
 	$(BIN)/python benchmarks/contract.py
 	$(BIN)/python benchmarks/learning.py
+	$(BIN)/python benchmarks/time_of_a_step.py
 	$(BIN)/python benchmarks/kernel_side.py
+	$(BIN)/python benchmarks/edit_loop.py
+	$(BIN)/python benchmarks/swap.py
+	$(BIN)/python benchmarks/first_image.py
+	$(BIN)/python benchmarks/cycles.py
+	$(BIN)/python benchmarks/viewer.py
+	$(BIN)/python benchmarks/painted.py
 	$(BIN)/python benchmarks/demo.py
 
 clean:
