@@ -238,8 +238,8 @@ def main() -> None:
         holds = median >= least if arguments.auto else median >= least and low >= 0.95
         record(
             f"{arguments.library}, {case.task}, {case.num_envs} envs: steps/s, {how}",
-            f"{median:.3f} ({low:.3f} to {high:.3f}), {len(pairs)} pairs in {arguments.starts} starts, {arguments.turns} turns of "
-            f"{arguments.turn_s:g} s each; {frames:,.0f} steps/s",
+            f"{median:.3f} ({low:.3f} to {high:.3f}), {len(pairs)} pairs in {arguments.starts} starts, "
+            f"{arguments.turns} turns of {arguments.turn_s:g} s each; {frames:,.0f} steps/s",
             f"median >= {least}" + ("" if arguments.auto else ", low >= 0.95"),
             holds,
         )
