@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -247,7 +248,7 @@ def _crossing(points: Sequence[tuple[int, float]], most: float) -> int:
     """Return the largest whole x up to which a line through points, sorted by x, stays at ``most`` or below."""
     if points[0][1] > most:
         return 0 if points[0][0] == 1 else int(points[0][0] * most / points[0][1])
-    for (x, y), (next_x, next_y) in zip(points, points[1:], strict=False):
+    for (x, y), (next_x, next_y) in itertools.pairwise(points):
         if next_y > most:
             return int(x + (next_x - x) * (most - y) / (next_y - y))
     (x, y), (last_x, last_y) = points[-2] if len(points) > 1 else (0, 0.0), points[-1]

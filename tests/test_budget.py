@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -33,6 +34,8 @@ def test_the_table_says_what_one_camera_after_another_would_take() -> None:
     assert math.isnan(rows.loc[(128, 4), "one_by_one"])
     assert "not measured" in MEASURED._repr_html_()
     assert "1.6 times as long" in MEASURED._repr_html_()
+    hostile = dataclasses.replace(MEASURED, task="<script>alert(1)</script>", data_types=("<b>",))
+    assert "<script>" not in hostile._repr_html_()
 
 
 @pytest.mark.parametrize(

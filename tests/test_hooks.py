@@ -130,8 +130,8 @@ def test_rlnb_asset_packs_are_built_into_the_asset_root(
 ) -> None:
     from rlnb.worker import packs  # needs no simulator
 
-    write = "def build(folder):\n    (folder / 'box.usda').write_text('#usda 1.0')\n    return {'box.usda': 'box_pack'}\n"
-    (tmp_path / "box_pack.py").write_text(write)
+    lines = ["def build(folder):", "(folder / 'box.usda').write_text('#usda 1.0')", "return {'box.usda': 'box_pack'}"]
+    (tmp_path / "box_pack.py").write_text("\n    ".join(lines))
     monkeypatch.syspath_prepend(tmp_path)
     box = rlnb.AssetPack(name="box", version="1", build="box_pack:build", files={"box.usda": "MIT"})
     registered(rlnb_asset_packs=lambda: [box])

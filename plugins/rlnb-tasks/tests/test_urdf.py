@@ -19,7 +19,8 @@ ROBOT = """
       <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.03"/></inertial>
     <visual><geometry><box size="1 1 1"/></geometry></visual>
   </link>
-  <link name="foot"><inertial><mass value="0.5"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+  <link name="foot"><inertial><mass value="0.5"/>
+    <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
   <link name="leg"/>
   <joint name="weld" type="fixed"><origin xyz="1 0 0" rpy="0 0 1.5707963267948966"/>
     <parent link="base"/><child link="motor"/></joint>

@@ -62,7 +62,11 @@ def test_bodies_are_children_of_the_robot_and_masses_are_the_urdfs(robots: Path)
 
     for path, names, kg in (
         (files.GO2, {"base", *(f"{leg}_{part}" for leg in LEGS for part in ("hip", "thigh", "calf", "foot"))}, 15.0),
-        (files.PANDA, {*(f"panda_link{n}" for n in range(8)), "panda_hand", "panda_leftfinger", "panda_rightfinger"}, 18.0),
+        (
+            files.PANDA,
+            {*(f"panda_link{n}" for n in range(8)), "panda_hand", "panda_leftfinger", "panda_rightfinger"},
+            18.0,
+        ),
     ):
         stage = Usd.Stage.Open(str(robots / path))
         bodies = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.RigidBodyAPI)]

@@ -17,7 +17,15 @@ MASS_KG = 0.216
 FACE_PIXELS, COLUMNS, ROWS = 64, 3, 2
 """The picture: faces of 64 x 64 pixels, three in each of two rows."""
 WHITE = 6
-COLOURS = ((230, 60, 50), (60, 180, 75), (50, 110, 230), (250, 200, 40), (170, 60, 200), (245, 130, 40), (255, 255, 255))
+COLOURS = (
+    (230, 60, 50),
+    (60, 180, 75),
+    (50, 110, 230),
+    (250, 200, 40),
+    (170, 60, 200),
+    (245, 130, 40),
+    (255, 255, 255),
+)
 """sRGB of the faces A to F, and of their letters and frames."""
 LETTERS = (
     (" ### ", "#   #", "#   #", "#####", "#   #", "#   #", "#   #"),
@@ -85,7 +93,9 @@ def cube() -> Usd.Stage:
     mesh.CreateExtentAttr([Gf.Vec3f(-half), Gf.Vec3f(half)])
     st = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.vertex)
     st.Set(texture)
-    material = textured_material(stage, "/dex_cube/Looks/faces", f"./{Path(files.DEX_CUBE_PICTURE).name}", roughness=0.6)
+    material = textured_material(
+        stage, "/dex_cube/Looks/faces", f"./{Path(files.DEX_CUBE_PICTURE).name}", roughness=0.6
+    )
     UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
 
     UsdGeom.Xform.Define(stage, "/dex_cube/collisions")

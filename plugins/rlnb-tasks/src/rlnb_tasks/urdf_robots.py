@@ -77,8 +77,10 @@ def write(folder: Path) -> dict[str, str]:
     """
     missing = [name for name in (PACKAGE, CONVERTER) if not _installed(name)]
     if missing:
-        raise RlnbError(f"Robots are made with {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
-                        f"not installed. {MEND}")
+        raise RlnbError(
+            f"Robots are made with {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
+            f"not installed. {MEND}"
+        )
     return {robot.path: _write(robot, folder / robot.path) for robot in (GO2, PANDA)}
 
 
