@@ -32,7 +32,9 @@ class Scene:
     """A task in 3D, moving until it is closed or this kernel ends."""
 
     def __init__(self, task: str, worker: WarmWorker, request: Mapping[str, Any]) -> None:
-        self._task, self._worker = task, worker
+        self.task = task
+        """Id of the task."""
+        self._worker = worker
         self._told: queue.Queue[Any] = queue.Queue()
         self._ended: Exception | None = None
         thread = threading.Thread(target=self._serve, args=(dict(request),), name=f"rlnb view {task}", daemon=True)
@@ -50,7 +52,7 @@ class Scene:
             self._worker.request("view", meanwhile=self._told.put, **request)
         except Exception as exc:
             self._ended = exc
-        self._told.put(self._ended or RlnbError(f"The view of {self._task} was closed."))
+        self._told.put(self._ended or RlnbError(f"The view of {self.task} was closed."))
 
     @property
     def url(self) -> str:
@@ -72,7 +74,7 @@ class Scene:
         self._worker.close()
 
     def __repr__(self) -> str:
-        return f"Scene({self._task!r}, {self.url if self.alive else 'ended'})"
+        return f"Scene({self.task!r}, {self.url if self.alive else 'ended'})"
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         from rlnb.notebook.scene import frame

@@ -46,7 +46,7 @@ def frame(scene: Scene) -> Any:
     words = html.escape(repr(scene))
     if not scene.alive:
         return {"text/plain": repr(scene), "text/html": words}
-    bundle = _widget()(port=scene.port, title=repr(scene), height=HEIGHT_PX)._repr_mimebundle_()
+    bundle = _widget()(port=scene.port, title=scene.task, height=HEIGHT_PX)._repr_mimebundle_()
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
     return {**data, "text/plain": repr(scene), "text/html": f"{words}: closed with its kernel."}, metadata
 
