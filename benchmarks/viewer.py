@@ -29,6 +29,7 @@ def turn(run: rlnb.Run, audience: Audience, seconds: float, *, looking: bool) ->
     """Return begin and end of a turn, and the frames that were seen in it."""
     if not looking:
         time.sleep(LIVES_S + 1.0)  # until the training has noticed
+        audience.newest()  # the last that was drawn for the turn before
     begun, frames, told = time.time(), 0, 0.0
     while time.time() < begun + seconds:
         if looking and time.time() - told > 1.0:
