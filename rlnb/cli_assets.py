@@ -21,7 +21,7 @@ assets_app = typer.Typer(
 def build(
     destination: Annotated[Path | None, typer.Argument(metavar="[DEST]", help="Folder; the cache by default.")] = None,
     robots: Annotated[bool, typer.Option("--robots", help="Also those that need further packages, or time.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Build again what is there, try again what failed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build again what is there.")] = False,
     python: Python = None,
 ) -> None:
     """Make robots and scenes on this machine, without a download; print their folder."""

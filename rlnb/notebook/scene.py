@@ -6,6 +6,8 @@ import functools
 import html
 from typing import TYPE_CHECKING, Any
 
+from rlnb.notebook import display
+
 if TYPE_CHECKING:
     from rlnb.scene import Scene
 
@@ -42,9 +44,9 @@ export default {
 
 
 def frame(scene: Scene) -> Any:
-    """Return what a cell shows of a 3D view: a widget, and a line of text where there are none."""
+    """Return what a cell shows of a 3D view: a widget for a person; a line of text in a report, and once it ended."""
     words = html.escape(repr(scene))
-    if not scene.alive:
+    if not (scene.alive and display.is_live()):
         return {"text/plain": repr(scene), "text/html": words}
     bundle = _widget()(port=scene.port, title=scene.task, height=HEIGHT_PX)._repr_mimebundle_()
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})

@@ -47,7 +47,7 @@ def resolve(explicit: str | None, cloud: str | None) -> AssetRoot:
         return AssetRoot(path=root.rstrip("/"), reason=f"{VARIABLE} is set")
     if cloud and _answers(cloud):
         return AssetRoot(path=cloud, reason="NVIDIA's cloud answers")
-    local = packs.build().folder  # what could not be built is said where a task needs it
+    local = packs.build(retry=False).folder  # what could not be built is said where a task needs it
     return AssetRoot(path=str(local), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
 
 

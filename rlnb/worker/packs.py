@@ -51,13 +51,16 @@ def folder_name() -> Path:
     return cache_folder() / "assets" / name
 
 
-def build(destination: Path | None = None, *, on_request: bool = False, force: bool = False) -> Built:
+def build(
+    destination: Path | None = None, *, on_request: bool = False, force: bool = False, retry: bool = True
+) -> Built:
     """Build the installed packs into one folder; quick when they are there already.
 
     Args:
         destination: Where to put the files; the cache folder by default.
         on_request: Whether to build those too that are built on request only.
-        force: Whether to build again what is there, and to try again what failed.
+        force: Whether to build again what is there.
+        retry: Whether to try again what failed: somebody may have mended it.
 
     Raises:
         RlnbError: No plugin brings a pack.
@@ -67,12 +70,15 @@ def build(destination: Path | None = None, *, on_request: bool = False, force: b
         raise RlnbError("No asset pack is installed, so robots cannot be made offline. pip install rlnb-tasks")
     folder = destination or folder_name()
     kept: tuple[str, ...] = ()
-    if force or _missing(wanted, index(folder)):
+    if force or _missing(wanted, index(folder), retry):
         folder.mkdir(parents=True, exist_ok=True)
-        with open(folder.parent / f".{folder.name}.lock", "w") as lock:
+        lock = os.open(folder, os.O_RDONLY)  # the folder itself: what is around a mounted one may not be ours
+        try:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two workers that start together build it once
-            for pack in wanted if force else _missing(wanted, index(folder)):
+            for pack in wanted if force else _missing(wanted, index(folder), retry):
                 kept += _build(pack, folder)
+        finally:
+            os.close(lock)
     failed = {name: why for name, why in index(folder)["failed"].items() if name in {pack.name for pack in wanted}}
     return Built(folder=folder, failed=failed, kept=kept)
 
@@ -93,20 +99,22 @@ def mend(name: str, root: Path) -> str:
     pack = next((pack for pack in plugins.asset_packs().values() if name in pack.files), None)
     if pack is None:
         return "No installed asset pack makes it: set asset_root to a folder or URL that has it."
-    command = ["rlnb assets build", *(["--robots"] if pack.on_request else [])]
+    words = ["rlnb assets build", *(["--robots"] if pack.on_request else [])]
+    said = " ".join([*words, *([str(root)] if root != folder_name() else [])])
     if why := index(root)["failed"].get(pack.name):
-        return f"The asset pack {pack.name} could not be built: {why} Then: {' '.join([*command, '--force'])}"
-    return " ".join([*command, *([str(root)] if root != folder_name() else [])])
+        return f"The asset pack {pack.name} could not be built: {why} Then: {said}"
+    return said
 
 
 def _wanted(*, on_request: bool) -> list[AssetPack]:
     return [pack for pack in plugins.asset_packs().values() if on_request or not pack.on_request]
 
 
-def _missing(wanted: list[AssetPack], known: Mapping[str, Any]) -> list[AssetPack]:
-    """Return the packs that were not built yet in this version; one that failed is not tried again by itself."""
+def _missing(wanted: list[AssetPack], known: Mapping[str, Any], retry: bool) -> list[AssetPack]:
+    """Return the packs that were not built yet in this version, those that failed only where they are to be retried."""
     built = {name: pack["version"] for name, pack in known["packs"].items()}
-    return [pack for pack in wanted if built.get(pack.name) != pack.version and pack.name not in known["failed"]]
+    passed_over = set() if retry else set(known["failed"])
+    return [pack for pack in wanted if built.get(pack.name) != pack.version and pack.name not in passed_over]
 
 
 def _build(pack: AssetPack, folder: Path) -> tuple[str, ...]:
@@ -116,7 +124,7 @@ def _build(pack: AssetPack, folder: Path) -> tuple[str, ...]:
     known["failed"].pop(pack.name, None)
     ours = {path for entry in known["packs"].values() for path in entry["files"]}
     kept: list[str] = []
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".building-") as temporary:
         made = Path(temporary)
         try:
             sources = plugins.load(pack.build)(made)
@@ -125,7 +133,7 @@ def _build(pack: AssetPack, folder: Path) -> tuple[str, ...]:
             entries = {path: _entry(made / path, pack.files[path], sources[path]) for path in sorted(sources)}
         except Exception as exc:  # a plugin's: the other packs, and the tasks that need only them, go on
             logger.warning("asset pack %s could not be built", pack.name, exc_info=True)
-            known["failed"][pack.name] = str(exc)
+            known["failed"][pack.name] = str(exc) if isinstance(exc, RlnbError) else f"{type(exc).__name__}: {exc}"
             _write_index(folder, known)
             return ()
         for path in list(entries):

@@ -40,7 +40,7 @@ def test_a_scene_is_seen_and_moves_below_a_base_url(tmp_path: Path) -> None:
         picture = opened.page.locator(".jp-OutputArea-output iframe").screenshot()
         return np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).astype(int)
 
-    write_notebook(tmp_path / "scene.ipynb", OPEN, "scene.close(); print(scene.alive, scene)", "scene")
+    write_notebook(tmp_path / "scene.ipynb", OPEN, "scene.close(); print(scene.alive, scene)")
     with lab(tmp_path, env={"RLNB_ROOT": str(tmp_path / "rlnb-runs")}) as opened:
         opened.open("scene.ipynb")
         opened.run(0, timeout_s=240)
@@ -56,4 +56,5 @@ def test_a_scene_is_seen_and_moves_below_a_base_url(tmp_path: Path) -> None:
         opened.screenshot(tmp_path / "scene.png")
         opened.run(1)
         assert opened.text(1).startswith("False Scene(")
+        assert "ended" in opened.text(1)
         assert opened.problems == []
