@@ -1,7 +1,7 @@
 """What each library has to hold besides its speed: scalars at once, exports that act alike, ranks that learn as one.
 
 python benchmarks/contract.py
-python benchmarks/contract.py --libraries skrl skrl_jax
+python benchmarks/contract.py --libraries skrl skrl_jax --parts exports ranks
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ TASK, NUM_ENVS, ITERATIONS = "Isaac-Cartpole-Direct", 64, 10
 SCALARS, ROWS = 100, 1000
 EPISODES = 200
 """Enough for all rows, however short the episodes of a policy are that has hardly learned."""
+PARTS = ("scalars", "exports", "ranks")
 LIBRARIES = ("rsl_rl", "rl_games", "skrl", "skrl_jax", "sb3")
 
 
@@ -86,14 +87,16 @@ def ranks(library: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
     for library in arguments.libraries:
-        scalars(library)
-        if plugins.library(library).exports:
+        if "scalars" in arguments.parts:
+            scalars(library)
+        if "exports" in arguments.parts and plugins.library(library).exports:
             exports(library)
-        if plugins.library(library).distributed:
+        if "ranks" in arguments.parts and plugins.library(library).distributed:
             ranks(library)
 
 
