@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,33 @@ import rlnb
 
 LEAVE_S = 5.0
 """Seconds that the processes of a run have to leave after the test: the result is there a moment before they end."""
+
+VIEWER = """
+import json, os, sys
+replies = int(sys.argv[-1])
+card = {"task": "Demo", "cameras": {}, "presets": {}, "fields": {}, "assets": {}, "versions": {}}
+def send(message):
+    os.write(replies, json.dumps(message).encode() + b"\\n")
+for line in sys.stdin:
+    request = json.loads(line)
+    with open(__file__ + ".asked", "a") as asked:
+        asked.write(line)
+    answer = {"id": request["id"], "ok": True, "value": card, "settled": True}
+    if request["verb"] == "view":
+        if request["seed"] == 13:
+            answer |= {"ok": False, "kind": "rlnb", "error": "RlnbError: viser is not installed"}
+        else:
+            send({"id": request["id"], "meanwhile": {"port": 4711}})
+            sys.stdin.readline()
+    send(answer)
+"""
+
+
+@pytest.fixture
+def viewer(tmp_path: Path) -> str:
+    """Command of an interpreter whose worker says that it shows a 3D view, on port 4711, and has no simulator."""
+    (tmp_path / "process.py").write_text(VIEWER)
+    return f"{sys.executable} {tmp_path / 'process.py'}"
 
 
 @pytest.fixture

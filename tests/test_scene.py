@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,32 +11,11 @@ import pytest
 import rlnb
 from rlnb import warm
 
-PROCESS = """
-import json, os, sys
-replies = int(sys.argv[-1])
-card = {"task": "Demo", "cameras": {}, "presets": {}, "fields": {}, "assets": {}, "versions": {}}
-def send(message):
-    os.write(replies, json.dumps(message).encode() + b"\\n")
-for line in sys.stdin:
-    request = json.loads(line)
-    with open(__file__ + ".asked", "a") as asked:
-        asked.write(line)
-    answer = {"id": request["id"], "ok": True, "value": card, "settled": True}
-    if request["verb"] == "view":
-        if request["seed"] == 13:
-            answer |= {"ok": False, "kind": "rlnb", "error": "RlnbError: viser is not installed"}
-        else:
-            send({"id": request["id"], "meanwhile": {"port": 4711}})
-            sys.stdin.readline()
-    send(answer)
-"""
-
 
 @pytest.fixture
-def python(root: Path, tmp_path: Path) -> Iterator[str]:
-    """Command of an interpreter whose worker is that process, which has no simulator."""
-    (tmp_path / "process.py").write_text(PROCESS)
-    yield f"{sys.executable} {tmp_path / 'process.py'}"
+def python(root: Path, viewer: str) -> Iterator[str]:
+    """Command of the worker's interpreter; what was started with it ends with the test."""
+    yield viewer
     warm.shut_down()
 
 
