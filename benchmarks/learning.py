@@ -21,7 +21,7 @@ from results import record
 
 import rlnb
 
-TASK, NUM_ENVS, SEEDS, EPISODES = "Isaac-Cartpole-Direct", 256, 3, 256
+TASK, NUM_ENVS, SEEDS, EPISODES = "Isaac-Cartpole-Direct", 256, 3, 1024
 FRAMES = 150 * 32 * NUM_ENVS
 """What the agent configs of RL-Games and skrl ask for, 150 iterations of 32 steps; twice what RSL-RL's does."""
 AT_ONCE = 2

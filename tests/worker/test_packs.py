@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import time
 import types
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,9 +29,18 @@ class Packs(dict[str, AssetPack]):
         monkeypatch.setitem(sys.modules, self.module.__name__, self.module)
         monkeypatch.setattr(plugins, "asset_packs", lambda: dict(self))
 
-    def install(self, name: str, *paths: str, version: str = "1", fails: str = "", on_request: bool = False) -> None:
+    def install(
+        self,
+        name: str,
+        *paths: str,
+        version: str = "1",
+        fails: str = "",
+        on_request: bool = False,
+        takes_s: float = 0.0,
+    ) -> None:
         def build(folder: Path) -> dict[str, str]:
             self.calls.append(name)
+            time.sleep(takes_s)
             if fails:
                 raise RlnbError(fails)
             for path in paths:
@@ -75,6 +86,14 @@ def test_two_packs_share_a_folder_and_its_index_says_who_made_what_from_what(ins
     assert installed.calls == ["arms", "legs"]
     packs.build(force=True)
     assert installed.calls == ["arms", "legs"] * 2
+
+
+def test_two_that_start_together_build_a_pack_once(installed: Packs) -> None:
+    installed.install("arms", "Robots/arm.usd", takes_s=0.3)
+    with ThreadPoolExecutor(2) as both:
+        first, second = both.map(lambda _: packs.build(), range(2))
+    assert installed.calls == ["arms"]
+    assert (first.failed, second.failed) == ({}, {})
 
 
 def test_a_pack_that_fails_leaves_the_others_and_is_not_tried_again_by_itself(installed: Packs) -> None:
