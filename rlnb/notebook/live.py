@@ -119,7 +119,8 @@ class Dashboard:
 
     def __init__(self, runs: Sequence[Run], metrics: Sequence[str] | None, *, x: str, interval_s: float) -> None:
         # Own readers: those of the caller's runs are not made for two threads.
-        self._runs = [type(run).of(next(find(run.path))) for run in runs]
+        self._runs = read_anew(runs)
+        self._stream: Stream | None = None
         self._metrics, self._x, self._interval_s = metrics, x, interval_s
         self._names = curves.labels(self._runs)
         self._band, self._stale = False, True
@@ -202,6 +203,8 @@ class Dashboard:
                 if not going:
                     self._end()
                     return
+                if not self._views:
+                    self._let_go()
                 self._hurry()
                 # What a person asked for is told to a page that is paused, too.
                 wanted = (any(self._views.values()) and not self._waits()) or (self._views and self._stale)
@@ -213,6 +216,12 @@ class Dashboard:
             logger.exception("watching stopped")
             text = f"<i>The curves stopped: {html.escape(str(exc))}. The runs go on; run the cell again.</i>"
             self._lines.update({"text/html": text}, raw=True)
+
+    def _let_go(self) -> None:
+        """Drop the curves that no page shows any more; the next page has them read anew."""
+        if self._stream is not None:
+            self._stream, self._stale = None, True
+            self._runs = read_anew(self._runs)
 
     def _hurry(self) -> None:
         """Have the newest of long histories read first, and the rest of them bit by bit."""
@@ -227,7 +236,7 @@ class Dashboard:
         """Send what is new; return whether there is more."""
         if not self._stale and self._metrics is None and curves.chosen(self._runs, None) != self._shown:
             self._stale = True  # a metric was logged for the first time
-        if self._stale:
+        if self._stale or self._stream is None:
             self._stale = False
             self._shown = curves.chosen(self._runs, self._metrics)
             groups = _groups(self._runs) if self._band else None
@@ -297,6 +306,11 @@ class Dashboard:
         self._lines.update({"text/html": lines}, raw=True)
         self._place.update(curves.mimebundle(shown, picture=True), raw=True)
         self._widget.close()
+
+
+def read_anew(runs: Sequence[Run]) -> list[Run]:
+    """Return the same runs, of which nothing is read yet."""
+    return [type(run).of(next(find(run.path))) for run in runs]
 
 
 def _groups(runs: Sequence[Run]) -> list[list[int]]:

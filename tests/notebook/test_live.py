@@ -91,6 +91,20 @@ def test_a_page_that_nobody_sees_is_told_nothing_until_it_is_seen_again(kernel):
     kernel.run("run.cancel()", cell="cell-2")
 
 
+def test_without_a_page_nothing_of_the_curves_is_kept_until_there_is_one_again(kernel):
+    kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
+    kernel.until(lambda message: points(message) > 1)
+    held = "from rlnb.notebook import live\n(board,) = live._dashboards\ntime.sleep(2)\n"
+    held += "print(board._stream is not None, [len(run.metrics._reader._files) for run in board._runs])"
+    assert kernel.run(held, cell="cell-2").startswith("True")
+    ask(kernel, widget, view="a-page", gone=True)
+    assert kernel.run(held, cell="cell-2").strip() == "False [0]"
+    ask(kernel, widget, ask="all", view="another")
+    kernel.until(lambda message: points(message) > 1)
+    kernel.run("run.cancel()", cell="cell-2")
+
+
 def test_a_page_chooses_axis_and_metrics(kernel):
     kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
     widget = look(kernel)
