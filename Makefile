@@ -92,6 +92,10 @@ bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should r
 	$(BIN)/python benchmarks/first_image.py
 	$(BIN)/python benchmarks/cycles.py
 	$(BIN)/python benchmarks/viewer.py
+	$(BIN)/python benchmarks/events.py
+	$(BIN)/python benchmarks/dashboard.py
+	$(BIN)/python benchmarks/lists.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/painted.py
 	$(BIN)/python benchmarks/demo.py
 
