@@ -102,7 +102,7 @@ def ours(case: Case, folder: Path, *, warm: bool) -> Outcome:
 
 def outcome(logs: Path, begun: float) -> Outcome:
     """Read the event files of a run."""
-    reader = EventReader(logs)
+    reader = EventReader(logs, without="system")
     reader.refresh()
     fps = list(reader.scalars["Perf/total_fps"])
     rates = sorted(value for _, _, value in fps[SKIPPED:])
