@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
-from rlnb.notebook import curves, display
+from rlnb.notebook import curves, display, panels
 from rlnb.notebook.stream import Stream, packed
 from rlnb.records.find import find
 from rlnb.spec import State
@@ -85,6 +85,7 @@ def watch(
         curves.chosen(chosen, metrics)  # names are checked before the waiting
         _wait(chosen)
         display.show_bundle(curves.mimebundle(curves.figure(chosen, metrics, x), picture=True))
+        panels.show(chosen)
 
 
 def _wait(runs: Sequence[Run]) -> None:
@@ -147,6 +148,7 @@ class Dashboard:
         self._widget = _widget()()
         self._widget.on_msg(lambda _widget, message, _buffers: self._hear(message))
         self._place = display(self._widget, display_id=True)
+        self._below = display(HTML(""), display_id=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -305,6 +307,7 @@ class Dashboard:
         shown = curves.figure(self._runs, self._metrics, self._x)
         self._lines.update({"text/html": lines}, raw=True)
         self._place.update(curves.mimebundle(shown, picture=True), raw=True)
+        self._below.update({"text/html": panels.pictures(self._runs)}, raw=True)
         self._widget.close()
 
 
