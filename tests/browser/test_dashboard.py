@@ -37,6 +37,10 @@ POINTS = """() => {
 }"""
 TRACES = "() => document.querySelector('.js-plotly-plot').data.length"
 AXIS = "() => document.querySelector('.js-plotly-plot').layout.xaxis.title.text"
+PAPER = """() => {
+  const drawn = document.querySelector(".js-plotly-plot .main-svg");
+  return drawn && getComputedStyle(drawn).backgroundColor;
+}"""
 SEEN_MORE = "(before) => { const now = (" + POINTS + ")(); return now > before ? now : 0; }"
 
 
@@ -92,6 +96,9 @@ def test_controls_change_what_is_drawn(watching: Lab, tmp_path: Path) -> None:
     page.get_by_label("log scale").check()
     page.wait_for_function("() => document.querySelector('.js-plotly-plot').layout.yaxis.type === 'log'")
     watching.screenshot(tmp_path / "controls.png")
+    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+    page.wait_for_function(f"({PAPER})() === 'rgb(17, 17, 17)'")
+    watching.screenshot(tmp_path / "dark.png")
 
 
 def test_a_paused_page_is_told_nothing(watching: Lab) -> None:
