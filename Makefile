@@ -13,6 +13,9 @@ ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and n
 SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
 OUT ?= outputs
 
+# Isaac Lab and torch are 6,000 modules: where images forbid to write bytecode, each start compiles them anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install demo test test-all test-kernels lint lab bench clean
 
 help: ## what there is
@@ -27,7 +30,7 @@ $(UV): constraints.txt
 
 $(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcard plugins/*/pyproject.toml)
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
-		$(EDITABLE) --editable '.[isaaclab,libraries,report,lab,view,dev]'
+		$(EDITABLE) --editable '.[isaaclab,libraries,report,lab,sweep,view,dev]'
 	touch $@
 
 # A gigabyte that few need: the tests of skrl with JAX, and of robots from URDF, are among the slow ones.
@@ -89,6 +92,10 @@ bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should r
 	$(BIN)/python benchmarks/first_image.py
 	$(BIN)/python benchmarks/cycles.py
 	$(BIN)/python benchmarks/viewer.py
+	$(BIN)/python benchmarks/events.py
+	$(BIN)/python benchmarks/dashboard.py
+	$(BIN)/python benchmarks/lists.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/painted.py
 	$(BIN)/python benchmarks/demo.py
 

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,9 +102,9 @@ def ours(case: Case, folder: Path, *, warm: bool) -> Outcome:
 
 def outcome(logs: Path, begun: float) -> Outcome:
     """Read the event files of a run."""
-    reader = EventReader(logs)
+    reader = EventReader(logs, without="system")
     reader.refresh()
-    fps = reader.scalars["Perf/total_fps"]
+    fps = list(reader.scalars["Perf/total_fps"])
     rates = sorted(value for _, _, value in fps[SKIPPED:])
     return Outcome(
         steps_per_s=rates[len(rates) // 2],
@@ -112,7 +113,7 @@ def outcome(logs: Path, begun: float) -> Outcome:
     )
 
 
-def first(points: list[Scalar]) -> list[float]:
+def first(points: Iterable[Scalar]) -> list[float]:
     return [value for step, _, value in points if step < EQUAL_ITERATIONS]
 
 

@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "AssetPack": "rlnb.spec",
     "Backend": "rlnb.contracts",
+    "Board": "rlnb.board",
     "CameraBudget": "rlnb.budget",
     "CheckError": "rlnb.errors",
     "Command": "rlnb.spec",
@@ -21,6 +22,7 @@ _WHERE = {
     "Evaluation": "rlnb.evaluation",
     "Finding": "rlnb.inspector",
     "Launcher": "rlnb.contracts",
+    "Groups": "rlnb.grouping",
     "LauncherType": "rlnb.spec",
     "Library": "rlnb.spec",
     "LocalLauncher": "rlnb.launch.local",
@@ -39,14 +41,17 @@ _WHERE = {
     "Runs": "rlnb.listing",
     "Scene": "rlnb.scene",
     "Simulator": "rlnb.warm",
+    "Sweep": "rlnb.sweeping",
     "Task": "rlnb.spec",
     "TrainContext": "rlnb.contracts",
     "Tuner": "rlnb.tuning",
     "WorkerError": "rlnb.errors",
     "camera_budget": "rlnb.budget",
+    "compare": "rlnb.grouping",
     "compare_libraries": "rlnb.comparison",
     "export_module": "rlnb.worker.toolkit",
     "get_run": "rlnb.api",
+    "get_sweep": "rlnb.sweeping",
     "hookimpl": "rlnb.hookspecs",
     "options": "rlnb.settings",
     "preview": "rlnb.api",
@@ -56,8 +61,10 @@ _WHERE = {
     "restore_random_state": "rlnb.worker.toolkit",
     "runs": "rlnb.api",
     "simulator": "rlnb.warm",
+    "sweep": "rlnb.sweeping",
     "task": "rlnb.tasks",
     "task_card": "rlnb.cards",
+    "tensorboard": "rlnb.board",
     "train": "rlnb.api",
     "tune": "rlnb.tuning",
     "verify_determinism": "rlnb.verify",
@@ -98,7 +105,9 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Register ``%%task``; called by ``%load_ext rlnb``."""
+    """Register ``%%task`` and ``%rlnb``; called by ``%load_ext rlnb``."""
+    from rlnb.line_magic import register
     from rlnb.notebook.magic import register_magics
 
     register_magics(ipython)
+    register(ipython)

@@ -7,8 +7,9 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from rlnb import plugins, tasks
 from rlnb import warm as warm_process
@@ -29,8 +30,9 @@ from rlnb.records.layout import JobDir, Root, RunDir
 from rlnb.records.record import RunRecord
 from rlnb.run import Run
 from rlnb.scripts import script_task
+from rlnb.selection import Selection, moment
 from rlnb.settings import options
-from rlnb.spec import Job, JobKind, Manifest, State, Task, to_json
+from rlnb.spec import Job, JobKind, Manifest, Task, to_json
 
 logger = logging.getLogger(__name__)
 
@@ -289,6 +291,9 @@ def runs(
     library: str | None = None,
     state: str | None = None,
     tag: str | None = None,
+    since: str | datetime | timedelta | None = None,
+    where: Mapping[str, Any] | None = None,
+    archived: bool = False,
 ) -> Runs:
     """Return runs, newest first.
 
@@ -298,27 +303,26 @@ def runs(
         library: Only runs of this library.
         state: Only runs in this state.
         tag: Only runs with this tag.
+        since: Only runs that were started since then: ``"2026-11-20"``, a datetime, or a timedelta (so long ago).
+        where: Only runs of which this was asked: ``{"num_envs": 512, "sim.dt": 0.005}``, agent values as
+            ``{"agent.algorithm.learning_rate": lambda rate: rate < 1e-3}``.
+        archived: Only runs that are archived; else those are left out.
 
     Raises:
-        NotFoundError: There is no such state.
+        NotFoundError: There is no such state, or no run of which such a thing was asked.
     """
-    if state is not None and state not in get_args(State):
-        raise unknown("state", state, get_args(State), has="States")
-    found: list[RunRecord] = []
+    wanted = Selection(
+        task=task, library=library, state=state, tag=tag, since=moment(since), where=where or {}, archived=archived
+    )
+    readable, found = [], []
     for record in find(Path(path).absolute() if path is not None else options.folders.path):
         try:
-            manifest = record.manifest
-            wanted = (
-                (task is None or manifest.task.id == task)
-                and (library is None or manifest.library == library)
-                and (tag is None or tag in manifest.tags)
-                and (state is None or record.state == state)
-            )
+            if wanted.fits(record):
+                found.append(record)
+            readable.append(record)
         except RlnbError as exc:  # one damaged record must not hide the others
             logger.warning("%s", exc)
-            continue
-        if wanted:
-            found.append(record)
+    wanted.check_names(readable)
     found.sort(key=lambda record: record.manifest.created, reverse=True)
     return Runs([Run.of(record) for record in found])
 
@@ -329,8 +333,9 @@ def get_run(id: str) -> Run:
     Raises:
         NotFoundError: No run, or several.
     """
-    if (Path(id) / "manifest.json").exists():
-        return Run(Path(id))
+    folder = Path(id).absolute()
+    if folder.is_dir() and (record := next((found for found in find(folder) if found.path == folder), None)):
+        return Run.of(record)
     known = {record.id: record for record in find(options.folders.path)}
     matches = [name for name in known if id in name]
     if id in known or len(matches) == 1:

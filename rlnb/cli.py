@@ -170,7 +170,7 @@ def _show(run: Run) -> None:
         ("devices", ", ".join(run.started.devices) if run.started else ""),
         ("overrides", screen.assigned(manifest.task.overrides)),
         ("agent", screen.assigned(manifest.agent)),
-        ("tags", ", ".join(manifest.tags)),
+        ("tags", ", ".join(run.tags)),
         *[(name, metrics[name].last) for name in metrics.names],
         *[(f"evaluation {n}", "; ".join(map(" ".join, e.rows()))) for n, e in enumerate(run.evaluations)],
         ("jobs", ", ".join(f"{job.folder.path.name} {job.state()}" for job in run.jobs)),

@@ -20,6 +20,8 @@ OfTask = Annotated[str | None, typer.Option("--task", help="Only of this task.")
 OfLibrary = Annotated[str | None, typer.Option("--library", help="Only of this library.")]
 InState = Annotated[str | None, typer.Option("--state", help="Only in this state, e.g. running.")]
 WithTag = Annotated[str | None, typer.Option("--tag", help="Only with this tag.")]
+Since = Annotated[str | None, typer.Option("--since", help="Only started since then, e.g. 2026-11-20.")]
+Archived = Annotated[bool, typer.Option("--archived", help="Those that are archived; else they are left out.")]
 
 
 @runs_app.callback()
@@ -30,6 +32,8 @@ def runs(
     library: OfLibrary = None,
     state: InState = None,
     tag: WithTag = None,
+    since: Since = None,
+    archived: Archived = False,
     as_json: Json = False,
 ) -> None:
     """List runs, newest first."""
@@ -37,7 +41,8 @@ def runs(
         return
     import rlnb
 
-    rows = [_row(run) for run in rlnb.runs(path, task=task, library=library, state=state, tag=tag)]
+    found = rlnb.runs(path, task=task, library=library, state=state, tag=tag, since=since, archived=archived)
+    rows = [_row(run) for run in found]
     if as_json:
         return screen.print_json(rows)
     shown = ("id", "task", "library", "state", "iteration", "reward", "success_rate", "created")
@@ -47,7 +52,7 @@ def runs(
 def _row(run: Run) -> dict[str, Any]:
     done, total = run.progress
     metrics = run.metrics
-    last = {name: metrics[name].last if name in metrics.names else None for name in ("reward", "success_rate")}
+    last = {name: metrics.last(name) if name in metrics.names else None for name in ("reward", "success_rate")}
     return {
         "id": run.id,
         "task": run.task,
@@ -56,7 +61,7 @@ def _row(run: Run) -> dict[str, Any]:
         "iteration": f"{done}/{total}" if total else "",
         **last,
         "created": run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
-        "tags": list(run.manifest.tags),
+        "tags": list(run.tags),
         "path": str(run.path),
     }
 

@@ -88,4 +88,4 @@ def rlnb_colorize(frames: np.ndarray, data_type: str) -> np.ndarray | None:
 
 @hookspec
 def rlnb_panels(run: Run) -> Sequence[Panel]:  # type: ignore[empty-body]
-    """Return further panels for ``run.watch()`` and the report. Reserved: neither draws them yet."""
+    """Return further figures of a run: below the curves of ``run.watch()`` once it has ended, and in the report."""

@@ -5,7 +5,8 @@ process of it is left when it ends. Single-threaded, and free of torch and of th
 
 ``python -m rlnb.job JOB_DIR`` runs the command of that job. ``python -m rlnb.job --warm LOG ARGV``
 keeps a warm worker for a kernel and passes its requests on; when the kernel hands it a job, the
-agent lets the kernel go and becomes that job's agent.
+agent lets the kernel go and becomes that job's agent. ``python -m rlnb.job --beside ARGV`` runs a
+command until the kernel is gone, however it went.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from typing import IO
 
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import take_slots
+from rlnb.launch.usage import Usage
 from rlnb.records import files
-from rlnb.records.layout import JobDir
+from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Command, Outcome, Result, from_json, to_json
 
 POLL_S = 0.25
@@ -88,7 +90,7 @@ class Agent:
     def _watch(self, child: subprocess.Popen[bytes]) -> tuple[Outcome, str]:
         deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
         leave_by: float | None = None
-        with _wakes(child) as wait:
+        with _wakes(child) as wait, self._sampling() as sample:
             while (code := child.poll()) is None:
                 if self._must_stop():
                     return "cancelled", "cancelled"
@@ -98,10 +100,22 @@ class Agent:
                     leave_by = time.monotonic() + EXIT_GRACE_S
                 if leave_by is not None and time.monotonic() > leave_by:
                     return "completed", ""
+                sample()
                 wait()
         if code == 0:
             return "completed", ""
         return "failed", _describe_exit(code)
+
+    @contextlib.contextmanager
+    def _sampling(self) -> Iterator[Callable[[], None]]:
+        """Yield what samples the use of this node; of a training only, whose curves they stand beside."""
+        if self._job.kind != "train":
+            yield lambda: None
+            return
+        gpus = self._command.env.get("CUDA_VISIBLE_DEVICES", ",".join(visible_gpus()))
+        folder = run_dir_of(self._job.path).system
+        with contextlib.closing(Usage(folder, self._node, [name for name in gpus.split(",") if name])) as usage:
+            yield usage.tick
 
     def _must_stop(self) -> bool:
         """Keep the heartbeat, and tell whether somebody wants the job to end."""
@@ -289,8 +303,21 @@ def _let_go_of_kernel(log: Path) -> None:
     os.dup2(output, 2)
 
 
+def keep_beside(argv: Sequence[str]) -> int:
+    """Run a command, with its output as this process's own, until it ends or the kernel (stdin) is gone."""
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
+    process = os.pidfd_open(child.pid)
+    ready: list[int] = []
+    while process not in ready and not (0 in ready and not os.read(0, 1 << 16)):
+        ready, _, _ = select.select([0, process], [], [])
+    kill_descendants(TERM_GRACE_S)
+    return child.poll() or 0
+
+
 def main(argv: Sequence[str]) -> int:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if argv[:1] == ["--beside"]:
+        return keep_beside(argv[1:])
     if argv[:1] == ["--warm"]:
         return keep_warm(Path(argv[1]), argv[2:])
     return run_job(Path(argv[0]))

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from rlnb.errors import unknown
+from rlnb.records import notes
+from rlnb.records.asked import asked
+from rlnb.records.config import resolved
 from rlnb.run import Run
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rlnb.pruning import Pruning
+
+SHOWN = 100
+"""Rows of a long list that a notebook shows."""
 
 
 class Runs(Sequence[Run]):
@@ -27,11 +37,70 @@ class Runs(Sequence[Run]):
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs)
 
-    def table(self) -> Any:
-        """Return one row a run as a pandas frame: id, task, library, state, iteration, reward, success, created."""
+    def table(self, *columns: str) -> pd.DataFrame:
+        """Return one row a run: id, task, library, state, iteration, reward, success, created and tags.
+
+        Args:
+            columns: Further ones: metrics (their last value) and what was asked (``"seed"``, ``"sim.dt"``,
+                ``"agent.algorithm.learning_rate"``).
+
+        Raises:
+            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+        """
         import pandas as pd
 
-        return pd.DataFrame([dataclasses.asdict(row) for row in self._rows()])
+        found = pd.DataFrame([dataclasses.asdict(row) for row in self._rows(len(self))])
+        for name in columns:
+            found[name] = self._values(name)
+        return found
+
+    def sorted(self, by: str, *, descending: bool = True) -> Runs:
+        """Return the same runs in the order of a metric's last value, or of what was asked; those without it last.
+
+        Raises:
+            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+        """
+        values = dict(zip((run.path for run in self), self._values(by), strict=True))
+        with_it = [run for run in self if values[run.path] is not None]
+        try:
+            with_it.sort(key=lambda run: values[run.path], reverse=descending)
+        except TypeError:  # of several kinds, such as numbers and words
+            with_it.sort(key=lambda run: str(values[run.path]), reverse=descending)
+        return Runs([*with_it, *(run for run in self if values[run.path] is None)])
+
+    def _values(self, name: str) -> list[Any]:
+        values = [asked(run.manifest).get(name) for run in self]
+        if all(value is None for value in values):
+            lasts = [run.metrics.last(name) for run in self]
+            values = [None if math.isnan(last) else last for last in lasts]
+        if self and all(value is None for value in values):
+            there = {known for run in self for known in (*asked(run.manifest), *run.metrics.names, *run.metrics.tags)}
+            raise unknown("metric or argument", name, there, has="There are")
+        return values
+
+    def diff(self) -> pd.DataFrame:
+        """Return what differs between these runs, one column a run: what was asked, and the resolved configs.
+
+        A name that a run does not have is empty there. Seeds of envs and paths of logs, which always differ, are in it.
+        """
+        import pandas as pd
+
+        of_runs = {run.id: {**asked(run.manifest), **resolved(run.record.folder)} for run in self}
+        names = dict.fromkeys(name for values in of_runs.values() for name in values)
+        rows = {name: {id: values.get(name, "") for id, values in of_runs.items()} for name in names}
+        differing = {name: row for name, row in rows.items() if len(set(map(repr, row.values()))) > 1}
+        return pd.DataFrame.from_dict(differing, orient="index", columns=list(of_runs))
+
+    def archive(self) -> Archiving:
+        """Return what would leave the lists; nothing has before its ``.apply()``, and nothing is deleted.
+
+        Archived runs are in ``rlnb.runs(archived=True)``, and ``.restore()`` brings them back.
+        """
+        return Archiving(runs=tuple(self), kind="archive")
+
+    def restore(self) -> Archiving:
+        """Return which of these would be in the lists again after ``.apply()``."""
+        return Archiving(runs=tuple(self), kind="restore")
 
     def prune(self, *, keep: int = 1, whole: bool = False) -> Pruning:
         """Return what can go of those among these that have ended; nothing is gone before its ``.apply()``.
@@ -44,9 +113,9 @@ class Runs(Sequence[Run]):
 
         return prune(self, keep=keep, whole=whole)
 
-    def _rows(self) -> list[RunRow]:
+    def _rows(self, most: int) -> list[RunRow]:
         rows = []
-        for run in self._runs:
+        for run in self._runs[:most]:
             done, total = run.progress
             metrics = run.metrics
             rows.append(
@@ -56,9 +125,10 @@ class Runs(Sequence[Run]):
                     library=run.library,
                     state=run.state,
                     iteration=f"{done}/{total}" if total else "",
-                    reward=metrics["reward"].last if "reward" in metrics.names else None,
-                    success_rate=metrics["success_rate"].last if "success_rate" in metrics.names else None,
+                    reward=metrics.last("reward") if "reward" in metrics.names else None,
+                    success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,
                     created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
+                    tags=", ".join(run.tags),
                 )
             )
         return rows
@@ -70,8 +140,9 @@ class Runs(Sequence[Run]):
         from rlnb.notebook.display import table
 
         names = [f.name for f in dataclasses.fields(RunRow)]
-        rows = [[_text(getattr(row, name)) for name in names] for row in self._rows()]
-        return table(names, rows, caption=f"{len(rows)} runs")
+        rows = [[_text(getattr(row, name)) for name in names] for row in self._rows(SHOWN)]
+        rest = f", the newest {SHOWN} shown; .table() has all" if len(self) > SHOWN else ""
+        return table(names, rows, caption=f"{len(self)} runs{rest}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +157,26 @@ class RunRow:
     reward: float | None
     success_rate: float | None
     created: str
+    tags: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Archiving:
+    """Which runs would leave the lists, or come back; nothing has happened before :meth:`apply`."""
+
+    runs: tuple[Run, ...]
+    kind: Literal["archive", "restore"]
+
+    def apply(self) -> Archiving:
+        """Do it."""
+        for run in self.runs:
+            if notes.archived(run.record.folder.notes) != (self.kind == "archive"):
+                notes.write(run.record.folder.notes, self.kind)
+        return self
+
+    def __repr__(self) -> str:
+        ids = ", ".join(run.id for run in self.runs[:5])
+        return f"Archiving({self.kind} {len(self.runs)} runs: {ids}{', ...' if len(self.runs) > 5 else ''})"
 
 
 def _text(value: Any) -> str:

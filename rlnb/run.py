@@ -14,18 +14,13 @@ from rlnb.jobs import ENDED, POLL_S, checkpoint_of, do, raise_unless_completed
 from rlnb.records import files
 from rlnb.records.find import open_record
 from rlnb.records.record import JobRecord, RunRecord
-from rlnb.spec import State
+from rlnb.run_facts import RunFacts
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from PIL.Image import Image
 
     from rlnb.evaluation import Evaluation
     from rlnb.notebook.live_view import LiveView
-    from rlnb.records.checkpoints import Checkpoints
-    from rlnb.records.metrics import Metrics
-    from rlnb.spec import Manifest, Result, Started
     from rlnb.video import Video
 
 logger = logging.getLogger(__name__)
@@ -33,7 +28,7 @@ logger = logging.getLogger(__name__)
 SHOW_S = 1.0
 
 
-class Run:
+class Run(RunFacts):
     """A run: everything it left on disk, and what can be done with it.
 
     It only reads the run's folder, so any number of kernels can hold the same run.
@@ -48,115 +43,6 @@ class Run:
         run = cls.__new__(cls)
         run._record = record
         return run
-
-    @property
-    def record(self) -> RunRecord:
-        """What the run's folder tells."""
-        return self._record
-
-    # -- what it is
-
-    @property
-    def id(self) -> str:
-        return self._record.id
-
-    @property
-    def path(self) -> Path:
-        """The run's folder."""
-        return self._record.path
-
-    @property
-    def manifest(self) -> Manifest:
-        """What was asked."""
-        return self._record.manifest
-
-    @property
-    def task(self) -> str:
-        return self._record.task
-
-    @property
-    def library(self) -> str:
-        return self._record.library
-
-    @property
-    def created(self) -> datetime:
-        return self._record.created
-
-    @property
-    def state(self) -> State:
-        """Where the training stands, derived from the run's files."""
-        return self._record.state
-
-    @property
-    def started(self) -> Started | None:
-        """What really runs: devices, envs, versions, assets; None before the first iteration."""
-        job = self._record.training
-        return job.started if job else None
-
-    @property
-    def result(self) -> Result | None:
-        """How the training ended; None before."""
-        job = self._record.training
-        return job.result if job else None
-
-    @property
-    def jobs(self) -> list[JobRecord]:
-        """Everything done in this run: training, evaluations, exports."""
-        return self._record.jobs
-
-    @property
-    def metrics(self) -> Metrics:
-        """Metrics by name, live; ``.frame()`` gives tidy data."""
-        return self._record.metrics
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        """Checkpoints, oldest iteration first; ``.last``, and ``.best("reward")`` by any metric."""
-        return self._record.checkpoints
-
-    @property
-    def evaluations(self) -> list[Evaluation]:
-        """Every evaluation of this run, oldest first."""
-        from rlnb.evaluation import Evaluation
-
-        folders = [job.folder for job in self.jobs if job.kind == "evaluate"]
-        return [
-            Evaluation.from_record(data, folder) for folder in folders if (data := files.read_json(folder.evaluation))
-        ]
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """Finished iterations and iterations in all; zeros before the first."""
-        started = self.started
-        if started is None:
-            return 0, 0
-        return max(self.metrics.iteration + 1, started.first_iteration), started.max_iterations
-
-    @property
-    def command(self) -> str:
-        """The shell command that the newest training job ran."""
-        from rlnb.launch.command import shell
-        from rlnb.spec import Command, from_json
-
-        job = self._record.training
-        data = files.read_json(job.folder.command) if job else None
-        return shell(from_json(Command, data)) if data else ""
-
-    def logs(self, lines: int = 40, *, job: int | None = None) -> str:
-        """Return the end of a job's log.
-
-        Args:
-            lines: Lines from its end.
-            job: Number of the job; None is the newest that has a log: what the warm worker does has none.
-        """
-        jobs = self.jobs
-        if not jobs:
-            return ""
-        newest = next((j for j in reversed(jobs) if j.folder.logs()), jobs[-1])
-        chosen = newest if job is None else next((j for j in jobs if j.folder.number == job), None)
-        if chosen is None:
-            raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
-        return "\n".join(files.tail(path, lines) for path in chosen.folder.logs())
 
     # -- what can be done with it
 
@@ -384,11 +270,11 @@ class Run:
 
         return figure([self], metrics=metrics, x=x)
 
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write a report as one self-contained HTML file that needs neither network nor JavaScript."""
+    def report(self, path: str | Path | None = None, *, pdf: bool = False) -> Path:
+        """Write a report as one self-contained HTML file; see :func:`rlnb.report`."""
         from rlnb.notebook.report import report
 
-        return report([self], path)
+        return report([self], path, pdf=pdf)
 
     def __repr__(self) -> str:
         return repr(self._record)
@@ -403,7 +289,7 @@ class Run:
             ("library", self.library),
             ("state", self.state),
             ("iteration", f"{done} of {total}" if total else "-"),
-            *[(name, f"{self.metrics[name].last:.4g}") for name in self.metrics.names],
+            *[(name, f"{self.metrics.last(name):.4g}") for name in self.metrics.names],
             *[(f"{part} of the checkpoint", found) for part, found in (started.restored if started else {}).items()],
             ("folder", str(self.path)),
         ]

@@ -25,6 +25,7 @@ from rlnb.spec import Task, to_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+HEIGHT_PX = 480
 _open: weakref.WeakSet[Scene] = weakref.WeakSet()
 
 
@@ -77,9 +78,9 @@ class Scene:
         return f"Scene({self.task!r}, {self.url if self.alive else 'ended'})"
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
-        from rlnb.notebook.scene import frame
+        from rlnb.notebook.served import frame
 
-        return frame(self)
+        return frame(repr(self), self.port, f"{self.task} in 3D", alive=self.alive, height_px=HEIGHT_PX)
 
 
 @atexit.register

@@ -12,6 +12,7 @@ from rlnb.errors import RlnbError
 
 if TYPE_CHECKING:
     import numpy as np
+    from PIL import Image
 
 INLINE_BYTES = 20 * 2**20
 """Up to which size a film becomes part of the notebook."""
@@ -23,6 +24,24 @@ class Video:
 
     path: Path
     """The file."""
+
+    def still(self) -> Image.Image | None:
+        """Return the picture in its middle; None where PyAV is missing, or the film cannot be read."""
+        try:
+            import av
+        except ImportError:
+            return None
+        still = None
+        try:
+            with av.open(str(self.path)) as film:
+                middle = film.streams.video[0].frames // 2
+                for number, frame in enumerate(film.decode(video=0)):
+                    still = frame if number <= middle else still
+                    if number >= middle:
+                        break
+        except (OSError, av.FFmpegError):
+            return None
+        return still.to_image() if still is not None else None
 
     def __repr__(self) -> str:
         return f"Video({str(self.path)!r}, {self.path.stat().st_size / 2**20:.1f} MiB)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import dataclasses
 import json
 import shlex
@@ -137,6 +138,23 @@ def test_the_warp_cache_is_where_its_variable_says(tmp_path: Path, monkeypatch: 
 def test_an_empty_kernel_cache_says_that_the_first_run_compiles() -> None:
     assert "compiles" in doctor.check_kernel_cache(dataclasses.replace(FIT, kernel_cache_mib=0.0)).found
     assert doctor.check_kernel_cache(FIT).found == "/cache/warp/1.17.0: 7.0 MiB"
+
+
+def test_modules_that_each_start_compiles_anew_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = tmp_path / "torch"
+    torch.mkdir()
+    (torch / "__init__.py").touch()
+    (torch / "version.py").write_text("__version__ = '2.11.0+cpu'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    assert doctor.look(None, LIMIT_S).bytecode
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    worker = doctor.look(None, LIMIT_S)
+    finding = doctor.check_bytecode(worker)
+    assert (worker.bytecode, finding.level) == (False, "warning")
+    assert "compileall" in finding.mend
+    compileall.compile_file(torch / "__init__.py", quiet=1)
+    assert doctor.look(None, LIMIT_S).bytecode
 
 
 def test_a_broken_plugin_is_a_fault_that_names_its_package() -> None:

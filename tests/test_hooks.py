@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import psutil
 import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.notebook import panels
 from rlnb.notebook.grid import colorize
 
 ITERATIONS = 5
@@ -238,13 +240,37 @@ def test_rlnb_colorize_comes_before_the_built_in_colours(registered: Any) -> Non
     assert not (colorize(frames, "depth") == 9).all()
 
 
-def test_rlnb_panels_gives_further_figures_of_a_run(root: Path, registered: Any) -> None:
+def test_rlnb_panels_draws_further_figures_of_a_run(root: Path, registered: Any) -> None:
+    run = echo().wait(WAIT_S)
+    odd = "<script>odd</script>"
+
+    def figures(run: rlnb.Run) -> list[rlnb.Panel]:
+        rewards = run.metrics["reward"].values
+        return [
+            rlnb.Panel(title=odd, figure=lambda: go.Figure(go.Scatter(y=rewards, mode="lines"))),
+            rlnb.Panel(title="as bars", figure=lambda: go.Figure(go.Bar(y=rewards))),
+            rlnb.Panel(title="broken", figure=lambda: 1 / 0),
+        ]
+
+    registered(rlnb_panels=figures)
+    shown = [bundle for bundle in panels.bundles([run]) if "<h3>" not in bundle.get("text/html", "")]
+    assert [sorted(bundle) for bundle in shown] == [
+        ["application/vnd.plotly.v1+json", "image/png", "text/plain"],
+        ["application/vnd.plotly.v1+json", "text/plain"],
+        ["text/html", "text/plain"],
+    ]
+    assert len(shown[0]["application/vnd.plotly.v1+json"]["data"][0]["y"])
+    assert "ZeroDivisionError" in shown[2]["text/plain"]
+    page = panels.pictures([run])
+    assert "<h3>&lt;script&gt;odd&lt;/script&gt;</h3><img alt='&lt;script&gt;odd" in page
+    assert "<script>" not in page
+
+
+def test_a_plugin_whose_panels_fail_is_named_and_the_report_is_written(root: Path, registered: Any) -> None:
     run = echo().wait(WAIT_S)
 
-    def curve(run: rlnb.Run) -> list[rlnb.Panel]:
-        return [rlnb.Panel(title=f"Reward of {run.id}", figure=lambda: run.metrics["reward"].values)]
+    def fails(run: rlnb.Run) -> list[rlnb.Panel]:
+        raise ValueError("no such <file>")
 
-    registered(rlnb_panels=curve)
-    (panels,) = [found for found in plugins.manager().hook.rlnb_panels(run=run) if found]
-    assert panels[0].title == f"Reward of {run.id}"
-    assert len(panels[0].figure()) == ITERATIONS
+    registered(rlnb_panels=fails)
+    assert panels.pictures([run]) == "<p>The panels of plugins: not drawn: ValueError: no such &lt;file&gt;</p>"

@@ -75,12 +75,22 @@ def _faint(number: int) -> str:
 
 def mean_curve(runs: Sequence[Run], metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return frames, mean and half-width of its 95 % interval, each of shape (GRID,), or empty without data."""
+    logged = [series for run in runs if (series := series_of(run, metric)) is not None]
+    curves = [(series.array("frames"), series.array("values")) for series in logged]
+    return mean_of([(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves if np.isfinite(y).any()])
+
+
+def mean_of(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return x, mean and half-width of its 95 % interval where all curves have data.
+
+    Args:
+        curves: x and y of each, of shape (n,), x ascending, n at least 1.
+
+    Returns:
+        Three arrays of shape (GRID,); empty ones where there is no curve.
+    """
     from scipy.stats import t
 
-    logged = [series for run in runs if (series := series_of(run, metric)) is not None]
-    curves = [(np.array(series.frames), np.array(series.values)) for series in logged]
-    curves = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves]
-    curves = [curve for curve in curves if len(curve[0])]
     if not curves:
         return np.array([]), np.array([]), np.array([])
     grid = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), GRID)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlnb.errors import NotFoundError, unknown
+from rlnb.records.asked import asked
+from rlnb.records.layout import SYSTEM
 from rlnb.spec import METRICS
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from rlnb.records.metrics import Series
+    from rlnb.records.metrics import Metrics, Series
     from rlnb.run import Run
 
 DEFAULT_METRICS = ("reward", "episode_length", "success_rate", "value_loss", "policy_loss", "fps")
@@ -38,6 +40,7 @@ _UNITS = {
     "collection_s": "s",
     "learning_s": "s",
 }
+_SYSTEM_UNITS = {"_gib": "GiB", "_percent": "percent", "_cores": "cores"}
 _TIME_UNITS = ((600.0, 1.0, "s"), (7200.0, 60.0, "min"), (math.inf, 3600.0, "h"))
 """Up to how many seconds, seconds a unit, unit."""
 _FEW_POINTS = 30
@@ -58,49 +61,56 @@ def figure(runs: Sequence[Run], metrics: Sequence[str] | None = None, x: str = "
     Raises:
         NotFoundError: No such axis, or a metric that none of the runs knows.
     """
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
-    if x not in X_AXES:
-        raise unknown("x axis", x, X_AXES, has="There are")
-    curves = {name: _curves(runs, name, x) for name in _chosen(runs, metrics)}
-    columns = min(_COLUMNS, len(curves) if len(curves) != 4 else 2) or 1
-    rows = math.ceil(len(curves) / columns) or 1
-    shown = make_subplots(
-        rows=rows,
-        cols=columns,
-        subplot_titles=[html.escape(name.replace("_", " ") if name in METRICS else name) for name in curves],
-        horizontal_spacing=0.22 / columns,
-        vertical_spacing=0.32 / rows,
-    )
-    for annotation, name in zip(shown.layout.annotations, curves, strict=True):
-        annotation.update(hovertext=METRICS.get(name, "a tag of the library itself"), font_size=14)
+    check_axis(x)
+    curves = {name: _curves(runs, name, x) for name in chosen(runs, metrics)}
     scale, x_title = _x_scale(x, [points for found in curves.values() for points in found])
+    shown = panels(list(curves), x_title)
     names, in_legend = labels(runs), set()
-    for index, (metric, found) in enumerate(curves.items()):
-        place = {"row": index // columns + 1, "col": index % columns + 1}
+    for index, found in enumerate(curves.values()):
         for number, (xs, ys) in enumerate(found):
             if not len(xs):
                 continue
-            trace = go.Scatter(
-                x=xs / scale,
-                y=ys.astype(np.float32),  # half the bytes of every live update, and finer than a screen
-                mode="lines+markers" if len(xs) <= _FEW_POINTS else "lines",
-                line={"color": colour(number), "dash": _dash(number), "width": 1.8},
-                marker={"size": 4},
-                name=html.escape(names[number]),
-                legendgroup=str(number),
-                showlegend=len(runs) > 1 and number not in in_legend,
-                hovertemplate=f"%{{y:.4g}} at %{{x:,.6~g}}<extra>{html.escape(names[number])}</extra>",
-            )
-            shown.add_trace(trace, **place)
+            trace = line(names[number], number, index, legend=len(runs) > 1 and number not in in_legend)
+            trace["mode"] = "lines+markers" if len(xs) <= _FEW_POINTS else "lines"
+            # Half the bytes in the notebook, and finer than a screen.
+            shown.add_trace({**trace, "x": xs / scale, "y": ys.astype(np.float32)})
             in_legend.add(number)
-        shown.update_xaxes(title_text=x_title, rangemode="tozero", **place)
-        shown.update_yaxes(title_text=_UNITS.get(metric, "value"), **place)
-        if metric == "success_rate":
-            shown.update_yaxes(range=[-0.02, 1.02], **place)
     if not curves:
         shown.add_annotation(text="nothing logged yet", showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+    return shown
+
+
+def check_axis(x: str) -> None:
+    """Make sure that there is such an x axis.
+
+    Raises:
+        NotFoundError: There is not; with those that there are.
+    """
+    if x not in X_AXES:
+        raise unknown("x axis", x, X_AXES, has="There are")
+
+
+def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
+    """Return a figure with an empty subplot for each metric."""
+    from plotly.subplots import make_subplots
+
+    columns = min(_COLUMNS, len(metrics) if len(metrics) != 4 else 2) or 1
+    rows = math.ceil(len(metrics) / columns) or 1
+    shown = make_subplots(
+        rows=rows,
+        cols=columns,
+        subplot_titles=[html.escape(name.replace("_", " ") if name in METRICS else name) for name in metrics],
+        horizontal_spacing=0.22 / columns,
+        vertical_spacing=0.32 / rows,
+    )
+    for annotation, name in zip(shown.layout.annotations, metrics, strict=True):
+        annotation.update(hovertext=METRICS.get(name, "a tag of the library itself"), font_size=14)
+    for index, metric in enumerate(metrics):
+        place = {"row": index // columns + 1, "col": index % columns + 1}
+        shown.update_xaxes(title_text=x_title, rangemode="tozero", **place)
+        shown.update_yaxes(title_text=_unit(metric), **place)
+        if metric == "success_rate":
+            shown.update_yaxes(range=[-0.02, 1.02], **place)
     shown.update_layout(
         template="simple_white",
         height=rows * _ROW_PX + _MARGIN_PX,
@@ -111,6 +121,36 @@ def figure(runs: Sequence[Run], metrics: Sequence[str] | None = None, x: str = "
     shown.update_xaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
     shown.update_yaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
     return shown
+
+
+def _unit(metric: str) -> str:
+    ends = (unit for end, unit in _SYSTEM_UNITS.items() if metric.startswith(f"{SYSTEM}/") and metric.endswith(end))
+    return _UNITS.get(metric) or next(ends, "value")
+
+
+def line(name: str, number: int, panel: int, *, legend: bool) -> dict[str, Any]:
+    """Return a trace without points.
+
+    Args:
+        name: What the legend calls it.
+        number: Which of the runs, or groups of runs; its colour.
+        panel: Place of its metric among the subplots.
+        legend: Whether it stands in the legend.
+    """
+    axis = str(panel + 1) if panel else ""
+    words = html.escape(name)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "line": {"color": colour(number), "dash": _dash(number), "width": 1.8},
+        "marker": {"size": 4},
+        "name": words,
+        "legendgroup": str(number),
+        "showlegend": legend,
+        "hovertemplate": f"%{{y:.4g}} at %{{x:,.6~g}}<extra>{words}</extra>",
+        "xaxis": f"x{axis}",
+        "yaxis": f"y{axis}",
+    }
 
 
 def mimebundle(shown: go.Figure, *, picture: bool) -> dict[str, Any]:
@@ -133,13 +173,18 @@ def colour(number: int) -> str:
     return PALETTE[number % len(PALETTE)]
 
 
-def labels(runs: Sequence[Run]) -> list[str]:
-    """Return one short text a run that names what differs between them, e.g. ``"rsl_rl, seed 2"``."""
-    facts = [_facts(run) for run in runs]
-    keys = dict.fromkeys(key for fact in facts for key in fact)
-    differing = [key for key in keys if len({fact.get(key, "default") for fact in facts}) > 1]
+def labels(runs: Sequence[Run], *, without: Collection[str] = ()) -> list[str]:
+    """Return one short text a run that names what differs between them, e.g. ``"rsl_rl, seed 2"``.
+
+    Args:
+        runs: The runs.
+        without: What is not looked at, e.g. ``("seed",)``.
+    """
+    of_runs = [facts(run) for run in runs]
+    keys = dict.fromkeys(key for fact in of_runs for key in fact if key not in without)
+    differing = [key for key in keys if len({fact.get(key, "default") for fact in of_runs}) > 1]
     found = []
-    for fact in facts:
+    for fact in of_runs:
         parts = [
             fact.get(key, "default") if key in ("task", "library") else f"{key} {fact.get(key, 'default')}"
             for key in differing
@@ -151,51 +196,37 @@ def labels(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _facts(run: Run) -> dict[str, str]:
-    """Return what was asked of a run, as text, in the order in which a legend should name it."""
-    manifest = run.manifest
-    asked = {
-        "task": manifest.task.id,
-        "library": manifest.library,
-        "seed": manifest.seed,
-        "num_envs": manifest.task.num_envs,
-        "max_iterations": manifest.max_iterations,
-        "physics": manifest.task.physics,
-        "renderer": manifest.task.renderer,
-        "presets": "+".join(manifest.task.presets) or None,
-        "device": manifest.resources.device,
-        "ranks": manifest.resources.world_size,
-        "launcher": manifest.launcher,
-        "source": (manifest.task.source_sha256 or "")[:7] or None,
-        **manifest.task.overrides,
-        **manifest.agent,
-        "tags": "+".join(manifest.tags) or None,
-    }
+def facts(run: Run) -> dict[str, str]:
+    """Return what was asked of a run, as text."""
     return {
-        key: f"{value:g}" if isinstance(value, float) else str(value)
-        for key, value in asked.items()
-        if value is not None
+        name.removeprefix("agent."): f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in asked(run.manifest).items()
     }
 
 
-def _chosen(runs: Sequence[Run], metrics: Sequence[str] | None) -> list[str]:
+def chosen(runs: Sequence[Run], metrics: Sequence[str] | None) -> list[str]:
     """Return the metrics to draw; refuse a name that no run knows, once there is anything to know."""
     logged = [set(run.metrics.names) for run in runs]
     if metrics is None:
         return [name for name in DEFAULT_METRICS if any(name in names for names in logged)]
-    chosen = [metrics] if isinstance(metrics, str) else list(metrics)
-    for name in chosen:
-        if name not in METRICS and any(logged) and all(series_of(run, name) is None for run in runs):
-            raise unknown(
-                "metric", name, {*METRICS, *(tag for run in runs for tag in run.metrics.tags)}, has="There are"
-            )
-    return chosen
+    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
+    for name in wanted:
+        reading = any(source(run, name).behind for run in runs)  # then it may be in what is not read yet
+        if name not in METRICS and any(logged) and not reading and all(series_of(run, name) is None for run in runs):
+            there = {tag for run in runs for tag in (*run.metrics.tags, *run.system.tags)}
+            raise unknown("metric", name, {*METRICS, *there}, has="There are")
+    return wanted
+
+
+def source(run: Run, name: str) -> Metrics:
+    """Return where a run has a metric of that name: what its library logged, or what its nodes were used for."""
+    return run.system if name.startswith(f"{SYSTEM}/") else run.metrics
 
 
 def series_of(run: Run, name: str) -> Series | None:
     """Return a run's metric by name; None where it knows no such metric."""
     try:
-        return run.metrics[name]
+        return source(run, name)[name]
     except NotFoundError:
         return None
 
@@ -205,33 +236,33 @@ def _curves(runs: Sequence[Run], name: str, x: str) -> list[tuple[np.ndarray, np
     found = []
     for run in runs:
         series = series_of(run, name)
-        xs = np.asarray(_x_values(run, series, x) if series else [], dtype=np.float64)
-        ys = np.asarray(series.values if series else [], dtype=np.float64)
+        xs, ys = (x_values(run, series, x), series.array("values")) if series else (np.empty(0), np.empty(0))
         known = np.isfinite(ys)
-        found.append(_decimate(xs[known], ys[known]))
+        found.append(decimate(xs[known], ys[known]))
     return found
 
 
-def _x_values(run: Run, series: Series, x: str) -> Iterable[float]:
-    if x == "frames":
-        return series.frames
-    if x == "iterations":
-        return series.iterations
-    starts = [job.started for job in run.jobs if job.kind == "train"]
-    first = next((started.time_s for started in starts if started), None)
-    times = series.wall_time_s
-    begun = first if first is not None else min(times, default=0.0)
-    return [time - begun for time in times]
+def x_values(run: Run, series: Series, x: str, start_s: float | None = None) -> np.ndarray:
+    """Return the place of each point on an x axis, float64; wall time in seconds since ``start_s``, or the run's."""
+    if x != "wall_time":
+        return series.array("frames" if x == "frames" else "iterations")
+    return series.array("wall_time") - (begin_s(run, series) if start_s is None else start_s)
 
 
-def _decimate(xs: np.ndarray, ys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if len(xs) <= POINTS_PER_TRACE:
+def begin_s(run: Run, series: Series) -> float:
+    """Return when a run began, in seconds since the epoch; with the curve's first point where nobody noted it."""
+    starts = (job.started for job in run.jobs if job.kind == "train")
+    noted = next((started.time_s for started in starts if started), None)
+    return noted if noted is not None else float(series.array("wall_time").min(initial=np.inf))
+
+
+def decimate(xs: np.ndarray, ys: np.ndarray, points: int = POINTS_PER_TRACE) -> tuple[np.ndarray, np.ndarray]:
+    """Return a curve of no more than so many points, with its extremes and its shape (MinMaxLTTB)."""
+    if len(xs) <= points:
         return xs, ys
     from tsdownsample import MinMaxLTTBDownsampler
 
-    kept = MinMaxLTTBDownsampler().downsample(
-        np.ascontiguousarray(xs), np.ascontiguousarray(ys), n_out=POINTS_PER_TRACE
-    )
+    kept = MinMaxLTTBDownsampler().downsample(np.ascontiguousarray(xs), np.ascontiguousarray(ys), n_out=points)
     return xs[kept], ys[kept]
 
 

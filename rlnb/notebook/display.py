@@ -126,17 +126,30 @@ def bar(run: Run, *, name: str = "", colour: str = "#3b7dd8") -> str:
         colour: Of the bar, so that it can be found among the curves.
     """
     done, total = run.progress
-    metrics = run.metrics
-    latest = [f"{name} {metrics[name].last:.3g}" for name in ("reward", "success_rate", "fps") if name in metrics.names]
-    left = eta_s(run)
-    facts = [f"iteration {done} of {total}" if total else "", f"{duration(left)} left" if left else "", *latest]
     filled = f"height:.6em;width:{100 * done / total if total else 0:.0f}%;background:{html.escape(colour)}"
     return (
         f"<div><b>{html.escape(name or run.id)}</b> {html.escape(run.state)} "
         "<span style='display:inline-block;width:10em;height:.6em;background:#8884'>"
         f"<span style='display:block;{filled}'></span></span> "
-        f"<small>{html.escape(', '.join(fact for fact in facts if fact))}</small></div>"
+        f"<small>{html.escape(facts(run))}</small></div>"
     )
+
+
+def facts(run: Run) -> str:
+    """Return a run's progress, time left and newest values, in one line."""
+    done, total = run.progress
+    metrics = run.metrics
+    logged = [name for name in ("reward", "success_rate", "fps") if name in metrics.names]
+    latest = [f"{name} {short(metrics.last(name))}" for name in logged]
+    left = eta_s(run)
+    used = [f"{_used(run, name):.1f} {unit}" for name, unit in (("cpu_cores", "cores"), ("memory_gib", "GiB"))]
+    found = [f"iteration {done} of {total}" if total else "", f"{duration(left)} left" if left else "", *latest]
+    return ", ".join(fact for fact in (*found, *(used if run.system.tags and not run.result else ())) if fact)
+
+
+def _used(run: Run, name: str) -> float:
+    """Return what the run takes now over all its nodes."""
+    return sum(run.system.last(tag) for tag in run.system.tags if tag.endswith(f"/{name}"))
 
 
 def duration(seconds: float) -> str:
@@ -170,3 +183,8 @@ def show_bundle(bundle: dict[str, Any]) -> None:
         from IPython.display import display
 
         display(bundle, raw=True)
+
+
+def short(value: float) -> str:
+    """Return three digits of a number, more where it has more before its point: ``0.0597``, ``12.3``, ``18,204``."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

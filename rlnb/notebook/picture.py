@@ -50,11 +50,12 @@ def png(shown: go.Figure) -> bytes:
                 "linewidth": 1.4,
             }
             marks: dict[str, Any] = {"marker": ".", "markersize": 4} if "markers" in (trace.mode or "") else {}
+            x = range(len(trace.y)) if trace.x is None else trace.x
             if trace.fill == "tonexty":  # a band down to the trace before it
-                axes.fill_between(trace.x, trace.y, before, color=trace.line.color, alpha=_BAND_ALPHA, linewidth=0)
+                axes.fill_between(x, trace.y, before, color=trace.line.color, alpha=_BAND_ALPHA, linewidth=0)
             before = trace.y
             if trace.line.width != 0:
-                axes.plot(trace.x, trace.y, **style, **marks)
+                axes.plot(x, trace.y, **style, **marks)
             if trace.showlegend:
                 legend[_plain(trace.name)] = Line2D([], [], **style)
         axes.set_xlabel(_plain(xaxis.title.text), fontsize=8)

@@ -9,6 +9,7 @@ import html
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,16 +47,19 @@ figure {{ margin: .5rem 0 1rem }} figcaption, small {{ color: #666 }}
 """
 
 
-def report(runs: Run | Sequence[Run], path: str | Path | None = None) -> Path:
-    """Write a report of runs; return its path.
+def report(runs: Run | Sequence[Run], path: str | Path | None = None, *, pdf: bool = False) -> Path:
+    """Write a report of runs as one HTML file, with the executed notebook beside it; return the path of the page.
+
+    The notebook has the curves as Plotly figures; the page needs neither network nor JavaScript.
 
     Args:
         runs: A run, or several to compare.
         path: The HTML file; None is ``report.html`` in the run's folder, for several runs
-            ``reports/<time>.html`` in the root.
+            ``reports/<time>.html`` in the root. The notebook has the same name, with ``.ipynb``.
+        pdf: Whether to print it as well, ``.pdf``; Chromium does that.
 
     Raises:
-        RlnbError: papermill or nbconvert is missing, there is no run, or the report cannot be made.
+        RlnbError: papermill, nbconvert or Chromium is missing, there is no run, or the report cannot be made.
     """
     chosen = list(runs) if isinstance(runs, Sequence) else [runs]
     if not chosen:
@@ -63,7 +67,14 @@ def report(runs: Run | Sequence[Run], path: str | Path | None = None) -> Path:
     missing = [name for name in ("papermill", "nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
         raise RlnbError(f"A report needs {', '.join(missing)}: pip install 'rlnb[report]'")
+    browser = chromium() if pdf else ""
     target = Path(path).expanduser().absolute() if path is not None else _default_path(chosen)
+    if target.suffix != ".html":
+        raise RlnbError(f"path={str(path)!r}: the report is an HTML file, so its name ends in .html.")
+    if not _ours(target.with_suffix(".ipynb")):
+        raise RlnbError(
+            f"{target.with_suffix('.ipynb')} is a notebook of yours, which the report's would replace. path=..."
+        )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)  # before the work
     except OSError as exc:
@@ -71,13 +82,57 @@ def report(runs: Run | Sequence[Run], path: str | Path | None = None) -> Path:
     with tempfile.TemporaryDirectory(prefix="rlnb-report-") as folder:
         executed = _execute(Path(folder), [str(run.path) for run in chosen])
         page = _page(executed, title=f"rlnb report: {', '.join(sorted({run.task for run in chosen}))}")
+        _replace(target.with_suffix(".ipynb"), executed.read_bytes())
+    _replace(target, page.encode())
+    if pdf:
+        _print(browser, target)
+    return target
+
+
+def _ours(notebook: Path) -> bool:
+    """Return whether there is no notebook of that name but an earlier report's."""
+    try:
+        return bool(json.loads(notebook.read_text(encoding="utf-8"))["metadata"].get("rlnb_report"))
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError, KeyError, AttributeError):
+        return False
+
+
+def chromium() -> str:
+    """Return the path of Chromium, or of Chrome.
+
+    Raises:
+        RlnbError: There is none.
+    """
+    for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
+        if found := shutil.which(name):
+            return found
+    raise RlnbError(
+        "A PDF is printed by Chromium, which is not installed: apt-get install chromium, or leave pdf=False."
+    )
+
+
+def _print(browser: str, page: Path) -> None:
+    """Print a page as a PDF beside it, without network and without a profile."""
+    with tempfile.TemporaryDirectory(prefix="rlnb-chromium-") as profile:
+        argv = [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}"]
+        argv += ["--no-sandbox"] if os.geteuid() == 0 else []  # its sandbox does not start for root
+        argv += ["--no-pdf-header-footer", "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking"]
+        printed = Path(profile, "report.pdf")
+        done = subprocess.run([*argv, f"--print-to-pdf={printed}", page.as_uri()], capture_output=True, text=True)
+        if done.returncode or not printed.exists():
+            raise RlnbError(f"Chromium did not print the report:\n{done.stderr.strip()[-2000:]}")
+        _replace(page.with_suffix(".pdf"), printed.read_bytes())
+
+
+def _replace(target: Path, content: bytes) -> None:
     try:
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_bytes(content)
         temporary.replace(target)
     except OSError as exc:
         raise _unwritable(target, exc) from exc
-    return target
 
 
 def _unwritable(target: Path, exc: OSError) -> RlnbError:

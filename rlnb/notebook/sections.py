@@ -9,18 +9,22 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlnb.notebook import curves
 from rlnb.notebook.display import duration, table
-from rlnb.notebook.picture import png
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from PIL import Image
+
     from rlnb.run import Run
 
 LOG_LINES = 40
 PICTURE_PX = 720
 """Longer side of a picture in the report; the original stays in the run's folder."""
+USAGES = 12
+"""Curves of the use of nodes in a report."""
 PICTURES_BYTES = 600_000
 """What all pictures together may weigh: a report is for sending."""
 
@@ -60,7 +64,8 @@ def _summary(run: Run) -> Iterator[tuple[str, str]]:
     yield "steps/s (frames over duration)", f"{frames / seconds:,.0f}" if frames and seconds else "-"
     for name in ("reward", "episode_length", "success_rate"):
         yield f"last {name}", f"{run.metrics[name].last:.4g}" if name in run.metrics.names else "-"
-    yield "tags", ", ".join(manifest.tags) or "-"
+    yield "tags", ", ".join(run.tags) or "-"
+    yield "notes", "; ".join(note.text for note in run.notes) or "-"
 
 
 def _seconds(run: Run) -> float:
@@ -77,9 +82,27 @@ def _seconds(run: Run) -> float:
     return sum(spans)
 
 
-def metric_curves(runs: Sequence[Run]) -> str:
-    """Return the curves as one picture."""
-    return _image(png(curves.figure(runs)), "Metric curves over frames")
+class Curves:
+    """A figure that is Plotly's where a notebook is opened, and a picture in a page without JavaScript."""
+
+    def __init__(self, shown: go.Figure, words: str) -> None:
+        self._shown, self._words = shown, words
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle = {**curves.mimebundle(self._shown, picture=True), "text/plain": self._words}
+        return bundle, {"image/png": {"alt": self._words}}
+
+
+def metric_curves(runs: Sequence[Run]) -> Curves:
+    """Return the usual metrics."""
+    return Curves(curves.figure(runs), "Metric curves over frames")
+
+
+def usage(runs: Sequence[Run]) -> Curves | None:
+    """Return what the runs took of their nodes, over time; None where nothing was sampled."""
+    sampled = sorted({tag for run in runs for tag in run.system.tags})
+    shown = [tag for tag in sampled if "/rank" not in tag][:USAGES]
+    return Curves(curves.figure(runs, shown, x="wall_time"), "Use of the nodes over time") if shown else None
 
 
 def evaluations(runs: Sequence[Run]) -> str:
@@ -109,18 +132,35 @@ def pictures(runs: Sequence[Run]) -> str:
     return "".join(shown) or "<p>None.</p>"
 
 
+def films(runs: Sequence[Run]) -> str:
+    """Return a still of the middle of each film of an evaluation, and where the film lies."""
+    found, weight = [], 0
+    for run in runs:
+        for film in (evaluation.video for evaluation in run.evaluations if evaluation.video):
+            picture = film.still() if weight < PICTURES_BYTES else None
+            still = _palette(picture) if picture is not None else b""
+            weight += len(still)
+            found.append(_image(still, str(film.path)) if still else f"<p>{html.escape(str(film.path))}</p>")
+    return "".join(found) or "<p>None: <code>run.play()</code></p>"
+
+
 def _small(path: Path) -> bytes | None:
     """Return a picture as a palette PNG; None where it is none."""
     from PIL import Image
 
     try:
-        with Image.open(path) as image, io.BytesIO() as file:
-            picture = image.convert("RGB")
-            picture.thumbnail((PICTURE_PX, PICTURE_PX))
-            picture.quantize(256).save(file, format="PNG", optimize=True)
-            return file.getvalue()
+        with Image.open(path) as image:
+            return _palette(image)
     except (OSError, ValueError, Image.DecompressionBombError):
         return None
+
+
+def _palette(image: Image.Image) -> bytes:
+    picture = image.convert("RGB")
+    picture.thumbnail((PICTURE_PX, PICTURE_PX))
+    with io.BytesIO() as file:
+        picture.quantize(256).save(file, format="PNG", optimize=True)
+        return file.getvalue()
 
 
 def _image(data: bytes, caption: str) -> str:

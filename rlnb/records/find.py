@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def find(path: Path) -> Iterator[RunRecord]:
             for child in sorted(folder.iterdir()):
                 if RunDir(child).manifest.exists():
                     yield open_record(child)
-    for params in sorted(path.glob("**/params/agent.yaml")):
-        run = params.parent.parent
-        ours = any(RunDir(folder).manifest.exists() for folder in run.parents if folder.is_relative_to(path))
-        if not ours and (run / "params" / "env.yaml").exists():
+    for name, below, _ in os.walk(path):
+        run = Path(name)
+        below[:] = sorted(child for child in below if not RunDir(run / child).manifest.exists())
+        if "params" in below and all((run / "params" / name).exists() for name in ("agent.yaml", "env.yaml")):
             yield StockRecord(run)

@@ -3,7 +3,7 @@
 ::
 
     <root>/runs/<id>/manifest.json  source/  jobs/<n>-<kind>/  logs/  notes/  media/  exports/
-    <root>/tasks/  cards/
+    <root>/tasks/  cards/  sweeps/
 
 Standard library only: the node agent imports this.
 """
@@ -15,6 +15,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+SYSTEM = "system"
+"""Folder of the agents' own event files below a run's logs, and what their tags begin with."""
 
 _JOB = re.compile(r"(\d+)-([a-z]+)$")
 
@@ -36,6 +39,11 @@ class Root:
     @property
     def cards(self) -> Path:
         return self.path / "cards"
+
+    @property
+    def sweeps(self) -> Path:
+        """Optuna's storage, one file a sweep."""
+        return self.path / "sweeps"
 
 
 def default_root() -> Path:
@@ -62,8 +70,22 @@ class RunDir:
         return self.path / "logs"
 
     @property
+    def system(self) -> Path:
+        """What the nodes of the run were used for, as event files of their agents."""
+        return self.logs / SYSTEM
+
+    def event_files(self) -> list[Path]:
+        """Return the event files that the library wrote."""
+        return [path for path in self.logs.rglob("*tfevents*") if self.system not in path.parents]
+
+    @property
     def exports(self) -> Path:
         return self.path / "exports"
+
+    @property
+    def notes(self) -> Path:
+        """One small file for each note, and for each tag that came or went."""
+        return self.path / "notes"
 
     @property
     def media(self) -> Path:

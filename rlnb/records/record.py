@@ -12,8 +12,8 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.records import files
 from rlnb.records.checkpoints import Checkpoints
-from rlnb.records.layout import JobDir, RunDir
-from rlnb.records.metrics import Metrics, Span
+from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.metrics import Metrics, Span, SystemMetrics
 from rlnb.spec import Library, Manifest, Result, Started, State, from_json
 
 LOST_AFTER_S = 5.0
@@ -88,8 +88,7 @@ class JobRecord:
         if self.kind != "train":
             return begun == self.folder.started
         since = begun.stat().st_mtime - 1.0
-        logs = self.folder.path.parent.parent / "logs"
-        sizes = (path.stat() for path in logs.rglob("*tfevents*"))
+        sizes = (path.stat() for path in run_dir_of(self.folder.path).event_files())
         return any(stat.st_size > _FIRST_SCALAR_BYTES and stat.st_mtime > since for stat in sizes)
 
 
@@ -100,6 +99,7 @@ class RunRecord:
         self.folder = RunDir(path.absolute())
         self._manifest: Manifest | None = None
         self._metrics: Metrics | None = None
+        self._system: SystemMetrics | None = None
         self._jobs: dict[Path, JobRecord] = {}
 
     @property
@@ -162,8 +162,15 @@ class RunRecord:
         """Live metrics by name; every access reads what is new."""
         if self._metrics is None:
             self._metrics = Metrics(self.folder.logs, self.library_spec)
-        self._metrics.refresh(self._spans())
+        self._metrics.count_by(self._spans())
         return self._metrics
+
+    @property
+    def system(self) -> SystemMetrics:
+        """What the run takes of its nodes, live."""
+        if self._system is None:
+            self._system = SystemMetrics(self.folder.system, lambda: self.metrics)
+        return self._system
 
     def _spans(self) -> list[Span]:
         spans = []

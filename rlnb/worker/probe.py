@@ -49,7 +49,18 @@ def _torch() -> dict[str, Any]:
         text = file.read()
     built = re.search(r"^cuda\b.*= *'(.*)'", text, re.MULTILINE)
     version = re.search(r"^__version__ *= *'(.*)'", text, re.MULTILINE)
-    return {"torch_cuda": built.group(1) if built else None, **({"version": version.group(1)} if version else {})}
+    return {
+        "torch_cuda": built.group(1) if built else None,
+        "bytecode": _has_bytecode(torch.origin),
+        **({"version": version.group(1)} if version else {}),
+    }
+
+
+def _has_bytecode(module: str) -> bool:
+    """Return whether a start finds the module compiled, or leaves it compiled for the next one."""
+    if os.path.exists(importlib.util.cache_from_source(module)):
+        return True
+    return not sys.dont_write_bytecode and (bool(sys.pycache_prefix) or os.access(os.path.dirname(module), os.W_OK))
 
 
 def _cuda() -> dict[str, Any]:

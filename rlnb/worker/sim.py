@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib.metadata
 import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Library, Task
 from rlnb.worker import assets
 from rlnb.worker.assets import AssetRoot
+from rlnb.worker.source import import_file
 
 SUPPORTED = "3.0"
 """Isaac Lab's release line that this file was written for."""
@@ -142,7 +142,7 @@ def register(task: Task, source: Path | None = None) -> Registered:
     if source is None and task.source:
         source = Path(task.source)
     if source is not None:
-        return _register_module(task, _import_file(source, task.files))
+        return _register_module(task, import_file(source, task.files))
     if ":" in task.id:
         module_name, _, attribute = task.id.partition(":")
         plugins.load(task.id)  # says what is missing
@@ -151,34 +151,6 @@ def register(task: Task, source: Path | None = None) -> Registered:
     known = plugins.tasks().get(gym_id)
     reference = task.success or (known.success if known else None)
     return Registered(gym_id=gym_id, success=plugins.load(reference) if reference else None, agents={})
-
-
-def _import_file(path: Path, local: Iterable[str]) -> ModuleType:
-    """Import a task module from its file; where it or a file that it ships beside itself was edited, anew."""
-    beside = sorted(name for name in local if (path.parent / name).is_file())
-    text = b"".join(file.read_bytes() for file in (path, *(path.parent / name for name in beside)))
-    name = f"rlnb_task_{path.stem}_{hashlib.sha256(text).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    folder = str(path.parent)
-    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
-    for module_name in (_module_name(file) for file in beside if file.endswith(".py")):
-        sys.modules.pop(module_name, None)  # of another state, or of a run's own copy
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _module_name(file: str) -> str:
-    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _register_module(task: Task, module: ModuleType, attribute: str | None = None) -> Registered:

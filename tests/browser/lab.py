@@ -130,13 +130,13 @@ def lab(folder: Path, env: dict[str, str] | None = None) -> Iterator[Lab]:
     ]
     argv += [
         f"--IdentityProvider.token={token}",
-        "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
-    # dash, which Isaac Lab brings, asks for a build of JupyterLab; a dialog would take the focus.
+    # dash, which Isaac Lab brings, asks for a build of JupyterLab; a dialog would take the focus, news cover the page.
     config = folder / ".jupyter" / "labconfig" / "page_config.json"
     config.parent.mkdir(parents=True)
-    config.write_text(json.dumps({"buildCheck": False, "buildAvailable": False}))
+    quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+    config.write_text(json.dumps({"buildCheck": False, "buildAvailable": False, **quiet}))
     with open(folder / "server.log", "wb") as log:
         server = subprocess.Popen(
             argv,

@@ -86,8 +86,8 @@ def test_a_run_sees_the_gpus_of_its_slots_as_its_user_named_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
-    job = JobDir(tmp_path / "job")
-    job.path.mkdir()
+    job = JobDir(tmp_path / "jobs" / "0-train")
+    job.path.mkdir(parents=True)
     printing = (sys.executable, "-c", "import os; print('sees', os.environ['CUDA_VISIBLE_DEVICES'])")
     command = Command(argv=printing, queued=True, max_running=3, slots=2, gpu_per_slot=True)
     files.write_once(job.command, to_json(command))

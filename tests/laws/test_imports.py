@@ -38,6 +38,8 @@ HEAVY = {
     "PIL",
     "scipy",
     "copier",
+    "optuna",
+    "ruamel",
 }
 """These cost tenths of seconds: inside functions only."""
 NEVER_AFTER_IMPORT = {"torch", "isaaclab", "plotly", "dask", "papermill", "pandas", "copier"}
@@ -88,8 +90,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "hookspecs": {"pluggy"},
     "plugins": {"pluggy"},
     "settings": set(),
-    "records": {"pandas", "tensorboard", "numpy"},
-    "launch": {"psutil"},
+    "records": {"pandas", "tensorboard", "numpy", "ruamel"},
+    "launch": {"psutil", "tensorboard", "pynvml"},
 }
 """Room to all that it may import from elsewhere; other rooms are held by SIMULATOR and HEAVY only."""
 FORBIDDEN: dict[str, set[str]] = {"notebook": SIMULATOR | {"dask"}, "verbs": SIMULATOR}

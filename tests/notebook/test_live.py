@@ -1,6 +1,4 @@
-import base64
 import gzip
-import json
 import os
 import signal
 import subprocess
@@ -20,11 +18,26 @@ LONG = "library='echo', agent={'iteration_s': 0.2}, max_iterations=300"
 QUICKLY_S = 8.0
 
 
+def told(message):
+    """Return what the dashboard tells a page in a message; an empty dict for any other message."""
+    found = message["content"].get("data", {}).get("content", {})
+    return found if isinstance(found, dict) else {}
+
+
 def points(message):
-    """Return how many points the first curve of a widget's update has; 0 for any other message."""
-    figure = message["content"].get("data", {}).get("state", {}).get("figure", "{}")
-    data = json.loads(figure).get("data")
-    return len(base64.b64decode(data[0]["y"]["bdata"])) // 4 if data else 0
+    """Return how many points of curves a message holds."""
+    return sum(count for _, _, count in told(message).get("changes", []))
+
+
+def look(kernel, view="a-page"):
+    """Do what a page does that shows the dashboard; return its widget."""
+    widget = opened(kernel, "_esm")
+    ask(kernel, widget, ask="all", view=view)
+    return widget
+
+
+def ask(kernel, widget, **message):
+    kernel.send_comm(widget, {"method": "custom", "content": message})
 
 
 def opened(kernel, part):
@@ -38,7 +51,12 @@ def opened(kernel, part):
 
 def test_for_a_person_the_curves_grow_while_the_kernel_is_free_and_end_as_plain_output(kernel):
     kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {SOME_SECONDS})\nrun.watch()")
+    look(kernel)
+    layout = told(kernel.until(lambda message: told(message).get("kind") == "layout"))
+    assert layout["axis"] == "frames"
     kernel.until(lambda message: points(message) > 1)
+    added = kernel.until(lambda message: any(how == "add" for _, how, _ in told(message).get("changes", [])))
+    assert {how for _, how, _ in told(added)["changes"]} == {"add"}, "what is new, not all of it"
     last = kernel.until(lambda message: "image/png" in message["content"].get("data", {}))
     assert last["msg_type"] == "update_display_data"
     assert len(last["content"]["data"][PLOTLY]["data"]) == 4
@@ -53,19 +71,60 @@ def test_for_a_person_the_curves_grow_while_the_kernel_is_free_and_end_as_plain_
 
 def test_a_page_gets_plotly_js_when_it_asks(kernel):
     kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
-    kernel.send_comm(opened(kernel, "_esm"), {"method": "custom", "content": "plotly.js"})
-    answer = kernel.until(lambda message: message["content"].get("data", {}).get("content") == "plotly.js")
+    ask(kernel, opened(kernel, "_esm"), ask="plotly.js")
+    answer = kernel.until(lambda message: told(message).get("kind") == "plotly.js")
     assert b"plotly.js v" in gzip.decompress(answer["buffers"][0])
     kernel.run("run.cancel()")
 
 
-def test_two_clicks_cancel_the_run_and_one_does_not(kernel):
-    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+def test_a_page_that_nobody_sees_is_told_nothing_until_it_is_seen_again(kernel):
+    kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
     kernel.until(lambda message: points(message) > 1)
-    button = opened(kernel, "button_style")
-    kernel.send_comm(button, {"method": "custom", "content": {"event": "click"}})
-    assert "running" in kernel.run("import time; time.sleep(1); print(run.state)", cell="cell-2")
-    kernel.send_comm(button, {"method": "custom", "content": {"event": "click"}})
+    ask(kernel, widget, view="a-page", visible=False)
+    kernel.run("time.sleep(1)", cell="cell-2")  # what was under way
+    before = len(kernel.messages)
+    kernel.run("time.sleep(2)", cell="cell-2")
+    assert not [message for message in kernel.messages[before:] if points(message)]
+    ask(kernel, widget, view="a-page", visible=True)
+    kernel.until(lambda message: points(message) > 1)
+    kernel.run("run.cancel()", cell="cell-2")
+
+
+def test_without_a_page_nothing_of_the_curves_is_kept_until_there_is_one_again(kernel):
+    kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
+    kernel.until(lambda message: points(message) > 1)
+    held = "from rlnb.notebook import live\n(board,) = live._dashboards\ntime.sleep(2)\n"
+    held += "print(board._stream is not None, [len(run.metrics._reader._files) for run in board._runs])"
+    assert kernel.run(held, cell="cell-2").startswith("True")
+    ask(kernel, widget, view="a-page", gone=True)
+    assert kernel.run(held, cell="cell-2").strip() == "False [0]"
+    ask(kernel, widget, ask="all", view="another")
+    kernel.until(lambda message: points(message) > 1)
+    kernel.run("run.cancel()", cell="cell-2")
+
+
+def test_a_page_chooses_axis_and_metrics(kernel):
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
+    kernel.until(lambda message: points(message) > 1)
+    ask(kernel, widget, ask="axis", axis="wall_time")
+    layout = told(kernel.until(lambda message: told(message).get("axis") == "wall_time"))
+    assert layout["layout"]["xaxis"]["title"]["text"] == "wall time (s)"
+    ask(kernel, widget, ask="metrics", metrics=["fps"])
+    layout = told(kernel.until(lambda message: told(message).get("chosen") == ["fps"]))
+    assert len(layout["traces"]) == 1
+    assert "reward" in layout["metrics"]
+    kernel.run("run.cancel()", cell="cell-2")
+
+
+def test_a_page_cancels_a_run(kernel):
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
+    shown = told(kernel.until(lambda message: told(message).get("runs")))
+    assert shown["runs"][0]["going"]
+    ask(kernel, widget, ask="cancel", run=shown["runs"][0]["id"])
     kernel.until(lambda message: "</b> cancelled" in message["content"].get("data", {}).get("text/html", ""))
 
 

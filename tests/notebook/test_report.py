@@ -1,4 +1,5 @@
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -80,6 +81,52 @@ def test_it_has_curves_and_as_many_pictures_as_fit(page):
     assert re.search(r"""<img alt=['"]Metric curves over frames['"] src=['"]data:image/png;base64,""", page)
     assert 1 <= page.count("<img") - 1 < 4
     assert "Not shown:" in page
+
+
+def test_the_notebook_beside_it_has_plotly_figures_with_pictures_and_no_widget(runs, page):
+    import nbformat
+
+    path = runs[0].path / "report.ipynb"
+    executed = nbformat.read(path, as_version=4)
+    bundles = [output.data for cell in executed.cells for output in cell.get("outputs", []) if "data" in output]
+    shown = [b for b in bundles if {"application/vnd.plotly.v1+json", "image/png"} <= set(b)]
+    assert "Metric curves over frames" in [bundle["text/plain"] for bundle in shown]
+    assert "widgets" not in executed.metadata
+    assert path.stat().st_size < 1_000_000
+
+
+def test_it_is_printed_where_there_is_chromium(runs, tmp_path, monkeypatch):
+    from rlnb.notebook import report
+
+    if not shutil.which("chromium"):
+        pytest.skip("there is no Chromium here")
+    rlnb.report(runs[1], tmp_path / "printed.html", pdf=True)
+    assert (tmp_path / "printed.pdf").read_bytes().startswith(b"%PDF")
+    monkeypatch.setattr(report.shutil, "which", lambda name: None)
+    with pytest.raises(rlnb.RlnbError, match="apt-get install chromium"):
+        rlnb.report(runs[1], pdf=True)
+
+
+def test_a_notebook_of_somebody_else_is_not_replaced(runs, tmp_path):
+    mine = tmp_path / "ant.ipynb"
+    mine.write_text('{"cells": [], "metadata": {}}')
+    with pytest.raises(rlnb.RlnbError, match="is a notebook of yours"):
+        rlnb.report(runs[1], tmp_path / "ant.html")
+    assert mine.read_text() == '{"cells": [], "metadata": {}}'
+    assert not (tmp_path / "ant.html").exists()
+
+
+def test_an_earlier_report_is_replaced_and_an_archived_run_has_one_too(runs, tmp_path):
+    rlnb.Runs([runs[1]]).archive().apply()
+    for _ in range(2):
+        rlnb.report(runs[1], tmp_path / "again.html")
+    assert (tmp_path / "again.ipynb").exists()
+    rlnb.Runs([runs[1]]).restore().apply()
+
+
+def test_a_name_that_is_no_page_is_told(runs, tmp_path):
+    with pytest.raises(rlnb.RlnbError, match=r"ends in \.html"):
+        rlnb.report(runs[1], tmp_path / "report.pdf")
 
 
 def test_several_runs_have_one_report_with_the_end_of_the_log_of_a_failed_one(runs, echo_root):

@@ -15,7 +15,7 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.types_pb2 import DT_FLOAT
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from rlnb.records.events import EventReader
+from rlnb.records.events import TAIL_BYTES, EventReader, Scalar
 
 TAG = "Train/mean_reward"
 STEPS = 10
@@ -58,6 +58,10 @@ def whole(tmp_path: Path) -> bytes:
     return data
 
 
+def read(reader: EventReader) -> dict[str, list[Scalar]]:
+    return {tag: list(column) for tag, column in reader.scalars.items()}
+
+
 def steps(reader: EventReader) -> list[int]:
     return [step for step, _, _ in reader.scalars[TAG]]
 
@@ -70,7 +74,7 @@ def test_scalars_come_with_step_time_and_value(tmp_path: Path) -> None:
     write(tmp_path, event(3, {TAG: 0.5, "Loss/value": 2.0}))
     reader = EventReader(tmp_path)
     assert reader.refresh() == 2
-    assert reader.scalars == {TAG: [(3, 1e9 + 3, 0.5)], "Loss/value": [(3, 1e9 + 3, 2.0)]}
+    assert read(reader) == {TAG: [(3, 1e9 + 3, 0.5)], "Loss/value": [(3, 1e9 + 3, 2.0)]}
 
 
 def test_a_scalar_in_a_tensor_is_read_and_a_picture_is_passed_over(tmp_path: Path) -> None:
@@ -79,7 +83,7 @@ def test_a_scalar_in_a_tensor_is_read_and_a_picture_is_passed_over(tmp_path: Pat
     write(tmp_path, Event(wall_time=1e9, step=1, summary=Summary(value=[scalar, image])))
     reader = EventReader(tmp_path)
     assert reader.refresh() == 1
-    assert dict(reader.scalars) == {TAG: [(1, 1e9, 0.25)]}
+    assert read(reader) == {TAG: [(1, 1e9, 0.25)]}
 
 
 def test_reading_goes_on_where_it_stopped(tmp_path: Path, whole: bytes) -> None:
@@ -177,3 +181,57 @@ def test_two_hundred_thousand_scalars_are_readable(tmp_path: Path) -> None:
     begun = time.monotonic()
     assert reader.refresh() == 0
     assert time.monotonic() - begun < 0.5
+
+
+def test_where_time_is_short_the_newest_is_read_first_and_the_rest_later(tmp_path: Path) -> None:
+    count = 3 * TAIL_BYTES // 64
+    write(tmp_path, *(event(step, {TAG: float(step)}) for step in range(count)))
+    reader = EventReader(tmp_path)
+    assert reader.refresh(limit_s=0.0) == 0
+    assert reader.behind > 2 * TAIL_BYTES
+    ahead = list(reader.ahead(TAG))
+    assert ahead[-1] == (count - 1, 1e9 + count - 1, float(count - 1))
+    assert [step for step, _, _ in ahead] == list(range(count - len(ahead), count))
+    assert reader.tags == {TAG}
+    assert reader.refresh() == count
+    assert reader.behind == 0
+    assert not len(reader.ahead(TAG))
+    assert steps(reader) == list(range(count))
+
+
+def test_a_record_longer_than_what_is_read_at_once_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlnb.records.events._CHUNK_BYTES", 64)
+    image = Summary.Value(tag="picture", image=Summary.Image(encoded_image_string=b"png" * 1000))
+    picture = Event(wall_time=1e9, step=1, summary=Summary(value=[image]))
+    write(tmp_path, event(0, {TAG: 0.0}), picture, event(2, {TAG: 2.0}))
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 2
+    assert steps(reader) == [0, 2]
+
+
+def test_a_torn_tail_is_nothing_to_hurry_for(tmp_path: Path) -> None:
+    write(tmp_path, *(event(step, {TAG: 1.0}) for step in range(5)))
+    (path,) = tmp_path.rglob("*tfevents*")
+    path.write_bytes(path.read_bytes()[:-3])
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 4
+    assert reader.behind == 0
+
+
+def test_damage_in_what_is_read_ahead_does_not_hide_what_is_before_it(tmp_path: Path) -> None:
+    count = 3 * TAIL_BYTES // 64
+    write(tmp_path, *(event(step, {TAG: float(step)}) for step in range(count)))
+    (path,) = tmp_path.rglob("*tfevents*")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-500] + b"\xff" * 500)
+    reader = EventReader(tmp_path)
+    reader.refresh(limit_s=0.0)
+    reader.refresh()
+    assert count - 20 < len(steps(reader)) < count
+
+
+def test_a_folder_can_be_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, event(0, {TAG: 1.0}))
+    write(tmp_path / "system", event(0, {"other": 1.0}))
+    reader = EventReader(tmp_path, without="system")
+    assert reader.refresh() == 1

@@ -14,7 +14,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb.records.metrics import FRESH_S, Metrics, Series, Span, stitch
+from rlnb.records.metrics import FRESH_S, Metrics, Series, Span
 
 HORIZON, NUM_ENVS = 24, 4
 FRAMES_PER_ITERATION = HORIZON * NUM_ENVS
@@ -123,12 +123,13 @@ def test_a_resumed_run_is_one_curve_in_which_the_later_job_counts(tmp_path: Path
 
 def test_a_job_that_logged_nothing_takes_nothing_away() -> None:
     points = [(0, 1.0, 0.0), (1, 2.0, 1.0), (2, 21.0, 2.0)]
-    assert stitch(points, [span(0.0), span(10.0), span(20.0)]) == points
+    assert Series("reward", points, [span(0.0), span(10.0), span(20.0)]).points == points
 
 
 def test_resuming_twice_from_the_same_checkpoint_keeps_the_last_try() -> None:
     points = [(0, 1.0, 0.0), (1, 2.0, 1.0), (1, 11.0, 10.0), (2, 12.0, 11.0), (1, 21.0, 20.0)]
-    assert stitch(points, [span(0.0), span(10.0), span(20.0)]) == [(0, 1.0, 0.0), (1, 21.0, 20.0)]
+    curve = Series("reward", points, [span(0.0), span(10.0), span(20.0)])
+    assert curve.points == [(0, 1.0, 0.0), (1, 21.0, 20.0)]
 
 
 def test_tidy_data_has_one_row_a_point(metrics: Metrics) -> None:

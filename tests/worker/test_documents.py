@@ -63,7 +63,7 @@ def test_the_notebook_of_libraries_compares_them(workplace: Path) -> None:
     import papermill
 
     done = papermill.execute_notebook(
-        REPO / "notebooks" / "02_libraries.ipynb",
+        REPO / "notebooks" / "04_libraries.ipynb",
         workplace / "done.ipynb",
         parameters={"num_envs": 32, "frames": 3000, "seeds": 2, "episodes": 8},
         cwd=workplace,
@@ -72,6 +72,53 @@ def test_the_notebook_of_libraries_compares_them(workplace: Path) -> None:
     texts = " ".join(str(text) for text in outputs(done, "text/html"))
     assert "Equal frames" in texts
     assert "the ranks learn as one" in texts
+
+
+@pytest.mark.slow
+def test_the_notebook_of_tasks_defines_one(workplace: Path) -> None:
+    import papermill
+
+    done = papermill.execute_notebook(
+        REPO / "notebooks" / "02_define_a_task.ipynb",
+        workplace / "done.ipynb",
+        parameters={"num_envs": 16, "max_iterations": 3},
+        cwd=workplace,
+        progress_bar=False,
+    )
+    printed = "".join(output["text"] for cell in done.cells for output in cell.get("outputs", []) if "text" in output)
+    assert "sim.dtt" in printed, "all problems at once"
+    assert "decimation" in printed
+    assert "off_centre" in " ".join(str(text) for text in outputs(done, "text/html"))
+
+
+@pytest.mark.slow
+def test_the_notebook_of_sweeps_searches_compares_and_reports(workplace: Path) -> None:
+    import papermill
+
+    done = papermill.execute_notebook(
+        REPO / "notebooks" / "06_sweeps_and_reports.ipynb",
+        workplace / "done.ipynb",
+        parameters={"num_envs": 16, "max_iterations": 3, "n_trials": 2, "episodes": 8},
+        cwd=workplace,
+        progress_bar=False,
+    )
+    assert len(outputs(done, "application/vnd.plotly.v1+json")) == 2  # parallel coordinates, the comparison
+    assert (workplace / "best.html").exists()
+    assert "widgets" not in done.metadata
+
+
+def test_the_notebook_for_jobs_takes_parameters_from_papermill(workplace: Path) -> None:
+    import papermill
+
+    done = papermill.execute_notebook(
+        REPO / "notebooks" / "train.ipynb",
+        workplace / "done.ipynb",
+        parameters={"num_envs": 16, "max_iterations": 2, "episodes": 8, "device": "cpu"},
+        cwd=workplace,
+        progress_bar=False,
+    )
+    assert (workplace / "report.html").exists()
+    assert len(outputs(done, "image/png")) == 1
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ def trained(folder: Path) -> rlnb.Run:
 
 
 def scalars(run: rlnb.Run) -> dict[str, list[float]]:
-    reader = EventReader(run.path / "logs")
+    reader = EventReader(run.path / "logs", without="system")
     reader.refresh()
     return {
         tag: [value for _, _, value in points]

@@ -2,7 +2,8 @@
 
 Its agent options serve the tests: ``iteration_s`` sleeps, ``crash_at`` raises, ``ignore_sigterm``
 does as it says, ``fork`` leaves a detached grandchild behind, ``noise_from`` adds
-unseeded noise from an iteration on, ``peak`` is an iteration of high reward.
+unseeded noise from an iteration on, ``peak`` is an iteration of high reward, ``goal`` is what
+the reward rises to.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Echo:
             noise += iteration == agent_cfg.get("peak")
             level = 1.0 - math.exp(-3.0 * (iteration + 1) / total)
             scalars = {
-                "Train/mean_reward": level + 0.01 * math.sin(ctx.seed + iteration) + noise,
+                "Train/mean_reward": agent_cfg.get("goal", 1.0) * level + 0.01 * math.sin(ctx.seed + iteration) + noise,
                 "Train/mean_episode_length": 100.0 * level,
                 "Metrics/success_rate": level,
                 "Perf/total_fps": 1000.0,

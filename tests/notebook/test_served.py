@@ -7,7 +7,7 @@ def test_a_person_gets_a_widget_that_knows_the_port_and_a_program_gets_text(kern
     kernel.run(f"import rlnb\nscene = rlnb.view(rlnb.Task(id='<b>Demo</b>'), python={viewer!r})")
     kernel.run("scene")
     states = [m["content"]["data"]["state"] for m in kernel.messages if m["msg_type"] == "comm_open"]
-    assert any(state.get("port") == 4711 and state["title"] == "<b>Demo</b>" for state in states)
+    assert any(state.get("port") == 4711 and state["title"] == "<b>Demo</b> in 3D" for state in states)
     (shown,) = [m["content"]["data"] for m in kernel.messages if m["msg_type"] == "execute_result"]
     assert WIDGET in shown
     assert "<b>" not in shown["text/html"]

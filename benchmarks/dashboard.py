@@ -1,0 +1,193 @@
+"""The live dashboard: from the log to the paint in Chromium, bytes of an update, and the kernel's memory.
+
+python benchmarks/dashboard.py            # all of it
+python benchmarks/dashboard.py --part latency
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from events import write
+from results import record
+
+import rlnb
+from rlnb.notebook.stream import Stream, packed
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
+from lab import lab, write_notebook
+
+RUNS, POINTS, UPDATES = 10, 1_000_000, 10_000
+METRICS = tuple(f"Train/metric_{number}" for number in range(6))
+SECONDS = 60
+
+LATENCY = f"""
+import json, threading, time
+import rlnb
+from rlnb.notebook import live
+sent, painted = {{}}, {{}}
+plain = live.Dashboard._tell
+def tell(self):
+    newest = max((run.metrics["reward"].wall_time_s[-1:] or [0.0])[0] for run in self._runs)
+    before = self._sent
+    behind = plain(self)
+    if self._sent > before:
+        sent[self._sent] = newest
+    return behind
+live.Dashboard._tell = tell
+heard = live.Dashboard._hear
+def hear(self, message):
+    if "painted" in message:
+        painted[message["painted"]] = time.time()
+    heard(self, message)
+live.Dashboard._hear = hear
+runs = [rlnb.train("Echo", library="echo", agent={{"iteration_s": 0.1}}, max_iterations={SECONDS * 10 + 300}, seed=seed,
+                   launcher=rlnb.LocalLauncher(max_running=3)) for seed in range(3)]
+rlnb.watch(runs)
+"""
+FOUND = f"""
+time.sleep({SECONDS})
+print(json.dumps([painted[number] - sent[number] for number in sorted(painted) if number in sent and number > 5]))
+[run.cancel() for run in runs]
+"""
+
+
+class Written:
+    """What a stream needs of a run, on event files of this benchmark's own."""
+
+    def __init__(self, folder: Path) -> None:
+        from rlnb.records.metrics import Metrics
+
+        self.metrics = Metrics(folder, None)
+        self.jobs: list[object] = []
+
+
+def latency() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
+    write_notebook(folder / "latency.ipynb", LATENCY, FOUND)
+    env = {"RLNB_ROOT": str(folder / "runs"), "RLNB_QUEUE": str(folder / "queue")}
+    with lab(folder, env=env) as opened:
+        opened.open("latency.ipynb")
+        opened.run(0)
+        opened.page.wait_for_selector(".js-plotly-plot", timeout=60_000)
+        opened.run(1, timeout_s=2 * SECONDS)
+        took = sorted(json.loads(opened.text(1)))
+        opened.screenshot(folder / "latency.png")
+    p95 = took[int(0.95 * len(took))]
+    record(
+        "logged in the worker to painted in Chromium, 3 runs x 4 metrics",
+        f"p95 {p95:.2f} s, median {took[len(took) // 2]:.2f} s, worst {took[-1]:.2f} s of {len(took)} updates",
+        "p95 <= 1.0 s",
+        p95 <= 1.0,
+    )
+    print(folder)
+
+
+def weight_and_memory() -> None:
+    base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
+    folders = [base / f"run-{number}" for number in range(RUNS)]
+    for folder in folders:
+        write(folder, POINTS, METRICS)
+    write(base / "small", 100, METRICS)
+    Stream([Written(base / "small")], METRICS, "frames").changes()  # type: ignore[list-item]  # imports what it needs
+    process = psutil.Process()
+    gc.collect()
+    empty = process.memory_info().rss
+    runs = [Written(folder) for folder in folders]
+    stream = Stream(runs, METRICS, "frames")  # type: ignore[arg-type]
+    sizes, begun = [], time.monotonic()
+    while not sizes or stream.behind:
+        sizes.append(weight(stream))
+    print(f"first told after {time.monotonic() - begun:.0f} s in {len(sizes)} messages")
+    written, updates = POINTS, []
+    before = 0
+    for number in range(UPDATES + 500):
+        for folder in folders:
+            write(folder, len(METRICS), METRICS, first=written)
+        written += len(METRICS)
+        for run in runs:
+            run.metrics._refreshed = float("-inf")
+        updates.append(weight(stream))
+        if number == 500:
+            gc.collect()
+            before = process.memory_info().rss
+    gc.collect()
+    after = process.memory_info().rss
+    del stream, runs, run  # what a dashboard lets go of when its last page is gone
+    gc.collect()
+    disposed = process.memory_info().rss
+    whole = [size for size in updates if size > 0]
+    theirs = figure_widget(POINTS // len(METRICS))
+    record(
+        f"bytes of an update, {RUNS} runs x {len(METRICS)} metrics, histories of {POINTS:,} points a run",
+        f"largest {max(*sizes, *whole):,}, median {sorted(whole)[len(whole) // 2]:,}; FigureWidget {theirs:,}",
+        "<= 20 KB",
+        max(*sizes, *whole) <= 20_000,
+    )
+    record(
+        f"kernel memory over {UPDATES:,} updates of that dashboard",
+        f"{(after - before) / 2**20:+.1f} MiB of {before / 2**20:.0f}",
+        "< 20 MB",
+        after - before < 20e6,
+    )
+    record(
+        "kernel memory after that dashboard was disposed of, over what there was before it",
+        f"{(disposed - empty) / 2**20:+.1f} MiB; it had taken {(after - empty) / 2**20:.0f}",
+        "returns",
+        disposed - empty < 20e6,
+    )
+
+
+def weight(stream: Stream) -> int:
+    """Return the bytes of what a page is told next."""
+    heads, buffer = packed(stream.changes())
+    return len(json.dumps(heads)) + len(buffer)
+
+
+def figure_widget(points: int) -> int:
+    """Return the bytes that plotly's own widget sends for the same update: one more point in each curve."""
+    import numpy as np
+    import plotly.graph_objects as go
+
+    figure = go.FigureWidget([go.Scatter(x=np.arange(points), y=np.zeros(points)) for _ in METRICS])
+    sent = []
+    figure.send_state = lambda key=None: sent.append(figure.get_state(key))  # type: ignore[method-assign]
+    figure._send_restyle_msg = lambda restyle, **words: sent.append(restyle)
+    with figure.batch_update():
+        for trace in figure.data:
+            trace.x, trace.y = np.arange(points + 1), np.zeros(points + 1)
+    return RUNS * sum(array.nbytes for message in sent for array in arrays(message))
+
+
+def arrays(message: object) -> list:
+    """Return the arrays within a message."""
+    import numpy as np
+
+    if isinstance(message, np.ndarray):
+        return [message]
+    parts = message.values() if isinstance(message, dict) else message if isinstance(message, list | tuple) else ()
+    return [array for part in parts for array in arrays(part)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=("latency", "weight"))
+    part = parser.parse_args().part
+    os.environ.setdefault("RLNB_ROOT", tempfile.mkdtemp(prefix="rlnb-bench-"))
+    rlnb.options.root = Path(os.environ["RLNB_ROOT"])
+    if part != "weight":
+        latency()
+    if part != "latency":
+        weight_and_memory()
+
+
+if __name__ == "__main__":
+    main()

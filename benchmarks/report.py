@@ -1,0 +1,73 @@
+"""A report of one run with eight figures: what it weighs, and what is seen of it without network and JavaScript.
+
+    python benchmarks/report.py
+
+The run is a training of the camera cartpole; the figures are its curves, the use of the node, five previews and the
+still of a film. Chromium opens the page with neither JavaScript nor network and takes a picture of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from against_isaaclab import asset_root
+from PIL import Image
+from results import record
+
+import rlnb
+
+TASK, NUM_ENVS, FIGURES = "Isaac-Cartpole-Camera-Direct", 16, 8
+
+
+def seen_offline(page: Path, picture: Path) -> tuple[int, list[str]]:
+    """Open a page with neither JavaScript nor network; return how many pictures it shows, and what it asked for."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        context = browser.new_context(java_script_enabled=False, offline=True, viewport={"width": 1100, "height": 900})
+        opened = context.new_page()
+        asked: list[str] = []
+        opened.on("request", lambda request: asked.append(request.url))
+        opened.goto(page.as_uri())
+        opened.screenshot(path=picture, full_page=True)
+        # A picture that does not load is as high as its alternative text.
+        boxes = [image.bounding_box() for image in opened.locator("img").all()]
+        browser.close()
+    shown = sum(box is not None and box["height"] > 50 for box in boxes)
+    return shown, [url for url in asked if not url.startswith(("data:", page.as_uri()))]
+
+
+def main() -> None:
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
+    run = rlnb.train(TASK, num_envs=NUM_ENVS, max_iterations=30, device="cpu").wait()
+    run.evaluate(8, video=True)
+    for number in range(FIGURES - 3):
+        shown = rlnb.preview(TASK, num_envs=4, steps=10 * number, data_types=["rgb", "depth"], device="cpu")
+        shown.save(run.path / "media" / f"preview-{number}.png")
+    page = run.report()
+    html, notebook = page.stat().st_size, page.with_suffix(".ipynb").stat().st_size
+    picture = page.with_suffix(".png")
+    shown_offline, asked = seen_offline(page, picture)
+    with Image.open(picture) as image:
+        print(picture, image.size)
+    record(
+        f"report of one run with {FIGURES} figures: its notebook and its page",
+        f"{notebook / 1e6:.2f} MB and {html / 1e6:.2f} MB",
+        "<= 1 MB and <= 2 MB",
+        notebook <= 1e6 and html <= 2e6,
+    )
+    record(
+        "what Chromium shows of it without JavaScript and network",
+        f"{shown_offline} of {FIGURES} figures; asked for: {', '.join(asked) or 'nothing'}",
+        "everything",
+        shown_offline == FIGURES and not asked,
+    )
+
+
+if __name__ == "__main__":
+    main()

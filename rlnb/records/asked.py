@@ -1,0 +1,33 @@
+"""What was asked of a run, by the names under which a person asked it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlnb.spec import Manifest
+
+
+def asked(manifest: Manifest) -> dict[str, Any]:
+    """Return the arguments of a run that were given, in the order in which a legend should name them.
+
+    Overrides of the task stand under their dotted path (``"sim.dt"``), agent values under theirs with ``agent.``
+    before it, what was left to its default nowhere.
+    """
+    found = {
+        "task": manifest.task.id,
+        "library": manifest.library,
+        "seed": manifest.seed,
+        "num_envs": manifest.task.num_envs,
+        "max_iterations": manifest.max_iterations,
+        "physics": manifest.task.physics,
+        "renderer": manifest.task.renderer,
+        "presets": "+".join(manifest.task.presets) or None,
+        "device": manifest.resources.device,
+        "ranks": manifest.resources.world_size,
+        "launcher": manifest.launcher,
+        "source": (manifest.task.source_sha256 or "")[:7] or None,
+        **manifest.task.overrides,
+        **{f"agent.{path}": value for path, value in manifest.agent.items()},
+        "tags": "+".join(manifest.tags) or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}

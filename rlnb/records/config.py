@@ -1,0 +1,52 @@
+"""The configs that a run really had, from the YAML files that every library writes as Isaac Lab does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlnb.records.layout import RunDir
+
+
+def resolved(folder: RunDir) -> dict[str, Any]:
+    """Return every value of the env's and the agent's config by dotted path: ``"env.sim.dt"``, ``"agent.seed"``.
+
+    Lists stand as lists. Empty where a run has written none yet.
+    """
+    found: dict[str, Any] = {}
+    for part in ("env", "agent"):
+        for path in sorted(folder.path.glob(f"**/params/{part}.yaml"))[:1]:
+            found.update(_flat(part, _load(path)))
+    return found
+
+
+def _load(path: Path) -> Any:
+    """Parse a dump; its Python tags stay what they are, nothing is constructed from them."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="rt").load(path)
+    except (OSError, YAMLError):
+        return {}
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _flat(f"{name}.{key}", inner)
+    else:
+        yield name, _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return the value without what ruamel keeps beside it (comments, tags, the way a number was written)."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return None if value is None else str(value)

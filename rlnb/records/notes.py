@@ -1,0 +1,147 @@
+"""What people write on a run: notes, tags, whether it is archived. Editing is adding a file; none is ever changed."""
+
+from __future__ import annotations
+
+import getpass
+import html
+import logging
+import secrets
+import time
+from collections.abc import Iterable, Iterator, MutableSet, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from rlnb.errors import RlnbError
+from rlnb.records import files
+from rlnb.spec import from_json, to_json
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["note", "tag", "untag", "archive", "restore"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """One thing that was written on a run."""
+
+    kind: Kind
+    text: str = ""
+    """The note, or the tag."""
+    time: str
+    """UTC, ISO 8601."""
+    author: str = ""
+
+
+def read(folder: Path) -> list[Note]:
+    """Return everything written on a run, oldest first; a file that is none of ours is passed over."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            data = files.read_json(path)
+            if data is not None and data.get("kind") in get_args(Kind):
+                found.append(from_json(Note, data))
+        except RlnbError as exc:
+            logger.warning("%s", exc)
+    return found
+
+
+def write(folder: Path, kind: Kind, text: str = "") -> None:
+    """Write something on a run.
+
+    Raises:
+        RlnbError: The folder cannot be written.
+    """
+    try:
+        author = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in containers
+        author = ""
+    note = Note(kind=kind, text=text, time=files.now(), author=author)
+    try:
+        folder.mkdir(exist_ok=True)
+        files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", to_json(note))
+    except OSError as exc:
+        raise RlnbError(f"Nothing could be written to {folder}: {exc.strerror or exc}") from exc
+
+
+class Notes(Sequence[Note]):
+    """The notes of a run, oldest first."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._notes = [note for note in read(folder) if note.kind == "note"]
+
+    def add(self, text: str) -> None:
+        """Write a note.
+
+        Raises:
+            RlnbError: It is empty, or cannot be written.
+        """
+        if not text.strip():
+            raise RlnbError("A note needs some words.")
+        write(self._folder, "note", text)
+        self._notes = Notes(self._folder)._notes
+
+    def __len__(self) -> int:
+        return len(self._notes)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._notes[index]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{note.time[:16]} {note.author}: {note.text}" for note in self._notes) or "no notes"
+
+    def _repr_html_(self) -> str:
+        lines = (
+            f"<li><small>{html.escape(n.time[:16])} {html.escape(n.author)}</small> {html.escape(n.text)}</li>"
+            for n in self._notes
+        )
+        return f"<ul>{''.join(lines)}</ul>" if self._notes else "<i>no notes</i>"
+
+
+class Tags(MutableSet[str]):
+    """The tags of a run: those that it was started with, and what was changed since."""
+
+    def __init__(self, folder: Path, first: Iterable[str]) -> None:
+        self._folder, self._tags = folder, dict.fromkeys(first)
+        for note in read(folder):
+            if note.kind == "tag":
+                self._tags[note.text] = None
+            elif note.kind == "untag":
+                self._tags.pop(note.text, None)
+
+    def add(self, value: str) -> None:
+        """Add a tag.
+
+        Raises:
+            RlnbError: It is empty, or cannot be written.
+        """
+        if not value.strip():
+            raise RlnbError("A tag needs some letters.")
+        if value not in self._tags:
+            write(self._folder, "tag", value)
+            self._tags[value] = None
+
+    def discard(self, value: str) -> None:
+        """Take a tag away, if it is there."""
+        if value in self._tags:
+            write(self._folder, "untag", value)
+            del self._tags[value]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._tags
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tags)
+
+    def __len__(self) -> int:
+        return len(self._tags)
+
+    def __repr__(self) -> str:
+        return f"Tags({', '.join(self._tags)})"
+
+
+def archived(folder: Path) -> bool:
+    """Return whether a run is archived: kept, and left out of lists."""
+    last = [note.kind for note in read(folder) if note.kind in ("archive", "restore")]
+    return bool(last) and last[-1] == "archive"

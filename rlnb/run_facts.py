@@ -1,0 +1,158 @@
+"""What a run is: everything that it left on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlnb.errors import unknown
+from rlnb.records import files
+from rlnb.records.notes import Notes, Tags
+from rlnb.records.record import JobRecord, RunRecord
+from rlnb.spec import State
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rlnb.evaluation import Evaluation
+    from rlnb.records.checkpoints import Checkpoints
+    from rlnb.records.metrics import Metrics
+    from rlnb.spec import Manifest, Result, Started
+
+
+class RunFacts:
+    """Reads a run's folder; it changes nothing but notes and tags."""
+
+    _record: RunRecord
+
+    @property
+    def record(self) -> RunRecord:
+        """What the run's folder tells."""
+        return self._record
+
+    @property
+    def id(self) -> str:
+        return self._record.id
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self._record.path
+
+    @property
+    def manifest(self) -> Manifest:
+        """What was asked."""
+        return self._record.manifest
+
+    @property
+    def task(self) -> str:
+        return self._record.task
+
+    @property
+    def library(self) -> str:
+        return self._record.library
+
+    @property
+    def created(self) -> datetime:
+        return self._record.created
+
+    @property
+    def state(self) -> State:
+        """Where the training stands, derived from the run's files."""
+        return self._record.state
+
+    @property
+    def started(self) -> Started | None:
+        """What really runs: devices, envs, versions, assets; None before the first iteration."""
+        job = self._record.training
+        return job.started if job else None
+
+    @property
+    def result(self) -> Result | None:
+        """How the training ended; None before."""
+        job = self._record.training
+        return job.result if job else None
+
+    @property
+    def jobs(self) -> list[JobRecord]:
+        """Everything done in this run: training, evaluations, exports."""
+        return self._record.jobs
+
+    @property
+    def metrics(self) -> Metrics:
+        """Metrics by name, live; ``.frame()`` gives tidy data."""
+        return self._record.metrics
+
+    @property
+    def system(self) -> Metrics:
+        """What the run takes of its nodes, sampled every 5 s while it trains.
+
+        ``system/node0/cpu_cores`` (cores kept busy by its processes), ``system/node0/memory_gib`` (resident memory of
+        all of them), with several ranks ``system/node0/rank0_memory_gib`` (of one's), and, where there are NVIDIA GPUs,
+        ``system/node0/gpu0_percent`` and ``system/node0/gpu0_memory_gib`` (of the device, whoever uses it).
+        """
+        return self._record.system
+
+    @property
+    def tags(self) -> Tags:
+        """Its tags, a set to change at will: ``.add("baseline")``, ``.remove("baseline")``."""
+        return tags_of(self._record)
+
+    @property
+    def notes(self) -> Notes:
+        """What people noted on it, oldest first; ``.add("reward hacks the door")`` adds one."""
+        return Notes(self._record.folder.notes)
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Checkpoints, oldest iteration first; ``.last``, and ``.best("reward")`` by any metric."""
+        return self._record.checkpoints
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """Every evaluation of this run, oldest first."""
+        from rlnb.evaluation import Evaluation
+
+        folders = [job.folder for job in self.jobs if job.kind == "evaluate"]
+        return [
+            Evaluation.from_record(data, folder) for folder in folders if (data := files.read_json(folder.evaluation))
+        ]
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Finished iterations and iterations in all; zeros before the first."""
+        started = self.started
+        if started is None:
+            return 0, 0
+        return max(self.metrics.iteration + 1, started.first_iteration), started.max_iterations
+
+    @property
+    def command(self) -> str:
+        """The shell command that the newest training job ran."""
+        from rlnb.launch.command import shell
+        from rlnb.spec import Command, from_json
+
+        job = self._record.training
+        data = files.read_json(job.folder.command) if job else None
+        return shell(from_json(Command, data)) if data else ""
+
+    def logs(self, lines: int = 40, *, job: int | None = None) -> str:
+        """Return the end of a job's log.
+
+        Args:
+            lines: Lines from its end.
+            job: Number of the job; None is the newest that has a log: what the warm worker does has none.
+        """
+        jobs = self.jobs
+        if not jobs:
+            return ""
+        newest = next((j for j in reversed(jobs) if j.folder.logs()), jobs[-1])
+        chosen = newest if job is None else next((j for j in jobs if j.folder.number == job), None)
+        if chosen is None:
+            raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
+        return "\n".join(files.tail(path, lines) for path in chosen.folder.logs())
+
+
+def tags_of(record: RunRecord) -> Tags:
+    """Return a run's tags."""
+    return Tags(record.folder.notes, record.manifest.tags)

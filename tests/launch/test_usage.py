@@ -1,0 +1,75 @@
+"""What a run takes of its nodes: sampled by the agent, read beside the metrics."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+import rlnb
+from rlnb.launch import usage
+from rlnb.notebook import curves, sections
+from rlnb.records.events import EventReader
+
+BUSY = "while True: pass"
+
+
+@pytest.fixture
+def busy_rank():
+    child = subprocess.Popen([sys.executable, "-c", BUSY], env={"RANK": "1"})
+    yield
+    child.kill()
+    child.wait()
+
+
+def sampled(folder):
+    reader = EventReader(folder)
+    reader.refresh()
+    return {tag: list(column) for tag, column in reader.scalars.items()}
+
+
+def test_busy_cores_and_memory_of_what_runs_below(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    measured = usage.Usage(tmp_path, 2, [])
+    time.sleep(1.0)
+    measured.tick()
+    measured.close()
+    found = {tag: points[-1][2] for tag, points in sampled(tmp_path).items()}
+    assert set(found) == {f"system/node2/{name}" for name in ("cpu_cores", "memory_gib", "rank1_memory_gib")}
+    assert 0.2 < found["system/node2/cpu_cores"] < 1.1
+    assert 0.001 < found["system/node2/rank1_memory_gib"] < 0.1
+
+
+def test_what_a_process_did_before_is_not_counted(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    time.sleep(2.0)
+    measured = usage.Usage(tmp_path, 0, [])
+    time.sleep(0.5)
+    measured.tick()
+    assert sampled(tmp_path)["system/node0/cpu_cores"][0][2] < 1.2, "2.5 s of work in half a second"
+
+
+def test_nothing_is_sampled_before_it_is_due(tmp_path):
+    usage.Usage(tmp_path, 0, []).tick()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_does_not_end_the_job(tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    (tmp_path / "file").write_text("in the way")
+    usage.Usage(tmp_path / "file", 0, []).tick()
+
+
+def test_a_run_shows_what_it_takes_beside_its_metrics(root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=40).wait()
+    assert not [tag for tag in run.metrics.tags if tag.startswith("system/")]
+    memory = run.system["system/node0/memory_gib"]
+    assert memory.last > 0.001
+    frames = run.metrics["reward"].frames
+    assert frames[0] < memory.frames[-1] <= frames[-1], "five of eight seconds"
+    assert len(curves.figure([run], ["reward", "system/node0/cpu_cores"]).data) == 2
+    shown, more = sections.usage([run])._repr_mimebundle_()
+    assert {"application/vnd.plotly.v1+json", "image/png"} <= set(shown)
+    assert more["image/png"]["alt"] == "Use of the nodes over time"
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'system/node0/cpu_cores'"):
+        curves.chosen([run], ["system/node0/cpu_core"])

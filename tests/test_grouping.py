@@ -1,0 +1,64 @@
+"""Runs compared in groups."""
+
+import pytest
+
+import rlnb
+
+FAST = {"library": "echo", "max_iterations": 12}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RLNB_QUEUE", str(tmp_path_factory.mktemp("queue")))
+        patch.setattr(rlnb.options, "root", tmp_path_factory.mktemp("root"))
+        patch.setattr(rlnb.options, "warm", False)
+        yield [
+            rlnb.train("Echo", **FAST, seed=seed, agent={"iteration_s": rate}, tags=[f"t{seed}"]).wait()
+            for rate in (0.01, 0.02)
+            for seed in range(3)
+        ]
+
+
+def test_runs_that_differ_in_their_seed_only_are_a_group(runs):
+    assert {name: len(found) for name, found in rlnb.compare(runs).items()} == {
+        "agent.iteration_s 0.01": 3,
+        "agent.iteration_s 0.02": 3,
+    }
+
+
+def test_groups_by_a_name_by_several_and_by_a_function(runs):
+    assert list(rlnb.compare(runs, by="library")) == ["echo"]
+    assert len(rlnb.compare(runs, by=["seed", "agent.iteration_s"])) == 6
+    assert set(rlnb.compare(runs, by=lambda run: run.manifest.seed % 2)) == {"0", "1"}
+
+
+def test_a_row_has_the_mean_of_the_last_values_with_its_interval(runs):
+    row = rlnb.compare(runs, ["reward", "fps"], by="library").table().iloc[0]
+    last = [run.metrics["reward"].last for run in runs]
+    assert row["reward"] == pytest.approx(sum(last) / 6)
+    assert row["reward_low"] < row["reward"] < row["reward_high"]
+    assert row["runs"] == 6
+
+
+def test_each_group_is_a_curve_with_a_band(runs):
+    figure = rlnb.compare(runs).plot()
+    assert [trace.name for trace in figure.data if trace.showlegend] == [
+        "agent.iteration_s 0.01 (3 seeds)",
+        "agent.iteration_s 0.02 (3 seeds)",
+    ]
+    assert len([trace for trace in figure.data if trace.fill == "tonexty"]) == 2
+
+
+def test_a_notebook_gets_plotly_and_a_picture(runs):
+    shown = rlnb.compare(runs)._repr_mimebundle_()
+    assert {"application/vnd.plotly.v1+json", "image/png", "text/plain"} == set(shown)
+
+
+def test_wrong_names_are_told(runs):
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'library'"):
+        rlnb.compare(runs, by="libary")
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'reward'"):
+        rlnb.compare(runs, "rewrd")
+    with pytest.raises(rlnb.RlnbError, match=r"rlnb\.train"):
+        rlnb.compare([])
