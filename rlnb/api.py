@@ -89,6 +89,9 @@ def train(
     Raises:
         CheckError: The run would fail; all problems at once, nothing was written.
     """
+    if isinstance(launcher, str):
+        known = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
+        raise RlnbError(f"launcher={launcher!r} is a name; a launcher is made by one of {known}.")
     launcher = launcher or LocalLauncher()
     words: tuple[str, ...] = ()
     if script is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import queue
 import re
+import socket
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -53,16 +56,25 @@ class Beside:
         # The thread knows nothing of this object: once nobody holds that, its pipe closes, and the server ends.
         words = (self._process.stderr, said, ports)
         threading.Thread(target=_listen, args=words, name=f"rlnb {title}", daemon=True).start()
+        deadline = time.monotonic() + _START_S
         try:
             port = ports.get(timeout=_START_S)
         except queue.Empty:
             port = None
-        if port is None:
+        if port is None or not self._answers(port, deadline):
             self.close()
             raise RlnbError(f"{title} did not start. It said:\n  " + "\n  ".join(said))
         self.port = port
         """Its port on this machine's loopback."""
         _open.add(self)
+
+    def _answers(self, port: int, deadline: float) -> bool:
+        """Wait until it listens: some print their address before they do."""
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+                return True
+            time.sleep(0.05)
+        return False
 
     @property
     def url(self) -> str:

@@ -67,8 +67,9 @@ class Comparison:
     def plot(self, metrics: Sequence[str] = ("reward", "success_rate")) -> go.Figure:
         """Return the mean over seeds of each metric over frames, with its 95 % interval as a band."""
         from rlnb.notebook.bands import figure
+        from rlnb.notebook.curves import seen
 
-        return figure(self.runs, metrics)
+        return seen(figure(self.runs, metrics))
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(f'{name}: {len(runs)} seeds' for name, runs in self.runs.items())})"
@@ -126,7 +127,7 @@ def compare_libraries(
     iterations = {}
     for name in chosen:
         try:
-            iterations[name] = math.ceil(frames / (_horizon(card, name, values[name]) * envs))
+            iterations[name] = math.ceil(max(frames, 1) / (_horizon(card, name, values[name]) * envs))
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
     for name in set(agent or ()) - set(chosen):

@@ -61,8 +61,9 @@ class Groups(Mapping[str, Runs]):
     def plot(self) -> go.Figure:
         """Return the mean curves over frames."""
         from rlnb.notebook.bands import figure
+        from rlnb.notebook.curves import seen
 
-        return figure(self, self.metrics)
+        return seen(figure(self, self.metrics))
 
     def __repr__(self) -> str:
         return f"Groups({', '.join(f'{name}: {len(runs)} runs' for name, runs in self.items())})"

@@ -37,7 +37,11 @@ def line(words: str) -> Any:
     verb, *ids = shlex.split(words) or ["help"]
     if verb == "help":
         return print(line.__doc__)
+    if wrong := [word for word in ids if word.startswith("-")]:
+        raise RlnbError(f"%rlnb knows no {', '.join(wrong)}. With options it is rlnb.{verb}(...), or run.{verb}(...).")
     if verb == "runs":
+        if ids:
+            raise RlnbError(f"%rlnb runs lists all. Some of them: rlnb.runs(task={ids[0]!r}), or state=, tag=, where=.")
         return api.runs()
     if verb not in VERBS:
         raise unknown("verb", verb, ["runs", *VERBS], has="%rlnb knows")

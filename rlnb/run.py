@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHOW_S = 1.0
+CANCEL_S = 30.0
+"""How long a resumption waits for what was cancelled just before to end."""
 
 
 class Run(RunFacts):
@@ -127,12 +129,18 @@ class Run(RunFacts):
         """
         from rlnb import api
 
+        self._let_cancel_end()
         if self.state not in ENDED:
             raise RunError(f"{self.id} is still {self.state}. Wait for it, or cancel it: run.cancel()")
+        if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
+            raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number.")
         chosen = {"checkpoint": checkpoint_of(self._record, checkpoint), "trust": trust}
         done, total = self.progress
         total = total if max_iterations is None else max_iterations
-        if total < 1 or (self.state == "completed" and checkpoint is None and total <= done):
+        # What was cancelled or failed goes back to its last checkpoint, and may end before where it was.
+        reached = max((iteration for iteration in self.checkpoints.iterations if iteration is not None), default=0)
+        nothing_left = total <= (done if self.state == "completed" else reached)
+        if total < 1 or (checkpoint is None and nothing_left):
             raise RunError(
                 f"{self.id} has finished {done} iterations, and is to end at {total}: nothing is left to do. "
                 f"run.resume(max_iterations={2 * done or 150})"
@@ -140,6 +148,13 @@ class Run(RunFacts):
         chosen["max_iterations"] = total  # the manifest's may be less: the run may have been extended before
         api.start_job(self._record, "train", chosen)
         return self
+
+    def _let_cancel_end(self) -> None:
+        """Wait until what was cancelled has ended, which takes it a moment."""
+        deadline = time.monotonic() + CANCEL_S
+        training = self._record.training
+        while training and training.folder.cancel.exists() and self.state not in ENDED and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def evaluate(
         self,
@@ -178,6 +193,9 @@ class Run(RunFacts):
 
         if episodes < 1:
             raise RlnbError(f"episodes={episodes!r} is not a positive whole number.")
+        library = plugins.library(self.manifest.library)
+        if video and not library.simulator:
+            raise RunError(f"{library.name} has no simulator, so there is nothing to film.")
         chosen = {
             "episodes": episodes,
             "num_envs": num_envs or min(episodes, 64),
@@ -266,9 +284,9 @@ class Run(RunFacts):
 
     def plot(self, metrics: Sequence[str] | None = None, *, x: str = "frames") -> Any:
         """Return the curves as a Plotly figure; see :func:`rlnb.notebook.curves.figure`."""
-        from rlnb.notebook.curves import figure
+        from rlnb.notebook.curves import figure, seen
 
-        return figure([self], metrics=metrics, x=x)
+        return seen(figure([self], metrics=metrics, x=x))
 
     def report(self, path: str | Path | None = None, *, pdf: bool = False) -> Path:
         """Write a report as one self-contained HTML file; see :func:`rlnb.report`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
+import json
 import re
 import socket
 import sys
@@ -21,7 +22,7 @@ from rlnb.listing import Runs
 from rlnb.run import Run
 from rlnb.settings import options
 from rlnb.space import Space, check, split
-from rlnb.spec import Task
+from rlnb.spec import METRICS, Task, to_json
 from rlnb.tasks import task as make_task
 from rlnb.trials import Driver, runs_of
 
@@ -121,7 +122,9 @@ class Sweep:
         """Return the trials as parallel coordinates: one line a trial, coloured by its value."""
         from optuna.visualization import plot_parallel_coordinate
 
-        return plot_parallel_coordinate(self.study)
+        from rlnb.notebook.curves import seen
+
+        return seen(plot_parallel_coordinate(self.study))
 
     def importances(self) -> dict[str, float]:
         """Return how much each parameter decides between good trials and others, by PED-ANOVA; they sum to 1.
@@ -145,8 +148,11 @@ class Sweep:
         import optuna
         from optuna.visualization import plot_param_importances
 
+        from rlnb.notebook.curves import seen
+
         self.importances()
-        return plot_param_importances(self.study, evaluator=optuna.importance.PedAnovaImportanceEvaluator())
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+        return seen(plot_param_importances(self.study, evaluator=evaluator))
 
     def dashboard(self) -> Beside:
         """Start Optuna's dashboard on this sweep; return its address on this machine's loopback.
@@ -242,13 +248,22 @@ def sweep(
     except ImportError as exc:
         raise RlnbError("A sweep needs Optuna: pip install 'rlnb[sweep]'") from exc
     task = make_task(task) if isinstance(task, str) else task
+    if metric not in METRICS and "/" not in metric:
+        raise unknown("metric", metric, METRICS, has="A raw tag has a '/' in it; rlnb's own names are")
+    if direction not in ("maximize", "minimize"):
+        raise unknown("direction", direction, ("maximize", "minimize"), has="There are")
+    if parallel is not None and parallel < 1:
+        raise RlnbError(f"parallel={parallel!r} is not a positive whole number.")
     launcher = launcher or LocalLauncher(max_running=parallel)
     distributions = check(task, library, space, n_trials, launcher, arguments)
     name = name or f"{task.id}-{library}-{datetime.now():%Y%m%d-%H%M%S}"
     if not re.fullmatch(r"[\w.-]+", name):
         raise RlnbError(f"name={name!r}: letters, digits, '.', '_' and '-' make a file's name.")
     path = options.folders.sweeps / f"{name}.journal"
+    asked = {"task": task.id, "library": library, "metric": metric, "direction": direction}
+    asked |= {"space": written(distributions), "arguments": fixed(task, arguments)}
     if path in _driven and _driven[path].driven_here:
+        same(_driven[path].study, asked)
         return _driven[path]
     path.parent.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -270,7 +285,7 @@ def sweep(
             pruner=pruner or optuna.pruners.MedianPruner(),
             load_if_exists=True,
         )
-        same(study, {"task": task.id, "library": library, "metric": metric, "direction": direction})
+        same(study, asked)
         # A sampler begins its random numbers anew in each kernel; the same ones would propose the same trials again.
         study.sampler = sampler or optuna.samplers.TPESampler(seed=len(study.trials), constant_liar=True)
         at_once = parallel or launcher.max_running or n_trials
@@ -282,6 +297,21 @@ def sweep(
     found._driver = driver
     driver.thread.start()
     return found
+
+
+def fixed(task: Task, arguments: Mapping[str, Any]) -> str:
+    """Return what all trials of a sweep have in common, as text."""
+    of_task = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
+    common = {**of_task, **arguments}
+    for name in ("id", "source", "launcher", "tags"):  # the first has its own name, the others change no value
+        common.pop(name, None)
+    given = {name: value for name, value in common.items() if value not in (None, (), {}, "")}
+    return json.dumps(to_json(given), sort_keys=True, default=str)
+
+
+def written(distributions: Mapping[str, optuna.distributions.BaseDistribution]) -> str:
+    """Return a space as text."""
+    return ", ".join(f"{name}: {distribution}" for name, distribution in sorted(distributions.items()))
 
 
 def same(study: optuna.Study, asked: Mapping[str, str]) -> None:

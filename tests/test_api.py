@@ -244,7 +244,7 @@ def test_waiting_can_end_before_the_run_does(root: Path) -> None:
         run.wait(WAIT_S)
 
 
-@pytest.mark.parametrize("wanted", [None, 2, ITERATIONS, -1])
+@pytest.mark.parametrize("wanted", [None, 2, ITERATIONS])
 def test_a_finished_run_is_not_resumed_to_where_it_is(finished: rlnb.Run, wanted: int | None) -> None:
     with pytest.raises(rlnb.RunError, match=rf"nothing is left.*max_iterations={2 * ITERATIONS}\)"):
         finished.resume(max_iterations=wanted)
@@ -279,6 +279,29 @@ def test_a_cancelled_run_keeps_its_checkpoints_and_resumes_as_one_curve(root: Pa
     assert run.started.first_iteration == at + 1
     assert run.metrics["reward"].iterations == list(range(at + 4))
     assert run.progress == (at + 4, at + 4)
+
+
+def test_a_cancelled_run_is_resumed_at_once_and_never_to_before_where_it_is(root: Path) -> None:
+    run = echo(max_iterations=LONG, agent={"iteration_s": 0.03})
+    until(lambda: len(run.checkpoints) > 3)
+    run.cancel()
+    with pytest.raises(rlnb.RunError, match="nothing is left to do"):
+        run.resume(max_iterations=2)
+    for wrong in ("many", 0):
+        with pytest.raises(rlnb.RunError, match="is not a positive whole number"):
+            run.resume(max_iterations=wrong)  # type: ignore[arg-type]
+    assert [job.kind for job in run.jobs] == ["train"]
+
+
+def test_what_has_no_simulator_is_not_filmed(finished: rlnb.Run) -> None:
+    for film in (finished.play, lambda: finished.evaluate(4, video=True)):
+        with pytest.raises(rlnb.RunError, match="echo has no simulator"):
+            film()
+
+
+def test_a_launcher_is_not_told_by_its_name(root: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"made by one of rlnb\.local"):
+        rlnb.train("Echo", library="echo", launcher="slurm")  # type: ignore[arg-type]
 
 
 def test_cancelling_what_has_ended_changes_nothing(finished: rlnb.Run) -> None:

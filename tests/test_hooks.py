@@ -248,7 +248,7 @@ def test_rlnb_panels_draws_further_figures_of_a_run(root: Path, registered: Any)
         rewards = run.metrics["reward"].values
         return [
             rlnb.Panel(title=odd, figure=lambda: go.Figure(go.Scatter(y=rewards, mode="lines"))),
-            rlnb.Panel(title="as bars", figure=lambda: go.Figure(go.Bar(y=rewards))),
+            rlnb.Panel(title="as a map", figure=lambda: go.Figure(go.Heatmap(z=[rewards]))),
             rlnb.Panel(title="broken", figure=lambda: 1 / 0),
         ]
 

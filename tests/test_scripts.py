@@ -158,3 +158,12 @@ def test_isaac_labs_own_training_is_a_script_like_any_other(root: Path, monkeypa
     assert run.metrics["fps"].frames[-1] == 12 * 16 * horizon
     assert run.checkpoints.last is not None
     assert not (Path.cwd() / "logs").exists()
+
+
+def test_tags_that_no_library_has_are_its_metrics(root: Path, script: Path) -> None:
+    words = script.read_text().replace('"Train/mean_reward"', '"my/score"').replace('"Loss/value"', '"my/loss"')
+    script.write_text(words.replace('"Perf/total_fps"', '"my/rate"'))
+    run = started(script).wait(WAIT_S)
+    assert run.metrics.names == ["my/loss", "my/rate", "my/score"]
+    assert set(run.metrics.frame()["metric"]) == set(run.metrics.names)
+    assert [note.text for note in run.plot().layout.annotations] == run.metrics.names

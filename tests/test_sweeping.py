@@ -225,3 +225,44 @@ def test_hostile_words_are_escaped_in_its_table(root):
     html = rlnb.get_sweep("odd")._repr_html_()
     assert html.count("&lt;script&gt;") == 3
     assert "<script" not in html
+
+
+def test_another_search_under_the_same_name_is_refused(root):
+    call = {"space": GOALS, "n_trials": 1, "name": "one", **FAST}
+    rlnb.sweep("Echo", "echo", **call).wait(60)
+    for changed, said in (
+        ({"space": {"agent.goal": (0.5, 3.0)}}, "space='agent.goal"),
+        ({"max_iterations": 12}, "arguments='.*20"),
+        ({"direction": "minimize"}, "direction='maximize'"),
+    ):
+        with pytest.raises(rlnb.RlnbError, match=f"has {said}"):
+            rlnb.sweep("Echo", "echo", **{**call, "n_trials": 2, **changed})
+    assert len(states(rlnb.get_sweep("one"))) == 1
+    slow = {**call, "name": "two", **SLOW}
+    going = rlnb.sweep("Echo", "echo", **slow)
+    with pytest.raises(rlnb.RlnbError, match="Give this one another name"):
+        rlnb.sweep("Echo", "echo", **{**slow, "space": {"agent.goal": (0.5, 3.0)}})
+    for run in going.runs:
+        run.cancel()
+    going.wait(30)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"metric": "rewrd"}, "Did you mean 'reward'"),
+        ({"direction": "maximise"}, "Did you mean 'maximize'"),
+        ({"parallel": 0}, "parallel=0"),
+    ],
+)
+def test_wrong_words_are_told_before_anything_is_written(root, words, said):
+    with pytest.raises(rlnb.RlnbError, match=said):
+        rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="none", **words)
+    assert not rlnb.options.folders.sweeps.exists()
+
+
+def test_its_figures_bring_a_picture_where_nobody_draws_them(root):
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=5, pruner=optuna.pruners.NopPruner(), name="drawn", **FAST)
+    sweep.wait(120)
+    for figure in (sweep.plot(), sweep.plot_importances()):
+        assert set(figure._repr_mimebundle_()) == {"application/vnd.plotly.v1+json", "image/png", "text/plain"}

@@ -84,3 +84,10 @@ def test_growth_is_said_once_and_loading_is_none(python: str, caplog: pytest.Log
     caplog.clear()
     warm.request("preview", python, None, mib=0)
     assert caplog.text == ""
+
+
+def test_a_wrong_interpreter_is_told_with_the_mend(root: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match="There is no '/nope/python' to start the worker with"):
+        warm.request("ping", "/nope/python", None)
+    with pytest.raises(rlnb.WorkerError, match=r"It never answered\..*rlnb doctor --python /bin/true"):
+        warm.request("ping", "/bin/true", None)

@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -48,9 +49,14 @@ class WarmWorker:
         self._made = 0
         self._settled_bytes = 0
         self._lock = threading.Lock()
+        command = interpreter(python)
+        if shutil.which(command[0]) is None:
+            raise RlnbError(
+                f"There is no {command[0]!r} to start the worker with. python=None is this one, {sys.executable}."
+            )
         log.parent.mkdir(parents=True, exist_ok=True)
         argv = [sys.executable, "-m", "rlnb.job", "--warm", str(log)]
-        argv += [*interpreter(python), "-m", "rlnb.worker", "serve"]
+        argv += [*command, "-m", "rlnb.worker", "serve"]
         self._agent = subprocess.Popen(
             argv,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **({"RLNB_ASSET_ROOT": asset_root} if asset_root else {})},
@@ -119,7 +125,7 @@ class WarmWorker:
                     self._watch_memory(verb, settled=reply["settled"])
                     return self._value(reply)
             self._agent.wait()
-            raise WorkerError(f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}")
+            raise self._ended()
 
     def _send(self, message: Mapping[str, Any]) -> None:
         assert self._agent.stdin is not None
@@ -127,9 +133,15 @@ class WarmWorker:
             self._agent.stdin.write(json.dumps(message).encode() + b"\n")
             self._agent.stdin.flush()
         except BrokenPipeError as exc:
-            raise WorkerError(
-                f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}"
-            ) from exc
+            raise self._ended() from exc
+
+    def _ended(self) -> WorkerError:
+        """Return what to say of a worker that is gone."""
+        words = f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}"
+        if self.answered:
+            return WorkerError(words)
+        chosen = f" --python {shlex.quote(self.python)}" if self.python else ""
+        return WorkerError(f"{words}\nIt never answered. What its interpreter lacks: rlnb doctor{chosen}")
 
     def _watch_memory(self, verb: str, *, settled: bool) -> None:
         """Say so when the process has grown since all that it loads was loaded."""

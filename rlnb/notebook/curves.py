@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 from collections.abc import Collection, Sequence
@@ -45,6 +46,10 @@ _TIME_UNITS = ((600.0, 1.0, "s"), (7200.0, 60.0, "min"), (math.inf, 3600.0, "h")
 """Up to how many seconds, seconds a unit, unit."""
 _FEW_POINTS = 30
 """Up to this many points each is marked: a line through two of them says little."""
+MOST_FACTS = 4
+"""Runs that differ in more are called by their ids."""
+MOST_OTHERS = 9
+"""Curves of a run that logged none of the usual metrics, as a script."""
 _ROW_PX, _COLUMNS = 260, 3
 _MARGIN_PX = 130
 
@@ -168,6 +173,31 @@ def mimebundle(shown: go.Figure, *, picture: bool) -> dict[str, Any]:
     return bundle
 
 
+def seen(shown: go.Figure) -> go.Figure:
+    """Return the figure as one that brings its picture along where nobody can draw it: nbconvert, a batch job."""
+    return _figure_with_picture()(shown)
+
+
+@functools.cache
+def _figure_with_picture() -> type[go.Figure]:
+    """Return the class; made on first use, since plotly takes a while to import."""
+    import plotly.graph_objects as go
+
+    from rlnb.notebook import display
+    from rlnb.notebook.picture import drawable
+
+    class Figure(go.Figure):
+        """Plotly's, with a PNG in a static notebook."""
+
+        def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
+            return mimebundle(self, picture=not display.is_live() and drawable(self))
+
+        def _ipython_display_(self) -> None:
+            display.show_bundle(self._repr_mimebundle_())
+
+    return Figure
+
+
 def colour(number: int) -> str:
     """Return the colour of the n-th run."""
     return PALETTE[number % len(PALETTE)]
@@ -183,6 +213,9 @@ def labels(runs: Sequence[Run], *, without: Collection[str] = ()) -> list[str]:
     of_runs = [facts(run) for run in runs]
     keys = dict.fromkeys(key for fact in of_runs for key in fact if key not in without)
     differing = [key for key in keys if len({fact.get(key, "default") for fact in of_runs}) > 1]
+    differing = [key for key in differing if key != "tags"] or differing
+    if len(differing) > MOST_FACTS:
+        return [run.id for run in runs]
     found = []
     for fact in of_runs:
         parts = [
@@ -208,7 +241,8 @@ def chosen(runs: Sequence[Run], metrics: Sequence[str] | None) -> list[str]:
     """Return the metrics to draw; refuse a name that no run knows, once there is anything to know."""
     logged = [set(run.metrics.names) for run in runs]
     if metrics is None:
-        return [name for name in DEFAULT_METRICS if any(name in names for names in logged)]
+        there = set[str]().union(*logged)
+        return [name for name in DEFAULT_METRICS if name in there] or sorted(there)[:MOST_OTHERS]
     wanted = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in wanted:
         reading = any(source(run, name).behind for run in runs)  # then it may be in what is not read yet

@@ -14,6 +14,8 @@ from rlnb.settings import options
 if TYPE_CHECKING:
     from rlnb.run import Run
 
+SAY_S = 10.0
+"""Between two lines on progress where no bar can be drawn: a log, a job."""
 _QUIET_S = 0.5
 """What takes less than this is not worth a word."""
 
@@ -114,7 +116,15 @@ def progress(run: Run) -> Iterator[Callable[[], None]]:
 
             yield update
     else:
-        yield lambda: None
+        last = [time.monotonic()]
+
+        def say() -> None:
+            if time.monotonic() - last[0] >= SAY_S:
+                last[0] = time.monotonic()
+                sys.stderr.write(f"{run.id} {run.state}: {facts(run)}\n")
+                sys.stderr.flush()
+
+        yield say
 
 
 def bar(run: Run, *, name: str = "", colour: str = "#3b7dd8") -> str:

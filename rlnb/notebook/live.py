@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
-from rlnb.notebook import curves, display, panels
+from rlnb.notebook import curves, display, panels, sections
 from rlnb.notebook.stream import Stream, packed
 from rlnb.records.find import find
 from rlnb.spec import State
@@ -86,6 +86,8 @@ def watch(
         _wait(chosen)
         display.show_bundle(curves.mimebundle(curves.figure(chosen, metrics, x), picture=True))
         panels.show(chosen)
+        if words := sections.failures(chosen):
+            display.show_bundle({"text/html": words, "text/plain": "a run did not complete"})
 
 
 def _wait(runs: Sequence[Run]) -> None:

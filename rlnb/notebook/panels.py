@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
-from rlnb.notebook import curves
+from rlnb.notebook import curves, picture
 
 if TYPE_CHECKING:
     from rlnb.run import Run
@@ -53,7 +53,7 @@ def show(runs: Sequence[Run]) -> None:
 
 def _drawn(panel: Panel) -> dict[str, Any]:
     figure = panel.figure()
-    if all(trace.type in ("scatter", "scattergl") for trace in figure.data):
+    if picture.drawable(figure):
         return {**curves.mimebundle(figure, picture=True), "text/plain": panel.title}
     words = f"{panel.title}: open the notebook to see this figure"  # no other way to draw without a browser
     return {**curves.mimebundle(figure, picture=False), "text/plain": words}

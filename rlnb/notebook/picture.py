@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 import statistics
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,18 @@ if TYPE_CHECKING:
 _DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _DPI = 110
 _BAND_ALPHA = 0.2
+_BAR_COLOUR = "#0072B2"
 _LEGEND_CHARACTERS = 120
 """What fits on a line of the legend below two columns of subplots."""
 
 
+def drawable(shown: go.Figure) -> bool:
+    """Return whether :func:`png` can draw a figure: lines, points and bars."""
+    return all(trace.type in ("scatter", "scattergl", "bar") for trace in shown.data)
+
+
 def png(shown: go.Figure) -> bytes:
-    """Return a figure of scatter traces as a PNG with the figure's own subplots, titles, colours and legend."""
+    """Return a figure of lines, points and bars as a PNG with its own subplots, titles, colours and legend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -44,15 +51,21 @@ def png(shown: go.Figure) -> bytes:
         for trace in shown.data:
             if (trace.yaxis or "y") != f"y{n}":
                 continue
+            if trace.type == "bar":
+                lying = trace.orientation == "h"
+                names, lengths = (trace.y, trace.x) if lying else (trace.x, trace.y)
+                places = range(len(lengths)) if names is None else list(names)
+                (axes.barh if lying else axes.bar)(places, list(lengths), color=_BAR_COLOUR)
+                continue
             style: dict[str, Any] = {
-                "color": trace.line.color,
+                "color": _colour(trace.line.color),
                 "linestyle": _DASHES[trace.line.dash or "solid"],
                 "linewidth": 1.4,
             }
             marks: dict[str, Any] = {"marker": ".", "markersize": 4} if "markers" in (trace.mode or "") else {}
             x = range(len(trace.y)) if trace.x is None else trace.x
             if trace.fill == "tonexty":  # a band down to the trace before it
-                axes.fill_between(x, trace.y, before, color=trace.line.color, alpha=_BAND_ALPHA, linewidth=0)
+                axes.fill_between(x, trace.y, before, color=style["color"], alpha=_BAND_ALPHA, linewidth=0)
             before = trace.y
             if trace.line.width != 0:
                 axes.plot(x, trace.y, **style, **marks)
@@ -82,6 +95,14 @@ def png(shown: go.Figure) -> bytes:
     with io.BytesIO() as file:
         drawn.savefig(file, format="png", facecolor="white")
         return file.getvalue()
+
+
+def _colour(words: str | None) -> Any:
+    """Return a colour as matplotlib writes it: plotly's ``rgb(1, 2, 3)`` counts to 255."""
+    if words is None or not words.startswith("rgb"):
+        return words
+    red, green, blue, *alpha = (float(number) for number in re.findall(r"[\d.]+", words))
+    return (red / 255, green / 255, blue / 255, *alpha)
 
 
 def _start(axis: Any) -> float:

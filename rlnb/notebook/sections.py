@@ -177,7 +177,7 @@ def parameters(runs: Sequence[Run]) -> str:
 def _parameters(run: Run) -> list[tuple[str, str]]:
     manifest = run.manifest
     asked = {
-        "max_iterations": manifest.max_iterations,
+        "max_iterations": _iterations(run),
         "num_envs": manifest.task.num_envs,
         "presets": ", ".join(manifest.task.presets) or None,
         "physics": manifest.task.physics,
@@ -190,6 +190,11 @@ def _parameters(run: Run) -> list[tuple[str, str]]:
         **{f"agent: {name}": value for name, value in manifest.agent.items()},
     }
     return [(name, "default" if value is None else str(value)) for name, value in asked.items()]
+
+
+def _iterations(run: Run) -> int | None:
+    """Return the iterations that were asked for in the end: a resumed run may have been extended."""
+    return run.started.max_iterations if run.started else run.manifest.max_iterations
 
 
 def provenance(runs: Sequence[Run]) -> str:
@@ -249,7 +254,7 @@ def _lines(run: Run) -> str:
     }
     chosen = {
         "library": manifest.library,
-        "max_iterations": manifest.max_iterations,
+        "max_iterations": _iterations(run),
         "seed": manifest.seed,
         "agent": dict(manifest.agent) or None,
         "device": manifest.resources.device,

@@ -199,9 +199,11 @@ class Metrics(Mapping[str, Series]):
 
     @property
     def names(self) -> list[str]:
-        """rlnb's names that this run has logged, e.g. ``["reward", "episode_length", ...]``."""
+        """rlnb's names that this run has logged, e.g. ``["reward", "episode_length", ...]``; of a script, its tags."""
         self.refresh()
         tags = self._reader.tags
+        if not self._tags:
+            return self.tags
         return [name for name, tag in self._tags.items() if tag in tags]
 
     @property

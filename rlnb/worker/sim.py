@@ -13,7 +13,8 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,9 +74,19 @@ def start(asset_root: str | None = None) -> AssetRoot:
     os.environ[assets.VARIABLE] = root.path
     import isaaclab_tasks  # noqa: F401  - registers the tasks
 
-    for entry in importlib.metadata.entry_points(group="isaaclab.tasks"):
-        entry.load()
+    load_tasks(importlib.metadata.entry_points(group="isaaclab.tasks"))
     return root
+
+
+def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
+    """Have packages register their tasks; one that cannot be imported is left out, and said where a task is missed."""
+    for entry_point in entry_points:
+        try:
+            entry_point.load()
+        except Exception as exc:  # whatever another package does when it is imported
+            traceback.print_exc()
+            package = entry_point.dist.name if entry_point.dist else entry_point.value
+            _left_out[package] = f"{type(exc).__name__}: {exc}"
 
 
 def versions() -> dict[str, str]:
@@ -118,7 +129,13 @@ def current_name(name: str) -> str:
     for candidate in (name, bare, FORMER_NAMES.get(bare, bare)):
         if candidate in known:
             return candidate
-    raise NotFoundError(f"No task named {name!r}.{did_you_mean(bare, known)} `rlnb tasks` lists all {len(known)}.")
+    left_out = "".join(f" The tasks of {package} are left out: {why}." for package, why in _left_out.items())
+    hint = did_you_mean(bare, known)
+    raise NotFoundError(f"No task named {name!r}.{hint} `rlnb tasks` lists all {len(known)}.{left_out}")
+
+
+_left_out: dict[str, str] = {}
+"""Packages in the group ``isaaclab.tasks`` that cannot be imported, and why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -82,6 +82,16 @@ def test_a_long_curve_is_decimated_and_keeps_its_extremes():
 
 
 def test_text_from_outside_is_escaped(runs):
-    tagged = rlnb.train("Echo", library="echo", max_iterations=2, tags=["<b>_$x$"]).wait()
-    shown = curves.figure([runs[0], tagged], ["reward"])
+    plain, tagged = (
+        rlnb.train("Echo", library="echo", max_iterations=2, tags=tags).wait() for tags in ([], ["<b>_$x$"])
+    )
+    shown = curves.figure([plain, tagged], ["reward"])
     assert "&lt;b&gt;" in shown.data[1].name
+
+
+def test_tags_name_runs_only_where_nothing_else_does_and_those_that_differ_in_much_have_their_ids(runs):
+    first = rlnb.train("Echo", library="echo", max_iterations=2, tags=["a"], agent={"goal": 0.5}).wait()
+    assert "tags" not in curves.labels([runs[0], first])[1]
+    odd = {"iteration_s": 0.0, "note": "x", "goal": 0.2}
+    other = rlnb.train("Echo", library="echo", max_iterations=3, seed=9, num_envs=4, agent=odd).wait()
+    assert curves.labels([first, other]) == [first.id, other.id]

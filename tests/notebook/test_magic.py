@@ -93,3 +93,8 @@ def test_wrong_verbs_are_told_with_those_there_are(shell, root, capsys):
     assert "no run yet" in str(shell.run_cell("%rlnb watch").error_in_exec)
     shell.run_cell("%rlnb")
     assert "tensorboard" in capsys.readouterr().out
+
+
+def test_what_the_line_does_not_take_is_told_with_the_call_that_does(shell, root):
+    assert "rlnb.report(...)" in str(shell.run_cell("%rlnb report --pdf").error_in_exec)
+    assert "rlnb.runs(task='Echo')" in str(shell.run_cell("%rlnb runs Echo").error_in_exec)

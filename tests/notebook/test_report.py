@@ -195,3 +195,10 @@ def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):
     script.write_text("print('trained')")
     run = rlnb.train(script=script, args=["--task", "My Task"]).wait()
     assert asked(again(run).wait()) == asked(run)
+
+
+def test_a_run_that_was_extended_is_reported_and_reproduced_as_it_ended(echo_root):
+    run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
+    run.resume(max_iterations=5).wait()
+    assert "max_iterations=5" in sections.reproduce([run])
+    assert "max_iterations</td><td style='text-align:left'>5</td>" in sections.parameters([run])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import py_compile
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rlnb.worker import sim
 from rlnb.worker.source import import_file
 
 
@@ -68,3 +70,12 @@ def test_a_module_that_fails_is_not_kept(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             import_file(path, ())
+
+
+def test_a_package_whose_tasks_cannot_be_imported_is_left_out_and_named(capfd: pytest.CaptureFixture[str]) -> None:
+    broken = importlib.metadata.EntryPoint("theirs", "no_such_module_of_theirs", "isaaclab.tasks")
+    fine = importlib.metadata.EntryPoint("ours", "json", "isaaclab.tasks")
+    sim.load_tasks([broken, fine])
+    assert "No module named" in sim._left_out.pop("no_such_module_of_theirs")
+    assert sim._left_out == {}
+    assert "ModuleNotFoundError" in capfd.readouterr().err
