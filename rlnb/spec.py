@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -347,7 +348,7 @@ def from_json(cls: type[T], data: Mapping[str, Any]) -> T:
     """
     if data.get("schema", SCHEMA) > SCHEMA:
         raise RlnbError(f"{cls.__name__} has schema {data['schema']}, this rlnb reads up to {SCHEMA}. Update rlnb.")
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]  # a class is hashable
     for key in data:
         if key not in hints:
             raise RlnbError(
@@ -357,6 +358,12 @@ def from_json(cls: type[T], data: Mapping[str, Any]) -> T:
         return cls(**{key: _restore(hints[key], value) for key, value in data.items()})
     except TypeError as exc:
         raise RlnbError(f"{cls.__name__}: {exc}") from exc
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    """Return the fields' types of a class: a list of a thousand runs asks for the same ones each time."""
+    return typing.get_type_hints(cls)
 
 
 def _restore(hint: Any, value: Any) -> Any:
