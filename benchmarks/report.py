@@ -44,7 +44,7 @@ def seen_offline(page: Path, picture: Path) -> tuple[int, list[str]]:
 def main() -> None:
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
-    run = rlnb.train(TASK, num_envs=NUM_ENVS, max_iterations=30, device="cpu").wait()
+    run = rlnb.train(TASK, num_envs=NUM_ENVS, max_iterations=10, device="cpu").wait()
     run.evaluate(8, video=True)
     for number in range(FIGURES - 3):
         shown = rlnb.preview(TASK, num_envs=4, steps=10 * number, data_types=["rgb", "depth"], device="cpu")
