@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import secrets
@@ -15,6 +16,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
@@ -45,6 +48,20 @@ _DONE = """(number) => {
   const cell = window.jupyterapp.shell.currentWidget.content.widgets[number];
   return cell.model.executionCount !== null && cell.model.executionState !== "running";
 }"""
+
+
+def in_browser(*modules: str, timeout: float = 400) -> list[pytest.MarkDecorator]:
+    """Return the marks of tests that need a Chromium and these modules, and skip without them."""
+    return [
+        pytest.mark.browser,
+        pytest.mark.slow,
+        pytest.mark.timeout(timeout),
+        pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here"),
+        *(
+            pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"{name} is not installed here")
+            for name in ("playwright", *modules)
+        ),
+    ]
 
 
 class Lab:

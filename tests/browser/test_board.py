@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
-import pytest
-from lab import CHROMIUM, lab, write_notebook
+from lab import in_browser, lab, write_notebook
 
-NEEDED = ("playwright", "jupyterlab", "jupyter_server_proxy")
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here"),
-    *(
-        pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"{name} is not installed here")
-        for name in NEEDED
-    ),
-]
+pytestmark = in_browser("jupyterlab", "jupyter_server_proxy")
 
 TRAIN = """
 import rlnb

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import CHROMIUM, Lab, lab, write_notebook
+from lab import Lab, in_browser, lab, write_notebook
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here"),
-    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed here"),
-    pytest.mark.skipif(importlib.util.find_spec("jupyterlab") is None, reason="jupyterlab is not installed here"),
-]
+pytestmark = in_browser("jupyterlab")
 
 TRAIN = """
 import time

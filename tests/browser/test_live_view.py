@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
-import pytest
-from lab import CHROMIUM, lab, write_notebook
+from lab import in_browser, lab, write_notebook
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here"),
-    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed here"),
-    pytest.mark.skipif(importlib.util.find_spec("jupyterlab") is None, reason="jupyterlab is not installed here"),
-]
+pytestmark = in_browser("jupyterlab", timeout=300)
 
 SYNTHETIC = """
 import numpy as np

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 from pathlib import Path
 
 import pytest
-from lab import CHROMIUM, lab, write_notebook
-
-NEEDED = ("playwright", "jupyterlab", "viser", "jupyter_server_proxy", "isaaclab")
+from lab import in_browser, lab, write_notebook
 
 pytestmark = [
-    pytest.mark.browser,
     pytest.mark.isaaclab,
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here"),
-    *(
-        pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"{name} is not installed here")
-        for name in NEEDED
-    ),
+    *in_browser("jupyterlab", "viser", "jupyter_server_proxy", "isaaclab"),
 ]
 
 OPEN = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,25 +30,26 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def outputs(notebook: object, mimetype: str) -> list[object]:
+def outputs(notebook: Any, mimetype: str) -> list[object]:
     return [
         output["data"][mimetype]
-        for cell in notebook.cells  # type: ignore[attr-defined]
+        for cell in notebook.cells
         for output in cell.get("outputs", [])
         if mimetype in output.get("data", {})
     ]
 
 
-def test_the_quickstart_runs_under_papermill_and_leaves_pictures_and_a_report(workplace: Path) -> None:
+def executed(name: str, workplace: Path, parameters: dict[str, object]) -> Any:
+    """Execute one of the notebooks by papermill and return what it left."""
     import papermill
 
-    done = papermill.execute_notebook(
-        REPO / "notebooks" / "01_quickstart.ipynb",
-        workplace / "done.ipynb",
-        parameters={**SMALL, "report": str(workplace / "quickstart.html")},
-        cwd=workplace,
-        progress_bar=False,
+    return papermill.execute_notebook(
+        REPO / "notebooks" / name, workplace / "done.ipynb", parameters, cwd=workplace, progress_bar=False
     )
+
+
+def test_the_quickstart_runs_under_papermill_and_leaves_pictures_and_a_report(workplace: Path) -> None:
+    done = executed("01_quickstart.ipynb", workplace, {**SMALL, "report": str(workplace / "quickstart.html")})
     assert len(outputs(done, "image/png")) >= 2  # what the camera sees, and the curves
     assert "widgets" not in done.metadata
     html = (workplace / "quickstart.html").read_text()
@@ -60,15 +62,7 @@ def test_the_quickstart_runs_under_papermill_and_leaves_pictures_and_a_report(wo
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_notebook_of_libraries_compares_them(workplace: Path) -> None:
-    import papermill
-
-    done = papermill.execute_notebook(
-        REPO / "notebooks" / "04_libraries.ipynb",
-        workplace / "done.ipynb",
-        parameters={"num_envs": 32, "frames": 3000, "seeds": 2, "episodes": 8},
-        cwd=workplace,
-        progress_bar=False,
-    )
+    done = executed("04_libraries.ipynb", workplace, {"num_envs": 32, "frames": 3000, "seeds": 2, "episodes": 8})
     texts = " ".join(str(text) for text in outputs(done, "text/html"))
     assert "Equal frames" in texts
     assert "the ranks learn as one" in texts
@@ -76,15 +70,7 @@ def test_the_notebook_of_libraries_compares_them(workplace: Path) -> None:
 
 @pytest.mark.slow
 def test_the_notebook_of_tasks_defines_one(workplace: Path) -> None:
-    import papermill
-
-    done = papermill.execute_notebook(
-        REPO / "notebooks" / "02_define_a_task.ipynb",
-        workplace / "done.ipynb",
-        parameters={"num_envs": 16, "max_iterations": 3},
-        cwd=workplace,
-        progress_bar=False,
-    )
+    done = executed("02_define_a_task.ipynb", workplace, {"num_envs": 16, "max_iterations": 3})
     printed = "".join(output["text"] for cell in done.cells for output in cell.get("outputs", []) if "text" in output)
     assert "sim.dtt" in printed, "all problems at once"
     assert "decimation" in printed
@@ -93,14 +79,8 @@ def test_the_notebook_of_tasks_defines_one(workplace: Path) -> None:
 
 @pytest.mark.slow
 def test_the_notebook_of_sweeps_searches_compares_and_reports(workplace: Path) -> None:
-    import papermill
-
-    done = papermill.execute_notebook(
-        REPO / "notebooks" / "06_sweeps_and_reports.ipynb",
-        workplace / "done.ipynb",
-        parameters={"num_envs": 16, "max_iterations": 3, "n_trials": 2, "episodes": 8},
-        cwd=workplace,
-        progress_bar=False,
+    done = executed(
+        "06_sweeps_and_reports.ipynb", workplace, {"num_envs": 16, "max_iterations": 3, "n_trials": 2, "episodes": 8}
     )
     assert len(outputs(done, "application/vnd.plotly.v1+json")) == 2  # parallel coordinates, the comparison
     assert (workplace / "best.html").exists()
@@ -108,30 +88,14 @@ def test_the_notebook_of_sweeps_searches_compares_and_reports(workplace: Path) -
 
 
 def test_the_notebook_for_jobs_takes_parameters_from_papermill(workplace: Path) -> None:
-    import papermill
-
-    done = papermill.execute_notebook(
-        REPO / "notebooks" / "train.ipynb",
-        workplace / "done.ipynb",
-        parameters={"num_envs": 16, "max_iterations": 2, "episodes": 8, "device": "cpu"},
-        cwd=workplace,
-        progress_bar=False,
-    )
+    done = executed("train.ipynb", workplace, {"num_envs": 16, "max_iterations": 2, "episodes": 8, "device": "cpu"})
     assert (workplace / "report.html").exists()
     assert len(outputs(done, "image/png")) == 1
 
 
 @pytest.mark.slow
 def test_the_notebook_of_cameras_shows_them(workplace: Path) -> None:
-    import papermill
-
-    done = papermill.execute_notebook(
-        REPO / "notebooks" / "03_cameras.ipynb",
-        workplace / "done.ipynb",
-        parameters={"num_envs": 2},
-        cwd=workplace,
-        progress_bar=False,
-    )
+    done = executed("03_cameras.ipynb", workplace, {"num_envs": 2})
     assert len(outputs(done, "image/png")) >= 4  # two previews, the training, its policy
     texts = " ".join(str(text) for text in outputs(done, "text/html"))
     assert "rewards swapped" in texts
