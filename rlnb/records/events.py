@@ -2,7 +2,8 @@
 
 An event file is a TFRecord file: per record a little-endian uint64 length, its masked CRC32-C, the
 payload, and the payload's masked CRC32-C (https://www.tensorflow.org/tutorials/load_data/tfrecord);
-each payload is a ``tensorflow.Event`` protocol buffer, parsed with TensorBoard's own class.
+each payload is a ``tensorflow.Event`` protocol buffer, parsed with TensorBoard's own class the first
+time that a writer uses a tag (:mod:`rlnb.records.repeats`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from rlnb.records.repeats import Repeats
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,6 +89,7 @@ class _File:
 
     offset: int = 0
     damaged: bool = False
+    repeats: Repeats = field(default_factory=Repeats)
     tail: Columns = field(default_factory=lambda: defaultdict(Column))
 
 
@@ -189,29 +193,40 @@ def _parse(data: bytes, into: Columns, file: _File, *, at_end: bool) -> int:
 
     count, begun = 0, file.offset
     for payload, end in _records(data, at_end=at_end):
-        event = Event.FromString(payload)
-        for value in event.summary.value:
-            number = value.simple_value if value.HasField("simple_value") else _scalar(value)
-            if number is not None:
-                into[value.tag].append(event.step, event.wall_time, number)
-                count += 1
+        if (scalar := file.repeats.read(payload)) is not None:
+            into[scalar[0]].append(*scalar[1:])
+            count += 1
+        else:
+            count += _parse_event(Event.FromString(payload), payload, into, file)
         file.offset = begun + end
     return count
 
 
-def _records(data: bytes, *, at_end: bool) -> Iterator[tuple[memoryview, int]]:
+def _parse_event(event: Any, payload: bytes, into: Columns, file: _File) -> int:
+    count = 0
+    for value in event.summary.value:
+        number = value.simple_value if value.HasField("simple_value") else _scalar(value)
+        if number is not None:
+            into[value.tag].append(event.step, event.wall_time, number)
+            count += 1
+    if count == 1 and len(event.summary.value) == 1:
+        file.repeats.learn(payload, event)
+    return count
+
+
+def _records(data: bytes, *, at_end: bool) -> Iterator[tuple[bytes, int]]:
     """Yield each whole record's payload and the offset behind it."""
-    view, offset = memoryview(data), 0
-    while offset + _HEADER.size <= len(view):
-        length, crc = _HEADER.unpack_from(view, offset)
+    offset, size = 0, len(data)
+    while offset + _HEADER.size <= size:
+        length, crc = _HEADER.unpack_from(data, offset)
         if length > _LARGEST_RECORD:
             raise ValueError(f"a record claims {length} bytes")
         end = offset + _HEADER.size + length + _FOOTER_BYTES
-        if end > len(view):
+        if end > size:
             if at_end and crc != _crc(data[offset : offset + 8]):  # else damage would pass for a torn tail
                 raise ValueError(f"a record claims {length} bytes")
             return
-        yield view[offset + _HEADER.size : end - _FOOTER_BYTES], end
+        yield data[offset + _HEADER.size : end - _FOOTER_BYTES], end
         offset = end
 
 
@@ -230,11 +245,11 @@ def _crc(data: bytes) -> int:
     return masked_crc32c(data)  # type: ignore[no-any-return]
 
 
-def _scalar(value: object) -> float | None:
+def _scalar(value: Any) -> float | None:
     """Return a summary value as a float, or None when it is not a scalar (image, histogram, text)."""
-    if value.WhichOneof("value") != "tensor":  # type: ignore[attr-defined]
+    if value.WhichOneof("value") != "tensor":
         return None
-    tensor = value.tensor  # type: ignore[attr-defined]
+    tensor = value.tensor
     if len(tensor.tensor_shape.dim):
         return None
     for name in ("float_val", "double_val", "int_val"):
