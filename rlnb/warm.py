@@ -181,9 +181,15 @@ def let_go(python: str | None, asset_root: str | None) -> None:
     _current = None
     if not _keep:
         return
-    timer = threading.Timer(FRESH_AFTER_S, warm_worker, (python, asset_root))
+    timer = threading.Timer(FRESH_AFTER_S, _start_fresh, (python, asset_root))
     timer.daemon = True
     timer.start()
+
+
+def _start_fresh(python: str | None, asset_root: str | None) -> None:
+    """Start a worker unless one was needed meanwhile: with other settings, it may be in the middle of a request."""
+    if _current is None or not _current.alive:
+        warm_worker(python, asset_root)
 
 
 def keep_none() -> None:

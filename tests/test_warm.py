@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,3 +92,23 @@ def test_a_wrong_interpreter_is_told_with_the_mend(root: Path) -> None:
         warm.request("ping", "/nope/python", None)
     with pytest.raises(rlnb.WorkerError, match=r"It never answered\..*rlnb doctor --python /bin/true"):
         warm.request("ping", "/bin/true", None)
+
+
+def test_the_fresh_one_after_a_run_took_the_last_does_not_end_what_was_needed_meanwhile(
+    python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "FRESH_AFTER_S", 0.3)
+    warm.let_go(python, None)
+    with_other_assets = warm.Simulator(python, "/assets").wait()
+    pid = with_other_assets.pid
+    time.sleep(1.0)
+    assert with_other_assets.pid == pid
+
+
+def test_a_fresh_one_starts_after_a_run_took_the_last(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "FRESH_AFTER_S", 0.1)
+    warm.let_go(python, None)
+    deadline = time.monotonic() + 10
+    while warm.Simulator(python, None).state == "none":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
