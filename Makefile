@@ -16,7 +16,7 @@ OUT ?= outputs
 # Isaac Lab and torch are 6,000 modules: where images forbid to write bytecode, each start compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-kernels lint lab bench clean
+.PHONY: help install demo test test-all test-kernels lint lab bench slurm-up slurm-down clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -30,7 +30,7 @@ $(UV): constraints.txt
 
 $(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcard plugins/*/pyproject.toml)
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
-		$(EDITABLE) --editable '.[isaaclab,libraries,report,lab,sweep,view,dev]'
+		$(EDITABLE) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,dev]'
 	touch $@
 
 # A gigabyte that few need: the tests of skrl with JAX, and of robots from URDF, are among the slow ones.
@@ -49,6 +49,12 @@ $(VENV)/etc/jupyter/labconfig/page_config.json: $(VENV)/.installed
 
 lab: install $(VENV)/etc/jupyter/labconfig/page_config.json ## open JupyterLab on notebooks/
 	$(BIN)/jupyter lab --notebook-dir notebooks
+
+slurm-up: install ## a real Slurm of four nodes on this machine, to try the cluster path; as root it installs what it needs
+	$(BIN)/python tests/rig/slurm.py up
+
+slurm-down: ## stop it, and whatever runs on it
+	$(BIN)/python tests/rig/slurm.py down
 
 lint: install
 	$(BIN)/ruff check .

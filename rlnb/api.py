@@ -48,7 +48,7 @@ def train(
     num_envs: int | None = None,
     agent: Mapping[str, Any] | str | Path | None = None,
     device: str = "auto",
-    nproc_per_node: int | Literal["auto"] = 1,
+    nproc_per_node: int | Literal["auto"] | None = None,
     init_from: Run | str | Path | None = None,
     trust: bool = False,
     keep: int | None = None,
@@ -74,8 +74,9 @@ def train(
         agent: Agent config values, by dotted path as in ``{"algorithm.learning_rate": 3e-4}`` or nested, or the path
             of a YAML file that holds them.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one.
-        nproc_per_node: Worker processes (ranks), which share the envs. ``"auto"`` is one on each GPU of this machine;
-            on a CPU what trains this task fastest, which is measured once (about a minute per candidate).
+        nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one, on a cluster one
+            for each GPU that was asked for. ``"auto"`` is one on each GPU of this machine; on a CPU what trains this
+            task fastest, which is measured once (about a minute per candidate).
         init_from: A run or its id, whose last checkpoint, or a checkpoint, whose weights to start from. Optimiser and
             counters begin anew; to go on with them, ``run.resume()``.
         trust: Whether ``init_from`` may hold more than weights.
@@ -112,7 +113,9 @@ def train(
     elif task is None:
         raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
     checkpoint, parent = origin_of(init_from, library)
-    ranks = 1 if nproc_per_node == "auto" else nproc_per_node
+    ranks = (
+        launcher.nproc_per_node or 1 if nproc_per_node is None else 1 if nproc_per_node == "auto" else nproc_per_node
+    )
     manifest = describe(
         task, library, max_iterations, seed, num_envs, agent, device, ranks, launcher, python, asset_root, tags
     )
@@ -350,5 +353,5 @@ def get_run(id: str) -> Run:
 
 def start_job(record: RunRecord, kind: JobKind, options_: Mapping[str, Any], *, warm: bool | None = None) -> JobDir:
     """Start a further job in a run that exists."""
-    launcher = plugins.load(plugins.launcher(record.manifest.launcher).factory)()
-    return submit(record.folder, record.manifest, Job(kind=kind, options=options_), launcher, warm=warm)
+    job, launcher = Job(kind=kind, options=options_), plugins.launcher_of(record.manifest)
+    return submit(record.folder, record.manifest, job, launcher, warm=warm)

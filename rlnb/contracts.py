@@ -19,6 +19,21 @@ class Launcher(Protocol):
     name: str
 
     @property
+    def nodes(self) -> int:
+        """Machines that each training gets."""
+        ...
+
+    @property
+    def nproc_per_node(self) -> int | None:
+        """Ranks on each of them where a training says nothing of that; None is one."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Arguments that make one like this, as JSON has them: a run records them for its further jobs."""
+        ...
+
+    @property
     def max_running(self) -> int | None:
         """Trainings at once on one machine, the others wait there; None where the launcher has a queue of its own."""
         ...
@@ -36,7 +51,9 @@ class Launcher(Protocol):
         """Start a job; return a JSON handle to find it again.
 
         What has to be started, so that it outlives this process, is the job's agent: ``python -m rlnb.job JOB_DIR``.
-        It runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result.
+        It runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result. With
+        ``command.nodes`` of more than one each of them has an agent: ``python -m rlnb.job JOB_DIR --node K --master
+        HOST:PORT``, with a free port of the first node.
 
         Args:
             command: What the agent will run.

@@ -3,7 +3,10 @@
 It runs one command and answers for it: log, heartbeat, queue, cancel, walltime, result, and that no
 process of it is left when it ends. Single-threaded, and free of torch and of the simulator.
 
-``python -m rlnb.job JOB_DIR`` runs the command of that job. ``python -m rlnb.job --warm LOG ARGV``
+``python -m rlnb.job JOB_DIR`` runs the command of that job; with ``--node K --master HOST:PORT`` it is
+the agent of one of several nodes. With ``--lifeline`` it ends when its standard input does, and leaves it
+to who held that to say why. ``python -m rlnb.job --injected RUN_DIR`` finds node and master in the
+environment, where a cluster's own operator has put them. ``python -m rlnb.job --warm LOG ARGV``
 keeps a warm worker for a kernel and passes its requests on; when the kernel hands it a job, the
 agent lets the kernel go and becomes that job's agent. ``python -m rlnb.job --beside ARGV`` runs a
 command until the kernel is gone, however it went.
@@ -11,15 +14,18 @@ command until the kernel is gone, however it went.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import ctypes
 import dataclasses
 import json
 import os
+import re
 import select
 import selectors
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,6 +33,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from rlnb.launch.gang import Member, Peers, injected, newest_training
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import take_slots
 from rlnb.launch.usage import Usage
@@ -42,6 +49,10 @@ TERM_GRACE_S = 2.0
 EXIT_GRACE_S = 20.0
 """Seconds that a worker has to leave after it wrote its result; simulators are known not to exit."""
 RESERVE_BYTES = 32768
+ROOT_CAUSE_S = 10.0
+"""Seconds that a node whose ranks failed waits for the one where it began to say why."""
+_SIGNALLED = re.compile(r"rank\s+: (\d+).*\n\s*exitcode\s+: -(\d+) ")
+"""In torchrun's own words, of which rank ended first: that a signal ended it."""
 FULL_BYTES = 2**20
 """Free space below which a failure is the disk's."""
 
@@ -52,9 +63,29 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Agent:
     """Runs one job of one node to its end."""
 
-    def __init__(self, job: JobDir, command: Command, node: int = 0) -> None:
-        self._job, self._command, self._node = job, command, node
-        self._signalled = False
+    def __init__(
+        self,
+        job: JobDir,
+        command: Command,
+        member: Member | None = None,
+        *,
+        lifeline: bool = False,
+        deadline: float | None = None,
+    ) -> None:
+        """Take charge of a job.
+
+        Args:
+            job: Its folder.
+            command: What to run.
+            member: Which of its nodes this is.
+            lifeline: Whether to end when standard input does.
+            deadline: When the queue takes the node away, in seconds since the epoch.
+        """
+        self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
+        self._command = dataclasses.replace(command, env={**command.env, **self._member.env()})
+        self._node, self._several = self._member.node, self._member.nodes > 1
+        self._peers = Peers(job, self._member) if self._several else None
+        self._signalled = self._let_go = self._interrupted = False
         self._beat = 0.0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
@@ -64,7 +95,8 @@ class Agent:
 
     def run(self, start: Callable[[Command], subprocess.Popen[bytes]]) -> int:
         """Wait for a slot, start the process, watch it, write the result; return the exit status."""
-        _keep_space(self._job.reserve)
+        if self._node == 0:
+            _keep_space(self._job.reserve)
         slots: Mapping[int, IO[str]] = {}
         if self._command.queued:
             taken = take_slots(self._command.max_running, self._must_stop, self._command.slots)
@@ -76,13 +108,15 @@ class Agent:
                 env = {**self._command.env, "CUDA_VISIBLE_DEVICES": ",".join(gpus[number] for number in sorted(slots))}
                 self._command = dataclasses.replace(self._command, env=env)
         try:
-            files.write_once(self._job.running(self._node), {"pid": os.getpid(), "time": files.now()})
+            files.write_once(
+                self._job.running(self._node), {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
+            )
             child = start(self._command)
         except OSError as exc:
             return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
         outcome, error = self._watch(child)
         kill_descendants(0.0 if outcome == "completed" else TERM_GRACE_S)
-        code = self._end(outcome, error, child.poll())
+        code = 1 if self._let_go else self._end(outcome, error, child.poll())
         for slot in slots.values():
             slot.close()
         return code
@@ -90,21 +124,49 @@ class Agent:
     def _watch(self, child: subprocess.Popen[bytes]) -> tuple[Outcome, str]:
         deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
         leave_by: float | None = None
-        with _wakes(child) as wait, self._sampling() as sample:
+        with _wakes(child, lifeline=self._lifeline) as wait, self._sampling() as sample:
             while (code := child.poll()) is None:
                 if self._must_stop():
-                    return "cancelled", "cancelled"
+                    return self._stopped()
                 if deadline is not None and time.monotonic() > deadline:
                     return "timeout", f"stopped after its walltime of {self._command.walltime_s:.0f} s"
+                if self._deadline is not None and time.time() > self._deadline:
+                    self._interrupted = True
+                    return "timeout", "stopped before the queue's walltime was over"
+                if self._peers is not None and (gone := self._peers.missing()):
+                    self._interrupted = True
+                    return "failed", gone
                 if leave_by is None and self._job.result.exists():
-                    leave_by = time.monotonic() + EXIT_GRACE_S
+                    leave_by = time.monotonic() + (EXIT_GRACE_S if self._completed() else 0.0)
                 if leave_by is not None and time.monotonic() > leave_by:
                     return "completed", ""
                 sample()
-                wait()
+                self._let_go = wait() or self._let_go
         if code == 0:
             return "completed", ""
-        return "failed", _describe_exit(code)
+        return "failed", self._describe_exit(code)
+
+    def _stopped(self) -> tuple[Outcome, str]:
+        """Say who wanted the job to end: a person, or on one of several nodes the queue."""
+        if self._job.cancel.exists() or not (self._several or self._lifeline):
+            return "cancelled", "cancelled"
+        self._interrupted = True
+        return "failed", f"{self._member} was taken away by the queue: preempted, requeued, or past its walltime"
+
+    def _completed(self) -> bool:
+        """Return whether the result that is there says so. A failed rank's leaves the others nothing to wait for."""
+        return not self._several or (files.read_json(self._job.result) or {}).get("outcome") == "completed"
+
+    def _describe_exit(self, code: int) -> str:
+        """Say how the process ended, after having given the rank that ended first the time to say why."""
+        if not self._several and "torch.distributed.run" not in self._command.argv:
+            return _describe_exit(code)
+        if found := _SIGNALLED.search(files.tail(self._job.log(self._node))):
+            return f"rank {found[1]} on {self._member}: {_describe_exit(-int(found[2]))}"
+        deadline = time.monotonic() + ROOT_CAUSE_S
+        while not self._job.result.exists() and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        return f"{self._member}: {_describe_exit(code)}" if self._several else _describe_exit(code)
 
     @contextlib.contextmanager
     def _sampling(self) -> Iterator[Callable[[], None]]:
@@ -123,15 +185,20 @@ class Agent:
             self._beat = time.monotonic()
             with contextlib.suppress(OSError):  # a full disk must not end the job
                 self._job.alive(self._node).touch()
-        return self._signalled or self._job.cancel.exists()
+        return self._signalled or self._let_go or self._job.cancel.exists()
 
     def _end(self, outcome: Outcome, error: str, code: int | None) -> int:
         """Write the result unless the worker did, which knows more."""
+        if outcome == "completed" and self._node > 0:
+            return 0  # the first node's to say
         if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
             error += f". No space left on the disk of {self._job.path}"  # nor for the log to say so
         self._job.reserve.unlink(missing_ok=True)
         detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
-        result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now())
+        values: dict[str, object] = {"node": self._node} if self._several else {}
+        if self._interrupted:  # by the cluster: it may go on elsewhere
+            values["interrupted"] = True
+        result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
         try:
             files.write_once(self._job.result, to_json(result))
         except OSError as exc:
@@ -141,8 +208,8 @@ class Agent:
 
 
 @contextlib.contextmanager
-def _wakes(child: subprocess.Popen[bytes]) -> Iterator[Callable[[], object]]:
-    """Yield a wait of ``POLL_S`` that the child's end and signals cut short.
+def _wakes(child: subprocess.Popen[bytes], *, lifeline: bool = False) -> Iterator[Callable[[], bool]]:
+    """Yield a wait of ``POLL_S`` that the child's end and signals cut short; it returns whether the lifeline has ended.
 
     Every wake-up takes a core from a training that fills them all, so there are few.
     """
@@ -151,8 +218,14 @@ def _wakes(child: subprocess.Popen[bytes]) -> Iterator[Callable[[], object]]:
     for end in (heard, signalled):
         os.set_blocking(end, False)
     before = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
+    watched = [process, heard, *([0] if lifeline else [])]
+
+    def wait() -> bool:
+        ready, _, _ = select.select(watched, [], [], POLL_S)
+        return 0 in ready and not os.read(0, 1 << 16)
+
     try:
-        yield lambda: select.select([process, heard], [], [], POLL_S)
+        yield wait
     finally:
         signal.set_wakeup_fd(before)
         for end in (process, heard, signalled):
@@ -225,11 +298,24 @@ def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def run_job(job_dir: Path) -> int:
-    """Run the command that was written for this job."""
-    job = JobDir(job_dir)
+def run_job(argv: Sequence[str]) -> int:
+    """Run the command that was written for a job."""
+    parser = argparse.ArgumentParser(prog="rlnb.job")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--node", type=int, default=0)
+    parser.add_argument("--master", default="")
+    parser.add_argument("--injected", action="store_true")
+    parser.add_argument("--lifeline", action="store_true")
+    parser.add_argument("--deadline", type=float)
+    asked = parser.parse_args(argv)
+    job = newest_training(asked.folder) if asked.injected else JobDir(asked.folder)
     command = from_json(Command, files.read_json(job.command) or {})
-    return Agent(job, command).run(lambda command: spawn(command, job.log()))
+    if asked.injected:
+        member = injected(asked.folder, command.nodes, os.environ)
+    else:
+        member = Member(asked.node, command.nodes, asked.master)
+    agent = Agent(job, command, member, lifeline=asked.lifeline, deadline=asked.deadline)
+    return agent.run(lambda command: spawn(command, job.log(member.node)))
 
 
 # -- the warm worker -------------------------------------------------------------------------------------
@@ -320,7 +406,7 @@ def main(argv: Sequence[str]) -> int:
         return keep_beside(argv[1:])
     if argv[:1] == ["--warm"]:
         return keep_warm(Path(argv[1]), argv[2:])
-    return run_job(Path(argv[0]))
+    return run_job(argv)
 
 
 if __name__ == "__main__":

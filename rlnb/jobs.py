@@ -91,8 +91,9 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     state = job.state() if job else "created"
     if job is None or state == "completed":
         return
-    log = next(iter(job.folder.logs()), job.folder.path)
     result = job.result if state != "lost" else None
+    told = job.folder.log(result.values.get("node", 0)) if result else job.folder.path
+    log = told if told.exists() else next(iter(job.folder.logs()), job.folder.path)
     reason = result.error if result else "its process is gone and left no result (killed, or the machine went down)"
     verb = "resume()" if record.checkpoints else "logs(200)"
     raise RunError(

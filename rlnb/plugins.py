@@ -15,7 +15,7 @@ import pluggy
 
 from rlnb import hookspecs
 from rlnb.errors import RlnbError, unknown
-from rlnb.spec import AssetPack, LauncherType, Library, Task
+from rlnb.spec import AssetPack, LauncherType, Library, Manifest, Task
 
 logger = logging.getLogger(__name__)
 N = TypeVar("N", Library, LauncherType, Task, AssetPack)
@@ -102,6 +102,11 @@ def launcher(name: str) -> LauncherType:
         NotFoundError: No plugin brings it.
     """
     return _get("launcher", name, launchers())
+
+
+def launcher_of(manifest: Manifest) -> Any:
+    """Return a launcher like the one that a run was started with."""
+    return load(launcher(manifest.launcher).factory)(**manifest.launcher_settings)
 
 
 def _get(kind: str, name: str, known: dict[str, N]) -> N:

@@ -137,6 +137,8 @@ class Manifest:
     """Machine."""
     launcher: str = "local"
     """Name of the launcher."""
+    launcher_settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the launcher was made with, so that a further job of the run gets the same."""
     python: str | None = None
     """Command that starts the worker's interpreter; None is the kernel's own."""
     asset_root: str | None = None
@@ -170,7 +172,10 @@ class Command:
     """A process to start on each node."""
 
     argv: tuple[str, ...]
-    """Program and arguments."""
+    """Program and arguments. With several nodes torchrun hears from its environment which of them it is on, and where
+    the first is: PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT."""
+    nodes: int = 1
+    """Nodes that it runs on, each with an agent of its own."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables added to the environment."""
     cwd: str | None = None

@@ -54,6 +54,7 @@ def worker_command(
         slots=ranks.nproc_per_node if gpu_per_slot else 1,
         gpu_per_slot=gpu_per_slot,
         walltime_s=walltime_s,
+        nodes=ranks.nodes,
     )
 
 
@@ -63,14 +64,14 @@ def torchrun(ranks: Resources, node_rank: int = 0, rendezvous: Rendezvous | None
     Args:
         ranks: How many.
         node_rank: Which of the nodes this is, from 0.
-        rendezvous: Where the nodes meet; None for a single one.
-
-    Raises:
-        RlnbError: Several nodes and no rendezvous.
+        rendezvous: Where the nodes meet; None for a single one, or where the agent of each node says it in the
+            environment, as :class:`rlnb.Command` tells.
     """
     start = ("-m", "torch.distributed.run", f"--nproc_per_node={ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")
     if ranks.nodes == 1:
         return (*start, "--standalone")  # picks a free port, so two runs on one machine never meet
+    if rendezvous is None:
+        return start
     meeting, (host, port) = _meeting(ranks, rendezvous)
     if meeting.backend == "static":
         return (*start, f"--node_rank={node_rank}", f"--master_addr={host}", f"--master_port={port}")

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlnb.spec import Command, Manifest, Problem, Resources
-
-_agents: list[subprocess.Popen[bytes]] = []
-"""Agents that this process started, kept to collect their exit status."""
+from rlnb.launch.hosted import HostedLauncher
+from rlnb.spec import Manifest, Problem, Resources
 
 
-class LocalLauncher:
+class LocalLauncher(HostedLauncher):
     """Runs jobs on this machine, at most ``max_running`` at a time; the others wait their turn.
 
     Args:
@@ -24,11 +20,16 @@ class LocalLauncher:
         walltime_s: Seconds after which a run is stopped; None sets no limit.
     """
 
-    name = "local"
+    name, nodes, nproc_per_node, log = "local", 1, None, "node0.log"
 
     def __init__(self, *, max_running: int | None = None, walltime_s: float | None = None) -> None:
         self.max_running = max_running or max(1, gpu_count())
         self.walltime_s = walltime_s
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Arguments that make one like this."""
+        return {"max_running": self.max_running, "walltime_s": self.walltime_s}
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return what this launcher cannot do."""
@@ -42,28 +43,9 @@ class LocalLauncher:
             )
         return [*problems, *_check_gpus(manifest.resources)]
 
-    def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:
-        """Start the agent of a job whose ``command.json`` is written."""
-        _agents[:] = [agent for agent in _agents if agent.poll() is None]
-        with open(job_dir / "node0.log", "ab") as log:
-            agent = subprocess.Popen(
-                [sys.executable, "-m", "rlnb.job", str(job_dir)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # a kernel's interrupt or shutdown signals its process group
-            )
-        _agents.append(agent)
-        return handle_of(agent.pid)
-
-    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
-        """Return whether the agent still runs; None on another host."""
-        if handle["host"] != socket.gethostname():
-            return None
-        return _process(handle) is not None
-
-    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
-        """Do nothing: the agent itself looks for the request, and a signal could reach it before it can catch one."""
+    def argv(self, job_dir: Path) -> Sequence[str]:
+        """Return what starts the agent of a job, which is all that a job of one node needs."""
+        return [sys.executable, "-m", "rlnb.job", str(job_dir)]
 
     def __repr__(self) -> str:
         return f"LocalLauncher(max_running={self.max_running})"
@@ -83,25 +65,6 @@ def _check_gpus(asked: Resources) -> Iterator[Problem]:
         yield Problem(
             what=f"{ranks} ranks take a GPU each, and {there}.", mend=f'nproc_per_node={gpus}, or device="cpu"'
         )
-
-
-def handle_of(pid: int) -> dict[str, Any]:
-    """Return what finds a process of this host again, safe against reuse of its number."""
-    import psutil
-
-    return {"host": socket.gethostname(), "pid": pid, "created_s": psutil.Process(pid).create_time()}
-
-
-def _process(handle: Mapping[str, Any]) -> int | None:
-    import psutil
-
-    try:
-        process = psutil.Process(handle["pid"])
-        if abs(process.create_time() - handle["created_s"]) > 1.0 or process.status() == psutil.STATUS_ZOMBIE:
-            return None
-    except psutil.NoSuchProcess:
-        return None
-    return process.pid
 
 
 def gpu_count() -> int:

@@ -19,7 +19,7 @@ import psutil
 
 from rlnb.errors import RlnbError, WorkerError
 from rlnb.launch.command import interpreter
-from rlnb.launch.local import handle_of
+from rlnb.launch.hosted import handle_of
 from rlnb.records import files
 
 logger = logging.getLogger(__name__)

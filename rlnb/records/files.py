@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import secrets
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,14 @@ from rlnb.errors import RlnbError
 def now() -> str:
     """Return the time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def age_s(path: Path) -> float:
+    """Return the seconds since a file was last written or touched; infinite where there is none."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
 
 
 def write_once(path: Path, data: Any) -> bool:

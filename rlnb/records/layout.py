@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlnb.records import files
+
 SYSTEM = "system"
 """Folder of the agents' own event files below a run's logs, and what their tags begin with."""
 
@@ -164,6 +166,11 @@ class JobDir:
         return self.path / "handle.json"
 
     @property
+    def submitted(self) -> Path:
+        """What a cluster's queue knows the job by."""
+        return self.path / "submitted.json"
+
+    @property
     def started(self) -> Path:
         return self.path / "started.json"
 
@@ -196,13 +203,33 @@ class JobDir:
     def alive(self, node: int = 0) -> Path:
         return self.path / f"node{node}.alive"
 
+    def beats(self) -> list[Path]:
+        """Return the heartbeat of every node that has one, and of the process that owns their cluster."""
+        return [child for child in _children(self.path) if child.suffix == ".alive"]
+
+    @property
+    def host_alive(self) -> Path:
+        """Heartbeat of the process that owns the cluster, where there is one."""
+        return self.path / "host.alive"
+
     def running(self, node: int = 0) -> Path:
         """Exists once the agent has left the queue and started its process."""
         return self.path / f"node{node}.running"
 
+    def hosts(self) -> tuple[str, ...]:
+        """Return the host of every node that has begun, in order."""
+        found: list[str] = []
+        while (begun := files.read_json(self.running(len(found)))) is not None:
+            found.append(str(begun.get("host", "")))
+        return tuple(found)
+
     def logs(self) -> list[Path]:
-        """Return the log of every node that has one."""
-        return sorted(child for child in _children(self.path) if re.fullmatch(r"node\d+\.log", child.name))
+        """Return the log of every node that has one, and of the process that owns their cluster."""
+        found = {
+            int(m[1]): child for child in _children(self.path) if (m := re.fullmatch(r"node(\d+)\.log", child.name))
+        }
+        host = self.path / "host.log"
+        return [*(found[node] for node in sorted(found)), *([host] if host.exists() else [])]
 
 
 def run_dir_of(job_dir: Path) -> RunDir:

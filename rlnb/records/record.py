@@ -73,7 +73,7 @@ class JobRecord:
     def _gone(self) -> bool:
         handle = self.handle
         if handle is None:  # between command.json and handle.json the kernel may have died
-            return _age_s(self.folder.command) > SILENT_AFTER_S and self._silence_s() > SILENT_AFTER_S
+            return files.age_s(self.folder.command) > SILENT_AFTER_S and self._silence_s() > SILENT_AFTER_S
         alive = plugins.load(plugins.launcher(self._launcher).factory)().alive(handle, self.folder.path)
         if alive is None:
             return self._silence_s() > SILENT_AFTER_S
@@ -81,8 +81,7 @@ class JobRecord:
         return not alive and self._silence_s() > LOST_AFTER_S and not self.folder.result.exists()
 
     def _silence_s(self) -> float:
-        heartbeat = self.folder.alive()
-        return _age_s(heartbeat if heartbeat.exists() else self.folder.command)
+        return min((files.age_s(beat) for beat in self.folder.beats()), default=files.age_s(self.folder.command))
 
     def _has_metrics(self, begun: Path) -> bool:
         if self.kind != "train":
@@ -267,10 +266,3 @@ def _yaml_int(path: Path, key: str) -> int:
     except OSError:
         return 1
     return int(match.group(1)) if match else 1
-
-
-def _age_s(path: Path) -> float:
-    try:
-        return time.time() - path.stat().st_mtime
-    except FileNotFoundError:
-        return float("inf")

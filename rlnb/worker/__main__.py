@@ -9,8 +9,12 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
+
+ECHO_S = 5.0
+"""Seconds that a rank waits before it reports that another one has left it: that one knows why."""
 
 
 def work(kind: str, job_dir: Path) -> int:
@@ -37,6 +41,10 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     from rlnb.spec import Result, to_json
     from rlnb.worker.context import open_job
 
+    if _is_echo(exc):
+        deadline = time.monotonic() + ECHO_S
+        while not JobDir(job_dir).result.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
     result = Result(
         outcome="failed",
         error=f"{type(exc).__name__}: {exc}",
@@ -49,6 +57,13 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     if first and kind == "train" and os.environ.get("RANK", "0") == "0":
         run, _, manifest, _ = open_job(job_dir)
         plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
+
+
+def _is_echo(exc: BaseException) -> bool:
+    """Return whether an exception only says that another rank is gone, in the words of torch, gloo or NCCL."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return False
+    return type(exc).__name__.startswith("Dist") or any(word in str(exc) for word in ("gloo", "NCCL", "ncclInternal"))
 
 
 def main(argv: list[str]) -> int:

@@ -64,7 +64,7 @@ class Context:
         if self.rank != 0:
             return
         started = Started(
-            hosts=(socket.gethostname(),),
+            hosts=self._job.hosts() or (socket.gethostname(),),
             devices=(self.device,) * self.world_size,
             world_size=self.world_size,
             num_envs=num_envs or self.num_envs,

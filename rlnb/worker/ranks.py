@@ -6,7 +6,10 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
+
+from rlnb.worker import meeting
 
 
 @contextlib.contextmanager
@@ -29,7 +32,9 @@ def process_group(device: str, *, synchronised: bool = True) -> Iterator[None]:
     on_gpu = device.startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if on_gpu else "gloo")
+    store, rank, world_size = next(dist.rendezvous("env://", timeout=timedelta(seconds=meeting.WITHIN_S)))
+    meeting.meet(store, rank, world_size)
+    dist.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=world_size)
     replaced: list[tuple[Any, str, Any]] = [(dist, "init_process_group", _done)]
     if not on_gpu:
         replaced.append((torch.cuda, "set_device", _done))

@@ -118,13 +118,12 @@ def test_a_node_of_several_runs_the_same_worker(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "nowhere",
     [
-        None,
         rlnb.Rendezvous(endpoint="HOST", id="1"),
         rlnb.Rendezvous(endpoint="HOST:x", id="1"),
         rlnb.Rendezvous(endpoint="H:1"),
     ],
 )
-def test_nodes_that_cannot_meet_are_refused(nowhere: rlnb.Rendezvous | None) -> None:
+def test_nodes_that_cannot_meet_are_refused(nowhere: rlnb.Rendezvous) -> None:
     with pytest.raises(rlnb.RlnbError, match="no place to meet"):
         torchrun(TWO_BY_TWO, 0, nowhere)
 

@@ -17,6 +17,8 @@ PUBLIC = [
     "Evaluation",
     "Finding",
     "Groups",
+    "HostedJob",
+    "HostedLauncher",
     "Launcher",
     "LauncherType",
     "Library",

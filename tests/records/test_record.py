@@ -16,7 +16,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
-from rlnb.launch.local import handle_of
+from rlnb.launch.hosted import handle_of
 from rlnb.records import files
 from rlnb.records.find import find
 from rlnb.records.layout import JobDir, RunDir

@@ -47,7 +47,7 @@ class Echo:
             max_iterations=total,
             num_envs=NUM_ENVS,
         )
-        writer = EventFileWriter(str(ctx.log_dir), flush_secs=0.2)
+        writer = EventFileWriter(str(ctx.log_dir), flush_secs=0.2) if ctx.rank == 0 else None
         for iteration in range(first, total):
             time.sleep(float(agent_cfg.get("iteration_s", 0.0)))
             if agent_cfg.get("crash_at") == iteration:
@@ -62,12 +62,15 @@ class Echo:
                 "Perf/total_fps": 1000.0,
             }
             values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-            writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
             print(f"iteration {iteration} of {total}, pid {os.getpid()}", flush=True)
+            if writer is None:
+                continue
+            writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
             if iteration % 5 == 4 or iteration == total - 1:
                 checkpoint = ctx.log_dir / f"model_{iteration}.json"
                 checkpoint.write_text(json.dumps({"iteration": iteration, "level": level}))
-        writer.close()
+        if writer is not None:
+            writer.close()
 
     def evaluate(self, checkpoint: Path, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return made-up episodes, as good as the checkpoint's iteration is late."""

@@ -1,0 +1,1 @@
+"""Clusters for rlnb, through Dask (https://jobqueue.dask.org)."""

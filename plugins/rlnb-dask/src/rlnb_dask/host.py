@@ -1,0 +1,172 @@
+"""``python -m rlnb_dask.host JOB_DIR``: the process that owns the cluster of one job.
+
+It asks the queue for nodes, looks whether they fit, has an agent run on each, and sees to it that none is left. It
+outlives the kernel that started it; when it ends, so do Dask's workers, and with them the agents.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Client, Future
+
+from rlnb import HostedJob, RlnbError
+from rlnb_dask import node, preflight
+from rlnb_dask.clusters import Cluster
+from rlnb_dask.existing import ExistingCluster
+from rlnb_dask.queues import QueueLauncher
+
+logger = logging.getLogger("rlnb_dask")
+POLL_S = 0.25
+END_S = 20.0
+"""Seconds that agents have to end once they were asked to, or one of them has failed."""
+DASK = {
+    "distributed.scheduler.allowed-failures": 0,  # a task whose worker is gone fails, and does not wait for another
+    "distributed.worker.daemon": False,
+    "distributed.comm.retry.count": 3,
+}
+
+
+class Ended(Exception):
+    """The job is over before its agents could begin."""
+
+
+class Host:
+    """One job on a cluster, from the queue to its end.
+
+    Args:
+        job: The job.
+        launcher: What it was started with.
+    """
+
+    def __init__(self, job: HostedJob, launcher: QueueLauncher | ExistingCluster) -> None:
+        self._job, self._launcher, self._nodes = job, launcher, job.command.nodes
+        self._cluster = Cluster(launcher, self._nodes, job)
+
+    def run(self) -> bool:
+        """Run the job, whose result says how it ended; return whether it may go on where the cluster interrupted it."""
+        try:
+            with dask.config.set(DASK), self._cluster.client() as client:
+                client.register_plugin(node.Lifeline())
+                workers = self._wait_for_nodes(client)
+                self._preflight(client, workers)
+                self._watch(client, workers, self._start_agents(client, workers))
+                return not self._cluster.unwanted()
+        except Ended:
+            return not self._cluster.unwanted()
+        except Exception as exc:
+            logger.exception("the host failed")
+            self._job.end("failed", f"the host of the cluster failed: {type(exc).__name__}: {exc}")
+            return False
+
+    def _wait_for_nodes(self, client: Client) -> list[str]:
+        """Return the addresses of the nodes' workers, once there are as many as asked for: all or none begin."""
+        told = 0
+        while True:
+            self._beat_or_stop()
+            workers = sorted(client.scheduler_info(n_workers=-1)["workers"].items(), key=lambda item: _number(item[1]))
+            if len(workers) >= self._nodes:
+                return [address for address, _ in workers[: self._nodes]]
+            if len(workers) != told:
+                told = len(workers)
+                logger.info("%d of %d nodes are here", told, self._nodes)
+            if gone := self._cluster.gone():
+                self._job.end("failed", f"the queue gave no nodes: {gone}", interrupted=not self._cluster.unwanted())
+                raise Ended
+            time.sleep(POLL_S)
+
+    def _preflight(self, client: Client, workers: Sequence[str]) -> None:
+        begun = time.monotonic()
+        if wrong := preflight.problems(client, workers, self._job):
+            first = wrong[0] if len(wrong) == 1 else f"{len(wrong)} problems with the nodes, nothing was started"
+            self._job.end("failed", first, "\n".join(f"  - {what}" for what in wrong))
+            raise Ended
+        logger.info("the nodes are alike and reach each other (%.1f s)", time.monotonic() - begun)
+
+    def _start_agents(self, client: Client, workers: Sequence[str]) -> dict[str, Future]:
+        """Start the agent of each node; return what becomes of it, by its worker's address."""
+        port = client.submit(node.free_port, workers=[workers[0]], pure=False).result()
+        master = f"{preflight.host_of(workers[0])}:{port}" if self._nodes > 1 else ""
+        python = self._launcher.settings.get("python")
+        return {
+            worker: client.submit(
+                node.run_agent,
+                self._job.agent_argv(number, python=python, master=master),
+                str(self._job.path / f"node{number}.log"),
+                self._launcher.limit_s,
+                workers=[worker],
+                pure=False,
+                key=f"node-{number}-{self._job.path.name}",
+            )
+            for number, worker in enumerate(workers)
+        }
+
+    def _watch(self, client: Client, workers: Sequence[str], agents: dict[str, Future]) -> None:
+        """Wait for the agents, and say so when a node is gone."""
+        end_by: float | None = None
+        while not all(agent.done() for agent in agents.values()):
+            self._job.beat()
+            for number, worker in enumerate(workers):
+                if agents[worker].status in ("error", "cancelled", "lost"):
+                    self._lost(number, worker, agents[worker])
+            if end_by is None and (self._job.cancelled or self._job.result is not None):
+                end_by = time.monotonic() + END_S
+            if end_by is not None and time.monotonic() > end_by:
+                logger.warning("an agent has not ended; the queue ends its job now")
+                break
+            time.sleep(POLL_S)
+        for number, worker in enumerate(workers):
+            if agents[worker].status in ("error", "cancelled", "lost"):
+                self._lost(number, worker, agents[worker])
+
+    def _lost(self, number: int, worker: str, agent: Future) -> None:
+        """Say that a node is gone, unless more is known: the other agents end by that."""
+        if self._job.cancelled or self._job.result is not None:
+            return
+        logger.info("node %d at %s: %s", number, worker, agent.exception() if agent.status == "error" else agent.status)
+        hosts = self._job.hosts
+        name = hosts[number] if number < len(hosts) else preflight.host_of(worker)
+        why = self._cluster.why() or "it is down, or its queue has ended the job"
+        self._job.end("failed", f"node {number} ({name}) is gone: {why}", interrupted=True)
+
+    def _beat_or_stop(self) -> None:
+        self._job.beat()
+        if self._job.cancelled:
+            self._job.end("cancelled", "cancelled while it waited for nodes")
+            raise Ended
+
+
+def _number(worker: dict[str, Any]) -> tuple[str, int]:
+    """Order workers by their name's number, so that node 0 is the queue's first."""
+    name, _, number = str(worker.get("name", "")).rpartition("-")
+    return (name, int(number)) if number.isdigit() else (str(worker.get("name", "")), 0)
+
+
+def main() -> None:
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    logger.setLevel(logging.INFO)
+    job = HostedJob(Path(sys.argv[1]))
+    launcher = launcher_of(job)
+    logger.info("%r", launcher)
+    may_go_on = Host(job, launcher).run()
+    try:
+        if may_go_on and job.go_on(launcher.max_restarts):
+            logger.info("it goes on as a further job")
+    except RlnbError as exc:
+        logger.info("it does not go on: %s", exc)
+
+
+def launcher_of(job: HostedJob) -> QueueLauncher | ExistingCluster:
+    """Return the launcher that a job was started with."""
+    name, settings = job.manifest.launcher, job.manifest.launcher_settings
+    return ExistingCluster(**settings) if name == "dask" else QueueLauncher(name, **settings)
+
+
+if __name__ == "__main__":
+    main()

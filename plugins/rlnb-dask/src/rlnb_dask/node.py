@@ -1,0 +1,137 @@
+"""What is done on a node of a cluster, inside its Dask worker: run an agent, and look around before that."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+from distributed import WorkerPlugin
+
+END_S = 15.0
+"""Seconds that an agent has to end everything below it once its lifeline is gone."""
+_agents: list[subprocess.Popen[bytes]] = []
+
+
+def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
+    """Run a node's agent to its end; return its exit status. It ends when this process does.
+
+    Args:
+        argv: The agent.
+        log: Where its own words go.
+        limit_s: Seconds from the start of this process, and so of the queue's job, at which it has to end.
+    """
+    if limit_s is not None:
+        argv = [*argv, f"--deadline={psutil.Process().create_time() + limit_s:.0f}"]
+    with open(log, "ab") as output:
+        agent = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=Path(log).parent, env=environment()
+        )
+    _agents.append(agent)
+    try:
+        return agent.wait()
+    finally:
+        _agents.remove(agent)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of an agent: this one without what Dask sets for workers that compute themselves."""
+    single = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    return {name: value for name, value in os.environ.items() if name not in single or value != "1"}
+
+
+class Lifeline(WorkerPlugin):
+    """Ends the agents of a worker that closes, since a worker that has lost its scheduler would wait for them."""
+
+    name = "rlnb-lifeline"
+
+    def teardown(self, worker: Any) -> None:
+        """Let go of the agents and wait until they have ended everything below them."""
+        for agent in list(_agents):
+            assert agent.stdin is not None
+            with contextlib.suppress(OSError):
+                agent.stdin.close()
+        deadline = time.monotonic() + END_S
+        while _agents and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def look(shared: str, name: str, packages: Sequence[str], asset_root: str | None) -> dict[str, Any]:
+    """Return what there is on this node, and leave a word of it in the shared folder.
+
+    Args:
+        shared: A folder that all nodes should see.
+        name: Of the file to write there.
+        packages: Distributions whose versions have to be the same everywhere.
+        asset_root: Folder of robot assets; None or a URL is not looked for.
+    """
+    found: dict[str, Any] = {"host": socket.gethostname(), "python": sys.version.split()[0], "problem": ""}
+    found["versions"] = {package: _version(package) for package in packages}
+    try:
+        Path(shared, name).write_text(found["host"])
+        found["free_bytes"] = shutil.disk_usage(shared).free
+    except OSError as exc:
+        found["problem"] = f"{shared} cannot be written: {exc.strerror or exc}"
+    if asset_root and "://" not in asset_root and not os.path.isdir(asset_root):
+        found["problem"] = found["problem"] or f"the asset root {asset_root} is not there"
+    return found
+
+
+def sees(shared: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:
+    """Return which of the files that other nodes wrote cannot be seen from here."""
+    deadline = time.monotonic() + within_s
+    while missing := [name for name in names if not Path(shared, name).exists()]:
+        if time.monotonic() > deadline:
+            break
+        os.listdir(shared)  # has NFS look again
+        time.sleep(0.2)
+    return missing
+
+
+def listen(for_s: float = 20.0) -> int:
+    """Return a free port of this node, on which it answers for a while."""
+    listening = socket.create_server(("", 0), family=socket.AF_INET, reuse_port=False)
+    port: int = listening.getsockname()[1]
+
+    def answer() -> None:
+        listening.settimeout(for_s)
+        with contextlib.suppress(OSError), listening:
+            while True:
+                listening.accept()[0].close()
+
+    threading.Thread(target=answer, daemon=True).start()
+    return port
+
+
+def reaches(host: str, port: int, within_s: float = 5.0) -> str:
+    """Return why a port of another node cannot be reached from here; nothing if it can."""
+    try:
+        socket.create_connection((host, port), within_s).close()
+    except OSError as exc:
+        return str(exc)
+    return ""
+
+
+def free_port() -> int:
+    """Return a port of this node that is free now."""
+    with socket.socket() as found:
+        found.bind(("", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"

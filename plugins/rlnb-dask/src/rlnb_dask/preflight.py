@@ -1,0 +1,96 @@
+"""Before ranks are started: whether the nodes are alike, see one folder, and reach each other."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from distributed import Client
+
+from rlnb import HostedJob
+from rlnb_dask import node
+
+PACKAGES = ("rlnb", "torch", "isaaclab", "warp-lang", "newton", "rsl-rl-lib", "rl-games", "skrl")
+LEAST_FREE_BYTES = 50 * 2**20
+
+
+def problems(client: Client, workers: Sequence[str], job: HostedJob) -> list[str]:
+    """Return what is wrong with which node, in words; nothing where a training can begin.
+
+    Args:
+        client: Of the cluster.
+        workers: Addresses of the nodes' workers, in order.
+        job: What is to run there.
+    """
+    shared = job.path / ".preflight"
+    shared.mkdir(exist_ok=True)
+    names = {worker: f"node{number}" for number, worker in enumerate(workers)}
+    asked = {
+        worker: client.submit(
+            node.look, str(shared), name, PACKAGES, job.manifest.asset_root, workers=[worker], pure=False
+        )
+        for worker, name in names.items()
+    }
+    found: dict[str, dict[str, Any]] = client.gather(asked)
+    wrong = [
+        f"{where(number, found[w])}: {found[w]['problem']}" for number, w in enumerate(workers) if found[w]["problem"]
+    ]
+    wrong += _differences(workers, found)
+    wrong += [
+        f"{where(number, found[w])}: only {found[w]['free_bytes'] / 2**20:.0f} MiB are free where the run is written"
+        for number, w in enumerate(workers)
+        if found[w].get("free_bytes", LEAST_FREE_BYTES) < LEAST_FREE_BYTES
+    ]
+    if not wrong and len(workers) > 1:
+        wrong = _apart(client, workers, found, str(shared), list(names.values()))
+    shutil.rmtree(shared, ignore_errors=True)
+    return wrong
+
+
+def where(number: int, found: dict[str, Any]) -> str:
+    """Return the name of a node for a person."""
+    return f"node {number} ({found['host']})"
+
+
+def _differences(workers: Sequence[str], found: dict[str, dict[str, Any]]) -> list[str]:
+    """Return which nodes have other versions than most."""
+    wrong = []
+    for package in ("python", *PACKAGES):
+        versions = [found[w]["python"] if package == "python" else found[w]["versions"][package] for w in workers]
+        usual, _ = Counter(versions).most_common(1)[0]
+        wrong += [
+            f"{where(number, found[worker])}: {package} {version}, where the others have {usual}"
+            for number, (worker, version) in enumerate(zip(workers, versions, strict=True))
+            if version != usual
+        ]
+    return wrong
+
+
+def _apart(
+    client: Client, workers: Sequence[str], found: dict[str, dict[str, Any]], shared: str, names: list[str]
+) -> list[str]:
+    """Return which nodes do not see what the others wrote, or do not reach the first."""
+    first, *others = workers
+    seen = client.gather({w: client.submit(node.sees, shared, names, workers=[w], pure=False) for w in workers})
+    wrong = [
+        f"{where(number, found[worker])} does not see what {', '.join(seen[worker])} wrote to {shared}: "
+        "the run's folder has to be on a file system that all nodes share (rlnb.options.root)"
+        for number, worker in enumerate(workers)
+        if seen[worker]
+    ]
+    host = host_of(first)
+    port = client.submit(node.listen, workers=[first], pure=False).result()
+    reached = client.gather({w: client.submit(node.reaches, host, port, workers=[w], pure=False) for w in others})
+    return wrong + [
+        f"{where(number, found[worker])} does not reach {where(0, found[first])} at {host}:{port}: {reached[worker]}. "
+        'A firewall, or the wrong network: interface="ib0", say, names the right one'
+        for number, worker in enumerate(others, start=1)
+        if reached[worker]
+    ]
+
+
+def host_of(address: str) -> str:
+    """Return the host of a Dask address."""
+    return address.split("://")[-1].rpartition(":")[0].strip("[]")

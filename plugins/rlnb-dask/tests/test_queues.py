@@ -1,0 +1,130 @@
+"""What is asked of a queue becomes the text of its job, and what is wrong with it is told before."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+
+ASKED = {
+    "nodes": 2,
+    "cpus_per_node": 8,
+    "gpus_per_node": 4,
+    "memory_gib_per_node": 64,
+    "walltime": "1-08:30:00",
+    "partition": "gpu",
+    "account": "robots",
+    "interface": "ib0",
+    "prologue": ["module load cuda"],
+    "python": "/shared/my env/bin/python",
+}
+SLURM = """#!/usr/bin/env bash
+
+#SBATCH -J rlnb
+#SBATCH -p gpu
+#SBATCH -A robots
+#SBATCH -t 1-08:30:00
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --no-requeue
+#SBATCH --cpus-per-task=8
+#SBATCH --mem=65536M
+#SBATCH --gpus-per-node=4
+#SBATCH --constraint=h200
+module load cuda
+export GLOO_SOCKET_IFNAME=ib0
+export NCCL_SOCKET_IFNAME=ib0
+srun --kill-on-bad-exit=1 --cpus-per-task=8 '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name>\
+ --nthreads 1 --memory-limit 64.00GiB --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard\
+ --dashboard-address 127.0.0.1:0 --interface ib0
+"""
+OTHERS = {
+    "pbs": [
+        "#PBS -q gpu",
+        "#PBS -A robots",
+        "#PBS -l select=1:ncpus=8:mem=65536mb:ngpus=4",
+        "#PBS -l walltime=32:30:00",
+    ],
+    "sge": ["#$ -q gpu", "#$ -P robots", "#$ -l h_rt=32:30:00", "#$ -l gpu=4"],
+    "lsf": ["#BSUB -q gpu", '#BSUB -P "robots"', "#BSUB -n 8", "#BSUB -W 32:30", "#BSUB -gpu num=4"],
+    "htcondor": ["RequestCpus = MY.DaskWorkerCores", "request_gpus = 4"],
+    "oar": ["#OAR -q gpu", "#OAR --project robots", "#OAR -l /nodes=1/gpu=4,walltime=32:30:00"],
+}
+
+
+def manifest() -> rlnb.Manifest:
+    return rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+
+
+def problems(name: str = "slurm", **asked: object) -> str:
+    launcher = plugins.load(plugins.launcher(name).factory)(**{"walltime": "01:00:00", **asked})
+    return "\n".join(problem.what for problem in launcher.check(manifest()))
+
+
+def test_a_gang_is_one_job_of_slurm() -> None:
+    assert rlnb.slurm(**ASKED, directives=["--constraint=h200"]).job_script() == SLURM
+
+
+@pytest.mark.filterwarnings("ignore:OAR Job memory")
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_queues_are_asked_for_each_node_in_their_own_words(name: str) -> None:
+    script = getattr(rlnb, name)(**ASKED).job_script()
+    for line in OTHERS[name]:
+        assert line in script
+    assert "rlnb_dask.worker" in script
+    assert "srun" not in script
+
+
+def test_what_was_not_asked_for_is_left_to_the_site() -> None:
+    script = rlnb.slurm(walltime="01:00:00").job_script()
+    for word in ("--mem=", "--cpus-per-task", "gpus", " -p ", " -A "):
+        assert word not in script
+
+
+def test_a_launcher_can_be_made_again_from_its_settings() -> None:
+    launcher = rlnb.slurm(**ASKED)
+    again = rlnb.slurm(**launcher.settings)
+    assert again.settings == launcher.settings
+    assert again.job_script() == launcher.job_script()
+
+
+def test_a_rank_is_started_on_every_gpu() -> None:
+    assert rlnb.slurm(gpus_per_node=4).nproc_per_node == 4
+    assert rlnb.slurm().nproc_per_node is None
+
+
+def test_a_training_is_stopped_before_its_walltime() -> None:
+    assert rlnb.slurm(walltime="1-08:30:00").limit_s == 32.5 * 3600 - 60
+    assert rlnb.slurm(walltime="00:30:00", grace_s=300).limit_s == 1500
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"walltime": None}, "says no walltime"),
+        ({"walltime": "8 hours"}, "'8 hours' is not a time"),
+        ({"walltime": "00:01:00"}, "the last 60 s are for stopping"),
+        ({"nodes": 0}, "nodes=0 is not a number above 0"),
+        ({"gpus_per_node": -1}, "gpus_per_node=-1"),
+        ({"memory_gib_per_node": "64GB"}, "memory_gib_per_node='64GB'"),
+        ({"partition": "gpu\n#SBATCH --uid=0"}, "would become one of the job's"),
+        ({"account": "robots; rm -rf ~"}, "holds characters that no such name has"),
+        ({"interface": "$(id)"}, "holds characters"),
+        ({"directives": ["--a\n--b"]}, "directives[0]"),
+        ({"python": ""}, "python=''"),
+    ],
+)
+def test_what_is_wrong_is_told_before_the_queue_is_asked(asked: dict[str, object], expected: str) -> None:
+    assert expected in problems(**asked)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    told = problems(walltime=None, nodes=0, account="a b")
+    assert len(told.splitlines()) == 3
+
+
+def test_a_machine_without_the_queues_commands_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for name, command in (("slurm", "sbatch"), ("pbs", "qsub"), ("lsf", "bsub"), ("htcondor", "condor_submit")):
+        assert f"There is no {command} on this machine" in problems(name)

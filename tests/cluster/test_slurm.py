@@ -1,0 +1,205 @@
+"""Trainings on a real Slurm of several nodes: they start or explain, and survive what clusters do."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from gangs import echo, processes, rank, wait_until
+
+import rlnb
+
+CANCEL_S, CRASH_S = 15.0, 20.0
+"""A core shared with other tests; benchmarks/cluster.py measures an idle machine."""
+WALLTIME = "00:10:00"
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def two_nodes(**settings: Any) -> Any:
+    return rlnb.slurm(nodes=2, walltime=WALLTIME, **settings)
+
+
+def running(run: rlnb.Run, iterations: int = 3) -> rlnb.Run:
+    """Wait until a run has got somewhere."""
+    wait_until(lambda: run.state not in ("queued", "starting"), 90)
+    wait_until(lambda: run.state in ("completed", "failed") or run.progress[0] >= iterations, 60)
+    assert run.state == "running", run.logs()
+    return run
+
+
+def steps(run: rlnb.Run) -> list[float]:
+    return list(run.metrics["reward"].iterations)
+
+
+def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) -> None:
+    begun = time.monotonic()
+    run = echo(two_nodes(), 10, nproc_per_node=2)
+    assert time.monotonic() - begun < 2.0, "train() returns at once"
+    assert run.wait(90).state == "completed"
+    assert (run.manifest.resources.nodes, run.manifest.resources.world_size) == (2, 4)
+    wait_until(lambda: not processes(run) and not slurm.jobs(), 20)
+    job = run.jobs[-1].folder
+    assert len(job.hosts()) == 2
+    assert {path.name for path in job.logs()} == {"node0.log", "node1.log", "host.log"}
+    assert not (job.path / ".tls").exists(), "its keys are gone with the cluster"
+    assert json.loads(job.submitted.read_text())["queue"] == "slurm"
+
+
+def test_cancel_leaves_no_process_on_any_node(slurm: Any, clean: Path) -> None:
+    run = running(echo(two_nodes()))
+    assert len(processes(run)) >= 5
+    run.cancel()
+    assert wait_until(lambda: not processes(run), 30) < CANCEL_S
+    assert run.state == "cancelled"
+    wait_until(lambda: not slurm.jobs(), 20)
+
+
+@pytest.mark.slow
+def test_a_run_that_waits_in_the_queue_can_be_cancelled(slurm: Any, clean: Path) -> None:
+    full = echo(rlnb.slurm(nodes=4, walltime=WALLTIME, directives=["--exclusive"]))
+    running(full)
+    waiting = echo(two_nodes())
+    wait_until(lambda: "PENDING" in waiting.logs(), 30)
+    assert waiting.state == "queued"
+    waiting.cancel()
+    wait_until(lambda: waiting.state == "cancelled" and not processes(waiting), 20)
+    assert full.state == "running"
+
+
+def test_a_killed_rank_is_named_with_its_node(slurm: Any, clean: Path) -> None:
+    run = running(echo(two_nodes()))
+    begun = time.monotonic()
+    rank(run, 1).kill()
+    with pytest.raises(rlnb.RunError, match=r"rank 1 on node 1 .* SIGKILL"):
+        run.wait(30)
+    assert time.monotonic() - begun < CRASH_S
+    assert wait_until(lambda: not processes(run), 30) < CANCEL_S
+
+
+def test_the_traceback_of_the_rank_that_failed_reaches_the_kernel(slurm: Any, clean: Path) -> None:
+    run = echo(two_nodes(), agent={"crash_at": 3})
+    with pytest.raises(rlnb.RunError, match="Traceback"):
+        run.wait(90)
+    assert len(run.jobs) == 1, "what a training does wrong, it would do again"
+
+
+def test_a_killed_host_ends_its_gang_and_the_run_is_lost(slurm: Any, clean: Path) -> None:
+    run = running(echo(two_nodes()), iterations=25)
+    psutil.Process(run.jobs[-1].handle["pid"]).kill()
+    wait_until(lambda: not processes(run), 20)
+    wait_until(lambda: run.state == "lost", 20)
+    assert len(run.jobs) == 1
+    wait_until(lambda: not slurm.jobs(), 30)
+    assert run.resume().jobs[-1].state() in ("queued", "starting", "running")
+
+
+KERNEL = """
+import os, signal, sys, rlnb
+rlnb.options.root, rlnb.options.warm = sys.argv[1], False
+run = rlnb.train("Echo", library="echo", max_iterations=60, agent={"iteration_s": 0.1},
+                 launcher=rlnb.slurm(nodes=2, walltime="00:10:00"))
+print(run.id, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_run_outlives_its_killed_kernel(slurm: Any, clean: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KERNEL, str(clean)], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    run = rlnb.get_run(done.stdout.strip())
+    assert run.wait(90).state == "completed"
+
+
+def scancel(run: rlnb.Run) -> None:
+    subprocess.run(["scancel", *json.loads(run.jobs[-1].folder.submitted.read_text())["jobs"]], check=True)
+
+
+def test_what_was_preempted_goes_on_from_the_last_checkpoint_with_one_curve(slurm: Any, clean: Path) -> None:
+    run = running(echo(two_nodes(), 60), iterations=25)
+    more_important = ["sbatch", "-p", "first", "--nodes=4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 2"]
+    subprocess.run(more_important, check=True, capture_output=True)
+    wait_until(lambda: len(run.jobs) == 2, 30)
+    wait_until(lambda: run.state == "completed", 90)
+    first, second = run.jobs
+    assert any(word in first.result.error for word in ("PREEMPTED", "its queue", "the queue"))
+    assert second.started.first_iteration > 0
+    assert len(steps(run)) == len(set(steps(run))) == 60
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_after_its_walltime(slurm: Any, clean: Path) -> None:
+    run = echo(rlnb.slurm(nodes=2, walltime="00:00:35", grace_s=10), 250)
+    wait_until(lambda: run.state == "completed", 150)
+    assert len(run.jobs) >= 2
+    assert [job.result.outcome for job in run.jobs][:-1] == ["timeout"] * (len(run.jobs) - 1)
+    assert len(steps(run)) == len(set(steps(run))) == 250
+
+
+@pytest.mark.slow
+def test_a_node_that_dies_is_named_and_the_training_goes_on_without_it(slurm: Any, clean: Path) -> None:
+    run = running(echo(two_nodes(), 60), iterations=25)
+    victim = next(n for n in range(4) if any(p.pid == rank(run, 1).pid for p in slurm.processes(n)))
+    try:
+        slurm.kill_node(victim)
+        wait_until(lambda: len(run.jobs) == 2, 60)
+        assert "node 1" in run.jobs[0].result.error
+        wait_until(lambda: run.state == "completed", 90)
+    finally:
+        slurm.start_node(victim)
+        wait_until(lambda: slurm.idle() == 4, 60)
+    assert len(steps(run)) == len(set(steps(run))) == 60
+
+
+@pytest.mark.slow
+def test_what_was_cancelled_in_the_queue_is_not_started_again(slurm: Any, clean: Path) -> None:
+    run = running(echo(two_nodes()))
+    scancel(run)
+    wait_until(lambda: run.state == "failed", 30)
+    wait_until(lambda: not processes(run), 30)
+    assert len(run.jobs) == 1
+
+
+@pytest.mark.slow
+def test_a_training_that_is_interrupted_too_often_stays_so(slurm: Any, clean: Path) -> None:
+    run = echo(rlnb.slurm(nodes=1, walltime="00:00:25", grace_s=10, max_restarts=1))
+    wait_until(lambda: len(run.jobs) == 2 and run.state == "timeout", 120)
+    wait_until(lambda: not processes(run), 30)
+    assert len(run.jobs) == 2
+
+
+def test_a_node_with_other_versions_is_named_before_anything_starts(slurm: Any, clean: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "torch-9.9.dist-info").mkdir(parents=True)
+    (other / "torch-9.9.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.9\n")
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\n[ "$SLURM_PROCID" = 1 ] && export PYTHONPATH={other}:$PYTHONPATH\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    run = echo(rlnb.slurm(nodes=3, walltime=WALLTIME, python=str(python)))
+    with pytest.raises(rlnb.RunError, match=r"node 1 \(.*\): torch 9\.9, where the others have"):
+        run.wait(60)
+    assert not list(run.jobs[-1].folder.path.glob("node*.log")), "no agent was started"
+
+
+def test_an_interpreter_that_the_nodes_do_not_have_is_said(slurm: Any, clean: Path) -> None:
+    run = echo(two_nodes(python="/nowhere/python"))
+    with pytest.raises(rlnb.RunError, match="No such file"):
+        run.wait(90)
+    assert len(run.jobs) <= 4
+
+
+def test_what_slurm_would_refuse_is_told_before_anything_is_written(slurm: Any, clean: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="invalid partition specified: nowhere"):
+        echo(rlnb.slurm(nodes=2, walltime=WALLTIME, partition="nowhere"))
+    with pytest.raises(rlnb.CheckError, match="Slurm would refuse"):
+        echo(rlnb.slurm(nodes=40, walltime=WALLTIME))
+    assert not list(clean.glob("runs/*"))

@@ -1,0 +1,261 @@
+"""A real Slurm with several nodes on this machine: no systemd, no cgroups, no accounting.
+
+    python tests/rig/slurm.py up       # or: make slurm-up
+    python tests/rig/slurm.py down
+
+Every node is a ``slurmd`` of its own under its own name, on this host. They share its cores; Slurm is told that each
+has some. Debian's packages slurmctld, slurmd, slurm-client and munge are installed where that may be done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import getpass
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
+"""What has to be there, and the Debian package that brings it."""
+CPUS, MEMORY_MB = 4, 8000
+"""Of each node, whatever the host has."""
+UP_S, DOWN_S = 20.0, 10.0
+CONF = """
+ClusterName=rlnb
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+CredType=cred/munge
+# Credentials are kept for as long as a requeued job waits, which is two minutes by default.
+AuthInfo=socket={folder}/run/munge.socket,cred_expire=10
+SlurmctldPort={port}
+SlurmctldPidFile={folder}/run/slurmctld.pid
+SlurmdPidFile={folder}/run/slurmd.%n.pid
+SlurmdSpoolDir={folder}/spool.%n
+StateSaveLocation={folder}/state
+SlurmctldLogFile={folder}/log/slurmctld.log
+SlurmdLogFile={folder}/log/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=10000
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+SlurmctldTimeout=10
+SlurmdTimeout=10
+InactiveLimit=0
+KillWait=3
+MinJobAge=300
+MessageTimeout=10
+Waittime=0
+JobRequeue=1
+UnkillableStepTimeout=10
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PropagateResourceLimits=NONE
+"""
+
+
+class Slurm:
+    """A Slurm of this machine.
+
+    Args:
+        folder: Where its state, logs and sockets are; short, since sockets have paths of 107 letters at most.
+        nodes: Nodes.
+        port: Of the controller; the nodes take those from a thousand above on.
+    """
+
+    def __init__(self, folder: Path, nodes: int = 4, port: int = 6817) -> None:
+        self.folder, self.nodes, self._port = folder, nodes, port
+
+    @property
+    def conf(self) -> Path:
+        """What ``SLURM_CONF`` has to be for ``sbatch`` and its like to find it."""
+        return self.folder / "slurm.conf"
+
+    def up(self) -> None:
+        """Start it, or what is missing of it, and wait until every node is idle.
+
+        Raises:
+            RuntimeError: It did not come up; with the end of its logs.
+        """
+        for name in ("run", "state", "log", "munge"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "munge").chmod(0o700)
+        for folder in (self.folder, self.folder / "run"):
+            folder.chmod(0o711)
+        self.conf.write_text(self._conf())
+        os.environ["SLURM_CONF"] = str(self.conf)
+        self._start_munge()
+        if not self._alive("slurmctld"):
+            _run(_sbin("slurmctld"), "-f", str(self.conf))
+        for number in range(self.nodes):
+            self.start_node(number)
+        deadline = time.monotonic() + UP_S
+        while self.idle() < self.nodes:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Slurm did not come up in {UP_S:.0f} s.\n{self.logs()}")
+            time.sleep(0.1)
+
+    def start_node(self, number: int) -> None:
+        """Start a node's daemon unless it runs."""
+        if not self._alive(f"slurmd.node{number}"):
+            (self.folder / f"spool.node{number}").mkdir(exist_ok=True)
+            _run(_sbin("slurmd"), "-f", str(self.conf), "-N", f"node{number}")
+
+    def kill_node(self, number: int) -> None:
+        """Have a node die as one that loses its power: its daemon and everything that runs on it."""
+        self._kill(f"slurmd.node{number}", signal.SIGKILL)
+        for process in self.processes(number):
+            step = process.parent()
+            for lost in (process, *((step,) if step and step.name() == "slurmstepd" else ())):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    lost.kill()
+
+    def processes(self, number: int) -> list[psutil.Process]:
+        """Return what runs on a node for its jobs."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("SLURMD_NODENAME") == f"node{number}":
+                    found.append(process)
+        return found
+
+    def idle(self) -> int:
+        """Return the number of nodes on which something could run."""
+        done = subprocess.run(
+            ["sinfo", "-h", "-N", "-p", "main", "-t", "idle,alloc,mix", "-o", "%N"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return len(set(done.stdout.split()))
+
+    def jobs(self) -> list[str]:
+        """Return the ids of jobs that wait, run or end."""
+        done = subprocess.run(["squeue", "-h", "-o", "%A"], capture_output=True, text=True, check=False)
+        return sorted(set(done.stdout.split()))
+
+    def down(self) -> None:
+        """Cancel every job and stop it."""
+        os.environ["SLURM_CONF"] = str(self.conf)
+        if self._alive("slurmctld") and (jobs := self.jobs()):
+            subprocess.run(["scancel", "-f", *jobs], check=False)
+            deadline = time.monotonic() + DOWN_S
+            while self.jobs() and time.monotonic() < deadline:
+                time.sleep(0.1)
+        for pid in sorted((self.folder / "run").glob("*.pid"), reverse=True):  # slurmd, slurmctld, munged
+            self._kill(pid.stem, signal.SIGTERM)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def logs(self) -> str:
+        """Return the end of every log."""
+        return "\n".join(
+            f"== {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-15:])
+            for path in sorted((self.folder / "log").glob("*.log"))
+        )
+
+    def _conf(self) -> str:
+        host = socket.gethostname().split(".")[0]
+        lines = [CONF.format(host=host, user=getpass.getuser(), folder=self.folder, port=self._port)]
+        lines += [
+            f"NodeName=node{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={self._port + 1000 + n} "
+            f"CPUs={CPUS} RealMemory={MEMORY_MB} State=UNKNOWN"
+            for n in range(self.nodes)
+        ]
+        lines.append("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1")
+        lines.append("PartitionName=first Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF\n")
+        return "\n".join(lines)
+
+    def _start_munge(self) -> None:
+        key = self.folder / "munge" / "munge.key"
+        if not key.exists():
+            key.write_bytes(secrets.token_bytes(1024))
+            key.chmod(0o400)
+        if not self._alive("munged"):
+            paths = {"socket": "run/munge.socket", "pid-file": "run/munged.pid", "log-file": "log/munged.log"}
+            paths |= {"key-file": "munge/munge.key", "seed-file": "munge/seed"}
+            _run(_sbin("munged"), "--force", *(f"--{name}={self.folder / path}" for name, path in paths.items()))
+
+    def _pid(self, daemon: str) -> int | None:
+        try:
+            return int((self.folder / "run" / f"{daemon}.pid").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _alive(self, daemon: str) -> bool:
+        pid = self._pid(daemon)
+        try:
+            return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    def _kill(self, daemon: str, number: signal.Signals) -> None:
+        pid = self._pid(daemon)
+        if pid is None or not self._alive(daemon):
+            return
+        os.kill(pid, number)
+        deadline = time.monotonic() + DOWN_S
+        while self._alive(daemon):
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+
+def missing() -> list[str]:
+    """Return the Debian packages without which there is no Slurm here, after trying to install them."""
+    lacking = sorted({package for program, package in PROGRAMS.items() if not _sbin(program)})
+    if lacking and os.geteuid() == 0 and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "update", "-qq"], check=False)
+        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *lacking], check=False)
+        lacking = sorted({package for program, package in PROGRAMS.items() if not _sbin(program)})
+    return lacking
+
+
+def by_hand() -> Slurm:
+    """Return the Slurm that ``make slurm-up`` starts."""
+    return Slurm(Path(tempfile.gettempdir()) / f"rlnb-slurm-{os.getuid()}")
+
+
+def _sbin(program: str) -> str:
+    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin") or ""
+
+
+def _run(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(argv)} failed:\n{done.stdout}{done.stderr}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("up", "down"))
+    what, slurm = parser.parse_args().what, by_hand()
+    if lacking := missing():
+        sys.exit(f"Slurm is not here: apt-get install {' '.join(lacking)}")
+    if what == "up":
+        slurm.up()
+        print(f"{slurm.nodes} nodes are up. For this shell: export SLURM_CONF={slurm.conf}")
+    else:
+        slurm.down()
+
+
+if __name__ == "__main__":
+    main()

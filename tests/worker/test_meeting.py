@@ -1,0 +1,81 @@
+"""Ranks that do not come, or cannot talk, are named within a bound."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from rlnb.errors import RlnbError
+
+pytestmark = [
+    pytest.mark.isaaclab,  # for torch
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here"),
+]
+
+WITHIN_S = 2.0
+RANK = """
+import sys
+import torch.distributed as dist
+from rlnb.worker.meeting import meet
+rank, port = int(sys.argv[1]), int(sys.argv[2])
+store = dist.TCPStore("127.0.0.1", port, 2, is_master=rank == 0, wait_for_workers=False)
+meet(store, rank, 2, 20.0)
+print("met", flush=True)
+dist.init_process_group("gloo", store=store, rank=rank, world_size=2)  # what it left behind is in nobody's way
+dist.barrier()
+"""
+
+
+@pytest.fixture
+def store() -> Any:
+    import torch.distributed as dist
+
+    return dist.TCPStore("127.0.0.1", 0, 4, is_master=True, wait_for_workers=False)
+
+
+def test_ranks_that_are_all_there_meet_and_make_their_group(free_port: int) -> None:
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", RANK, str(rank), str(free_port)], stdout=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    assert [rank.communicate(timeout=60)[0] for rank in ranks] == ["met\n", "met\n"]
+    assert [rank.returncode for rank in ranks] == [0, 0]
+
+
+@pytest.fixture
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def test_a_rank_that_does_not_come_is_named_with_the_host_of_its_node(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rlnb.worker.meeting import meet
+
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    store.set("rlnb/here/1", "host-a")
+    store.set("rlnb/here/2", "host-b")
+    begun = time.monotonic()
+    with pytest.raises(RlnbError, match=r"Rank 3 of 4 did not answer within 2 s, probably on host-b"):
+        meet(store, 0, 4, WITHIN_S)
+    assert time.monotonic() - begun < 3 * WITHIN_S
+
+
+def test_ranks_that_are_there_but_cannot_talk_are_told_what_to_look_at(store: Any) -> None:
+    from rlnb.worker.meeting import meet
+
+    for rank in range(1, 4):
+        store.set(f"rlnb/here/{rank}", f"host-{rank}")
+    with pytest.raises(RlnbError, match=r"All 4 ranks are there.* interface=") as told:
+        meet(store, 0, 4, WITHIN_S)
+    assert "host-3" in str(told.value)
