@@ -1,0 +1,79 @@
+"""Whether a whole training through rlnb is stock's, scalar by scalar: where a library learns badly, whose it is.
+
+    python benchmarks/stock_curve.py --library rl_games --seed 1
+
+Cartpole, 256 envs, 150 iterations of 32 steps. Both sides run at the same time: nothing here is a question of time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from against_isaaclab import Case, asset_root, stock_command, timed
+from results import record
+
+import rlnb
+from rlnb.records.events import EventReader
+
+CASE = Case("Isaac-Cartpole-Direct", 256, 150)
+ON_FEW_ENVS = {"rl_games": ["agent.params.config.minibatch_size=8192"]}
+"""What stock refuses to begin without: 256 envs do not fill RL-Games' minibatches. rlnb's plugin does the same."""
+OURS_ALONE = {"info/action_std"}
+"""What rlnb's plugins log beyond stock."""
+REWARD = {"rl_games": "rewards/step", "rsl_rl": "Train/mean_reward", "skrl": "Reward / Total reward (mean)"}
+
+
+def scalars(logs: Path) -> dict[str, list[float]]:
+    """Return what was logged, without what is a question of time."""
+    reader = EventReader(logs, without="system")
+    reader.refresh()
+    return {
+        tag: [value for _, _, value in column]
+        for tag, column in reader.scalars.items()
+        if not tag.startswith(("Perf/", "performance/")) and tag not in OURS_ALONE and not timed(tag)
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", default="rl_games", choices=sorted(REWARD))
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
+    os.environ["OMP_NUM_THREADS"] = "1"
+    folder = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
+    rlnb.options.root = folder / "rlnb"
+    words = stock_command(CASE, CASE.iterations, asked.library)
+    words[words.index("--seed") + 1] = str(asked.seed)
+    with open(folder / "stock.log", "wb") as log:
+        stock = subprocess.Popen(
+            [*words, *ON_FEW_ENVS.get(asked.library, [])], cwd=folder, stdout=log, stderr=subprocess.STDOUT
+        )
+    run = rlnb.train(
+        CASE.task,
+        library=asked.library,
+        num_envs=CASE.num_envs,
+        max_iterations=CASE.iterations,
+        seed=asked.seed,
+        device="cpu",
+        warm=False,
+    ).wait()
+    assert stock.wait() == 0, (folder / "stock.log").read_text()[-2000:]
+    ours, theirs = scalars(run.path / "logs"), scalars(folder / "logs")
+    equal = [tag for tag in theirs if ours.get(tag) == theirs[tag]]
+    reward = REWARD[asked.library]
+    record(
+        f"{asked.library}, {CASE.task}, {CASE.num_envs} envs, seed {asked.seed}: a whole training beside stock's",
+        f"{len(equal)} of {len(theirs)} tags bit-equal over {CASE.iterations} iterations; last reward "
+        f"{ours[reward][-1]:.2f} and {theirs[reward][-1]:.2f}",
+        "bit-equal",
+        len(equal) == len(theirs) and set(ours) == set(theirs),
+    )
+
+
+if __name__ == "__main__":
+    main()
