@@ -59,6 +59,7 @@ _WHERE = {
     "preview": "rlnb.api",
     "random_state": "rlnb.worker.toolkit",
     "register": "rlnb.plugins",
+    "render": "rlnb.rendering",
     "report": "rlnb.notebook.report",
     "restore_random_state": "rlnb.worker.toolkit",
     "runs": "rlnb.api",

@@ -59,7 +59,9 @@ def injected(run_dir: Path, nodes: int, environ: Mapping[str, str]) -> Member:
             f"{', '.join(lacking)} not set here. PAI-DLC, PyTorchJob and Volcano set them in each pod; elsewhere use "
             f"python -m rlnb.job JOB_DIR --node K --master HOST:PORT"
         )
-    found = {name: environ[name] for name in ("WORLD_SIZE", "RANK")}
+    # The operator of PyTorchJob says the same in torchrun's own words too, which never count processes.
+    words = {"WORLD_SIZE": "PET_NNODES", "RANK": "PET_NODE_RANK"}
+    found = {name: environ.get(other) or environ[name] for name, other in words.items()}
     if wrong := [f"{name}={value!r}" for name, value in found.items() if not value.isdigit()]:
         raise RlnbError(f"{', '.join(wrong)}: whole numbers are expected, of nodes.")
     there, node = int(found["WORLD_SIZE"]), int(found["RANK"])

@@ -55,6 +55,7 @@ PUBLIC = [
     "preview",
     "random_state",
     "register",
+    "render",
     "report",
     "restore_random_state",
     "runs",
