@@ -153,7 +153,7 @@ def by_hand(folder: Path, number: int) -> float:
 def first_iteration(run: rlnb.Run) -> float:
     """Wait for the first iteration; return when it was logged, in seconds since the epoch."""
     until(lambda: len(run.metrics["fps"].values) > 0, poll_s=0.2)
-    return float(run.metrics["fps"].times[0])
+    return run.metrics["fps"].points[0][1]
 
 
 class Shelf(rlnb.LocalLauncher):

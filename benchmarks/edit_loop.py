@@ -90,7 +90,7 @@ def edited(name: str, body: str, number: int) -> tuple[float, float]:
     show = read
 
     def meanwhile(reply: dict[str, object]) -> None:
-        show(name, 30, tuple(range(NUM_ENVS)), reply)._repr_png_()
+        show(name, 30, tuple(range(NUM_ENVS)), reply, inspected=False)._repr_png_()
         first.append(time.perf_counter() - begun)
 
     _listen(meanwhile)

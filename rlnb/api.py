@@ -205,15 +205,16 @@ def preview(
     check_preview(task, card, cameras, data_types, num_envs, envs, steps, every, actions, size)
     with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}") as show:
 
-        def read(reply: Mapping[str, Any]) -> Preview:
-            return read_frames(task.id, steps, tuple(envs if envs is not None else range(num_envs)), reply)
+        def read(reply: Mapping[str, Any], *, inspected: bool = True) -> Preview:
+            shown = tuple(envs if envs is not None else range(num_envs))
+            return read_frames(task.id, steps, shown, reply, inspected=inspected)
 
         reply = warm_process.request(
             "preview",
             python,
             asset_root,
             warm=warm,
-            meanwhile=lambda first: show(read(first).image),
+            meanwhile=lambda first: show(read(first, inspected=False).image),
             task=to_json(task),
             cameras=list(cameras) if cameras else None,
             data_types=list(data_types) if data_types else None,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import json
 import os
+import sys
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -55,14 +57,24 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
         "task": [task.id, task.source_sha256, task.files, task.presets, task.physics, task.renderer, task.success],
         "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
         "libraries": sorted(plugins.libraries()),
-        "versions": _installed(),
+        "versions": _installed(_stamps()),
     }
     key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()
     return root.cards / f"{key[:24]}.json"
 
 
-def _installed() -> dict[str, str]:
-    """Return the versions of what a card depends on: Isaac Lab, rlnb, its plugins and what they need."""
+def _stamps() -> tuple[int, ...]:
+    """Return when the folders were changed last that packages are installed into."""
+    return tuple(os.stat(folder).st_mtime_ns for folder in sys.path if folder.endswith("-packages"))
+
+
+@functools.lru_cache(maxsize=1)
+def _installed(stamps: tuple[int, ...]) -> dict[str, str]:
+    """Return the versions of what a card depends on: Isaac Lab, rlnb, its plugins and what they need.
+
+    Args:
+        stamps: When the folders were changed in which packages are. Looking takes a twentieth of a second.
+    """
     names = {"isaaclab", "rlnb"}
     names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
     for library in plugins.libraries().values():

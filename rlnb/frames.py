@@ -128,8 +128,8 @@ class Preview:
         return buffer.getvalue()
 
 
-def read(task: str, steps: int, envs: tuple[int, ...], reply: Mapping[str, Any]) -> Preview:
-    """Build a preview from the worker's answer."""
+def read(task: str, steps: int, envs: tuple[int, ...], reply: Mapping[str, Any], *, inspected: bool = True) -> Preview:
+    """Build a preview from the worker's answer; the first picture, which the rest follows, need not be inspected."""
     import numpy as np
 
     clip: dict[str, dict[str, np.ndarray]] = {}
@@ -143,7 +143,7 @@ def read(task: str, steps: int, envs: tuple[int, ...], reply: Mapping[str, Any])
     ranges_m = {camera: (near, far) for camera, (near, far) in reply["ranges_m"].items()}
     findings = [
         finding
-        for camera, types in clip.items()
+        for camera, types in (clip if inspected else {}).items()
         for data_type, array in types.items()
         for finding in inspect(
             Shot(

@@ -61,7 +61,9 @@ class HostedJob:
         """Say that the host is alive; once a second is often enough."""
         self._folder.host_alive.touch()
 
-    def agent_argv(self, node: int = 0, *, python: str | None = None, master: str = "") -> Sequence[str]:
+    def agent_argv(
+        self, node: int = 0, *, python: str | None = None, master: str = "", hang_after_s: float | None = None
+    ) -> Sequence[str]:
         """Return what starts the agent of a node, which ends when its standard input does.
 
         With ``--deadline=SECONDS`` behind it, since the epoch, it ends then, before the queue takes the node away.
@@ -70,9 +72,11 @@ class HostedJob:
             node: Which node, from 0.
             python: Interpreter of that node; None is this one.
             master: ``"host:port"``, a free port of the first node.
+            hang_after_s: Seconds without a new scalar after which a rank is taken to hang; None never does.
         """
         words = [python or sys.executable, "-m", "rlnb.job", str(self.path), "--lifeline", f"--node={node}"]
-        return [*words, *([f"--master={master}"] if master else [])]
+        more = {"master": master, "hang-after": hang_after_s}
+        return [*words, *(f"--{name}={value}" for name, value in more.items() if value)]
 
     def end(self, outcome: Outcome, error: str, detail: str = "", *, interrupted: bool = False) -> None:
         """Say how the job ended, unless an agent or a rank has, which knows more.

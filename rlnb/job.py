@@ -33,7 +33,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from rlnb.launch.gang import Member, Peers, injected, newest_training
+from rlnb.launch.descendants import ask_for_stacks, kill_descendants
+from rlnb.launch.gang import HANGS, Member, Peers, Stall, injected, newest_training
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import take_slots
 from rlnb.launch.usage import Usage
@@ -71,6 +72,7 @@ class Agent:
         *,
         lifeline: bool = False,
         deadline: float | None = None,
+        hang_after_s: float | None = None,
     ) -> None:
         """Take charge of a job.
 
@@ -80,11 +82,13 @@ class Agent:
             member: Which of its nodes this is.
             lifeline: Whether to end when standard input does.
             deadline: When the queue takes the node away, in seconds since the epoch.
+            hang_after_s: Seconds without a new scalar after which a rank is taken to hang.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
         self._command = dataclasses.replace(command, env={**command.env, **self._member.env()})
         self._node, self._several = self._member.node, self._member.nodes > 1
         self._peers = Peers(job, self._member) if self._several else None
+        self._stall = Stall(run_dir_of(job.path), hang_after_s) if hang_after_s and job.kind == "train" else None
         self._signalled = self._let_go = self._interrupted = False
         self._beat = 0.0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -136,6 +140,9 @@ class Agent:
                 if self._peers is not None and (gone := self._peers.missing()):
                     self._interrupted = True
                     return "failed", gone
+                if self._stall is not None and (hangs := self._stall.hangs()):
+                    ask_for_stacks()
+                    return "failed", hangs
                 if leave_by is None and self._job.result.exists():
                     leave_by = time.monotonic() + (EXIT_GRACE_S if self._completed() else 0.0)
                 if leave_by is not None and time.monotonic() > leave_by:
@@ -155,7 +162,10 @@ class Agent:
 
     def _completed(self) -> bool:
         """Return whether the result that is there says so. A failed rank's leaves the others nothing to wait for."""
-        return not self._several or (files.read_json(self._job.result) or {}).get("outcome") == "completed"
+        result = (files.read_json(self._job.result) or {}) if self._several else {"outcome": "completed"}
+        if str(result.get("error", "")).startswith(HANGS):
+            ask_for_stacks()
+        return result.get("outcome") == "completed"
 
     def _describe_exit(self, code: int) -> str:
         """Say how the process ended, after having given the rank that ended first the time to say why."""
@@ -163,7 +173,8 @@ class Agent:
             return _describe_exit(code)
         if found := _SIGNALLED.search(files.tail(self._job.log(self._node))):
             return f"rank {found[1]} on {self._member}: {_describe_exit(-int(found[2]))}"
-        deadline = time.monotonic() + ROOT_CAUSE_S
+        ours = "rlnb.worker" in self._command.argv  # whose ranks write a result themselves; scripts do not
+        deadline = time.monotonic() + (ROOT_CAUSE_S if ours else 0.0)
         while not self._job.result.exists() and time.monotonic() < deadline:
             time.sleep(POLL_S)
         return f"{self._member}: {_describe_exit(code)}" if self._several else _describe_exit(code)
@@ -245,40 +256,6 @@ def _keep_space(path: Path) -> None:
         file.write(b"\0" * RESERVE_BYTES)
 
 
-def kill_descendants(grace_s: float) -> None:
-    """End every process below this one: SIGTERM, then SIGKILL until none is left.
-
-    This process is a subreaper, so what detached itself (setsid, double fork) is still below it.
-    """
-    import psutil
-
-    me = psutil.Process()
-    for process in me.children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.terminate()
-    deadline = time.monotonic() + grace_s
-    while left := _living(me):
-        if time.monotonic() > deadline:
-            for process in left:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-        time.sleep(0.02)
-
-
-def _living(me: object) -> list:  # type: ignore[type-arg]
-    import psutil
-
-    living = []
-    for process in me.children(recursive=True):  # type: ignore[attr-defined]
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if process.status() == psutil.STATUS_ZOMBIE:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(process.pid, os.WNOHANG)
-            else:
-                living.append(process)
-    return living
-
-
 def _die_with_parent() -> None:
     """Have the kernel kill this process when its parent dies, however that happens."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -307,6 +284,7 @@ def run_job(argv: Sequence[str]) -> int:
     parser.add_argument("--injected", action="store_true")
     parser.add_argument("--lifeline", action="store_true")
     parser.add_argument("--deadline", type=float)
+    parser.add_argument("--hang-after", type=float)
     asked = parser.parse_args(argv)
     job = newest_training(asked.folder) if asked.injected else JobDir(asked.folder)
     command = from_json(Command, files.read_json(job.command) or {})
@@ -314,7 +292,7 @@ def run_job(argv: Sequence[str]) -> int:
         member = injected(asked.folder, command.nodes, os.environ)
     else:
         member = Member(asked.node, command.nodes, asked.master)
-    agent = Agent(job, command, member, lifeline=asked.lifeline, deadline=asked.deadline)
+    agent = Agent(job, command, member, lifeline=asked.lifeline, deadline=asked.deadline, hang_after_s=asked.hang_after)
     return agent.run(lambda command: spawn(command, job.log(member.node)))
 
 

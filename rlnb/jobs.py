@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord, RunRecord, StockRecord
 from rlnb.records.script import ScriptRecord
 from rlnb.settings import options
-from rlnb.spec import Job, JobKind, Result, State, to_json
+from rlnb.spec import Command, Job, JobKind, Result, State, to_json
 
 ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
 POLL_S = 0.25
@@ -57,8 +58,9 @@ def do(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
 
     with status(f"{kind} {chosen['checkpoint']}"):
         # A wrapped command (a container, say) is not what the warm worker runs in.
-        wraps = plugins.manager().hook.rlnb_wrap_command.get_hookimpls()
-        if options.warm and plugins.library(record.library).simulator and not wraps:
+        plain = Command(argv=(sys.executable,))
+        wrapped = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=record.manifest) is not None
+        if options.warm and plugins.library(record.library).simulator and not wrapped:
             folder = _in_warm_worker(record, kind, chosen)
         else:
             folder = api.start_job(record, kind, chosen, warm=False)

@@ -21,7 +21,9 @@ logger = logging.getLogger(__name__)
 N = TypeVar("N", Library, LauncherType, Task, AssetPack)
 
 LOCAL = LauncherType(name="local", factory="rlnb.launch.local:LocalLauncher")
-"""The launcher that rlnb itself brings."""
+INJECTED = LauncherType(name="injected", factory="rlnb.launch.injected:InjectedLauncher")
+OWN = {LOCAL.name: LOCAL, INJECTED.name: INJECTED}
+"""The launchers that rlnb itself brings."""
 SCRIPT = Library(name="script", backend="", checkpoint_glob="**/*.pt*", simulator=False)
 
 
@@ -69,9 +71,10 @@ def libraries() -> dict[str, Library]:
 def launchers() -> dict[str, LauncherType]:
     """Return the installed launchers by name."""
     found = _named("rlnb_launchers", "launcher")
-    if LOCAL.name in found:
-        raise RlnbError(f"A plugin brings a launcher named {LOCAL.name!r}, which is rlnb's own. Uninstall it.")
-    return {LOCAL.name: LOCAL, **found}
+    for name in OWN:
+        if name in found:
+            raise RlnbError(f"A plugin brings a launcher named {name!r}, which is rlnb's own. Uninstall it.")
+    return {**OWN, **found}
 
 
 def tasks() -> dict[str, Task]:

@@ -13,6 +13,9 @@ from rlnb.records.layout import JobDir, RunDir
 
 JOIN_S = 900.0
 """Seconds that the other nodes have to begin: images are pulled and folders mounted meanwhile."""
+HANGS = "nothing was logged"
+LOOK_S = 5.0
+"""Seconds between looks at event files."""
 SILENT_S = 90.0
 """Seconds without a heartbeat after which a node is gone. NFS may show one up to a minute late."""
 
@@ -59,7 +62,9 @@ def injected(run_dir: Path, nodes: int, environ: Mapping[str, str]) -> Member:
             f"{', '.join(lacking)} not set here. PAI-DLC, PyTorchJob and Volcano set them in each pod; elsewhere use "
             f"python -m rlnb.job JOB_DIR --node K --master HOST:PORT"
         )
-    found = {name: environ[name] for name in ("WORLD_SIZE", "RANK")}
+    # The operator of PyTorchJob says the same in torchrun's own words too, which never count processes.
+    words = {"WORLD_SIZE": "PET_NNODES", "RANK": "PET_NODE_RANK"}
+    found = {name: environ.get(other) or environ[name] for name, other in words.items()}
     if wrong := [f"{name}={value!r}" for name, value in found.items() if not value.isdigit()]:
         raise RlnbError(f"{', '.join(wrong)}: whole numbers are expected, of nodes.")
     there, node = int(found["WORLD_SIZE"]), int(found["RANK"])
@@ -81,6 +86,32 @@ def newest_training(run_dir: Path) -> JobDir:
     if not trainings:
         raise RlnbError(f"{run_dir} has no training to run. Is it a run's folder, and mounted here?")
     return trainings[-1]
+
+
+class Stall:
+    """Notices that a training logs nothing any more, whatever its library: its event files stand still.
+
+    Args:
+        run: The run.
+        limit_s: Seconds without a new scalar after which a rank is taken to hang.
+    """
+
+    def __init__(self, run: RunDir, limit_s: float) -> None:
+        self._run, self._limit_s = run, limit_s
+        self._size, self._since, self._looked = -1, time.monotonic(), 0.0
+
+    def hangs(self) -> str:
+        """Return in words that it does; nothing while it does not."""
+        now = time.monotonic()
+        if now - self._looked < min(LOOK_S, self._limit_s / 4):
+            return ""
+        self._looked = now
+        size = sum(path.stat().st_size for path in self._run.event_files())
+        if size != self._size:
+            self._size, self._since = size, now
+        if now - self._since < self._limit_s:
+            return ""
+        return f"{HANGS} for {self._limit_s:.0f} s: a rank hangs. Where each is, stands at the end of its node's log"
 
 
 class Peers:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import signal
@@ -81,6 +82,7 @@ def main(argv: list[str]) -> int:
         return 0
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's ranks are in sessions of their own
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+    faulthandler.register(signal.SIGUSR1)  # the agent's question where each thread is
     kind, _run_dir, job_dir = argv
     return work(kind, Path(job_dir))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -12,8 +14,32 @@ from typing import Any
 from rlnb.worker import meeting
 
 
+class Clock:
+    """Times calls, as a share of the time since the first of them."""
+
+    def __init__(self) -> None:
+        self._begun, self._inside_s = 0.0, 0.0
+
+    def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function, with its calls timed."""
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            begun = time.perf_counter()
+            self._begun = self._begun or begun
+            result = function(*arguments, **options)
+            self._inside_s += time.perf_counter() - begun
+            return result
+
+        return call
+
+    @property
+    def share(self) -> float:
+        """Part of the time since the first call, 0 to 1; NaN without any."""
+        return self._inside_s / (time.perf_counter() - self._begun) if self._begun else math.nan
+
+
 @contextlib.contextmanager
-def process_group(device: str, *, synchronised: bool = True) -> Iterator[None]:
+def process_group(device: str, *, synchronised: bool = True) -> Iterator[Clock]:
     """Make the process group of a training with several ranks; do nothing for one.
 
     RL libraries make their own with nccl, which needs GPUs. Here it is made once, with gloo on a CPU; what the
@@ -22,9 +48,13 @@ def process_group(device: str, *, synchronised: bool = True) -> Iterator[None]:
     Args:
         device: Device of this rank.
         synchronised: False leaves out every sum over ranks: the negative control of a proof of synchronisation.
+
+    Yields:
+        A clock of the time that this rank spends in sums over all of them.
     """
+    clock = Clock()
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield
+        yield clock
         return
     import torch
     import torch.distributed as dist
@@ -40,11 +70,13 @@ def process_group(device: str, *, synchronised: bool = True) -> Iterator[None]:
         replaced.append((torch.cuda, "set_device", _done))
     if not synchronised:
         replaced.append((dist, "all_reduce", _done))
+    elif not on_gpu:  # there they go on meanwhile, so the call says nothing
+        replaced.append((dist, "all_reduce", clock.timed(dist.all_reduce)))
     with contextlib.ExitStack() as undo:
         for module, name, stand_in in replaced:
             undo.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, stand_in)
-        yield
+        yield clock
     if dist.is_initialized():  # a library may have ended it
         dist.destroy_process_group()
 
@@ -70,24 +102,26 @@ def watch_reset(env: Any) -> Callable[[], str]:
     return lambda: noted[0]
 
 
-def compare(modules: Iterable[Any], observations: str) -> Mapping[str, list[str]]:
+def compare(modules: Iterable[Any], observations: str, communication: float = math.nan) -> Mapping[str, list[Any]]:
     """Return a digest per rank of what was learned and of what it was learned from.
 
     Args:
         modules: The trained ``torch.nn.Module`` objects of this rank.
         observations: Digest of this rank's first observations.
+        communication: Share of its time that this rank spent in sums over all of them; NaN leaves it out.
 
     Returns:
         ``parameters``, ``buffers`` (running statistics) and ``observations``, one digest per rank. The first two have
-        to be equal over ranks, the last has to differ.
+        to be equal over ranks, the last has to differ. ``communication``, one share per rank.
     """
     import torch.distributed as dist
 
     modules = list(modules)
-    mine = {
+    mine: dict[str, Any] = {
         "parameters": _digest(p for module in modules for p in module.parameters()),
         "buffers": _digest(b for module in modules for b in module.buffers()),
         "observations": observations,
+        **({} if math.isnan(communication) else {"communication": round(communication, 4)}),
     }
     ranks: list[Any] = [mine]
     if dist.is_initialized():

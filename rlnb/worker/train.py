@@ -45,7 +45,7 @@ def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: 
     root = sim.start(manifest.asset_root)
     ctx.asset_root, ctx.versions = f"{root.path} ({root.reason})", sim.versions()
     with (
-        ranks.process_group(sim.device(manifest.resources.device), synchronised=ctx.synchronised),
+        ranks.process_group(sim.device(manifest.resources.device), synchronised=ctx.synchronised) as clock,
         environment(
             manifest.task,
             library,
@@ -66,7 +66,7 @@ def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: 
         backend: Backend = plugins.load(library.backend)()
         observations = ranks.watch_reset(env)
         modules = backend.train(env, agent_cfg, ctx)
-        return ranks.compare(modules or (), observations())
+        return ranks.compare(modules or (), observations(), clock.share)
 
 
 @contextlib.contextmanager

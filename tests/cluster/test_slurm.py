@@ -91,6 +91,18 @@ def test_the_traceback_of_the_rank_that_failed_reaches_the_kernel(slurm: Any, cl
     assert len(run.jobs) == 1, "what a training does wrong, it would do again"
 
 
+def test_a_rank_that_hangs_is_told_with_where_it_is(slurm: Any, clean: Path) -> None:
+    run = echo(two_nodes(hang_after_s=12.0), agent={"hang_at": 3})
+    with pytest.raises(rlnb.RunError, match=r"nothing was logged for 12 s: a rank hangs"):
+        run.wait(90)
+    wait_until(lambda: not processes(run), 20)
+    for node in (0, 1):
+        log = run.jobs[-1].folder.log(node).read_text()
+        assert "Current thread" in log
+        assert "rlnb_echo/backend.py" in log
+    assert len(run.jobs) == 1
+
+
 def test_a_killed_host_ends_its_gang_and_the_run_is_lost(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes()), iterations=25)
     psutil.Process(run.jobs[-1].handle["pid"]).kill()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+
 import pytest
 
 import rlnb
@@ -128,3 +131,21 @@ def test_a_machine_without_the_queues_commands_is_told(monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", "/nowhere")
     for name, command in (("slurm", "sbatch"), ("pbs", "qsub"), ("lsf", "bsub"), ("htcondor", "condor_submit")):
         assert f"There is no {command} on this machine" in problems(name)
+
+
+def test_ranks_run_in_a_container_that_sees_runs_and_assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.options, "root", tmp_path)
+    settings = rlnb.slurm(container="/images/isaaclab.sif", walltime="01:00:00").settings
+    asked = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings, asset_root="/assets")
+    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train"), env={"A": "b"})
+    wrap = plugins.manager().hook.rlnb_wrap_command
+    command = wrap(command=plain, manifest=asked)
+    assert command.argv == (
+        *("apptainer", "exec", "--nv", "--bind", str(tmp_path), "--bind", "/assets", "/images/isaaclab.sif"),
+        *("python", "-m", "rlnb.worker", "train"),
+    )
+    assert command.env == plain.env
+    of_its_own = dataclasses.replace(asked, python="/isaaclab.sh -p", resources=rlnb.Resources(device="cpu"))
+    assert "--nv" not in wrap(command=plain, manifest=of_its_own).argv
+    assert wrap(command=plain, manifest=of_its_own).argv[-4:] == plain.argv
+    assert wrap(command=plain, manifest=manifest()) is None

@@ -93,11 +93,11 @@ class Host:
         """Start the agent of each node; return what becomes of it, by its worker's address."""
         port = client.submit(node.free_port, workers=[workers[0]], pure=False).result()
         master = f"{preflight.host_of(workers[0])}:{port}" if self._nodes > 1 else ""
-        python = self._launcher.settings.get("python")
+        python, hang_after_s = (self._launcher.settings.get(name) for name in ("python", "hang_after_s"))
         return {
             worker: client.submit(
                 node.run_agent,
-                self._job.agent_argv(number, python=python, master=master),
+                self._job.agent_argv(number, python=python, master=master, hang_after_s=hang_after_s),
                 str(self._job.path / f"node{number}.log"),
                 self._launcher.limit_s,
                 workers=[worker],

@@ -1,6 +1,8 @@
 """The light half: which launchers there are."""
 
-from rlnb import LauncherType, hookimpl
+from __future__ import annotations
+
+from rlnb import Command, LauncherType, Manifest, hookimpl
 
 QUEUES = ("slurm", "pbs", "sge", "lsf", "htcondor", "oar")
 LAUNCHERS = [
@@ -12,3 +14,13 @@ LAUNCHERS = [
 @hookimpl
 def rlnb_launchers() -> list[LauncherType]:
     return LAUNCHERS
+
+
+@hookimpl
+def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
+    image = manifest.launcher_settings.get("container")
+    if not image:
+        return None
+    from rlnb_dask.containers import apptainer
+
+    return apptainer(command, image, manifest)

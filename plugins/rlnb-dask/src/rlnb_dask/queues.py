@@ -50,6 +50,10 @@ class QueueLauncher(HostedLauncher):
         max_restarts: Interruptions (walltime, preemption, lost nodes) after which a training goes on by itself from
             its last checkpoint.
         grace_s: Seconds before the end of its walltime at which it is stopped for that.
+        hang_after_s: Seconds without a new scalar after which a rank is taken to hang: where every rank is goes to the
+            log, and the training is ended. None waits for ever.
+        container: An image that the ranks run in: a ``.sif`` file or ``"docker://..."`` by Apptainer. The agents run
+            outside of it, with ``python``; rlnb and the plugins have to be in both.
     """
 
     max_running = None
@@ -73,6 +77,8 @@ class QueueLauncher(HostedLauncher):
         python: str | None = None,
         max_restarts: int = 3,
         grace_s: int = 60,
+        hang_after_s: float | None = 900.0,
+        container: str | None = None,
     ) -> None:
         self.name, self.nodes, self.max_restarts = name, nodes, max_restarts
         self._settings: dict[str, Any] = {
@@ -90,6 +96,8 @@ class QueueLauncher(HostedLauncher):
             "python": python,
             "max_restarts": max_restarts,
             "grace_s": grace_s,
+            "hang_after_s": hang_after_s,
+            "container": container,
         }
 
     @property
@@ -255,7 +263,8 @@ class QueueLauncher(HostedLauncher):
                 what=f"walltime={asked['walltime']!r}, of which the last {asked['grace_s']} s are for stopping.",
                 mend='walltime="00:30:00"',
             )
-        words = {name: asked[name] for name in ("partition", "account", "interface", "host_interface", "python")}
+        named = ("partition", "account", "interface", "host_interface", "python", "container")
+        words = {name: asked[name] for name in named}
         words |= {f"directives[{n}]": word for n, word in enumerate(asked["directives"])}
         for name, word in words.items():
             if word is not None and (not isinstance(word, str) or not word or not word.isprintable()):

@@ -1,7 +1,7 @@
 """The heavy half, which weighs nothing: curves from a formula, checkpoints in JSON.
 
-Its agent options serve the tests: ``iteration_s`` sleeps, ``crash_at`` raises, ``ignore_sigterm``
-does as it says, ``fork`` leaves a detached grandchild behind, ``noise_from`` adds
+Its agent options serve the tests: ``iteration_s`` sleeps, ``crash_at`` raises, ``hang_at`` hangs,
+``ignore_sigterm`` does as it says, ``fork`` leaves a detached grandchild behind, ``noise_from`` adds
 unseeded noise from an iteration on, ``peak`` is an iteration of high reward, ``goal`` is what
 the reward rises to.
 """
@@ -50,6 +50,8 @@ class Echo:
         writer = EventFileWriter(str(ctx.log_dir), flush_secs=0.2) if ctx.rank == 0 else None
         for iteration in range(first, total):
             time.sleep(float(agent_cfg.get("iteration_s", 0.0)))
+            if agent_cfg.get("hang_at") == iteration:
+                time.sleep(3600.0)
             if agent_cfg.get("crash_at") == iteration:
                 raise RuntimeError(f"echo crashes at iteration {iteration}, as it was asked to")
             noise = random.random() if iteration >= agent_cfg.get("noise_from", total) else 0.0

@@ -1,0 +1,56 @@
+"""The launcher for clusters that start the nodes themselves: pods that know their rank, such as PAI-DLC's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlnb.records.layout import JobDir
+from rlnb.spec import Manifest, Problem
+
+
+class InjectedLauncher:
+    """Makes a run's folder and starts nothing: that is for pods, each with ``python -m rlnb.job --injected RUN_DIR``.
+
+    The cluster's operator has put MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK into their environment, the last two
+    counting nodes: PAI-DLC, Kubeflow's PyTorchJob and Volcano do. :func:`rlnb.render` writes what to give to it.
+
+    Args:
+        nodes: Pods.
+        nproc_per_node: Ranks in each; its GPUs, usually.
+        walltime_s: Seconds after which the training is stopped; None sets no limit.
+    """
+
+    name = "injected"
+    max_running = None
+
+    def __init__(self, *, nodes: int = 1, nproc_per_node: int | None = None, walltime_s: float | None = None) -> None:
+        self.nodes, self.nproc_per_node, self.walltime_s = nodes, nproc_per_node, walltime_s
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Arguments that make one like this."""
+        return {"nodes": self.nodes, "nproc_per_node": self.nproc_per_node, "walltime_s": self.walltime_s}
+
+    def check(self, manifest: Manifest) -> Sequence[Problem]:
+        """Return what no number of pods is."""
+        return [
+            Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}=1")
+            for name, value in (("nodes", self.nodes), ("nproc_per_node", self.nproc_per_node))
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1)
+        ]
+
+    def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
+        """Start nothing: ``job_dir`` holds all that a pod needs."""
+        return {}
+
+    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
+        """Return that it may still begin until a pod has; from then on its heartbeat has to tell."""
+        return None if JobDir(job_dir).hosts() else True
+
+    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
+        """Do nothing: a pod that starts sees that the job was asked to end."""
+
+    def __repr__(self) -> str:
+        return f"InjectedLauncher(nodes={self.nodes}, nproc_per_node={self.nproc_per_node})"

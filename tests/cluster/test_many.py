@@ -1,0 +1,45 @@
+"""Many small runs through few nodes of a real Slurm: never more at once than asked for, and none lost."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gangs import processes, wait_until
+
+import rlnb
+
+RUNS, AT_ONCE = 200, 8
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1500),
+    pytest.mark.skipif(importlib.util.find_spec("optuna") is None, reason="optuna is not installed here"),
+]
+
+
+def test_two_hundred_runs_go_through_four_nodes(slurm: Any, clean: Path) -> None:
+    sweep = rlnb.sweep(
+        "Echo",
+        "echo",
+        space={"agent.goal": (0.5, 2.0)},
+        n_trials=RUNS,
+        parallel=AT_ONCE,
+        name="many",
+        max_iterations=3,
+        launcher=rlnb.slurm(walltime="00:10:00"),
+    )
+    at_once = 0
+    deadline = time.monotonic() + 1200
+    while (ended := len(rlnb.runs(tag="sweep:many", state="completed"))) != RUNS:
+        at_once = max(at_once, len(slurm.jobs()))
+        assert time.monotonic() < deadline, f"{ended} of {RUNS} runs have ended"
+        time.sleep(1.0)
+    sweep.wait(60)
+    assert AT_ONCE // 2 <= at_once <= 2 * AT_ONCE, "jobs that end are in the queue for a moment yet"
+    assert len({run.id for run in rlnb.runs(tag="sweep:many")}) == RUNS
+    wait_until(lambda: not slurm.jobs(), 60)
+    wait_until(lambda: not any(processes(run) for run in sweep.runs), 60)

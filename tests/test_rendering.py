@@ -1,0 +1,126 @@
+"""What is given to a cluster that starts the nodes itself, as text; tried where that can be done on one machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+import rlnb
+
+IMAGE = "registry.example/isaaclab-rlnb:3.0"
+
+
+def made(nodes: int = 2, **arguments: object) -> rlnb.Run:
+    """Return a run that waits for pods."""
+    launcher = rlnb.injected(nodes=nodes, nproc_per_node=arguments.pop("nproc_per_node", None))  # type: ignore[attr-defined]
+    return rlnb.train("Echo", library="echo", max_iterations=5, launcher=launcher, **arguments)  # type: ignore[arg-type]
+
+
+def test_a_run_for_pods_waits_for_them_and_starts_nothing(root: Path) -> None:
+    run = made(2, nproc_per_node=8)
+    assert run.state == "queued"
+    assert (run.manifest.resources.nodes, run.manifest.resources.nproc_per_node) == (2, 8)
+    long_ago = time.time() - 3600  # pods may take their time
+    os.utime(run.jobs[-1].folder.command, (long_ago, long_ago))
+    os.utime(run.jobs[-1].folder.handle, (long_ago, long_ago))
+    assert rlnb.get_run(run.id).state == "queued"
+    assert not list(run.path.rglob("*.log"))
+
+
+def test_every_node_has_a_line_for_a_shell(root: Path) -> None:
+    run = made()
+    assert rlnb.render(run, "shell", python="/env/bin/python").splitlines() == [
+        f"MASTER_ADDR=<first node> MASTER_PORT=29500 WORLD_SIZE=2 RANK={node} "
+        f"/env/bin/python -m rlnb.job --injected {run.path}"
+        for node in (0, 1)
+    ]
+
+
+def test_a_job_script_of_slurm_finds_node_and_master_by_itself(root: Path) -> None:
+    text = rlnb.render(made(nproc_per_node=4), "sbatch", python="/my env/python")
+    for line in ("#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=1", "#SBATCH --gpus-per-node=4"):
+        assert f"{line}\n" in text
+    assert "head -n 1)\n" in text
+    assert "rlnb '/my env/python' -m rlnb.job --injected " in text
+    assert "gpus" not in rlnb.render(made(device="cpu"), "sbatch")
+
+
+def test_a_pytorchjob_has_a_master_and_workers_that_see_the_runs(root: Path) -> None:
+    run = made(3, nproc_per_node=8)
+    found = YAML(typ="safe").load(rlnb.render(run, "pytorchjob", image=IMAGE, claim="runs-pvc"))
+    assert (found["apiVersion"], found["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
+    replicas = found["spec"]["pytorchReplicaSpecs"]
+    assert {kind: replicas[kind]["replicas"] for kind in replicas} == {"Master": 1, "Worker": 2}
+    for replica in replicas.values():
+        assert replica["restartPolicy"] == "Never", "a pod that comes back alone would not find its gang"
+        (container,) = replica["template"]["spec"]["containers"]
+        assert container["name"] == "pytorch"
+        assert container["command"] == ["python", "-m", "rlnb.job", "--injected", str(run.path)]
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+        assert {"name": "runs", "mountPath": str(root)} in container["volumeMounts"]
+        assert replica["template"]["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "runs-pvc"}
+    assert list(
+        YAML(typ="safe").load(rlnb.render(made(1), "pytorchjob", image=IMAGE, claim="c"))["spec"]["pytorchReplicaSpecs"]
+    ) == ["Master"]
+
+
+def test_an_osmo_workflow_is_a_group_whose_first_task_the_others_find(root: Path) -> None:
+    run = made(2, nproc_per_node=8)
+    workflow = YAML(typ="safe").load(rlnb.render(run, "osmo", image=IMAGE))["workflow"]
+    (group,) = workflow["groups"]
+    assert [task["name"] for task in group["tasks"]] == ["node0", "node1"]
+    assert [task.get("lead", False) for task in group["tasks"]] == [True, False]
+    assert group["tasks"][1]["args"] == [
+        "MASTER_ADDR={{host:node0}} MASTER_PORT=29500 WORLD_SIZE=2 RANK=1 "
+        f"exec python -m rlnb.job --injected {run.path}"
+    ]
+    assert workflow["resources"]["default"]["gpu"] == 8
+
+
+def test_what_cannot_be_rendered_is_told(root: Path) -> None:
+    run = made()
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'sbatch'"):
+        rlnb.render(run, "sbtach")  # type: ignore[arg-type]
+    with pytest.raises(rlnb.RlnbError, match="container image"):
+        rlnb.render(run, "osmo")
+    with pytest.raises(rlnb.RlnbError, match="persistent volume claim"):
+        rlnb.render(run, "pytorchjob", image=IMAGE)
+    here = rlnb.train("Echo", library="echo", max_iterations=1).wait(30)
+    with pytest.raises(rlnb.RlnbError, match=r"launcher=rlnb\.injected"):
+        rlnb.render(here)
+    with pytest.raises(rlnb.CheckError, match="nodes=0"):
+        made(0)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
+def test_pods_that_know_their_rank_train_a_run(root: Path) -> None:
+    run = made(2)
+    known = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": "2"}
+    pods = [
+        subprocess.Popen(
+            [sys.executable, "-m", "rlnb.job", "--injected", str(run.path)],
+            env={**os.environ, **known, "RANK": str(node)},
+        )
+        for node in (0, 1)
+    ]
+    assert run.wait(60).state == "completed"
+    assert [pod.wait(20) for pod in pods] == [0, 0]
+    assert len(run.jobs[-1].folder.hosts()) == 2
+
+
+def test_a_pod_that_starts_after_a_cancel_does_nothing(root: Path) -> None:
+    run = made(1)
+    run.cancel()
+    known = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": "1", "RANK": "0"}
+    subprocess.run(
+        [sys.executable, "-m", "rlnb.job", "--injected", str(run.path)], env={**os.environ, **known}, check=False
+    )
+    assert run.state == "cancelled"
+    assert not list(run.path.rglob("*tfevents*"))
