@@ -20,6 +20,7 @@ from events import write
 from results import record
 
 import rlnb
+from rlnb.notebook.memory import give_back
 from rlnb.notebook.stream import Stream, packed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
@@ -122,7 +123,7 @@ def weight_and_memory() -> None:
     gc.collect()
     after = process.memory_info().rss
     del stream, runs, run  # what a dashboard lets go of when its last page is gone
-    gc.collect()
+    give_back()
     disposed = process.memory_info().rss
     whole = [size for size in updates if size > 0]
     theirs = figure_widget(POINTS // len(METRICS))
@@ -164,17 +165,15 @@ def figure_widget(points: int) -> int:
     with figure.batch_update():
         for trace in figure.data:
             trace.x, trace.y = np.arange(points + 1), np.zeros(points + 1)
-    return RUNS * sum(array.nbytes for message in sent for array in arrays(message))
+    return RUNS * sum(size(message) for message in sent)
 
 
-def arrays(message: object) -> list:
-    """Return the arrays within a message."""
-    import numpy as np
-
-    if isinstance(message, np.ndarray):
-        return [message]
+def size(message: object) -> int:
+    """Return the bytes of the arrays within a message."""
+    if (nbytes := getattr(message, "nbytes", None)) is not None:  # an array, or what ipywidgets makes of one
+        return int(nbytes)
     parts = message.values() if isinstance(message, dict) else message if isinstance(message, list | tuple) else ()
-    return [array for part in parts for array in arrays(part)]
+    return sum(size(part) for part in parts)
 
 
 def main() -> None:

@@ -75,8 +75,8 @@ def train(
             of a YAML file that holds them.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one.
         nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one, on a cluster one
-            for each GPU that was asked for. ``"auto"`` is one on each GPU of this machine; on a CPU what trains this
-            task fastest, which is measured once (about a minute per candidate).
+            for each GPU that was asked for. ``"auto"`` is that too on a cluster; on this machine one on each of its
+            GPUs, without any what trains this task fastest, which is measured once (about a minute per candidate).
         init_from: A run or its id, whose last checkpoint, or a checkpoint, whose weights to start from. Optimiser and
             counters begin anew; to go on with them, ``run.resume()``.
         trust: Whether ``init_from`` may hold more than weights.
@@ -94,6 +94,8 @@ def train(
         known = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
         raise RlnbError(f"launcher={launcher!r} is a name; a launcher is made by one of {known}.")
     launcher = launcher or LocalLauncher()
+    if nproc_per_node == "auto" and not isinstance(launcher, LocalLauncher):
+        nproc_per_node = None  # what is measured here says nothing of machines elsewhere
     words: tuple[str, ...] = ()
     if script is not None:
         asked: dict[str, Any] = {

@@ -34,6 +34,15 @@ def test_a_run_for_pods_waits_for_them_and_starts_nothing(root: Path) -> None:
     assert not list(run.path.rglob("*.log"))
 
 
+def test_ranks_of_pods_are_what_the_launcher_says_where_the_training_does_not(root: Path) -> None:
+    launcher = rlnb.injected(nodes=1, nproc_per_node=3)  # type: ignore[attr-defined]
+    for asked, expected in ((None, 3), ("auto", 3), (2, 2)):
+        run = rlnb.train("Echo", library="echo", launcher=launcher, nproc_per_node=asked)  # type: ignore[arg-type]
+        assert run.manifest.resources.nproc_per_node == expected
+    with pytest.raises(rlnb.CheckError, match="nproc_per_node=0"):
+        rlnb.train("Echo", library="echo", launcher=launcher, nproc_per_node=0)
+
+
 def test_every_node_has_a_line_for_a_shell(root: Path) -> None:
     run = made()
     assert rlnb.render(run, "shell", python="/env/bin/python").splitlines() == [

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
 from rlnb.notebook import curves, display, panels, sections
+from rlnb.notebook.memory import give_back
 from rlnb.notebook.stream import Stream, packed
 from rlnb.records.find import find
 from rlnb.spec import State
@@ -226,6 +227,7 @@ class Dashboard:
         if self._stream is not None:
             self._stream, self._stale = None, True
             self._runs = read_anew(self._runs)
+            give_back()
 
     def _hurry(self) -> None:
         """Have the newest of long histories read first, and the rest of them bit by bit."""
@@ -311,6 +313,7 @@ class Dashboard:
         self._place.update(curves.mimebundle(shown, picture=True), raw=True)
         self._below.update({"text/html": panels.pictures(self._runs)}, raw=True)
         self._widget.close()
+        self._let_go()
 
 
 def read_anew(runs: Sequence[Run]) -> list[Run]:
