@@ -5,7 +5,7 @@
 
 ``end``: how long until a cancelled gang is gone from every node, and until a killed rank is told. ``preflight``: what
 looking at three nodes takes. ``overhead``: from ``rlnb.train()`` to the first iteration, beside the same ranks started
-by torchrun under srun by hand.
+by torchrun under srun by hand. ``walltime``: what a training loses that the queue's walltime ends again and again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from against_isaaclab import asset_root
 from results import ratio_interval, record
 
 import rlnb
+from rlnb.records.events import EventReader
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
 import slurm as rig
@@ -36,7 +38,9 @@ import slurm as rig
 TASK, NUM_ENVS, ITERATIONS = "Isaac-Cartpole-Direct", 64, 3
 ROUNDS = 10
 WALLTIME = "00:20:00"
-PARTS = ("end", "preflight", "overhead")
+PARTS = ("end", "preflight", "overhead", "walltime")
+SAVED_EVERY, INTERRUPTED = 10, 400
+"""Iterations between checkpoints, and of a training that takes several walltimes."""
 
 
 def echo(nodes: int, **agent: Any) -> rlnb.Run:
@@ -204,6 +208,37 @@ def overhead() -> None:
     )
 
 
+def walltime() -> None:
+    run = rlnb.train(
+        TASK,
+        num_envs=NUM_ENVS,
+        max_iterations=INTERRUPTED,
+        device="cpu",
+        agent={"save_interval": SAVED_EVERY},
+        launcher=rlnb.slurm(nodes=2, walltime="00:01:00", grace_s=15, max_restarts=9),
+        warm=False,
+    )
+    until(lambda: run.state == "completed", poll_s=1.0)
+    ran = EventReader(run.path / "logs", without="system")
+    ran.refresh()
+    logged = Counter(step for step, _, _ in ran.scalars["Perf/total_fps"])
+    lost = []
+    for job in run.jobs[1:]:
+        first = job.started.first_iteration
+        again = [step for step, times in logged.items() if times > 1 and first <= step < first + 2 * SAVED_EVERY]
+        lost.append(len(again))
+    curve = list(run.metrics["reward"].iterations)
+    whole = curve == sorted(set(curve)) and len(curve) == INTERRUPTED
+    frames = NUM_ENVS * run.started.horizon
+    record(
+        f"{TASK}, 2 Slurm nodes, a walltime that ends it {len(lost)} times: lost, and the curve",
+        f"{', '.join(str(count) for count in lost)} iterations of {frames} frames, checkpoints every {SAVED_EVERY}; "
+        f"{len(curve)} points, {'each once' if whole else 'WITH GAPS OR TWICE'}",
+        "<= one checkpoint interval, curve continuous",
+        bool(lost) and max(lost) <= SAVED_EVERY and whole,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
@@ -215,7 +250,7 @@ def main() -> None:
     slurm.up()
     try:
         for part in parts:
-            {"end": end, "preflight": preflight, "overhead": overhead}[part]()
+            {"end": end, "preflight": preflight, "overhead": overhead, "walltime": walltime}[part]()
     finally:
         slurm.down()
 

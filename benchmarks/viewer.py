@@ -23,12 +23,14 @@ from rlnb.records.view import LIVES_S, Audience, Wanted
 
 CASES = (("Isaac-Ant-Direct", 256), ("Isaac-Cartpole-Camera-Direct", 16))
 SHARE = 0.04
+NOTICED_S = 5.0
+"""Seconds until a training has noticed the last look: it looks between env steps, and learns meanwhile."""
 
 
 def turn(run: rlnb.Run, audience: Audience, seconds: float, *, looking: bool) -> tuple[float, float, int]:
     """Return begin and end of a turn, and the frames that were seen in it."""
     if not looking:
-        time.sleep(LIVES_S + 1.0)  # until the training has noticed
+        time.sleep(LIVES_S + NOTICED_S)
         audience.newest()  # the last that was drawn for the turn before
     begun, frames, told = time.time(), 0, 0.0
     while time.time() < begun + seconds:
@@ -43,6 +45,8 @@ def turn(run: rlnb.Run, audience: Audience, seconds: float, *, looking: bool) ->
 def rate(run: rlnb.Run, begun: float, ended: float) -> float:
     """Return iterations per second between the first and the last that ended in a turn."""
     times = [at for at in run.metrics["fps"].wall_time_s if begun <= at <= ended]
+    if len(times) < 2:
+        raise SystemExit(f"{len(times)} iterations ended in a turn of {ended - begun:.0f} s: --turn-s more of them")
     return (len(times) - 1) / (times[-1] - times[0])
 
 
@@ -50,10 +54,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--turn-s", type=float, default=25.0)
+    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="only this one")
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
-    for task, num_envs in CASES:
+    for task, num_envs in CASES if arguments.case is None else CASES[arguments.case :][:1]:
         run = rlnb.train(task, num_envs=num_envs, max_iterations=100_000, device="cpu", warm=False)
         while run.state != "running" or run.progress[0] < 2:
             time.sleep(1)

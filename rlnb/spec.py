@@ -222,6 +222,8 @@ class Started:
     """Asset files used, to SHA-256 (empty string for a remote file)."""
     restored: Mapping[str, str] = field(default_factory=dict)
     """Part of the checkpoint that this job resumed from, to what became of it: restored bit by bit, or not."""
+    communication: Mapping[str, str] = field(default_factory=dict)
+    """With several ranks: over what they talk (``backend``), and every variable that NCCL or Gloo go by."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

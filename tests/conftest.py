@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -57,6 +58,23 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     assert not left, f"the test left processes behind, they were killed: {left}"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Mounts a disk (tmpfs) of so many KiB; needs the right to mount."""
+    disk = tmp_path / "disk"
+
+    def mount(size_kib: int) -> Path:
+        disk.mkdir()
+        argv = ["mount", "-t", "tmpfs", "-o", f"size={size_kib}k", "tmpfs", str(disk)]
+        if subprocess.run(argv, capture_output=True, check=False).returncode:
+            pytest.skip("a small disk cannot be mounted without root")
+        return disk
+
+    yield mount
+    if disk.is_mount():
+        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def _agents_and_workers(root: Path) -> list[psutil.Process]:

@@ -15,7 +15,7 @@ JOIN_S = 900.0
 """Seconds that the other nodes have to begin: images are pulled and folders mounted meanwhile."""
 HANGS = "nothing was logged"
 LOOK_S = 5.0
-"""Seconds between looks at event files."""
+"""Seconds between looks at event files, and at other nodes' heartbeats: the file system serves everybody."""
 SILENT_S = 90.0
 """Seconds without a heartbeat after which a node is gone. NFS may show one up to a minute late."""
 
@@ -122,13 +122,16 @@ class Peers:
     """
 
     def __init__(self, job: JobDir, member: Member) -> None:
-        self._job, self._begun = job, time.monotonic()
+        self._job, self._begun, self._looked = job, time.monotonic(), 0.0
         self._others = range(1, member.nodes) if member.node == 0 else range(1)
         self._seen: dict[int, tuple[float, float]] = {}
 
     def missing(self) -> str:
         """Return which node is gone, in words; nothing if none is."""
         now = time.monotonic()
+        if now - self._looked < LOOK_S:
+            return ""
+        self._looked = now
         for node in self._others:
             try:
                 beat = self._job.alive(node).stat().st_mtime

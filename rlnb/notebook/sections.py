@@ -212,6 +212,8 @@ def _provenance(run: Run) -> Iterator[tuple[str, str]]:
     yield "folder", str(run.path)
     yield "git", " ".join(manifest.git.values()) or "no repository"
     yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    if started and started.communication:
+        yield "communication", ", ".join(f"{name}={value}" for name, value in started.communication.items())
     if manifest.task.source:
         yield "task module", f"{manifest.task.source} (sha256 {manifest.task.source_sha256})"
     for name, digest in manifest.task.files.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +18,8 @@ from rlnb.spec import Job, Manifest, Started, from_json, to_json
 from rlnb.worker.restored import RESTORED, restored
 
 logger = logging.getLogger(__name__)
+COMMUNICATION = ("NCCL_", "TORCH_NCCL_", "GLOO_")
+"""How the variables begin that ranks' communication goes by."""
 
 
 class Context:
@@ -65,7 +68,7 @@ class Context:
             return
         started = Started(
             hosts=self._job.hosts() or (socket.gethostname(),),
-            devices=(self.device,) * self.world_size,
+            devices=self._devices(),
             world_size=self.world_size,
             num_envs=num_envs or self.num_envs,
             horizon=horizon,
@@ -77,9 +80,17 @@ class Context:
             asset_root=self.asset_root,
             assets=self.assets,
             restored=self.restored,
+            communication=communication() if self.world_size > 1 else {},
         )
         files.write_once(self._job.started, to_json(started))
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
+
+    def _devices(self) -> tuple[str, ...]:
+        """Return the device of each rank: those of one node have its GPUs one after the other."""
+        if self.world_size == 1 or not self.device.startswith("cuda"):
+            return (self.device,) * self.world_size
+        each = self._manifest.resources.nproc_per_node
+        return tuple(f"cuda:{rank % each}" for rank in range(self.world_size))
 
     def pool(self, mean: Any, variance: Any) -> None:
         """Make running statistics that this rank keeps those of all ranks' data, in place.
@@ -99,6 +110,15 @@ class Context:
         common = over_ranks(own.clone())
         variance.copy_(over_ranks(variance.double() + (own - common) ** 2))
         mean.copy_(common)
+
+
+def communication() -> Mapping[str, str]:
+    """Return over what ranks talk, and what was set for it: why a run is slow on one cluster often stands there."""
+    found = {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
+    dist = sys.modules.get("torch.distributed")  # not every library has it
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        found["backend"] = str(dist.get_backend())
+    return found
 
 
 def open_job(job_dir: Path) -> tuple[RunDir, JobDir, Manifest, Mapping[str, Any]]:

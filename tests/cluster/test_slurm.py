@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,7 @@ def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) 
     wait_until(lambda: not processes(run) and not slurm.jobs(), 20)
     job = run.jobs[-1].folder
     assert len(job.hosts()) == 2
+    assert len(run.started.devices) == 4
     assert {path.name for path in job.logs()} == {"node0.log", "node1.log", "host.log"}
     assert not (job.path / ".tls").exists(), "its keys are gone with the cluster"
     assert json.loads(job.submitted.read_text())["queue"] == "slurm"
@@ -215,3 +218,35 @@ def test_what_slurm_would_refuse_is_told_before_anything_is_written(slurm: Any, 
     with pytest.raises(rlnb.CheckError, match="Slurm would refuse"):
         echo(rlnb.slurm(nodes=40, walltime=WALLTIME))
     assert not list(clean.glob("runs/*"))
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_while_nobody_answers_for_the_queue(slurm: Any, clean: Path) -> None:
+    run = running(echo(two_nodes(), 150))
+    slurm.stop_controller()
+    try:
+        with pytest.raises(rlnb.CheckError, match=r"Slurm would refuse this job|does not answer"):
+            echo(two_nodes())
+        assert run.state in ("running", "completed"), "Slurm's own commands take a while to give up"
+        assert run.wait(90).state == "completed"
+    finally:
+        slurm.start_controller()
+    wait_until(lambda: slurm.idle() == 4 and not slurm.jobs(), 90)
+    wait_until(lambda: not processes(run), 30)
+    assert len(list(clean.glob("runs/*"))) == 1
+
+
+@pytest.mark.slow
+def test_a_shared_disk_that_fills_up_ends_the_gang_with_a_result(
+    slurm: Any, small_disk: Callable[[int], Path], clean: Path
+) -> None:
+    disk = rlnb.options.root = small_disk(100 * 1024)
+    run = running(echo(two_nodes()))
+    with contextlib.suppress(OSError), open(disk / "filler", "wb") as filler:
+        while True:
+            filler.write(b"\0" * 65536)
+    wait_until(lambda: run.state == "failed", 60)
+    with pytest.raises(rlnb.RunError, match="No space left"):
+        run.wait()
+    wait_until(lambda: not processes(run) and not slurm.jobs(), 60)
+    assert len(run.jobs) == 1

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -232,39 +232,25 @@ def test_a_half_written_manifest_is_named_and_hides_no_other_run(root: Path, cap
     assert "manifest.json is damaged" in caplog.text
 
 
-@contextlib.contextmanager
-def small_disk(folder: Path, size_kib: int) -> Iterator[Path]:
-    """Mount a tmpfs of that size; needs the right to mount."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_kib}k", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True)
-    if done.returncode:
-        pytest.skip("a small disk cannot be mounted without root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+def test_a_full_disk_is_refused_before_anything_is_written(root: Path, small_disk: Callable[[int], Path]) -> None:
+    disk = rlnb.options.root = small_disk(1024)
+    with pytest.raises(rlnb.CheckError, match="is full"):
+        rlnb.train("Echo", library="echo")
+    assert list(disk.iterdir()) == []
 
 
-def test_a_full_disk_is_refused_before_anything_is_written(root: Path, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", 1024) as disk:
-        rlnb.options.root = disk
-        with pytest.raises(rlnb.CheckError, match="is full"):
-            rlnb.train("Echo", library="echo")
-        assert list(disk.iterdir()) == []
-
-
-def test_a_disk_that_fills_up_ends_the_run_with_a_result(root: Path, tmp_path: Path, subject: Subject) -> None:
-    with small_disk(tmp_path / "disk", 60 * 1024) as disk:
-        rlnb.options.root = disk
-        run = subject.running()
-        with contextlib.suppress(OSError), open(disk / "filler", "wb") as filler:
-            while True:
-                filler.write(b"\0" * 65536)
-        until(lambda: run.state == "failed", subject.start_s)
-        assert files.read_json(run.path / "jobs" / "0-train" / "result.json")
-        with pytest.raises(rlnb.RunError, match="No space left"):
-            run.wait()
+def test_a_disk_that_fills_up_ends_the_run_with_a_result(
+    root: Path, small_disk: Callable[[int], Path], subject: Subject
+) -> None:
+    disk = rlnb.options.root = small_disk(60 * 1024)
+    run = subject.running()
+    with contextlib.suppress(OSError), open(disk / "filler", "wb") as filler:
+        while True:
+            filler.write(b"\0" * 65536)
+    until(lambda: run.state == "failed", subject.start_s)
+    assert files.read_json(run.path / "jobs" / "0-train" / "result.json")
+    with pytest.raises(rlnb.RunError, match="No space left"):
+        run.wait()
 
 
 def test_a_run_past_its_walltime_is_stopped(root: Path) -> None:

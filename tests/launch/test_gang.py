@@ -61,6 +61,7 @@ def test_the_newest_training_is_the_one_to_run(tmp_path: Path) -> None:
 
 
 def test_a_node_that_falls_silent_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gang, "LOOK_S", 0.0)
     monkeypatch.setattr(gang, "SILENT_S", 0.3)
     job = JobDir(tmp_path)
     first, third = Peers(job, Member(0, 3, "h:1")), Peers(job, Member(2, 3, "h:1"))
@@ -84,6 +85,7 @@ def test_a_node_that_falls_silent_is_noticed(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_node_that_never_begins_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gang, "LOOK_S", 0.0)
     monkeypatch.setattr(gang, "JOIN_S", 0.1)
     job = JobDir(tmp_path)
     peers = Peers(job, Member(0, 2, "h:1"))

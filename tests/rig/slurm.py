@@ -104,8 +104,7 @@ class Slurm:
         self.conf.write_text(self._conf())
         os.environ["SLURM_CONF"] = str(self.conf)
         self._start_munge()
-        if not self._alive("slurmctld"):
-            _run(_sbin("slurmctld"), "-f", str(self.conf))
+        self.start_controller()
         for number in range(self.nodes):
             self.start_node(number)
         deadline = time.monotonic() + UP_S
@@ -113,6 +112,15 @@ class Slurm:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"Slurm did not come up in {UP_S:.0f} s.\n{self.logs()}")
             time.sleep(0.1)
+
+    def start_controller(self) -> None:
+        """Start what answers sbatch and squeue, unless it runs."""
+        if not self._alive("slurmctld"):
+            _run(_sbin("slurmctld"), "-f", str(self.conf))
+
+    def stop_controller(self) -> None:
+        """Have nobody answer; what runs on the nodes goes on."""
+        self._kill("slurmctld", signal.SIGTERM)
 
     def start_node(self, number: int) -> None:
         """Start a node's daemon unless it runs."""

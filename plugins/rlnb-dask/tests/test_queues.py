@@ -116,6 +116,7 @@ def test_a_training_is_stopped_before_its_walltime() -> None:
         ({"interface": "$(id)"}, "holds characters"),
         ({"directives": ["--a\n--b"]}, "directives[0]"),
         ({"python": ""}, "python=''"),
+        ({"container_runtime": "podman"}, "is none of apptainer, docker"),
     ],
 )
 def test_what_is_wrong_is_told_before_the_queue_is_asked(asked: dict[str, object], expected: str) -> None:
@@ -149,3 +150,19 @@ def test_ranks_run_in_a_container_that_sees_runs_and_assets(tmp_path: Path, monk
     assert "--nv" not in wrap(command=plain, manifest=of_its_own).argv
     assert wrap(command=plain, manifest=of_its_own).argv[-4:] == plain.argv
     assert wrap(command=plain, manifest=manifest()) is None
+
+
+def test_docker_hears_names_of_variables_and_no_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.options, "root", tmp_path)
+    asked = {"container": "lab:3.0", "container_runtime": "docker", "walltime": "01:00:00"}
+    settings = rlnb.slurm(**asked).settings
+    wanted = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings)
+    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
+    command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=wanted)
+    assert command.argv[:4] == ("docker", "run", "--rm", "--init")
+    assert command.argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
+    for word in (f"--volume={tmp_path}:{tmp_path}", "--workdir=/work", "--gpus=all", "--env=TOKEN"):
+        assert word in command.argv
+    assert "--env=PET_MASTER_ADDR" in command.argv
+    assert "secret" not in " ".join(command.argv)
+    assert command.env == plain.env

@@ -21,6 +21,6 @@ def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
     image = manifest.launcher_settings.get("container")
     if not image:
         return None
-    from rlnb_dask.containers import apptainer
+    from rlnb_dask.containers import contained
 
-    return apptainer(command, image, manifest)
+    return contained(command, image, manifest.launcher_settings["container_runtime"], manifest)

@@ -44,7 +44,7 @@ def problems(client: Client, workers: Sequence[str], job: HostedJob) -> list[str
         if found[w].get("free_bytes", LEAST_FREE_BYTES) < LEAST_FREE_BYTES
     ]
     if not wrong and len(workers) > 1:
-        wrong = _apart(client, workers, found, str(shared), list(names.values()))
+        wrong = _apart(client, workers, found, str(shared))
     shutil.rmtree(shared, ignore_errors=True)
     return wrong
 
@@ -68,12 +68,21 @@ def _differences(workers: Sequence[str], found: dict[str, dict[str, Any]]) -> li
     return wrong
 
 
-def _apart(
-    client: Client, workers: Sequence[str], found: dict[str, dict[str, Any]], shared: str, names: list[str]
-) -> list[str]:
-    """Return which nodes do not see what the others wrote, or do not reach the first."""
+def _apart(client: Client, workers: Sequence[str], found: dict[str, dict[str, Any]], shared: str) -> list[str]:
+    """Return which nodes do not see what others wrote, or do not reach the first.
+
+    Each looks for what the first and the node before it wrote, so that the work grows with the nodes only.
+    """
     first, *others = workers
-    seen = client.gather({w: client.submit(node.sees, shared, names, workers=[w], pure=False) for w in workers})
+    count = len(workers)
+    seen = client.gather(
+        {
+            worker: client.submit(
+                node.sees, shared, sorted({"node0", f"node{(number - 1) % count}"}), workers=[worker], pure=False
+            )
+            for number, worker in enumerate(workers)
+        }
+    )
     wrong = [
         f"{where(number, found[worker])} does not see what {', '.join(seen[worker])} wrote to {shared}: "
         "the run's folder has to be on a file system that all nodes share (rlnb.options.root)"

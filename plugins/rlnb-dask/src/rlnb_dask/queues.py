@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import HostedLauncher, Manifest, Problem
+from rlnb_dask.containers import RUNTIMES
 
 WALLTIME = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)")
 LOOPBACK = "127.0.0.1:0"
@@ -52,8 +53,9 @@ class QueueLauncher(HostedLauncher):
         grace_s: Seconds before the end of its walltime at which it is stopped for that.
         hang_after_s: Seconds without a new scalar after which a rank is taken to hang: where every rank is goes to the
             log, and the training is ended. None waits for ever.
-        container: An image that the ranks run in: a ``.sif`` file or ``"docker://..."`` by Apptainer. The agents run
-            outside of it, with ``python``; rlnb and the plugins have to be in both.
+        container: An image that the ranks run in: a ``.sif`` file or ``"docker://..."``. The agents run outside of it,
+            with ``python``; rlnb and the plugins have to be in both.
+        container_runtime: What runs it: ``"apptainer"``, or ``"docker"``, whose ``container`` is an image's name.
     """
 
     max_running = None
@@ -79,6 +81,7 @@ class QueueLauncher(HostedLauncher):
         grace_s: int = 60,
         hang_after_s: float | None = 900.0,
         container: str | None = None,
+        container_runtime: str = "apptainer",
     ) -> None:
         self.name, self.nodes, self.max_restarts = name, nodes, max_restarts
         self._settings: dict[str, Any] = {
@@ -98,6 +101,7 @@ class QueueLauncher(HostedLauncher):
             "grace_s": grace_s,
             "hang_after_s": hang_after_s,
             "container": container,
+            "container_runtime": container_runtime,
         }
 
     @property
@@ -269,6 +273,9 @@ class QueueLauncher(HostedLauncher):
         for name, word in words.items():
             if word is not None and (not isinstance(word, str) or not word or not word.isprintable()):
                 yield Problem(what=f"{name}={word!r} is not a line of text, and would become one of the job's.")
+        if asked["container_runtime"] not in RUNTIMES:
+            known = ", ".join(RUNTIMES)
+            yield Problem(what=f"container_runtime={asked['container_runtime']!r} is none of {known}.")
         for name in ("partition", "account", "interface", "host_interface"):
             if isinstance(asked[name], str) and re.search(r"[\s;&|$`\"'\\<>()]", asked[name]):
                 yield Problem(what=f"{name}={asked[name]!r} holds characters that no such name has.")
@@ -286,7 +293,11 @@ class QueueLauncher(HostedLauncher):
             )
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in self._settings.items() if value)
+        said = ", ".join(
+            f"{name}={value!r}"
+            for name, value in self._settings.items()
+            if value and (name, value) != ("container_runtime", "apptainer")
+        )
         return f"rlnb.{self.name}({said})"
 
 

@@ -1,0 +1,136 @@
+"""What a training on 512 nodes asks of Dask and of the shared folder: a simulation on this machine.
+
+    python benchmarks/many_nodes.py
+
+The Dask scheduler, the workers of all nodes (in one process), the host and every node's agent are real. The ranks are
+not: each is a process that waits; the first one's ends the training when all are there. Counted are the messages
+that scheduler and workers read (heartbeats apart, whose number is a matter of time), the scheduler's transitions, and
+files. Each is fitted by a power of the number of nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from distributed import LocalCluster
+from distributed.comm.tcp import TCP
+from results import record
+
+import rlnb
+from rlnb import plugins
+
+NODES = (8, 32, 128, 512)
+RANK = """
+if [ "$PET_NODE_RANK" = 0 ]; then
+  until [ "$(ls {job} | grep -c '^node[0-9]*.running$')" = {nodes} ]; do sleep 1; done
+else
+  exec sleep 3600
+fi
+"""
+WALL_S = 900.0
+
+
+class Waiting:
+    """Has a process that waits take the place of the ranks."""
+
+    @rlnb.hookimpl(tryfirst=True)
+    def rlnb_wrap_command(self, command: rlnb.Command, manifest: rlnb.Manifest) -> rlnb.Command:
+        """Return it."""
+        job = rlnb.options.folders.runs / manifest.run_id / "jobs" / "0-train"
+        words = RANK.format(job=job, nodes=command.nodes)
+        return dataclasses.replace(command, argv=("/bin/sh", "-c", words))
+
+
+class Counter:
+    """Counts what is read by connections of this process."""
+
+    def __init__(self) -> None:
+        self.messages = self.heartbeats = self.bytes = 0
+        read, write, counter = TCP.read, TCP.write, self
+
+        async def counted_read(comm: TCP, *arguments: Any, **options: Any) -> Any:
+            message = await read(comm, *arguments, **options)
+            counter.count(message)
+            return message
+
+        async def counted_write(comm: TCP, *arguments: Any, **options: Any) -> int:
+            written = await write(comm, *arguments, **options)
+            counter.bytes += written
+            return written
+
+        TCP.read, TCP.write = counted_read, counted_write  # type: ignore[method-assign]
+
+    def count(self, message: Any) -> None:
+        """Take one message into account."""
+        beats = isinstance(message, dict) and (
+            message.get("op") == "heartbeat_worker" or "heartbeat-interval" in message
+        )
+        self.heartbeats += beats
+        self.messages += not beats
+
+
+def train(nodes: int, counter: Counter) -> dict[str, float]:
+    """Return what a training on so many nodes took."""
+    with LocalCluster(
+        n_workers=nodes, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        counter.messages = counter.heartbeats = counter.bytes = 0
+        transitions = cluster.scheduler.transition_counter
+        begun = time.monotonic()
+        run = rlnb.train("Echo", library="echo", max_iterations=1, launcher=rlnb.dask(cluster, nodes=nodes))
+        job = run.jobs[-1].folder
+        started = 0.0
+        while run.state not in ("completed", "failed", "lost"):
+            started = started or (time.monotonic() - begun if len(job.hosts()) == nodes else 0.0)
+            if time.monotonic() - begun > WALL_S:
+                run.cancel()
+            time.sleep(1.0)
+        if run.state != "completed":
+            raise SystemExit(f"{run.state} on {nodes} nodes: {run.logs()[-3000:]}")
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(run.jobs[-1].handle["pid"]).wait()
+        files = sum(1 for path in run.path.rglob("*") if path.is_file())
+        return {
+            "messages": counter.messages,
+            "KiB": counter.bytes / 1024,
+            "transitions": cluster.scheduler.transition_counter - transitions,
+            "files": files,
+            "seconds to the last agent": started,
+            "heartbeats": counter.heartbeats,
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="+", default=NODES)
+    nodes = parser.parse_args().nodes
+    rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
+    os.environ["RLNB_ROOT"] = str(rlnb.options.root)
+    plugins.manager().register(Waiting())
+    counter = Counter()
+    found = []
+    for count in nodes:
+        found.append(train(count, counter))
+        print(count, {name: round(value, 1) for name, value in found[-1].items()}, flush=True)
+    for what in ("messages", "transitions", "files"):
+        counts = [each[what] for each in found]
+        power = float(np.polyfit(np.log(nodes), np.log(counts), 1)[0])
+        record(
+            f"{what} of a training on {', '.join(map(str, nodes))} simulated nodes",
+            f"{', '.join(f'{count:.0f}' for count in counts)}: grows as nodes^{power:.2f}",
+            "no faster than linearly",
+            power <= 1.02,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""What a rank tells of the run that it is part of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.records import files
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.worker.context import Context
+
+
+def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:
+    run, job = RunDir(tmp_path), JobDir(tmp_path / "jobs" / "0-train")
+    job.path.mkdir(parents=True)
+    resources = rlnb.Resources(nodes=2 if world_size > 1 else 1, nproc_per_node=max(1, world_size // 2))
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", resources=resources)
+    context = Context(run, job, manifest, {})
+    context.device = device
+    context.started(horizon=1, frames_per_step=1.0, max_iterations=1)
+    return files.read_json(job.started) or {}
+
+
+def test_ranks_of_a_node_have_its_gpus_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    assert started(tmp_path, "cuda:0", 8)["devices"] == [f"cuda:{number}" for number in (0, 1, 2, 3) * 2]
+
+
+def test_what_ranks_talk_over_is_recorded_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name, value in {"NCCL_SOCKET_IFNAME": "ib0", "GLOO_SOCKET_IFNAME": "ib0", "SECRET_TOKEN": "x"}.items():
+        monkeypatch.setenv(name, value)
+    found = started(tmp_path, "cpu", 2)
+    assert found["communication"] == {"GLOO_SOCKET_IFNAME": "ib0", "NCCL_SOCKET_IFNAME": "ib0"}
+    assert found["devices"] == ["cpu", "cpu"]
+
+
+def test_a_single_rank_talks_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    found = started(tmp_path, "cuda:1", 1)
+    assert (found["communication"], found["devices"]) == ({}, ["cuda:1"])
