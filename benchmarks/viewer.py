@@ -21,7 +21,7 @@ import rlnb
 from rlnb.records.layout import RunDir
 from rlnb.records.view import LIVES_S, Audience, Wanted
 
-CASES = (("Isaac-Ant-Direct", 256), ("Isaac-Cartpole-Camera-Direct", 16))
+CASES = (("Isaac-Ant-Direct", 64), ("Isaac-Cartpole-Camera-Direct", 16))
 SHARE = 0.04
 NOTICED_S = 5.0
 """Seconds until a training has noticed the last look: it looks between env steps, and learns meanwhile."""
