@@ -94,6 +94,11 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
 
+    @property
+    def _ours(self) -> bool:
+        """Whether what runs says by itself when it has started and how it ended; scripts do not."""
+        return "rlnb.worker" in self._command.argv
+
     def _on_signal(self, *_: object) -> None:
         self._signalled = True
 
@@ -173,8 +178,7 @@ class Agent:
             return _describe_exit(code)
         if found := _SIGNALLED.search(files.tail(self._job.log(self._node))):
             return f"rank {found[1]} on {self._member}: {_describe_exit(-int(found[2]))}"
-        ours = "rlnb.worker" in self._command.argv  # whose ranks write a result themselves; scripts do not
-        deadline = time.monotonic() + (ROOT_CAUSE_S if ours else 0.0)
+        deadline = time.monotonic() + (ROOT_CAUSE_S if self._ours else 0.0)
         while not self._job.result.exists() and time.monotonic() < deadline:
             time.sleep(POLL_S)
         return f"{self._member}: {_describe_exit(code)}" if self._several else _describe_exit(code)
@@ -187,8 +191,21 @@ class Agent:
             return
         gpus = self._command.env.get("CUDA_VISIBLE_DEVICES", ",".join(visible_gpus()))
         folder = run_dir_of(self._job.path).system
-        with contextlib.closing(Usage(folder, self._node, [name for name in gpus.split(",") if name])) as usage:
-            yield usage.tick
+        usage: Usage | None = None
+
+        def tick() -> None:
+            """Begin with the training, whose start needs every core; a script does not say when that is."""
+            nonlocal usage
+            if usage is not None:
+                usage.tick()
+            elif not self._ours or self._job.started.exists():
+                usage = Usage(folder, self._node, [name for name in gpus.split(",") if name])
+
+        try:
+            yield tick
+        finally:
+            if usage is not None:
+                usage.close()
 
     def _must_stop(self) -> bool:
         """Keep the heartbeat, and tell whether somebody wants the job to end."""

@@ -64,6 +64,7 @@ def test_a_run_shows_what_it_takes_beside_its_metrics(root):
     run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=40).wait()
     assert not [tag for tag in run.metrics.tags if tag.startswith("system/")]
     memory = run.system["system/node0/memory_gib"]
+    assert memory.wall_time_s[0] >= run.started.time_s, "the start is not the training's"
     assert memory.last > 0.001
     frames = run.metrics["reward"].frames
     assert frames[0] < memory.frames[-1] <= frames[-1], "five of eight seconds"

@@ -21,12 +21,14 @@ from rlnb_dask import node, preflight
 from rlnb_dask.clusters import Cluster
 from rlnb_dask.existing import ExistingCluster
 from rlnb_dask.queues import QueueLauncher
+from rlnb_dask.quiet import QUIET
 
 logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.25
 END_S = 20.0
 """Seconds that agents have to end once they were asked to, or one of them has failed."""
 DASK = {
+    **QUIET,
     "distributed.scheduler.allowed-failures": 0,  # a task whose worker is gone fails, and does not wait for another
     "distributed.worker.daemon": False,
     "distributed.comm.retry.count": 3,

@@ -3,12 +3,17 @@
 import os
 import sys
 
+from rlnb_dask.quiet import QUIET
+
 
 def main() -> None:
     """Start Dask's worker with the number of this task behind its name, as dask-jobqueue counts them."""
     # Dask would name the process "dask worker [...]". Slurm's proctrack/linuxproc cannot read a name with a space in
     # /proc/PID/stat, and so neither signals nor kills what has one.
     sys.modules["setproctitle"] = None  # type: ignore[assignment]
+    import dask
+
+    dask.config.set(QUIET)
     from distributed.cli.dask_worker import main as dask_worker
 
     argv = sys.argv
