@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import logging
 import shutil
 import tempfile
@@ -16,23 +17,23 @@ from rlnb import warm as warm_process
 from rlnb.cards import task_card
 from rlnb.checks import check_preview, check_run
 from rlnb.contracts import Launcher
-from rlnb.errors import NotFoundError, RlnbError, unknown
+from rlnb.errors import CheckError, NotFoundError, RlnbError, unknown
 from rlnb.frames import Preview
 from rlnb.frames import read as read_frames
 from rlnb.launch.command import worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.listing import Runs
-from rlnb.manifests import acting, describe, origin_of, task_of
+from rlnb.manifests import acting, task_of
 from rlnb.notebook.display import status
+from rlnb.planning import plan
 from rlnb.records import files
 from rlnb.records.find import find
 from rlnb.records.layout import JobDir, Root, RunDir
 from rlnb.records.record import RunRecord
 from rlnb.run import Run
-from rlnb.scripts import script_task
 from rlnb.selection import Selection, moment
 from rlnb.settings import options
-from rlnb.spec import Job, JobKind, Manifest, Task, to_json
+from rlnb.spec import Job, JobKind, Manifest, Problem, Task, to_json
 
 logger = logging.getLogger(__name__)
 
@@ -90,44 +91,52 @@ def train(
     Raises:
         CheckError: The run would fail; all problems at once, nothing was written.
     """
-    if isinstance(launcher, str):
-        known = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
-        raise RlnbError(f"launcher={launcher!r} is a name; a launcher is made by one of {known}.")
-    launcher = launcher or LocalLauncher()
-    if nproc_per_node == "auto" and not isinstance(launcher, LocalLauncher):
-        nproc_per_node = None  # what is measured here says nothing of machines elsewhere
-    words: tuple[str, ...] = ()
-    if script is not None:
-        asked: dict[str, Any] = {
-            "task": task,
-            "library": None if library == "rsl_rl" else library,
-            "max_iterations": max_iterations,
-            "seed": None if seed == 42 else seed,
-            "num_envs": num_envs,
-            "agent": agent,
-            "device": None if device == "auto" else device,
-            "nproc_per_node": "auto" if nproc_per_node == "auto" else None,
-            "init_from": init_from,
-            "keep": keep,
-        }
-        task, library = script_task(script, args, asked), plugins.SCRIPT.name
-        words = (str(task.source), *args)
-    elif task is None:
-        raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
-    checkpoint, parent = origin_of(init_from, library)
-    ranks = (
-        launcher.nproc_per_node or 1 if nproc_per_node is None else 1 if nproc_per_node == "auto" else nproc_per_node
+    planned = plan(
+        task,
+        script=script,
+        args=args,
+        library=library,
+        max_iterations=max_iterations,
+        seed=seed,
+        num_envs=num_envs,
+        agent=agent,
+        device=device,
+        nproc_per_node=nproc_per_node,
+        init_from=init_from,
+        trust=trust,
+        keep=keep,
+        launcher=launcher,
+        python=python,
+        asset_root=asset_root,
+        tags=tags,
     )
-    manifest = describe(
-        task, library, max_iterations, seed, num_envs, agent, device, ranks, launcher, python, asset_root, tags
-    )
-    manifest = dataclasses.replace(manifest, keep=keep, parent=parent, script=words)
-    if nproc_per_node == "auto":
+    manifest = planned.manifest
+    if planned.measure_ranks:
         from rlnb.auto import resources
 
-        check_run(manifest, launcher)
+        check_run(manifest, planned.launcher)
         manifest = dataclasses.replace(manifest, resources=resources(manifest))
-    return start(manifest, launcher, {"init_from": checkpoint, "trust": trust} if checkpoint else {}, warm=warm)
+    return start(manifest, planned.launcher, planned.options, warm=warm)
+
+
+def check(task: Task | str | None = None, **arguments: Any) -> list[Problem]:
+    """Return everything for which :func:`train` would refuse these arguments; starts and writes nothing.
+
+    Args:
+        task: As of :func:`train`.
+        arguments: As of :func:`train`.
+    """
+    asked = inspect.signature(train).bind(task, **arguments)
+    asked.apply_defaults()
+    asked.arguments.pop("warm")
+    try:
+        planned = plan(**asked.arguments)
+        check_run(planned.manifest, planned.launcher)
+    except CheckError as exc:
+        return list(exc.problems)
+    except RlnbError as exc:
+        return [Problem(what=str(exc))]
+    return []
 
 
 def start(

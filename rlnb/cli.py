@@ -345,10 +345,13 @@ def tasks(
 
 
 @app.command()
-def libraries() -> None:
+def libraries(as_json: Json = False) -> None:
     """List the installed RL libraries."""
     from rlnb import plugins
 
+    if as_json:
+        names = ("name", "step_unit", "multi_agent", "distributed", "exports", "requires")
+        return screen.print_json([{name: getattr(lib, name) for name in names} for lib in plugins.libraries().values()])
     rows = [
         (
             lib.name,
@@ -361,6 +364,17 @@ def libraries() -> None:
         for lib in plugins.libraries().values()
     ]
     screen.table(["library", "step unit", "several agents", "several ranks", "exports", "requires"], rows)
+
+
+@app.command()
+def launchers(as_json: Json = False) -> None:
+    """List the places where trainings can run."""
+    from rlnb import plugins
+
+    found = sorted(plugins.launchers())
+    if as_json:
+        return screen.print_json(found)
+    screen.table(["launcher", "made by"], [(name, f"rlnb.{name}(...)") for name in found])
 
 
 # -- the whole -------------------------------------------------------------------------------------------

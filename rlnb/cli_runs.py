@@ -68,6 +68,7 @@ def _row(run: Run) -> dict[str, Any]:
 
 @runs_app.command()
 def prune(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs.")] = None,
     path: Root = None,
     task: OfTask = None,
     library: OfLibrary = None,
@@ -81,7 +82,11 @@ def prune(
     import rlnb
     from rlnb.pruning import in_words
 
-    found = rlnb.runs(path, task=task, library=library, state=state, tag=tag).prune(keep=keep, whole=whole)
+    chosen = rlnb.runs(path, task=task, library=library, state=state, tag=tag)
+    if ids:
+        wanted = {rlnb.get_run(id).path for id in ids}
+        chosen = rlnb.Runs([run for run in chosen if run.path in wanted])
+    found = chosen.prune(keep=keep, whole=whole)
     screen.table(["run", "what", "size"], found.rows())
     if yes:
         found.apply()

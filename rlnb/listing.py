@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlnb.errors import unknown
 from rlnb.records import notes
 from rlnb.records.asked import asked
-from rlnb.records.config import resolved
 from rlnb.run import Run
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class Runs(Sequence[Run]):
         """
         import pandas as pd
 
-        of_runs = {run.id: {**asked(run.manifest), **resolved(run.record.folder)} for run in self}
+        of_runs = {run.id: run.config for run in self}
         names = dict.fromkeys(name for values in of_runs.values() for name in values)
         rows = {name: {id: values.get(name, "") for id, values in of_runs.items()} for name in names}
         differing = {name: row for name, row in rows.items() if len(set(map(repr, row.values()))) > 1}

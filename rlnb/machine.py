@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rlnb.finding import Finding, fault, ok, warning
+from rlnb.hosted import check_hosted
 
 LEAST_MEMORY_GIB = 4.0
 """A worker takes 1.2 to 1.5 GiB, and a kernel, a warm worker and a training may live side by side."""
@@ -28,7 +28,7 @@ def checks(root: Path) -> dict[str, Callable[[], Sequence[Finding]]]:
         "Slurm": lambda: [check_slurm(shutil.which("sbatch"))],
         "browser": lambda: [check_browser(next(filter(None, map(shutil.which, BROWSERS)), None))],
         "Jupyter": lambda: [check_jupyter(_version("jupyterlab"), _version("ipykernel"))],
-        "hosted": lambda: [check_hosted(os.environ, server_base_urls())],
+        "hosted": lambda: check_hosted(root, os.environ),
     }
 
 
@@ -127,38 +127,6 @@ def check_jupyter(jupyterlab: str | None, ipykernel: str | None) -> Finding:
         found += ": before 7.0 no message from the browser arrives while a cell blocks"
         return warning("Jupyter", found, mend)
     return ok("Jupyter", found)
-
-
-def server_base_urls() -> list[str]:
-    """Return the base_url of each Jupyter server of this user that still runs."""
-    import psutil
-
-    try:
-        from jupyter_core.paths import jupyter_runtime_dir
-    except ImportError:
-        return []
-    found = []
-    for path in sorted(Path(jupyter_runtime_dir()).glob("jpserver-*.json")):
-        try:
-            server = json.loads(path.read_text())
-            if psutil.pid_exists(server["pid"]):
-                found.append(str(server["base_url"]))
-        except (OSError, ValueError, KeyError, TypeError):  # a server that is just starting or ending
-            continue
-    return found
-
-
-def check_hosted(env: Mapping[str, str], base_urls: Sequence[str]) -> Finding:
-    """Tell where the notebook lives: behind JupyterHub, in DSW, or on its own. Values stay out, save the prefix."""
-    hosts = []
-    if any(name.startswith("JUPYTERHUB_") for name in env):
-        hosts.append("JupyterHub")
-    if any(name.upper().startswith(("DSW_", "PAI_DSW")) for name in env):
-        hosts.append("PAI-DSW")
-    prefix = env.get("JUPYTERHUB_SERVICE_PREFIX")
-    urls = sorted({*base_urls, *([prefix] if prefix else [])})
-    where = " and ".join(hosts) or "no hosted environment"
-    return ok("hosted", f"{where}; base_url {', '.join(urls) or 'unknown: no server runs'}")
 
 
 def _version(name: str) -> str | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from rlnb.evaluation import Evaluation
+    from rlnb.notebook.cameras import CameraFeed
     from rlnb.notebook.live_view import LiveView
     from rlnb.video import Video
 
@@ -99,6 +100,23 @@ class Run(RunFacts):
         from rlnb.notebook.cameras import watch_cameras
 
         return watch_cameras(self, cameras or (), data_types or (), num_envs, size, share)
+
+    def camera_feed(
+        self,
+        cameras: Sequence[str] = (),
+        *,
+        data_types: Sequence[str] = (),
+        num_envs: int = 9,
+        size: tuple[int, int] = (160, 120),
+        share: float = 0.04,
+    ) -> CameraFeed:
+        """Return the same for a page of one's own: call its ``still_looking()`` every second and ``newest()`` at will.
+
+        The arguments are those of :meth:`cameras`.
+        """
+        from rlnb.notebook.cameras import CameraFeed
+
+        return CameraFeed(self, cameras, data_types, num_envs, size, share)
 
     def cancel(self) -> Run:
         """Ask what goes on of it to end; returns at once. Its checkpoints stay.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import unknown
 from rlnb.records import files
+from rlnb.records.asked import asked
+from rlnb.records.config import resolved
 from rlnb.records.notes import Notes, Tags
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.spec import State
@@ -125,6 +129,19 @@ class RunFacts:
         if started is None:
             return 0, 0
         return max(self.metrics.iteration + 1, started.first_iteration), started.max_iterations
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """What was asked, and the resolved configs of env and agent once they are there, by dotted path."""
+        return {**asked(self.manifest), **resolved(self._record.folder)}
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds that the training still takes at its pace so far; None when that is unknown."""
+        started, (done, total) = self.started, self.progress
+        if started is None or self.state != "running" or done <= started.first_iteration:
+            return None
+        return (time.time() - started.time_s) / (done - started.first_iteration) * (total - done)
 
     @property
     def command(self) -> str:

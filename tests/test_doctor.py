@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rlnb
-from rlnb import cli, doctor, machine
+from rlnb import cli, doctor, hosted, machine
 from rlnb.doctor import Worker
 from rlnb.finding import Finding
 from rlnb.settings import options
@@ -259,11 +259,39 @@ def test_the_reason_against_ipykernel_7_4_is_told() -> None:
     assert "drops messages" in machine.check_jupyter("4.6.6", "7.4.0").found
 
 
-def test_a_hosted_environment_is_told_by_its_prefix_and_nothing_secret() -> None:
+def test_a_hosted_environment_is_told_by_its_prefix_and_nothing_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ann/", "JUPYTERHUB_API_TOKEN": "s3cret", "DSW_INSTANCE_ID": "dsw-1"}
-    found = machine.check_hosted(env, []).found
-    assert found == "JupyterHub and PAI-DSW; base_url /user/ann/"
-    assert "no hosted environment" in machine.check_hosted({}, []).found
+    monkeypatch.setattr(hosted, "server_base_urls", lambda: [])
+    findings = hosted.check_hosted(tmp_path, env)
+    assert findings[0].found == "JupyterHub and PAI-DSW; base_url /user/ann/"
+    assert "s3cret" not in str(findings)
+    assert "no hosted environment" in hosted.check_hosted(tmp_path, {})[0].found
+
+
+def place(**changed: Any) -> hosted.Place:
+    usual = {"hosts": ("PAI-DSW",), "base_urls": (), "proxy": True, "home": True, "cache": "", "kept": True}
+    return hosted.Place(**{**usual, "root": Path("/mnt/workspace/rlnb-runs"), **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "mend"),
+    [
+        ({"kept": False}, "hosted folder", "RLNB_ROOT"),
+        ({"proxy": False}, "hosted proxy", "jupyter-server-proxy"),
+        ({"home": False}, "hosted cache", "WARP_CACHE_PATH=/mnt/workspace/.cache/warp"),
+    ],
+)
+def test_what_a_hosted_notebook_lacks_is_told_with_the_mend(changed: dict[str, Any], name: str, mend: str) -> None:
+    assert len(hosted.judge(place())) == 1, "where all is well, nothing is to be set"
+    finding = hosted.judge(place(**changed))[-1]
+    assert (finding.name, finding.level) == (name, "warning")
+    assert mend in finding.mend
+
+
+def test_a_machine_of_ones_own_needs_nothing() -> None:
+    assert len(hosted.judge(place(hosts=(), kept=False, proxy=False))) == 1
 
 
 # -- the whole -------------------------------------------------------------------------------------------

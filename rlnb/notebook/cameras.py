@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlnb import plugins
@@ -23,50 +23,71 @@ if TYPE_CHECKING:
     from rlnb.run import Run
 
 OVER = ("completed", "failed", "cancelled", "timeout", "lost")
+Size = tuple[int, int]
 STILL_S = 60.0
 """How long a report waits for a picture of a training that goes on."""
 
 
-def watch_cameras(
-    run: Run, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: tuple[int, int], share: float
-) -> LiveView | Image:
-    """Show the cameras of a run: streamed for a person, one picture for a report.
+class CameraFeed:
+    """What the cameras of a training see, for whoever shows it; pictures are taken only while somebody looks.
 
-    The arguments are those of :meth:`rlnb.Run.cameras`; none named are all.
+    Args:
+        run: A training that rlnb steps.
+        cameras: Names of the task's cameras; none named are all.
+        data_types: Isaac Lab's names; none named are all that the cameras render.
+        num_envs: The first so many envs are shown.
+        size: Width and height of a camera that is added, in pixels.
+        share: Largest part of the training's time that pictures may take.
 
     Raises:
-        RlnbError: The run has ended, the arguments are wrong, or (in a report) there is nothing to show.
+        RlnbError: The run has ended or shows no cameras, or the arguments are wrong.
     """
-    if num_envs < 1 or not 0.0 < share <= 1.0:
-        raise RlnbError(f"num_envs={num_envs!r} has to be at least 1, share={share!r} above 0 and up to 1.")
-    wanted = Wanted(cameras=tuple(cameras), data_types=tuple(data_types), num_envs=num_envs, size=size, share=share)
-    record = next(find(run.path))  # its own reader: this is asked from a thread
-    if isinstance(record, StockRecord | ScriptRecord) or not plugins.library(record.library).simulator:
-        raise RlnbError(f"{run.id} ({record.library}) is not stepped by rlnb: it shows no cameras.")
-    if record.state in OVER:
-        raise RlnbError(f"{run.id} has ended ({record.state}). rlnb.preview(run) shows its policy.")
-    audience = Audience(RunDir(run.path))
-    audience.want(wanted)
-    source = _source(audience)
 
-    def over() -> bool:
-        return record.state in OVER
+    def __init__(
+        self, run: Run, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: Size, share: float
+    ) -> None:
+        if num_envs < 1 or not 0.0 < share <= 1.0:
+            raise RlnbError(f"num_envs={num_envs!r} has to be at least 1, share={share!r} above 0 and up to 1.")
+        self._record = next(find(run.path))  # its own reader: this is asked from a thread
+        of_ours = not isinstance(self._record, StockRecord | ScriptRecord)
+        if not (of_ours and plugins.library(self._record.library).simulator):
+            raise RlnbError(f"{run.id} ({self._record.library}) is not stepped by rlnb: it shows no cameras.")
+        if self.over():
+            raise RlnbError(f"{run.id} has ended ({self._record.state}). rlnb.preview(run) shows its policy.")
+        self._audience = Audience(RunDir(run.path))
+        wanted = Wanted(cameras=tuple(cameras), data_types=tuple(data_types), num_envs=num_envs, size=size, share=share)
+        self._audience.want(wanted)
 
-    if display.is_live():
-        return LiveView(source, looking=audience.still_looking, over=over).start()
-    return still(source, looking=audience.still_looking, over=over, timeout_s=STILL_S)
+    def over(self) -> bool:
+        """Return whether the training has ended."""
+        return self._record.state in OVER
 
+    def still_looking(self) -> None:
+        """Ask for more; to be called every second or so."""
+        self._audience.still_looking()
 
-def _source(audience: Audience) -> Callable[[], Shown | None]:
-    def newest() -> Shown | None:
-        frame = audience.newest()
+    def newest(self) -> Shown | None:
+        """Return the newest pictures; None where there are none that are newer than the last.
+
+        Raises:
+            RlnbError: The training cannot take any, and says why.
+        """
+        frame = self._audience.newest()
         if frame is None:
             return None
         if frame.error:
             raise RlnbError(frame.error)
         return shown(frame)
 
-    return newest
+
+def watch_cameras(
+    run: Run, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: Size, share: float
+) -> LiveView | Image:
+    """Show the cameras of a run: streamed for a person, one picture for a report; see :class:`CameraFeed`."""
+    feed = CameraFeed(run, cameras, data_types, num_envs, size, share)
+    if display.is_live():
+        return LiveView(feed.newest, looking=feed.still_looking, over=feed.over).start()
+    return still(feed.newest, looking=feed.still_looking, over=feed.over, timeout_s=STILL_S)
 
 
 def shown(frame: Frame) -> Shown:

@@ -13,6 +13,7 @@ import numpy as np
 from rlnb.errors import NotFoundError, unknown
 from rlnb.records.asked import asked
 from rlnb.records.layout import SYSTEM
+from rlnb.records.thinning import decimate
 from rlnb.spec import METRICS
 
 if TYPE_CHECKING:
@@ -272,7 +273,7 @@ def _curves(runs: Sequence[Run], name: str, x: str) -> list[tuple[np.ndarray, np
         series = series_of(run, name)
         xs, ys = (x_values(run, series, x), series.array("values")) if series else (np.empty(0), np.empty(0))
         known = np.isfinite(ys)
-        found.append(decimate(xs[known], ys[known]))
+        found.append(decimate(xs[known], ys[known], POINTS_PER_TRACE))
     return found
 
 
@@ -288,16 +289,6 @@ def begin_s(run: Run, series: Series) -> float:
     starts = (job.started for job in run.jobs if job.kind == "train")
     noted = next((started.time_s for started in starts if started), None)
     return noted if noted is not None else float(series.array("wall_time").min(initial=np.inf))
-
-
-def decimate(xs: np.ndarray, ys: np.ndarray, points: int = POINTS_PER_TRACE) -> tuple[np.ndarray, np.ndarray]:
-    """Return a curve of no more than so many points, with its extremes and its shape (MinMaxLTTB)."""
-    if len(xs) <= points:
-        return xs, ys
-    from tsdownsample import MinMaxLTTBDownsampler
-
-    kept = MinMaxLTTBDownsampler().downsample(np.ascontiguousarray(xs), np.ascontiguousarray(ys), n_out=points)
-    return xs[kept], ys[kept]
 
 
 def _x_scale(x: str, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float, str]:

@@ -151,7 +151,7 @@ def facts(run: Run) -> str:
     metrics = run.metrics
     logged = [name for name in ("reward", "success_rate", "fps") if name in metrics.names]
     latest = [f"{name} {short(metrics.last(name))}" for name in logged]
-    left = eta_s(run)
+    left = run.eta_s
     used = [f"{_used(run, name):.1f} {unit}" for name, unit in (("cpu_cores", "cores"), ("memory_gib", "GiB"))]
     found = [f"iteration {done} of {total}" if total else "", f"{duration(left)} left" if left else "", *latest]
     return ", ".join(fact for fact in (*found, *(used if run.system.tags and not run.result else ())) if fact)
@@ -168,15 +168,6 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def eta_s(run: Run) -> float | None:
-    """Return the seconds that a running training still takes at its pace so far; None when that is unknown."""
-    started, (done, total) = run.started, run.progress
-    if started is None or run.state != "running" or done <= started.first_iteration:
-        return None
-    pace = (time.time() - started.time_s) / (done - started.first_iteration)
-    return pace * (total - done)
 
 
 def show(value: Any) -> None:

@@ -15,8 +15,9 @@ import numpy as np
 
 from rlnb.errors import NotFoundError
 from rlnb.notebook.bands import mean_of
-from rlnb.notebook.curves import begin_s, decimate, source, x_values
+from rlnb.notebook.curves import begin_s, source, x_values
 from rlnb.records.layout import SYSTEM
+from rlnb.records.thinning import decimate
 
 if TYPE_CHECKING:
     from rlnb.run import Run

@@ -121,9 +121,13 @@ class RunDir:
                 found.append((int(match.group(1)) if match else -1, path))
         return [path for _, path in sorted(found)]
 
+    @property
+    def jobs_folder(self) -> Path:
+        return self.path / "jobs"
+
     def jobs(self) -> list[JobDir]:
         """Return the run's jobs, oldest first."""
-        found = [(int(m.group(1)), child) for child in _children(self.path / "jobs") if (m := _JOB.match(child.name))]
+        found = [(int(m.group(1)), child) for child in _children(self.jobs_folder) if (m := _JOB.match(child.name))]
         return [JobDir(child) for _, child in sorted(found)]
 
     def next_job(self, kind: str) -> JobDir:
@@ -131,7 +135,7 @@ class RunDir:
         while True:
             jobs = self.jobs()
             number = jobs[-1].number + 1 if jobs else 0
-            job = JobDir(self.path / "jobs" / f"{number}-{kind}")
+            job = JobDir(self.jobs_folder / f"{number}-{kind}")
             try:
                 job.path.mkdir(parents=True)
             except FileExistsError:  # another kernel took that number

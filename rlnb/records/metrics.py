@@ -128,6 +128,16 @@ class Series:
             found[mine] = span.frames(steps) if what == "frames" else span.iteration(steps)
         return found
 
+    def thinned(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return frames and values of at most so many points, with the curve's extremes and its shape; NaN left out."""
+        import numpy as np
+
+        from rlnb.records.thinning import decimate
+
+        frames, values = self.array("frames"), self.array("values")
+        known = np.isfinite(values)
+        return decimate(frames[known], values[known], most)
+
     def __repr__(self) -> str:
         return f"Series({self.name!r}, {len(self)} points, last={self.last:.4g})"
 

@@ -11,7 +11,7 @@ import pytest
 
 REPO = Path(__file__).parents[2]
 MODULES = sorted((REPO / "rlnb").rglob("*.py"))
-SOURCES = [*MODULES, *sorted(REPO.glob("plugins/*/src/**/*.py"))]
+SOURCES = [*MODULES, *sorted(REPO.glob("plugins/*/src/**/*.py")), *sorted(REPO.glob("extensions/*/src/**/*.py"))]
 
 LINES = 420
 VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}

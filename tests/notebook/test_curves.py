@@ -3,6 +3,7 @@ import pytest
 
 import rlnb
 from rlnb.notebook import curves
+from rlnb.records.thinning import decimate
 from rlnb.spec import METRICS
 
 ITERATIONS = 12
@@ -75,7 +76,7 @@ def test_an_unknown_axis_names_the_closest_one(runs):
 def test_a_long_curve_is_decimated_and_keeps_its_extremes():
     xs, ys = np.arange(50_000.0), np.zeros(50_000)
     ys[31_415], ys[2_718] = 7.0, -3.0
-    kept_x, kept_y = curves.decimate(xs, ys)
+    kept_x, kept_y = decimate(xs, ys, curves.POINTS_PER_TRACE)
     assert len(kept_x) == curves.POINTS_PER_TRACE
     assert kept_x[kept_y == 7.0] == [31_415.0]
     assert kept_x[kept_y == -3.0] == [2_718.0]

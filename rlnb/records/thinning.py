@@ -1,0 +1,22 @@
+"""Long curves, as short as a screen needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def decimate(xs: np.ndarray, ys: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a curve of no more than so many points, with its extremes and its shape (MinMaxLTTB).
+
+    Source: Van Der Donckt et al., MinMaxLTTB: Leveraging MinMax-Preselection to Scale LTTB (2023); tsdownsample has it.
+    """
+    if len(xs) <= points:
+        return xs, ys
+    import numpy as np
+    from tsdownsample import MinMaxLTTBDownsampler
+
+    kept = MinMaxLTTBDownsampler().downsample(np.ascontiguousarray(xs), np.ascontiguousarray(ys), n_out=points)
+    return xs[kept], ys[kept]
