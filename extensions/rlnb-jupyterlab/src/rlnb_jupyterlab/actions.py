@@ -1,0 +1,83 @@
+"""What a page may have done with a run; each is an ``rlnb`` command, which a person could give as well."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import rlnb
+from rlnb_jupyterlab import subprocesses
+from rlnb_jupyterlab.audience import Audience
+
+AT_ONCE = 4
+"""Commands that run at the same time; further ones wait."""
+REPORT = "report.html"
+
+
+def command(action: str, run: rlnb.Run, options: Mapping[str, Any]) -> list[str] | None:
+    """Return the words of a command; None for an action that there is not.
+
+    Args:
+        action: Its name.
+        run: The run that it is about.
+        options: ``checkpoint`` (a name), ``episodes``, ``max_iterations``.
+    """
+    path = str(run.path)
+    checkpoint = options.get("checkpoint")
+    chosen = [f"--checkpoint={next(p for p in run.checkpoints if p.name == checkpoint)}"] if checkpoint else []
+    number = {
+        name: [f"--{name.replace('_', '-')}={int(options[name])}"] if options.get(name) else []
+        for name in ("episodes", "max_iterations")
+    }
+    known = {
+        "cancel": ["cancel", path],
+        "resume": ["resume", "--detach", *chosen, *number["max_iterations"], path],
+        "evaluate": ["evaluate", *chosen, *number["episodes"], path],
+        "export": ["export", *chosen, path],
+        "report": ["report", f"--output={run.path / REPORT}", path],
+        "delete": ["runs", "prune", "--whole", "--yes", path],
+    }
+    return known.get(action)
+
+
+class Actions:
+    """Commands that go on, of which every page is told."""
+
+    def __init__(self, audience: Audience) -> None:
+        self._audience = audience
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turn: asyncio.Semaphore | None = None
+
+    def start(self, action: str, key: str, run: rlnb.Run, words: list[str]) -> str:
+        """Start a command; return the name under which pages hear of it."""
+        name = secrets.token_hex(6)
+        task = asyncio.get_running_loop().create_task(self._run(name, action, key, run.path, words))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return name
+
+    async def _run(self, name: str, action: str, key: str, path: Path, words: list[str]) -> None:
+        self._turn = self._turn or asyncio.Semaphore(AT_ONCE)
+        told = {"type": "action", "id": name, "action": action, "key": key}
+        self._audience.tell({**told, "state": "running", "output": ""})
+        async with self._turn:
+            process = await subprocesses.start(["rlnb", *words], path.parent.parent)
+            try:
+                printed, _ = await process.communicate(b"")
+            finally:
+                if process.returncode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        process.terminate()
+        text = printed[-subprocesses.MOST_BYTES :].decode(errors="replace")
+        state = "failed" if process.returncode else "done"
+        self._audience.tell({**told, "state": state, "output": text})
+
+    async def stop(self) -> None:
+        """End those that go on; jobs that they started on a run end by themselves."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,48 @@
+"""The server extension: its settings, what it keeps, and where its handlers are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import List, Unicode, default
+
+from rlnb_jupyterlab import handlers
+from rlnb_jupyterlab.actions import Actions
+from rlnb_jupyterlab.audience import Audience
+from rlnb_jupyterlab.registry import Registry
+from rlnb_jupyterlab.watcher import Watcher
+
+
+class RlnbExtension(ExtensionApp):
+    """``c.RlnbExtension.roots = ["/data/rl"]`` says whose runs the panel shows; no other can be reached."""
+
+    name = "rlnb"
+    extension_url = "/lab"
+    roots: List[str] = List(Unicode(), help="rlnb roots; RLNB_ROOT, else rlnb-runs in the server's folder.").tag(
+        config=True
+    )
+
+    @default("roots")
+    def _roots(self) -> list[str]:
+        folder = self.serverapp.root_dir if self.serverapp else "."
+        return [os.environ.get("RLNB_ROOT") or str(Path(folder) / "rlnb-runs")]
+
+    def initialize_settings(self) -> None:
+        """Make what the handlers share; nothing runs before somebody looks."""
+        audience = Audience()
+        watcher = Watcher([Path(root).expanduser() for root in self.roots], audience)
+        self.settings["rlnb_watcher"] = watcher
+        self.settings["rlnb_audience"] = audience
+        self.settings["rlnb_actions"] = Actions(audience)
+        self.settings["rlnb_registry"] = Registry(watcher.roots[0])
+
+    def initialize_handlers(self) -> None:
+        """Add them."""
+        self.handlers.extend(handlers.ROUTES)
+
+    async def stop_extension(self) -> None:
+        """End what was started for this server."""
+        self.settings["rlnb_watcher"].stop()
+        await self.settings["rlnb_actions"].stop()

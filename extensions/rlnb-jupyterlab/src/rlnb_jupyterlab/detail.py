@@ -1,0 +1,108 @@
+"""A run as its tab shows it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import rlnb
+from rlnb_jupyterlab.code import code_of
+from rlnb_jupyterlab.rows import row
+
+MOST_FILES = 2000
+MOST_VALUE = 500
+"""Letters of a config's value."""
+OURS = {"jobs", "notes", "view"}
+"""Folders of a run with records, which the tab shows in other ways."""
+
+
+def detail(run: rlnb.Run, key: str) -> dict[str, Any]:
+    """Return everything that a tab shows of a run but its curves, logs and pictures."""
+    return {
+        "row": row(run, key),
+        "overview": [[name, text] for name, text in _overview(run) if text],
+        "jobs": [_job(job) for job in run.jobs],
+        "checkpoints": list(_checkpoints(run)),
+        "evaluations": [
+            {"title": evaluation.checkpoint, "rows": [list(map(str, words)) for words in evaluation.rows()]}
+            for evaluation in run.evaluations
+        ],
+        "files": [{"path": str(path.relative_to(run.path)), "bytes": path.stat().st_size} for path in files(run)],
+        "config": {name: _short(value) for name, value in run.config.items()},
+        "command": run.command,
+        "notes": [note.text for note in run.notes],
+        "live_cameras": run.state == "running" and not run.manifest.script,
+        "code": code_of(run.manifest),
+    }
+
+
+def files(run: rlnb.Run) -> list[Path]:
+    """Return the files of a run that a person may open: all but its records, and none that lies elsewhere."""
+    root, found = run.path.resolve(), []
+    for folder, below, names in os.walk(root):
+        here = Path(folder)
+        below[:] = sorted(name for name in below if not name.startswith(".") and not (here == root and name in OURS))
+        for name in sorted(names):
+            path = here / name
+            if not name.startswith(".") and not path.is_symlink():
+                found.append(run.path / path.relative_to(root))
+        if len(found) >= MOST_FILES:
+            break
+    return found[:MOST_FILES]
+
+
+def difference(runs: list[rlnb.Run]) -> dict[str, Any]:
+    """Return what differs between runs: a column for each, a row for each name."""
+    table = rlnb.Runs(runs).diff()
+    rows = [[str(name), *(_short(value) for value in values)] for name, *values in table.itertuples()]
+    return {"columns": [run.id for run in runs], "rows": rows}
+
+
+def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
+    manifest, started, result = run.manifest, run.started, run.result
+    done, total = run.progress
+    yield "task", run.task
+    yield "library", run.library
+    yield "state", run.state
+    yield "error", result.error if result else ""
+    yield "detail", result.detail if result else ""
+    yield "iteration", f"{done} of {total}" if total else ""
+    yield "created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    yield "launcher", manifest.launcher
+    if started:
+        yield "hosts", ", ".join(dict.fromkeys(started.hosts))
+        yield "devices", ", ".join(dict.fromkeys(started.devices))
+        yield (
+            "envs",
+            f"{started.num_envs} over {started.world_size} ranks" if started.world_size > 1 else str(started.num_envs),
+        )
+        yield "asset root", started.asset_root
+        yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(started.versions.items()))
+    yield "tags", ", ".join(run.tags)
+    for name in run.metrics.names:
+        yield name, f"{run.metrics.last(name):.4g}"
+    yield "folder", str(run.path)
+
+
+def _job(job: Any) -> dict[str, Any]:
+    result = job.result
+    return {
+        "number": job.folder.number,
+        "kind": job.kind,
+        "state": job.state(),
+        "error": result.error if result else "",
+        "logs": [{"name": path.name, "bytes": path.stat().st_size} for path in job.folder.logs()],
+    }
+
+
+def _checkpoints(run: rlnb.Run) -> Iterator[dict[str, Any]]:
+    found = run.checkpoints
+    for path, iteration in zip(found, found.iterations, strict=True):
+        yield {"name": path.name, "iteration": iteration, "bytes": path.stat().st_size}
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= MOST_VALUE else f"{text[:MOST_VALUE]}…"

@@ -1,0 +1,324 @@
+"""What a page may ask: authenticated, about runs by their keys, within bounds, answered in JSON with the mend."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import mimetypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from tornado import web
+
+import rlnb
+from rlnb_jupyterlab import actions, code, detail, logs, queues, subprocesses
+from rlnb_jupyterlab.stream import RESOURCE, StreamHandler
+from rlnb_jupyterlab.watcher import Watcher
+
+Found = TypeVar("Found")
+KEY = r"(?P<key>[0-9a-f]{20})"
+MOST_RUNS = 20
+"""Of one comparison, or one action."""
+MOST_BODY = 256 * 1024
+CHECK_S = 240.0
+IN_PAGE = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".html"}
+"""Kinds of files that a page may show; others are downloaded."""
+SANDBOX = "sandbox; default-src 'none'; img-src data: 'self'; media-src 'self'; style-src 'unsafe-inline'"
+"""A file of a run is somebody's work: as a page it may do nothing."""
+
+
+class Refused(Exception):
+    """A question that has no answer, with what to do instead."""
+
+    def __init__(self, status: int, message: str, mend: str = "") -> None:
+        super().__init__(message)
+        self.status, self.message, self.mend = status, message, mend
+
+
+class Handler(APIHandler):
+    """What all have in common."""
+
+    auth_resource = RESOURCE
+
+    @property
+    def watcher(self) -> Watcher:
+        """The reader of the runs' folders."""
+        found: Watcher = self.settings["rlnb_watcher"]
+        return found
+
+    async def aside(self, work: Callable[[], Found]) -> Found:
+        """Do what reads files on another thread."""
+        return await asyncio.get_running_loop().run_in_executor(None, work)
+
+    def run_of(self, key: str) -> rlnb.Run:
+        """Return a run with a reader of its own."""
+        found = self.watcher.run(key)
+        if found is None:
+            raise Refused(404, "There is no such run any more.", "Refresh the list.")
+        return found
+
+    def body(self) -> dict[str, Any]:
+        """Return what was sent."""
+        if len(self.request.body) > MOST_BODY:
+            raise Refused(413, "That is too much at once.")
+        try:
+            found = json.loads(self.request.body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise Refused(400, "A JSON object is expected.")
+        return found
+
+    def runs_of(self, keys: Any) -> list[rlnb.Run]:
+        """Return the runs of several keys."""
+        if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
+            raise Refused(400, "No runs are named.", "Select one or more.")
+        if len(keys) > MOST_RUNS:
+            raise Refused(400, f"{len(keys)} runs are more than {MOST_RUNS} at once.")
+        return [self.run_of(key) for key in keys]
+
+    def write_error(self, status_code: int, **options: Any) -> None:
+        """Answer in JSON: what is wrong, and the mend; never with what only the log should hold."""
+        error = options.get("exc_info", (None, None, None))[1]
+        message, mend = "The server failed; its log says why.", ""
+        if isinstance(error, Refused):
+            message, mend = error.message, error.mend
+            self.set_status(error.status)
+        elif isinstance(error, rlnb.RlnbError):
+            message = str(error)
+            self.set_status(409)
+        elif isinstance(error, web.HTTPError):
+            message = error.log_message or error.reason or f"HTTP {status_code}"
+        self.set_header("Content-Type", "application/json")
+        self.finish(json.dumps({"message": message, "mend": mend}))
+
+    def log_exception(self, *info: Any) -> None:
+        """Log what nobody expected only."""
+        if not isinstance(info[1], Refused | rlnb.RlnbError):
+            super().log_exception(*info)
+
+
+class RegistryHandler(Handler):
+    """What a form offers."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        self.finish(json.dumps(await self.settings["rlnb_registry"].get()))
+
+
+class RunHandler(Handler):
+    """A run."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, key: str) -> None:
+        self.finish(json.dumps(await self.aside(lambda: detail.detail(self.run_of(key), key)), allow_nan=False))
+
+
+class LogHandler(Handler):
+    """A piece of a log."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, key: str, job: str, name: str) -> None:
+        try:
+            offset = int(self.get_argument("offset", "0"))
+        except ValueError:
+            raise Refused(400, "offset is not a whole number.") from None
+
+        def read() -> dict[str, Any]:
+            path = logs.path_of(self.run_of(key), int(job), name)
+            if path is None:
+                raise Refused(404, "There is no such log.")
+            text, begin, end = logs.piece(path, offset)
+            return {"text": text, "offset": begin, "next": end, "size": path.stat().st_size}
+
+        self.finish(json.dumps(await self.aside(read)))
+
+
+class FileHandler(Handler):
+    """A file that a run has left; none of its records, and nothing outside of it."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, key: str, path: str) -> None:
+        def find() -> Path:
+            run = self.run_of(key)
+            asked = run.path / path
+            if asked not in detail.files(run):
+                raise Refused(404, "The run has no such file.")
+            return asked
+
+        found = await self.aside(find)
+        kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
+        shown = found.suffix.lower() in IN_PAGE
+        self.set_header("Content-Type", kind if shown else "application/octet-stream")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Content-Security-Policy", SANDBOX)
+        self.set_header("Content-Length", found.stat().st_size)
+        if not shown:
+            self.set_header(
+                "Content-Disposition", f'attachment; filename="{found.name.encode("ascii", "replace").decode()}"'
+            )
+        with open(found, "rb") as file:
+            while content := await self.aside(lambda: file.read(1 << 20)):
+                self.write(content)
+                await self.flush()
+        self.finish()
+
+
+class FrameHandler(Handler):
+    """What the cameras of a training see now, as a PNG; asked for every second, which keeps the training at it."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, key: str) -> None:
+        feeds = self.settings.setdefault("rlnb_feeds", {})
+
+        def picture() -> bytes | None:
+            if key not in feeds:
+                feeds[key] = [self.run_of(key).camera_feed(), None]
+            feed, last = feeds[key]
+            feed.still_looking()
+            shown = feed.newest()
+            if shown is not None:
+                feeds[key][1] = last = _side_by_side(shown.pictures)
+            if feed.over():
+                del feeds[key]
+            return last
+
+        png = await self.aside(picture)
+        if png is None:
+            self.set_status(204)
+            self.finish()
+            return
+        self.set_header("Content-Type", "image/png")
+        self.set_header("Cache-Control", "no-store")
+        self.finish(png)
+
+
+class DiffHandler(Handler):
+    """What differs between runs."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        keys = self.get_argument("keys", "").split(",")
+        self.finish(json.dumps(await self.aside(lambda: detail.difference(self.runs_of(keys)))))
+
+
+class CheckHandler(Handler):
+    """What would make a run fail, and the lines of a notebook that start it."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        form = self.body()
+        try:
+            text = code.code(form)
+        except code.Malformed as exc:
+            self.finish(json.dumps({"problems": [{"what": str(exc), "mend": ""}], "code": ""}))
+            return
+        given = json.dumps(form).encode()
+        try:
+            status, printed = await subprocesses.output(
+                ["rlnb_jupyterlab.check"], self.watcher.roots[0], given=given, within_s=CHECK_S
+            )
+            found = json.loads(printed[printed.rindex('{"problems"') :]) if status == 0 else None
+        except (TimeoutError, ValueError):
+            found = None
+        unknown = {"what": "The check itself failed; the server's log says why.", "mend": ""}
+        if found is None:
+            self.log.warning("rlnb_jupyterlab.check failed")
+        self.finish(json.dumps({"problems": found["problems"] if found else [unknown], "code": text}))
+
+
+class ActionHandler(Handler):
+    """Has something done with runs."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        asked = self.body()
+        options = asked.get("options") or {}
+        if not isinstance(options, dict):
+            raise Refused(400, "options is not a JSON object.")
+
+        def words() -> list[tuple[str, rlnb.Run, list[str]]]:
+            found = []
+            runs = self.runs_of(asked.get("keys"))
+            for key, run in zip(asked["keys"], runs, strict=True):
+                try:
+                    argv = actions.command(str(asked.get("action")), run, options)
+                except (StopIteration, ValueError, TypeError):
+                    raise Refused(400, "The run has no such checkpoint, or a number is none.") from None
+                if argv is None:
+                    raise Refused(400, "There is no such action.")
+                found.append((key, run, argv))
+            return found
+
+        names = [
+            self.settings["rlnb_actions"].start(str(asked["action"]), key, run, argv)
+            for key, run, argv in await self.aside(words)
+        ]
+        self.finish(json.dumps({"id": names[0], "ids": names}))
+
+
+class TensorBoardHandler(Handler):
+    """Starts TensorBoard on runs, on this machine's loopback."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        keys = self.body().get("keys")
+        boards = self.settings.setdefault("rlnb_boards", {})
+        name = ",".join(sorted(keys)) if isinstance(keys, list) else ""
+        if name not in boards:
+            runs = await self.aside(lambda: self.runs_of(keys))
+            boards[name] = await self.aside(lambda: rlnb.tensorboard(runs))
+        self.finish(json.dumps({"url": f"proxy/{boards[name].port}/"}))
+
+
+class ClusterHandler(Handler):
+    """What queues say, and what else can be looked at."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        boards = self.settings.get("rlnb_boards", {})
+        links = [{"title": board.title, "url": f"proxy/{board.port}/"} for board in boards.values()]
+        self.finish(json.dumps({"queues": await queues.queues(), "links": links}))
+
+
+def _side_by_side(pictures: Any) -> bytes:
+    """Return pictures as one PNG."""
+    from PIL import Image
+
+    whole = Image.new("RGB", (sum(p.width for p in pictures), max(p.height for p in pictures)))
+    left = 0
+    for picture in pictures:
+        whole.paste(picture, (left, 0))
+        left += picture.width
+    buffer = io.BytesIO()
+    whole.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+ROUTES = [
+    (r"/rlnb/stream", StreamHandler),
+    (r"/rlnb/registry", RegistryHandler),
+    (rf"/rlnb/runs/{KEY}", RunHandler),
+    (rf"/rlnb/runs/{KEY}/logs/(?P<job>\d{{1,6}})/(?P<name>[^/]+)", LogHandler),
+    (rf"/rlnb/runs/{KEY}/files/(?P<path>.+)", FileHandler),
+    (rf"/rlnb/runs/{KEY}/frame", FrameHandler),
+    (r"/rlnb/diff", DiffHandler),
+    (r"/rlnb/check", CheckHandler),
+    (r"/rlnb/actions", ActionHandler),
+    (r"/rlnb/tensorboard", TensorBoardHandler),
+    (r"/rlnb/cluster", ClusterHandler),
+]

@@ -1,0 +1,53 @@
+"""Logs of a run's jobs, in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import rlnb
+from rlnb_jupyterlab.audience import Page
+
+MOST_BYTES = 256 * 1024
+"""Of one piece."""
+FIRST_BYTES = 64 * 1024
+"""Of a log's end, which a page that begins to follow it is told."""
+
+
+def path_of(run: rlnb.Run, job: int, name: str) -> Path | None:
+    """Return a log of a job by its name; None where the job has no such log."""
+    chosen = next((found for found in run.jobs if found.folder.number == job), None)
+    return next((path for path in chosen.folder.logs() if path.name == name), None) if chosen else None
+
+
+def piece(path: Path, offset: int) -> tuple[str, int, int]:
+    """Return a part of a log, and the bytes at which it begins and ends.
+
+    Args:
+        path: The log.
+        offset: Byte at which to begin; a negative one counts from the end.
+    """
+    size = path.stat().st_size
+    begin = max(0, size + offset) if offset < 0 else min(offset, size)
+    with open(path, "rb") as file:
+        file.seek(begin)
+        content = file.read(MOST_BYTES)
+    cut = len(content) if begin + len(content) == size else content.rfind(b"\n") + 1 or len(content)
+    return content[:cut].decode(errors="replace"), begin, begin + cut
+
+
+def news(page: Page, runs: Mapping[str, rlnb.Run]) -> Iterator[dict[str, Any]]:
+    """Yield what was written to the log that a page follows."""
+    followed = page.followed
+    if followed is None or followed[0] not in runs:
+        return
+    key, job, name = followed
+    path = path_of(runs[key], job, name)
+    if path is None:
+        return
+    text, _, end = piece(path, page.position)
+    if text:
+        yield {"type": "log", "key": key, "job": job, "name": name, "text": text, "reset": page.position < 0}
+    if page.followed == followed:
+        page.position = end

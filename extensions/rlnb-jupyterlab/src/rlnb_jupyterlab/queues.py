@@ -1,0 +1,54 @@
+"""What the queues of this machine say of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from typing import Any
+
+WITHIN_S = 10.0
+MOST_ROWS = 500
+SLURM_JOBS = ["squeue", "--me", "--noheader", "--format=%i|%j|%T|%M|%l|%D|%R"]
+SLURM_NODES = ["sinfo", "--noheader", "--Node", "--format=%N|%P|%T|%c|%m|%G"]
+PLAIN = {
+    "pbs": ["qstat"],
+    "sge": ["qstat"],
+    "lsf": ["bjobs"],
+    "htcondor": ["condor_q"],
+    "oar": ["oarstat"],
+}
+"""Of other queues what they print is shown as it is; where several have the same command, the first is asked."""
+
+
+async def queues() -> list[dict[str, Any]]:
+    """Return a table for each queue whose commands are there."""
+    found = []
+    if shutil.which("squeue"):
+        jobs = ["job", "name", "state", "time", "limit", "nodes", "where or why"]
+        found.append(await _table("slurm", "jobs of yours", SLURM_JOBS, jobs))
+        found.append(
+            await _table("slurm", "nodes", SLURM_NODES, ["node", "partition", "state", "cores", "MiB", "GPUs"])
+        )
+        return found
+    asked: set[str] = set()
+    for name, argv in PLAIN.items():
+        if shutil.which(argv[0]) and argv[0] not in asked:
+            asked.add(argv[0])
+            found.append(await _table(name, "jobs", argv, ["it says"]))
+    return found
+
+
+async def _table(launcher: str, title: str, argv: list[str], columns: list[str]) -> dict[str, Any]:
+    table: dict[str, Any] = {"launcher": launcher, "title": title, "columns": columns, "rows": [], "error": ""}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
+        )
+        said, complained = await asyncio.wait_for(process.communicate(), WITHIN_S)
+    except (OSError, TimeoutError) as exc:
+        return {**table, "error": f"{argv[0]} does not answer: {exc or f'not within {WITHIN_S:.0f} s'}"}
+    if process.returncode:
+        return {**table, "error": complained.decode(errors="replace").strip() or f"{argv[0]} failed"}
+    lines = said.decode(errors="replace").splitlines()[:MOST_ROWS]
+    width = len(columns)
+    return {**table, "rows": [line.split("|", width - 1) if width > 1 else [line] for line in lines]}

@@ -1,0 +1,51 @@
+"""What can be chosen: tasks, libraries, launchers and devices of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from rlnb import __version__
+from rlnb_jupyterlab import subprocesses
+
+QUICK_S, TASKS_S = 60.0, 300.0
+"""Isaac Lab's tasks are known only to a process that has imported it."""
+
+
+class Registry:
+    """Asked once, by processes of their own: plugins are imported there, and not in the server."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._found: dict[str, Any] | None = None
+        self._tasks: list[str] = []
+        self._asking: asyncio.Task[None] | None = None
+
+    async def get(self) -> dict[str, Any]:
+        """Return what there is; Isaac Lab's tasks come later, to who asks again."""
+        if self._found is None:
+            libraries, launchers = await asyncio.gather(self._json("libraries"), self._json("launchers"))
+            self._found = {
+                "version": __version__,
+                "root": str(self._root),
+                "libraries": libraries,
+                "launchers": launchers,
+            }
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._ask_for_tasks())
+        cells = sorted(path.stem for path in (self._root / "tasks").glob("*.py"))
+        tasks = list(dict.fromkeys([*cells, *self._tasks]))
+        return {**self._found, "tasks": tasks, "devices": ["auto", "cpu", "cuda"], "complete": self._asking.done()}
+
+    async def _json(self, what: str) -> Any:
+        code, text = await subprocesses.output(["rlnb", what, "--json"], self._root, within_s=QUICK_S)
+        if code:
+            raise RuntimeError(f"rlnb {what} failed: {text}")
+        return json.loads(text)
+
+    async def _ask_for_tasks(self) -> None:
+        code, text = await subprocesses.output(["rlnb", "tasks"], self._root, within_s=TASKS_S)
+        if code == 0:
+            self._tasks = [line.strip() for line in text.splitlines() if line.strip() and " " not in line.strip()]

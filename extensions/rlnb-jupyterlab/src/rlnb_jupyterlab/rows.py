@@ -1,0 +1,63 @@
+"""A run as one row of the panel's list."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rlnb
+
+SPARK = 32
+"""Points of the curve in a row."""
+DIGITS = 4
+LATER = ("iteration", "total", "reward", "success", "spark", "eta_s")
+"""What comes from event files, whose reading takes a moment."""
+
+
+def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
+    """Return a run as the panel shows it; without what its event files say where that is to come later."""
+    manifest, job = run.manifest, run.record.training
+    started, result = (job.started, job.result) if job else (None, None)
+    shown: dict[str, Any] = {
+        "key": key,
+        "id": run.id,
+        "task": run.task,
+        "library": run.library,
+        "launcher": manifest.launcher,
+        "device": started.devices[0] if started and started.devices else manifest.resources.device,
+        "state": job.state() if job else run.state,
+        "created": manifest.created,
+        "tags": list(run.tags),
+        "error": result.error if result else "",
+        "iteration": 0,
+        "total": started.max_iterations if started else manifest.max_iterations or 0,
+        "reward": None,
+        "success": None,
+        "spark": [],
+        "eta_s": None,
+    }
+    if metrics:
+        shown["iteration"], total = run.progress
+        shown["total"] = total or shown["total"]
+        shown["reward"], shown["success"] = last(run, "reward"), last(run, "success_rate")
+        shown["spark"] = spark(run)
+        shown["eta_s"] = number(run.eta_s)
+    return shown
+
+
+def spark(run: rlnb.Run) -> list[float]:
+    """Return the reward's curve in few points."""
+    if "reward" not in run.metrics.names:
+        return []
+    _, values = run.metrics["reward"].thinned(SPARK)
+    return [float(f"{value:.{DIGITS}g}") for value in values]
+
+
+def last(run: rlnb.Run, name: str) -> float | None:
+    """Return the newest value of a metric; None where there is none."""
+    return number(run.metrics.last(name)) if name in run.metrics.names else None
+
+
+def number(value: float | None) -> float | None:
+    """Return a number as JSON knows it, with few digits."""
+    return float(f"{value:.{DIGITS}g}") if value is not None and math.isfinite(value) else None

@@ -1,0 +1,71 @@
+"""The one stream of a page, both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from tornado.websocket import WebSocketHandler
+
+from rlnb_jupyterlab import logs
+from rlnb_jupyterlab.audience import Page
+
+RESOURCE = "rlnb"
+"""What may be allowed or not, to Jupyter's authorizer."""
+MOST_MESSAGE = 64 * 1024
+MOST_WATCHED = 64
+
+
+class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
+    """The one stream of a page: the list of runs, curves, a log, and how actions go."""
+
+    auth_resource = RESOURCE
+
+    @ws_authenticated
+    async def get(self, *arguments: Any, **options: Any) -> None:
+        """Open it, for those who may."""
+        await super().get(*arguments, **options)
+
+    def open(self, *arguments: Any, **options: Any) -> None:
+        """Take the page in."""
+        super().open(*arguments, **options)
+        self._page = Page(send=self._send)
+        self._loop = asyncio.get_running_loop()
+        self.settings["rlnb_audience"].join(self._page)
+        self._wake()
+
+    def on_message(self, message: str | bytes) -> None:
+        """Hear what the page wants to be told; what is not understood is passed over."""
+        try:
+            asked = json.loads(message) if len(message) <= MOST_MESSAGE else None
+        except ValueError:
+            return
+        if not isinstance(asked, dict):
+            return
+        page = self._page
+        if asked.get("type") == "watch" and isinstance(asked.get("keys"), list):
+            keys = [key for key in asked["keys"] if isinstance(key, str)][:MOST_WATCHED]
+            page.watched = {key: page.watched.get(key, {}) for key in keys}
+        elif asked.get("type") == "follow" and isinstance(asked.get("job"), int):
+            page.position = -logs.FIRST_BYTES
+            page.followed = (str(asked.get("key")), asked["job"], str(asked.get("name")))
+        elif asked.get("type") == "unfollow":
+            page.followed = None
+        self._wake()
+
+    def on_close(self) -> None:
+        """Let the page go."""
+        super().on_close()
+        if hasattr(self, "_page"):
+            self.settings["rlnb_audience"].leave(self._page)
+
+    def _wake(self) -> None:
+        self.settings["rlnb_watcher"].start(self._loop.call_soon_threadsafe)
+
+    def _send(self, text: str) -> None:
+        if self.ws_connection is not None and not self.ws_connection.is_closing():
+            self.write_message(text)

@@ -1,0 +1,48 @@
+"""Processes of rlnb that the server starts: what takes long, or acts on a run, is never done in the server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+MOST_BYTES = 64 * 1024
+"""Of what a process prints, from its end."""
+
+
+async def start(argv: Sequence[str], root: Path, *, complaints: bool = True) -> asyncio.subprocess.Process:
+    """Start a module of Python for a root, with pipes, apart from the server's own terminal.
+
+    Args:
+        argv: The module and its arguments.
+        root: What RLNB_ROOT is there.
+        complaints: Whether what it says on standard error comes among its output.
+    """
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        *argv,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT if complaints else None,
+        env={**os.environ, "RLNB_ROOT": str(root), "NO_COLOR": "1", "COLUMNS": "200"},
+        start_new_session=True,
+    )
+
+
+async def output(argv: Sequence[str], root: Path, *, given: bytes = b"", within_s: float) -> tuple[int, str]:
+    """Run a module to its end; return its status and the end of what it printed; its complaints go to the server's.
+
+    Raises:
+        TimeoutError: It took longer; it is killed.
+    """
+    process = await start(argv, root, complaints=False)
+    try:
+        printed, _ = await asyncio.wait_for(process.communicate(given), within_s)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode or 0, printed[-MOST_BYTES:].decode(errors="replace")

@@ -1,0 +1,159 @@
+"""The one reader of the runs' folders: a thread of the server, which works while somebody looks."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import rlnb
+from rlnb_jupyterlab import curves, logs
+from rlnb_jupyterlab.audience import Audience, Page, encoded
+from rlnb_jupyterlab.rows import LATER, row
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 2.0
+"""Seconds between two looks at the runs."""
+FIRST_S = 0.3
+"""Of each, seconds for runs that were not known: of very many the newest are shown first."""
+FILL_S = 0.5
+"""Of each, seconds that may go into the curves of runs that ended long ago, until all have one."""
+FRESH_S = 1.0
+"""Age up to which the list is new enough for a single question."""
+
+
+class Watcher:
+    """Keeps the list of runs, and tells every page what has changed.
+
+    Args:
+        roots: rlnb roots. What lies outside of them, be it by a symbolic link, is not shown.
+        audience: Who is told.
+    """
+
+    def __init__(self, roots: Sequence[Path], audience: Audience) -> None:
+        self.roots = [root.resolve() for root in roots]
+        self._audience = audience
+        self._catalog = rlnb.Catalog(self.roots)
+        self._lock = threading.Lock()
+        self._runs: dict[str, rlnb.Run] = {}
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._without: dict[str, None] = {}
+        self._looked = float("-inf")
+        self._wake = threading.Event()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+        self._call: Callable[..., Any] = lambda *_: None
+
+    # -- asked from the server's thread
+
+    def start(self, call: Callable[..., Any]) -> None:
+        """Work, if it does not yet.
+
+        Args:
+            call: Has a function called on the server's thread.
+        """
+        self._call = call
+        self._wake.set()
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._work, name="rlnb-watcher", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End for good."""
+        self._stopped = True
+        self._wake.set()
+
+    def run(self, key: str) -> rlnb.Run | None:
+        """Return a run by its key, with a reader of its own; None where there is none."""
+        with self._lock:
+            while key not in self._runs and (self._catalog.behind or time.monotonic() - self._looked > FRESH_S):
+                self._look()
+            found = self._runs.get(key)
+        return rlnb.Run(found.path) if found is not None and found.path.is_dir() else None
+
+    # -- the thread
+
+    def _work(self) -> None:
+        while not self._stopped and self._audience.pages:
+            begun = time.monotonic()
+            try:
+                self._tell()
+            except Exception:  # a folder that changes under our eyes must not end the panel
+                logger.exception("the list of runs could not be brought up to date")
+            soon = self._catalog.behind > 0
+            self._wake.wait(0.0 if soon else max(0.1, LOOK_S - (time.monotonic() - begun)))
+            self._wake.clear()
+
+    def _tell(self) -> None:
+        with self._lock:
+            changed, gone = self._look()
+            everything = list(self._rows.values())
+        for page in self._audience.pages:
+            if not page.told:
+                page.told = True
+                self._send(page, {"type": "runs", "reset": True, "rows": everything, "gone": []})
+            elif changed or gone:
+                self._send(page, {"type": "runs", "reset": False, "rows": changed, "gone": gone})
+            for message in (*curves.news(page, self._runs), *logs.news(page, self._runs)):
+                self._send(page, message)
+        with self._lock:
+            filled = [] if self._catalog.behind else self._fill()
+        for page in self._audience.pages:
+            if filled and page.told:
+                self._send(page, {"type": "runs", "reset": False, "rows": filled, "gone": []})
+
+    def _look(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """Bring the list up to date; return the rows that have changed, and the keys that are gone."""
+        changes = self._catalog.refresh(FIRST_S)
+        self._looked = time.monotonic()
+        changed = []
+        for run in changes.seen:
+            key = key_of(run)
+            if not self._inside(run.path):
+                continue
+            self._runs[key] = run
+            known = self._rows.get(key)
+            ended = run.result is not None
+            new = row(run, key, metrics=not ended)
+            if ended:
+                self._without[key] = None
+                new |= {name: known[name] for name in LATER} if known else {}
+            if new != known:
+                self._rows[key] = new
+                changed.append(new)
+        gone = [key for run in changes.gone if (key := key_of(run)) in self._rows]
+        for key in gone:
+            self._runs.pop(key, None)
+            self._rows.pop(key, None)
+            self._without.pop(key, None)
+        return changed, gone
+
+    def _fill(self) -> list[dict[str, Any]]:
+        """Read the curves of some runs that have ended, with readers that are let go of again."""
+        deadline = time.monotonic() + FILL_S
+        filled = []
+        newest = sorted(self._without, key=lambda key: self._rows[key]["created"], reverse=True)
+        for key in newest:
+            if time.monotonic() > deadline:
+                break
+            del self._without[key]
+            self._rows[key] = row(rlnb.Run(self._runs[key].path), key)
+            filled.append(self._rows[key])
+        return filled
+
+    def _inside(self, path: Path) -> bool:
+        real = path.resolve()
+        return any(real.is_relative_to(root) for root in self.roots)
+
+    def _send(self, page: Page, message: dict[str, Any]) -> None:
+        self._call(page.send, encoded(message))
+
+
+def key_of(run: rlnb.Run) -> str:
+    """Return by what a page knows a run: its folder, which pages neither see nor choose."""
+    return hashlib.blake2s(str(run.path).encode(), digest_size=10).hexdigest()

@@ -1,0 +1,64 @@
+"""A Jupyter server with the extension, and runs in its root."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+
+pytest_plugins = ["pytest_jupyter.jupyter_server"]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A fresh root; the server and this process agree on it."""
+    folder = tmp_path / "rlnb-runs"
+    folder.mkdir()
+    monkeypatch.setenv("RLNB_ROOT", str(folder))
+    monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
+    monkeypatch.setattr(rlnb.options, "root", folder)
+    monkeypatch.setattr(rlnb.options, "warm", False)
+    yield folder
+    for run in rlnb.runs():
+        run.cancel()
+
+
+@pytest.fixture
+def jp_server_config(root: Path) -> dict[str, Any]:
+    """Has the extension loaded, with that root."""
+    return {"ServerApp": {"jpserver_extensions": {"rlnb_jupyterlab": True}}, "RlnbExtension": {"roots": [str(root)]}}
+
+
+@pytest.fixture
+def made(root: Path) -> Any:
+    """Makes runs that only their records tell of; thousands in a moment."""
+
+    def make(count: int, task: str = "Echo", **changed: Any) -> None:
+        for number in range(count):
+            name = f"20260101-{number:06d}-echo"
+            folder = root / "runs" / name
+            (folder / "jobs" / "0-train").mkdir(parents=True)
+            (folder / "logs").mkdir()
+            manifest = rlnb.Manifest(
+                run_id=name,
+                created=f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}+00:00",
+                task=rlnb.Task(id=task),
+                library="echo",
+                **changed,
+            )
+            write(folder / "manifest.json", manifest)
+            write(folder / "jobs" / "0-train" / "result.json", rlnb.Result(outcome="completed"))
+
+    return make
+
+
+def write(path: Path, value: Any) -> None:
+    """Write a record as rlnb does."""
+    import dataclasses
+
+    path.write_text(json.dumps(dataclasses.asdict(value)))

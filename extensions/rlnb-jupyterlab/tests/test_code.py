@@ -1,0 +1,81 @@
+"""What was clicked as the lines of a notebook: they are Python, and ask for what was asked for."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from typing import Any
+
+import pytest
+from rlnb_jupyterlab.code import Malformed, code, code_of, launcher_of, read
+
+import rlnb
+
+MANIFEST = rlnb.Manifest(
+    run_id="r",
+    created="2026-01-01T00:00:00+00:00",
+    task=rlnb.Task(id="Isaac-Ant-Direct", num_envs=64, overrides={"sim.dt": 0.005}),
+    library="skrl",
+    seed=7,
+    agent={"agent.learning_rate": 3e-4},
+    resources=rlnb.Resources(device="cpu", nproc_per_node=2),
+    launcher="slurm",
+    launcher_settings={"nodes": 2, "walltime": "08:00:00", "directives": [], "python": None},
+    tags=("baseline",),
+)
+
+
+def called(text: str, name: str) -> dict[str, Any]:
+    """Return the arguments of a call in Python text, launchers as they are written."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    (found,) = [call for call in calls if ast.unparse(call.func) == name]
+    return {
+        str(word.arg): ast.unparse(word.value) if word.arg == "launcher" else ast.literal_eval(word.value)
+        for word in found.keywords
+    }
+
+
+def test_a_run_becomes_the_lines_that_ask_for_it() -> None:
+    text = code_of(MANIFEST)
+    assert called(text, "rlnb.task") == {"overrides": {"sim.dt": 0.005}}
+    assert called(text, "rlnb.train") == {
+        "library": "skrl",
+        "num_envs": 64,
+        "seed": 7,
+        "device": "cpu",
+        "nproc_per_node": 2,
+        "agent": {"agent.learning_rate": 3e-4},
+        "tags": ["baseline"],
+        "launcher": "rlnb.slurm(nodes=2, walltime='08:00:00')",
+    }
+
+
+def test_a_script_becomes_the_line_that_starts_it() -> None:
+    text = code_of(dataclasses.replace(MANIFEST, script=("train.py", "--task", "it's")))
+    assert called(text, "rlnb.train") == {"script": "train.py", "args": ["--task", "it's"]}
+
+
+def test_what_is_left_to_its_default_is_not_said() -> None:
+    assert called(code({"task": "Echo", "num_envs": None, "seed": 42, "device": ""}), "rlnb.train") == {}
+
+
+@pytest.mark.parametrize("value", ["');import os;('", "\n", '"""', "\\", "\u2028"])
+def test_no_value_leaves_its_quotes(value: str) -> None:
+    text = code({"task": value, "agent": {value: value}, "overrides": {value: value}})
+    assert called(text, "rlnb.train") == {"agent": {value: value}}
+
+
+def test_launchers_are_words_and_literals() -> None:
+    assert launcher_of("slurm(nodes=2, walltime='08:00:00')") == ("slurm", {"nodes": 2, "walltime": "08:00:00"})
+    assert launcher_of("") == ("local", {})
+    for text in ("slurm(x)", "a.b()", "slurm(nodes=f())", "slurm(**{})", "lambda: 1", "slurm("):
+        with pytest.raises(Malformed):
+            launcher_of(text)
+
+
+@pytest.mark.parametrize(
+    "form", [{"tasks": "x"}, {"task": 3}, {"task": "x", "agent": [1]}, {"agent": {"a": {}}, "b": 1}]
+)
+def test_forms_that_are_none_are_refused(form: dict[str, Any]) -> None:
+    with pytest.raises(Malformed):
+        read(form)

@@ -1,0 +1,341 @@
+"""What the server answers, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rlnb_jupyterlab import handlers
+from rlnb_jupyterlab.watcher import key_of
+from tornado.httpclient import HTTPClientError
+
+import rlnb
+
+HOSTILE = '<img src=x onerror="alert(1)">\u202e'
+
+
+def echo(**arguments: Any) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", **{"max_iterations": 3, **arguments})
+
+
+async def asked(jp_fetch: Any, *parts: str, **options: Any) -> Any:
+    answer = await jp_fetch("rlnb", *parts, **options)
+    return json.loads(answer.body)
+
+
+async def refused(jp_fetch: Any, *parts: str, **options: Any) -> tuple[int, dict[str, str]]:
+    with pytest.raises(HTTPClientError) as told:
+        await jp_fetch("rlnb", *parts, **options)
+    body = told.value.response.body
+    return told.value.code, json.loads(body) if body else {}
+
+
+async def heard(stream: Any, kind: str, within_s: float = 20.0, **wanted: Any) -> dict[str, Any]:
+    """Read the stream up to a message of a kind."""
+    deadline = time.monotonic() + within_s
+    while True:
+        text = await asyncio.wait_for(stream.read_message(), deadline - time.monotonic())
+        assert text is not None, "the stream was closed"
+        message = json.loads(text)
+        if message["type"] == kind and all(message.get(name) == value for name, value in wanted.items()):
+            return message
+
+
+async def test_a_run_is_told_with_everything_it_left(jp_fetch: Any, root: Path) -> None:
+    run = echo(tags=["first"]).wait(60)
+    run.evaluate(4)
+    (run.path / "media").mkdir(exist_ok=True)
+    (run.path / "media" / "film.mp4").write_bytes(b"film")
+    found = await asked(jp_fetch, "runs", key_of(run))
+    assert (found["row"]["id"], found["row"]["state"], found["row"]["tags"]) == (run.id, "completed", ["first"])
+    assert found["row"]["iteration"] == found["row"]["total"] == 3
+    assert len(found["row"]["spark"]) == 3
+    assert dict(found["overview"])["task"] == "Echo"
+    assert [job["kind"] for job in found["jobs"]] == ["train", "evaluate"]
+    assert {"path": "media/film.mp4", "bytes": 4} in found["files"]
+    assert not any(file["path"].startswith(("jobs/", "notes/")) for file in found["files"])
+    assert found["config"]["max_iterations"] == "3"
+    assert found["code"].splitlines()[2:6] == [
+        *("run = rlnb.train(", "    'Echo',", "    library='echo',", "    max_iterations=3,")
+    ]
+    film = await jp_fetch("rlnb", "runs", key_of(run), "files", "media", "film.mp4")
+    assert film.body == b"film"
+    assert "sandbox" in film.headers["Content-Security-Policy"]
+    assert film.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_a_log_comes_in_pieces(jp_fetch: Any, root: Path) -> None:
+    run = echo().wait(60)
+    log = run.jobs[0].folder.log()
+    log.write_text("one\ntwo\nthree\n")
+    found = await asked(jp_fetch, "runs", key_of(run), "logs", "0", log.name, params={"offset": "4"})
+    assert (found["text"], found["offset"], found["next"]) == ("two\nthree\n", 4, 14)
+    end = await asked(jp_fetch, "runs", key_of(run), "logs", "0", log.name, params={"offset": "-6"})
+    assert end["text"] == "three\n"
+
+
+async def test_a_long_log_is_bounded_and_ends_with_a_line(jp_fetch: Any, root: Path) -> None:
+    run = echo().wait(60)
+    run.jobs[0].folder.log().write_text("x" * 99 + "\n" + ("y" * 99 + "\n") * 9999)
+    found = await asked(jp_fetch, "runs", key_of(run), "logs", "0", "node0.log")
+    assert 200_000 < len(found["text"]) <= 256 * 1024
+    assert found["text"].endswith("y\n")
+
+
+async def test_the_registry_knows_libraries_and_launchers(jp_fetch: Any, root: Path) -> None:
+    found = await asked(jp_fetch, "registry", request_timeout=60)
+    assert "echo" in [library["name"] for library in found["libraries"]]
+    assert "local" in found["launchers"]
+
+
+async def test_a_form_is_checked_and_becomes_code(jp_fetch: Any, root: Path) -> None:
+    form = {"task": "Echo", "library": "echo", "max_iterations": 5, "agent": {"iteration_s": 0.5}}
+    found = await asked(jp_fetch, "check", method="POST", body=json.dumps(form), request_timeout=60)
+    assert found["problems"] == []
+    assert found["code"].splitlines()[2:] == [
+        *("run = rlnb.train(", "    'Echo',", "    library='echo',", "    max_iterations=5,"),
+        *("    agent={'iteration_s': 0.5},", ")", "run.watch()"),
+    ]
+    wrong = json.dumps({**form, "max_iterations": -1, "library": "ecko"})
+    told = (await asked(jp_fetch, "check", method="POST", body=wrong, request_timeout=60))["problems"]
+    assert len(told) == 2
+    assert "max_iterations=-1" in told[0]["what"]
+    assert "echo" in told[1]["what"]
+
+
+@pytest.mark.parametrize("launcher", ["__import__('os').system('x')", "slurm(walltime=open('x'))", "slurm('a')", "a b"])
+async def test_a_launcher_is_never_evaluated(jp_fetch: Any, root: Path, launcher: str) -> None:
+    body = json.dumps({"task": "Echo", "launcher": launcher})
+    found = await asked(jp_fetch, "check", method="POST", body=body)
+    assert "is not a launcher" in found["problems"][0]["what"]
+    assert found["code"] == ""
+
+
+async def test_an_action_is_an_rlnb_command_whose_end_is_told(jp_fetch: Any, jp_ws_fetch: Any, root: Path) -> None:
+    run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
+    while run.state != "running":
+        await asyncio.sleep(0.1)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    await heard(stream, "runs", reset=True)
+    body = json.dumps({"action": "cancel", "keys": [key_of(run)]})
+    name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
+    assert (await heard(stream, "action", id=name, state="done"))["output"].startswith(run.id)
+    while run.state != "cancelled":
+        await asyncio.sleep(0.1)
+    body = json.dumps({"action": "delete", "keys": [key_of(run)]})
+    name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
+    await heard(stream, "action", id=name, state="done")
+    assert (await heard(stream, "runs", gone=[key_of(run)]))["rows"] == []
+    assert not run.path.exists()
+    stream.close()
+
+
+async def test_rows_curves_and_logs_are_told_as_they_come(jp_ws_fetch: Any, root: Path) -> None:
+    ended = echo().wait(60)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    first = await heard(stream, "runs", reset=True)
+    assert [row["id"] for row in first["rows"]] == [ended.id]
+    (filled,) = (await heard(stream, "runs"))["rows"]
+    assert len(filled["spark"]) == 3
+    run = echo(max_iterations=1000, agent={"iteration_s": 0.05})
+    while True:
+        rows = (await heard(stream, "runs"))["rows"]
+        if [row["id"] for row in rows] == [run.id] and rows[0]["state"] == "running" and rows[0]["iteration"] > 3:
+            break
+    await stream.write_message(json.dumps({"type": "watch", "keys": [key_of(run)]}))
+    await stream.write_message(json.dumps({"type": "follow", "key": key_of(run), "job": 0, "name": "node0.log"}))
+    curves = await heard(stream, "curves", reset=True)
+    seen = len(curves["series"]["reward"]["x"])
+    more = await heard(stream, "curves", reset=False)
+    assert more["series"]["reward"]["x"][0] > curves["series"]["reward"]["x"][-1]
+    assert seen > 3
+    with open(run.jobs[0].folder.log(), "a") as log:
+        log.write("a word of its own\n")
+    while "a word of its own" not in (await heard(stream, "log"))["text"]:
+        pass
+    stream.close()
+
+
+async def test_nothing_is_read_while_nobody_looks(jp_ws_fetch: Any, jp_serverapp: Any, root: Path) -> None:
+    watcher = jp_serverapp.web_app.settings["rlnb_watcher"]
+    assert watcher._thread is None
+    stream = await jp_ws_fetch("rlnb", "stream")
+    await heard(stream, "runs", reset=True)
+    stream.close()
+    await asyncio.sleep(3.0)
+    assert not watcher._thread.is_alive()
+
+
+@pytest.mark.slow
+async def test_ten_thousand_runs_are_listed(jp_ws_fetch: Any, made: Any) -> None:
+    made(10_000)
+    begun = time.monotonic()
+    stream = await jp_ws_fetch("rlnb", "stream", max_message_size=64 << 20)
+    first = await heard(stream, "runs", reset=True)
+    assert time.monotonic() - begun < 5, "the newest come at once"
+    assert first["rows"][0]["id"] == "20260101-009999-echo"
+    keys = {row["key"] for row in first["rows"]}
+    while len(keys) < 10_000:
+        keys |= {row["key"] for row in (await heard(stream, "runs"))["rows"]}
+    assert time.monotonic() - begun < 60
+    stream.close()
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize("route", [route for route, _ in handlers.ROUTES])
+async def test_strangers_are_refused(jp_fetch: Any, route: str, root: Path) -> None:
+    path = re.sub(r"\(\?P<key>[^)]*\)", "0" * 20, route)
+    path = re.sub(r"\(\?P<job>[^)]*\)", "0", re.sub(r"\(\?P<(name|path)>[^)]*\)", "a", path))
+    for method in ("GET", "POST"):
+        with pytest.raises(HTTPClientError) as told:
+            await jp_fetch(
+                *path.strip("/").split("/"),
+                method=method,
+                headers={"Authorization": ""},
+                allow_nonstandard_methods=True,
+                follow_redirects=False,
+            )
+        assert told.value.code in (302, 403, 405), (method, path)
+
+
+async def logged_in(jp_fetch: Any, jp_serverapp: Any) -> str:
+    """Return the cookie that a browser which has logged in sends by itself, whatever page asks for it."""
+    token = jp_serverapp.identity_provider.token
+    answer = await jp_fetch("rlnb", "cluster", params={"token": token}, headers={"Authorization": ""})
+    (found,) = [word for word in answer.headers.get_list("Set-Cookie") if word.startswith("username-")]
+    return found.split(";")[0]
+
+
+async def test_a_browser_that_has_logged_in_may_read(jp_fetch: Any, jp_serverapp: Any, root: Path) -> None:
+    cookie = await logged_in(jp_fetch, jp_serverapp)
+    headers = {"Authorization": "", "Cookie": cookie, "Sec-Fetch-Site": "same-origin"}
+    assert (await jp_fetch("rlnb", "cluster", headers=headers)).code == 200
+
+
+async def test_a_write_from_another_site_is_refused(jp_fetch: Any, jp_serverapp: Any, root: Path) -> None:
+    """A browser sends the cookie by itself; what another site cannot send is the word against forgery."""
+    cookie = await logged_in(jp_fetch, jp_serverapp)
+    run = echo().wait(60)
+    body = json.dumps({"action": "delete", "keys": [key_of(run)]})
+    for headers in ({}, {"Origin": "http://evil.example"}):
+        with pytest.raises(HTTPClientError) as told:
+            await jp_fetch(
+                "rlnb", "actions", method="POST", body=body, headers={"Authorization": "", "Cookie": cookie, **headers}
+            )
+        assert told.value.code in (403, 404), "Jupyter says of pages of other sites that there is nothing"
+    assert run.path.exists()
+
+
+async def test_a_stream_for_another_site_is_refused(
+    jp_fetch: Any, jp_ws_fetch: Any, jp_serverapp: Any, root: Path
+) -> None:
+    host = f"127.0.0.1:{jp_serverapp.port}"  # cookies are a host's
+    headers = {"Authorization": "", "Cookie": await logged_in(jp_fetch, jp_serverapp), "Host": host}
+    own = await jp_ws_fetch("rlnb", "stream", headers=headers)
+    own.close()
+    with pytest.raises(HTTPClientError) as told:
+        await jp_ws_fetch("rlnb", "stream", headers={**headers, "Origin": "http://evil.example"})
+    assert told.value.code == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../../../../../etc/passwd",
+        "..%2f..%2f..%2fetc%2fpasswd",
+        "/etc/passwd",
+        "media/../manifest.json",
+        "manifest.json/..",
+    ],
+)
+async def test_a_path_that_leads_out_is_refused(jp_fetch: Any, root: Path, path: str) -> None:
+    run = echo().wait(60)
+    (run.path / "media").mkdir(exist_ok=True)
+    code, _ = await refused(jp_fetch, "runs", key_of(run), "files", path)
+    assert code in (400, 403, 404)
+
+
+async def test_links_that_lead_out_are_neither_shown_nor_served(jp_fetch: Any, root: Path, tmp_path: Path) -> None:
+    run = echo().wait(60)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    (run.path / "media").mkdir(exist_ok=True)
+    (run.path / "media" / "link.txt").symlink_to(secret)
+    (run.path / "folder").symlink_to(tmp_path)
+    found = await asked(jp_fetch, "runs", key_of(run))
+    assert not any("link.txt" in file["path"] or "secret" in file["path"] for file in found["files"])
+    for path in (("media", "link.txt"), ("folder", "secret.txt")):
+        assert (await refused(jp_fetch, "runs", key_of(run), "files", *path))[0] == 404
+
+
+async def test_a_run_that_is_a_link_to_elsewhere_is_not_shown(
+    jp_fetch: Any, jp_ws_fetch: Any, root: Path, tmp_path: Path
+) -> None:
+    run = echo().wait(60)
+    elsewhere = tmp_path / "elsewhere"
+    os.rename(run.path, elsewhere)
+    run.path.symlink_to(elsewhere)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    assert (await heard(stream, "runs", reset=True))["rows"] == []
+    stream.close()
+    assert (await refused(jp_fetch, "runs", key_of(run)))[0] == 404
+
+
+@pytest.mark.parametrize("name", ["jobs/0-train/command.json", "jobs/0-train/node0.log", ".hidden"])
+async def test_records_are_not_files_of_a_run(jp_fetch: Any, root: Path, name: str) -> None:
+    run = echo().wait(60)
+    (run.path / ".hidden").write_text("x")
+    code, _ = await refused(jp_fetch, "runs", key_of(run), "files", *name.split("/"))
+    assert code == 404
+
+
+async def test_an_unknown_run_is_told_with_the_mend(jp_fetch: Any, root: Path) -> None:
+    code, told = await refused(jp_fetch, "runs", "0" * 20)
+    assert code == 404
+    assert told == {"message": "There is no such run any more.", "mend": "Refresh the list."}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"action": "cancel", "keys": []}',
+        '{"action": "format", "keys": ["KEY"]}',
+        '{"action": "evaluate", "keys": ["KEY"], "options": {"checkpoint": "../../x"}}',
+        '{"action": "evaluate", "keys": ["KEY"], "options": {"episodes": "--all"}}',
+    ],
+)
+async def test_what_is_malformed_is_refused(jp_fetch: Any, root: Path, body: str) -> None:
+    run = echo().wait(60)
+    code, told = await refused(jp_fetch, "actions", method="POST", body=body.replace("KEY", key_of(run)))
+    assert code == 400
+    assert told["message"]
+
+
+async def test_hostile_names_are_data(jp_fetch: Any, jp_ws_fetch: Any, made: Any) -> None:
+    made(1, task=HOSTILE, tags=(HOSTILE,))
+    stream = await jp_ws_fetch("rlnb", "stream")
+    (row,) = (await heard(stream, "runs", reset=True))["rows"]
+    stream.close()
+    assert row["task"] == HOSTILE
+    answer = await jp_fetch("rlnb", "runs", row["key"])
+    assert answer.headers["Content-Type"].startswith("application/json")
+    assert json.loads(answer.body)["row"]["tags"] == [HOSTILE]
+
+
+async def test_a_damaged_run_hides_no_other(jp_ws_fetch: Any, made: Any, root: Path) -> None:
+    made(2)
+    (root / "runs" / "20260101-000000-echo" / "manifest.json").write_text("{")
+    stream = await jp_ws_fetch("rlnb", "stream")
+    assert len((await heard(stream, "runs", reset=True))["rows"]) == 1
+    stream.close()

@@ -1,0 +1,19 @@
+import type { IThemeManager } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+
+import type { Hub } from './hub';
+import type { Listing } from './listing';
+import type { Preferences } from './preferences';
+import type { Server } from './server';
+
+/** What all views work with. */
+export interface Desk {
+  readonly server: Server;
+  readonly hub: Hub;
+  readonly listing: Listing;
+  readonly preferences: Preferences;
+  readonly commands: CommandRegistry;
+  readonly themes: IThemeManager | null;
+  readonly trans: TranslationBundle;
+}

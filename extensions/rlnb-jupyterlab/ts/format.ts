@@ -1,0 +1,61 @@
+/** Numbers as people read them in a narrow column. None of these words is translated: they are units. */
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+/** A span of time in at most two units: 45 s, 3 min 20 s, 2 h 05 min, 4 d 03 h. */
+export function span(seconds: number | null): string {
+  if (seconds === null || !Number.isFinite(seconds) || seconds < 0) {
+    return '';
+  }
+  const s = Math.round(seconds);
+  const two = (n: number) => String(n).padStart(2, '0');
+  if (s < 60) {
+    return `${s} s`;
+  }
+  if (s < 3600) {
+    return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
+  }
+  const minutes = Math.round(s / 60);
+  if (minutes < 24 * 60) {
+    return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+  }
+  const hours = Math.round(s / 3600);
+  return `${Math.floor(hours / 24)} d ${two(hours % 24)} h`;
+}
+
+/** Decimal units, as `ls --si` and file managers count. */
+export function bytes(count: number): string {
+  let value = count;
+  let unit = 0;
+  // 999.5 would be shown as 1000, which is the next unit's 1.
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${UNITS[unit]}`;
+}
+
+/** Three significant digits or so; what does not exist is a dash. */
+export function number(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) {
+    return '–';
+  }
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e6 || size < 1e-3)) {
+    return value.toExponential(1).replace('e+', 'e');
+  }
+  if (size >= 1000) {
+    return String(Math.round(value));
+  }
+  return String(Number(value.toPrecision(3)));
+}
+
+/** How far a run is, 0 to 1; 0 while nobody knows how far it goes. */
+export function progress(iteration: number, total: number): number {
+  return total > 0 ? Math.min(1, Math.max(0, iteration / total)) : 0;
+}
+
+/** A config value as text: a string as it is, all else as JSON. */
+export function value(of: unknown): string {
+  return typeof of === 'string' ? of : (JSON.stringify(of) ?? '');
+}

@@ -1,0 +1,91 @@
+import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStateDB } from '@jupyterlab/statedb';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
+
+import { Announcer } from './announcer';
+import { Commands } from './commands';
+import type { Desk } from './desk';
+import { Hub } from './hub';
+import { Listing } from './listing';
+import { Notebooks } from './notebooks';
+import { Preferences } from './preferences';
+import { Server } from './server';
+import { RunsPanel } from './views/panel';
+import { Workspace } from './workspace';
+
+const ID = 'rlnb-jupyterlab:plugin';
+const LISTING = 'rlnb-jupyterlab:listing';
+/** Milliseconds: each letter of a search would be written otherwise. */
+const SAVED_AFTER = 500;
+
+/** The list as it was when the page was left; with the user's grouping where there was none. */
+async function remember(listing: Listing, preferences: Preferences, states: IStateDB | null): Promise<void> {
+  const saved = await states?.fetch(LISTING).catch(() => undefined);
+  listing.restore(saved ?? { group: preferences.grouping });
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let last = JSON.stringify(listing);
+  listing.changed.connect(() => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const text = JSON.stringify(listing);
+      if (text !== last) {
+        last = text;
+        void states?.save(LISTING, JSON.parse(text) as ReadonlyPartialJSONValue);
+      }
+    }, SAVED_AFTER);
+  });
+}
+
+const plugin: JupyterFrontEndPlugin<void> = {
+  id: ID,
+  description: 'Runs of rlnb: a panel of them, their tabs, and a form for new ones.',
+  autoStart: true,
+  optional: [ICommandPalette, ILauncher, ILayoutRestorer, INotebookTracker, ISettingRegistry, IStateDB, IThemeManager, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    palette: ICommandPalette | null,
+    launcher: ILauncher | null,
+    restorer: ILayoutRestorer | null,
+    notebooks: INotebookTracker | null,
+    settings: ISettingRegistry | null,
+    states: IStateDB | null,
+    themes: IThemeManager | null,
+    translator: ITranslator | null
+  ) => {
+    const trans = (translator ?? nullTranslator).load('rlnb_jupyterlab');
+    const server = new Server(app.serviceManager.serverSettings);
+    const desk: Desk = {
+      server,
+      hub: new Hub(() => server.socket()),
+      listing: new Listing(),
+      preferences: new Preferences(),
+      commands: app.commands,
+      themes,
+      trans
+    };
+    const workspace = new Workspace(app, desk);
+    const panel = new RunsPanel(desk);
+    const announcer = new Announcer(desk.hub, trans);
+    new Commands(desk, workspace, new Notebooks(app, notebooks), announcer, () => app.shell.activateById(panel.id)).register(palette);
+
+    app.shell.add(panel, 'left', { rank: 600, type: 'RL runs' });
+    restorer?.add(panel, panel.id);
+    if (restorer) {
+      workspace.restore(restorer);
+    }
+    launcher?.add({ command: 'rlnb:new', args: { card: true }, category: trans.__('RL'), rank: 1 });
+
+    const loaded = settings?.load(ID).then(
+      found => desk.preferences.follow(found),
+      (reason: unknown) => console.error(`Settings of ${ID} cannot be read; the defaults hold.`, reason)
+    );
+    void Promise.resolve(loaded).then(() => remember(desk.listing, desk.preferences, states));
+  }
+};
+
+export default plugin;

@@ -1,0 +1,179 @@
+/** What the server says and is told, word for word. Every string in it is data, shown as text and never as markup. */
+
+export const ACTIVE = ['created', 'queued', 'starting', 'running'] as const;
+export const ENDED = ['completed', 'failed', 'cancelled', 'timeout', 'lost'] as const;
+export const STATES = [...ACTIVE, ...ENDED] as const;
+
+export type State = (typeof STATES)[number];
+
+export interface Row {
+  readonly key: string;
+  readonly id: string;
+  readonly task: string;
+  readonly library: string;
+  readonly launcher: string;
+  readonly device: string;
+  readonly state: State;
+  readonly iteration: number;
+  readonly total: number;
+  readonly reward: number | null;
+  readonly success: number | null;
+  readonly spark: readonly number[];
+  readonly eta_s: number | null;
+  readonly created: string;
+  readonly tags: readonly string[];
+  readonly error: string;
+}
+
+export interface Points {
+  readonly x: readonly number[];
+  readonly y: readonly (number | null)[];
+}
+
+export interface RunsMessage {
+  readonly type: 'runs';
+  readonly reset: boolean;
+  readonly rows: readonly Row[];
+  readonly gone: readonly string[];
+}
+
+export interface CurvesMessage {
+  readonly type: 'curves';
+  readonly key: string;
+  readonly reset: boolean;
+  readonly series: Readonly<Record<string, Points>>;
+}
+
+/** One log file of one job of a run. */
+export interface LogFile {
+  readonly key: string;
+  readonly job: number;
+  readonly name: string;
+}
+
+export interface LogMessage extends LogFile {
+  readonly type: 'log';
+  readonly text: string;
+  readonly reset: boolean;
+}
+
+export interface ActionMessage {
+  readonly type: 'action';
+  readonly id: string;
+  readonly action: string;
+  readonly key: string;
+  readonly state: 'running' | 'done' | 'failed';
+  readonly output: string;
+}
+
+export type Incoming = RunsMessage | CurvesMessage | LogMessage | ActionMessage;
+
+export type Outgoing =
+  | { readonly type: 'watch'; readonly keys: readonly string[] }
+  | ({ readonly type: 'follow' } & LogFile)
+  | { readonly type: 'unfollow' };
+
+export interface Registry {
+  readonly version: string;
+  readonly root: string;
+  readonly libraries: readonly {
+    readonly name: string;
+    readonly exports: readonly string[];
+    readonly multi_agent: boolean;
+    readonly distributed: boolean;
+  }[];
+  readonly launchers: readonly string[];
+  readonly tasks: readonly string[];
+  readonly devices: readonly string[];
+  /** False while the tasks are still being looked for. */
+  readonly complete: boolean;
+}
+
+export type Value = string | number | boolean | null | readonly Value[] | { readonly [name: string]: Value };
+
+export interface Job {
+  readonly number: number;
+  readonly kind: string;
+  readonly state: string;
+  readonly error: string;
+  readonly logs: readonly { readonly name: string; readonly bytes: number }[];
+}
+
+/** A piece of a log; offsets are bytes. */
+export interface LogPiece {
+  readonly text: string;
+  readonly offset: number;
+  readonly next: number;
+  readonly size: number;
+}
+
+export interface Checkpoint {
+  readonly name: string;
+  readonly iteration: number;
+  readonly bytes: number;
+}
+
+export interface RunFile {
+  readonly path: string;
+  readonly bytes: number;
+}
+
+export interface Detail {
+  readonly row: Row;
+  readonly overview: readonly (readonly [string, string])[];
+  readonly jobs: readonly Job[];
+  readonly checkpoints: readonly Checkpoint[];
+  readonly evaluations: readonly { readonly title: string; readonly rows: readonly (readonly string[])[] }[];
+  readonly files: readonly RunFile[];
+  readonly config: Readonly<Record<string, Value>>;
+  readonly command: string;
+  readonly notes: readonly string[];
+  readonly live_cameras: boolean;
+  /** What would ask for such a run again. */
+  readonly code: string;
+}
+
+export interface Diff {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly [string, ...Value[]])[];
+}
+
+export interface Cluster {
+  readonly queues: readonly {
+    readonly launcher: string;
+    readonly title: string;
+    readonly columns: readonly string[];
+    readonly rows: readonly (readonly string[])[];
+    readonly error: string;
+  }[];
+  readonly links: readonly { readonly title: string; readonly url: string }[];
+}
+
+/** What a new run is asked to be; null and an empty string leave a choice to the task or the library. */
+export interface Wish {
+  readonly task: string;
+  readonly library: string;
+  readonly num_envs: number | null;
+  readonly max_iterations: number | null;
+  readonly seed: number | null;
+  readonly device: string;
+  readonly nproc_per_node: number | 'auto' | null;
+  /** As a call of it: slurm(nodes=2). */
+  readonly launcher: string;
+  readonly overrides: Readonly<Record<string, Value>>;
+  readonly agent: Readonly<Record<string, Value>>;
+}
+
+export interface Problem {
+  readonly what: string;
+  readonly mend: string;
+}
+
+export interface Checked {
+  readonly problems: readonly Problem[];
+  readonly code: string;
+}
+
+export type ActionName = 'cancel' | 'resume' | 'evaluate' | 'export' | 'report' | 'delete';
+
+export const isActive = (row: Row): boolean => (ACTIVE as readonly string[]).includes(row.state);

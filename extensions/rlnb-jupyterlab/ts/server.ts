@@ -1,0 +1,116 @@
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+
+import type { ActionName, Checked, Cluster, Detail, Diff, LogFile, LogPiece, Registry, Wish } from './protocol';
+import type { Socket } from './stream';
+
+/** What the server refused, and what can be done about it. */
+export class Refusal extends Error {
+  constructor(
+    message: string,
+    readonly mend: string
+  ) {
+    super(message);
+    this.name = 'Refusal';
+  }
+}
+
+/** Any failure as two texts to show. */
+export function refusalOf(reason: unknown): Refusal {
+  return reason instanceof Refusal ? reason : new Refusal(reason instanceof Error ? reason.message : String(reason), '');
+}
+
+/** The extension's half in the Jupyter server. */
+export class Server {
+  constructor(readonly settings: ServerConnection.ISettings) {}
+
+  registry(): Promise<Registry> {
+    return this._json('registry');
+  }
+
+  detail(key: string): Promise<Detail> {
+    return this._json(`runs/${encodeURIComponent(key)}`);
+  }
+
+  diff(keys: readonly string[]): Promise<Diff> {
+    return this._json(`diff?keys=${keys.map(encodeURIComponent).join(',')}`);
+  }
+
+  cluster(): Promise<Cluster> {
+    return this._json('cluster');
+  }
+
+  check(wish: Wish): Promise<Checked> {
+    return this._json('check', wish);
+  }
+
+  act(action: ActionName, keys: readonly string[], options: Readonly<Record<string, unknown>> = {}): Promise<{ id: string }> {
+    return this._json('actions', { action, keys, options });
+  }
+
+  async tensorboard(keys: readonly string[]): Promise<string> {
+    const { url } = await this._json<{ url: string }>('tensorboard', { keys });
+    return this.link(url);
+  }
+
+  /** All of a log, which comes in pieces. */
+  async log({ key, job, name }: LogFile): Promise<Blob> {
+    const pieces: string[] = [];
+    let offset = 0;
+    for (;;) {
+      const path = `runs/${encodeURIComponent(key)}/logs/${job}/${encodeURIComponent(name)}?offset=${offset}`;
+      const piece = await this._json<LogPiece>(path);
+      pieces.push(piece.text);
+      if (piece.next <= offset || piece.next >= piece.size) {
+        return new Blob(pieces, { type: 'text/plain' });
+      }
+      offset = piece.next;
+    }
+  }
+
+  /** What the run's cameras see now, or null while there is nothing. */
+  async frame(key: string): Promise<Blob | null> {
+    const response = await this._ask(`runs/${encodeURIComponent(key)}/frame`);
+    return response.status === 204 ? null : response.blob();
+  }
+
+  /** The address of a run's file, for what the browser fetches by itself: images, downloads. */
+  fileUrl(key: string, path: string): string {
+    return this._url(`runs/${encodeURIComponent(key)}/files/${URLExt.encodeParts(path)}`);
+  }
+
+  /** An address that the server gave relative to its base. Only those are opened: no other host, no script. */
+  link(url: string): string {
+    const base = new URL(this.settings.baseUrl);
+    const target = new URL(URLExt.join(base.href, url));
+    if (target.origin !== base.origin || !target.pathname.startsWith(base.pathname)) {
+      throw new Refusal(`${url} is not an address of this server.`, '');
+    }
+    return target.href;
+  }
+
+  socket(): Socket {
+    const { wsUrl, token, appendToken, WebSocket } = this.settings;
+    const url = URLExt.join(wsUrl, 'rlnb', 'stream');
+    return new WebSocket(appendToken && token ? `${url}?token=${encodeURIComponent(token)}` : url);
+  }
+
+  private _url(path: string): string {
+    return URLExt.join(this.settings.baseUrl, 'rlnb', path);
+  }
+
+  private async _ask(path: string, body?: unknown): Promise<Response> {
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const response = await ServerConnection.makeRequest(this._url(path), init, this.settings);
+    if (!response.ok) {
+      const said: unknown = await response.json().catch(() => ({}));
+      const { message, mend } = said as { message?: string; mend?: string };
+      throw new Refusal(message || `${response.status} ${response.statusText}`, mend ?? '');
+    }
+    return response;
+  }
+
+  private async _json<T>(path: string, body?: unknown): Promise<T> {
+    return (await (await this._ask(path, body)).json()) as T;
+  }
+}

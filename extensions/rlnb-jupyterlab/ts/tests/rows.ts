@@ -1,0 +1,34 @@
+import type { Row } from '../protocol';
+
+export function row(key: string, changes: Partial<Row> = {}): Row {
+  return {
+    key,
+    id: key,
+    task: 'Isaac-Cartpole-Direct',
+    library: 'rsl_rl',
+    launcher: 'local',
+    device: 'cpu',
+    state: 'completed',
+    iteration: 10,
+    total: 10,
+    reward: 1,
+    success: null,
+    spark: [],
+    eta_s: null,
+    created: '2026-11-22T10:00:00+00:00',
+    tags: [],
+    error: '',
+    ...changes
+  };
+}
+
+export const many = (count: number): Row[] =>
+  Array.from({ length: count }, (_, i) =>
+    row(`run-${i}`, {
+      task: `Task-${i % 20}`,
+      library: ['rsl_rl', 'skrl', 'rl_games', 'sb3'][i % 4]!,
+      state: i % 100 === 0 ? 'running' : 'completed',
+      tags: i % 3 === 0 ? ['sweep', `seed-${i % 5}`] : [],
+      created: new Date(1_700_000_000_000 + 1000 * i).toISOString()
+    })
+  );

@@ -1,0 +1,55 @@
+import { type ReactElement, useState } from 'react';
+
+import type { Desk } from '../desk';
+import { compareIcon } from '../icons';
+import { Difference } from './config';
+import { Connection } from './connection';
+import { CurvesView } from './curves';
+import { useSignal } from './signal';
+import { Tabs } from './tabs';
+import { useDesk, View } from './view';
+
+/** Several runs over each other. */
+export class CompareView extends View {
+  constructor(
+    desk: Desk,
+    readonly keys: readonly string[]
+  ) {
+    super(desk);
+    this.title.icon = compareIcon;
+    this.title.label = desk.trans.__('%1 runs compared', keys.length);
+  }
+
+  protected override draw(): ReactElement {
+    return <Comparison keys={this.keys} />;
+  }
+}
+
+function Comparison({ keys }: { keys: readonly string[] }): ReactElement {
+  const { hub, trans } = useDesk();
+  const [current, setCurrent] = useState('curves');
+  useSignal(hub.runs.changed, () => hub.runs.version);
+  const names = keys.map(key => hub.runs.get(key)?.id ?? key);
+  return (
+    <>
+      <Connection />
+      <Tabs
+        label={trans.__('Sections of the comparison')}
+        current={current}
+        onChange={setCurrent}
+        sections={[
+          { name: 'curves', label: trans.__('Curves'), draw: () => <CurvesView keys={keys} names={names} /> },
+          {
+            name: 'config',
+            label: trans.__('Config'),
+            draw: () => (
+              <div className="rlnb-Config">
+                <Difference keys={keys} />
+              </div>
+            )
+          }
+        ]}
+      />
+    </>
+  );
+}

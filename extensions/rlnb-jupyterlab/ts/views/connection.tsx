@@ -1,0 +1,21 @@
+import type { ReactElement } from 'react';
+
+import { useSignal } from './signal';
+import { useDesk } from './view';
+
+/** Says so while the server cannot be heard: what is shown may be old. */
+export function Connection(): ReactElement | null {
+  const { hub, trans } = useDesk();
+  const status = useSignal(hub.stream.statusChanged, () => hub.stream.status);
+  if (status !== 'waiting') {
+    return null;
+  }
+  return (
+    <div className="rlnb-Connection" role="status">
+      {trans.__('The server of RL runs does not answer.')}
+      <button className="jp-mod-styled jp-mod-minimal" onClick={() => hub.stream.retry()}>
+        {trans.__('Try now')}
+      </button>
+    </div>
+  );
+}

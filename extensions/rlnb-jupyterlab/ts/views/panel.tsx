@@ -1,0 +1,75 @@
+import { CommandToolbarButton, Toolbar } from '@jupyterlab/ui-components';
+import { Panel } from '@lumino/widgets';
+import { type ReactElement, useDeferredValue, useMemo } from 'react';
+
+import type { Desk } from '../desk';
+import { runsIcon } from '../icons';
+import { arrange, select } from '../query';
+import { Connection } from './connection';
+import { Filters } from './filters';
+import { List } from './list';
+import { useSignal } from './signal';
+import { useDesk, View } from './view';
+
+/** The runs at the side. */
+export class RunsPanel extends Panel {
+  constructor(desk: Desk) {
+    super();
+    const { commands, trans } = desk;
+    this.id = 'rlnb-runs';
+    this.addClass('rlnb-Panel');
+    this.title.icon = runsIcon;
+    this.title.caption = trans.__('RL runs');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('RL runs'));
+    const toolbar = new Toolbar();
+    toolbar.node.setAttribute('aria-label', trans.__('Actions on runs'));
+    for (const name of ['new', 'open', 'compare', 'delete', 'cluster']) {
+      toolbar.addItem(name, new CommandToolbarButton({ commands, id: `rlnb:${name}`, args: { of: 'selection' }, label: '' }));
+    }
+    this.addWidget(toolbar);
+    this.addWidget(new RunsList(desk));
+  }
+}
+
+class RunsList extends View {
+  protected override draw(): ReactElement {
+    return <Runs />;
+  }
+}
+
+function Runs(): ReactElement {
+  const { hub, listing, trans } = useDesk();
+  const version = useSignal(hub.runs.changed, () => hub.runs.version);
+  const query = useSignal(listing.changed, () => listing.query);
+  const closed = useSignal(listing.changed, () => listing.closed);
+  const selected = useSignal(listing.changed, () => listing.selected);
+  // Typing goes first, the list follows.
+  const asked = useDeferredValue(query);
+  const rows = useMemo(() => hub.runs.newestFirst, [hub, version]);
+  const found = useMemo(() => select(rows, asked), [rows, asked]);
+  // What was deleted meanwhile is not selected any more.
+  const chosen = [...selected].filter(key => hub.runs.get(key)).length;
+  const lines = useMemo(() => arrange(found, asked.group, closed), [found, asked.group, closed]);
+  return (
+    <>
+      <Connection />
+      <Filters rows={rows} />
+      {lines.length > 0 ? (
+        <List lines={lines} query={asked} />
+      ) : (
+        <p className="rlnb-Empty">
+          {!hub.runs.known
+            ? trans.__('Looking for runs …')
+            : rows.length > 0
+              ? trans.__('No run is like that.')
+              : trans.__('There are no runs yet. A training that rlnb.train() starts shows up here.')}
+        </p>
+      )}
+      <div className="rlnb-Count" role="status">
+        {trans.__('%1 of %2 runs', found.length, rows.length)}
+        {chosen > 0 && ` · ${trans.__('%1 selected', chosen)}`}
+      </div>
+    </>
+  );
+}
