@@ -3,8 +3,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 PLUGINS := $(wildcard plugins/*)
+EXTENSION := extensions/rlnb-jupyterlab
+PAGES := $(EXTENSION)/src/rlnb_jupyterlab/labextension
 OTHER_PYTHONS ?= 3.11 3.13
 EDITABLE := $(foreach plugin,$(PLUGINS),--editable $(plugin))
+# Only a kernel with JupyterLab's server has use for it.
+WITH_PAGES := --editable '$(EXTENSION)[test]'
 PYTEST := $(BIN)/python -m pytest
 # Several tests at once, since most of them wait. With a simulator one file, or class, per core, each on one thread:
 # torch's threads wait for each other by spinning, and those of two simulators would do so in each other's way.
@@ -16,7 +20,7 @@ OUT ?= outputs
 # Isaac Lab and torch are 6,000 modules: where images forbid to write bytecode, each start compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-kernels lint lab bench slurm-up slurm-down clean
+.PHONY: help install demo test test-all test-kernels test-extension test-pages extension extension-wheel lint lab bench slurm-up slurm-down clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -28,9 +32,9 @@ $(UV): constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$$(sed -n 's/^uv==//p' constraints.txt)
 	touch $@
 
-$(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcard plugins/*/pyproject.toml)
+$(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcard plugins/*/pyproject.toml) $(EXTENSION)/pyproject.toml
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
-		$(EDITABLE) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,dev]'
+		$(EDITABLE) $(WITH_PAGES) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,dev]'
 	touch $@
 
 # A gigabyte that few need: the tests of skrl with JAX, and of robots from URDF, are among the slow ones.
@@ -47,8 +51,34 @@ $(VENV)/etc/jupyter/labconfig/page_config.json: $(VENV)/.installed
 	mkdir -p $(@D)
 	echo '{"buildCheck": false, "buildAvailable": false}' > $@
 
-lab: install $(VENV)/etc/jupyter/labconfig/page_config.json ## open JupyterLab on notebooks/
+lab: install extension $(VENV)/etc/jupyter/labconfig/page_config.json ## open JupyterLab on notebooks/, with the panel of runs
 	$(BIN)/jupyter lab --notebook-dir notebooks
+
+# Whoever installs the wheel has the pages prebuilt; only who works on them needs node.
+extension: $(PAGES)/package.json ## build the pages of the JupyterLab extension (needs node)
+
+$(EXTENSION)/node_modules/.installed: $(VENV)/.installed $(EXTENSION)/package.json $(EXTENSION)/yarn.lock
+	cd $(EXTENSION) && $(CURDIR)/$(BIN)/jlpm install --immutable
+	touch $@
+
+$(PAGES)/package.json: $(EXTENSION)/node_modules/.installed $(shell find $(EXTENSION)/ts $(EXTENSION)/style $(EXTENSION)/schema -type f 2>/dev/null)
+	cd $(EXTENSION) && PATH=$(CURDIR)/$(BIN):$$PATH jlpm build
+	mkdir -p $(VENV)/share/jupyter/labextensions
+	rm -rf $(VENV)/share/jupyter/labextensions/rlnb-jupyterlab
+	ln -s $(CURDIR)/$(PAGES) $(VENV)/share/jupyter/labextensions/rlnb-jupyterlab
+	touch $@
+
+test-extension: install ## the server's part of the JupyterLab extension
+	cd $(EXTENSION) && $(CURDIR)/$(BIN)/python -m pytest -m "not slow"
+
+# Node takes minutes to install what it builds with.
+test-pages: install ## the pages of the extension, where there is node, and what is slow of its server
+	if command -v node > /dev/null; then $(MAKE) extension && cd $(EXTENSION) && $(CURDIR)/$(BIN)/jlpm test; \
+	else echo "node is not here: the pages are not tested"; fi
+	cd $(EXTENSION) && $(CURDIR)/$(BIN)/python -m pytest -m slow
+
+extension-wheel: extension ## the wheel of the extension, pages within, in dist/
+	$(UV) build --quiet --wheel --python $(BIN)/python --out-dir dist $(EXTENSION)
 
 slurm-up: install ## a real Slurm of four nodes on this machine, to try the cluster path; as root it installs what it needs
 	$(BIN)/python tests/rig/slurm.py up
@@ -60,11 +90,11 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: install lint test-kernels ## everything that has to pass before a change lands (< 20 minutes on 2 cores)
+test: install lint test-kernels test-extension ## everything that has to pass before a change lands (< 20 minutes on 2 cores)
 	$(QUICK)
 	$(ISAACLAB)
 
-test-all: install $(VENV)/.installed-slow lint test-kernels ## the same, with the slow tests (< 90 minutes)
+test-all: install $(VENV)/.installed-slow lint test-kernels test-extension test-pages ## the same, with the slow tests (< 90 minutes)
 	$(QUICK)
 	$(ISAACLAB)
 	$(SLOW)

@@ -74,19 +74,19 @@ class Lab:
     """
 
     def __init__(self, page: Any, url: str, token: str) -> None:
-        self.page, self._url, self._token = page, url, token
+        self.page, self.url, self._token = page, url, token
         self.problems: list[str] = []
         """What the page said went wrong, and every request that went elsewhere."""
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("request", self._note)
 
     def _note(self, request: Any) -> None:
-        if not request.url.startswith((self._url.split("/", 3)[0] + "//127.0.0.1", "data:", "blob:", "ws://127.0.0.1")):
+        if not request.url.startswith((self.url.split("/", 3)[0] + "//127.0.0.1", "data:", "blob:", "ws://127.0.0.1")):
             self.problems.append(f"asked for {request.url}")
 
-    def open(self, notebook: str, timeout_s: float = 90.0) -> None:
-        """Open a notebook and wait for its kernel."""
-        self.page.goto(f"{self._url}doc/tree/{notebook}?token={self._token}&reset", wait_until="domcontentloaded")
+    def open(self, notebook: str, timeout_s: float = 90.0, mode: str = "doc") -> None:
+        """Open a notebook, alone (``doc``) or with all of JupyterLab (``lab``), and wait for its kernel."""
+        self.page.goto(f"{self.url}{mode}/tree/{notebook}?token={self._token}&reset", wait_until="domcontentloaded")
         self.page.wait_for_selector(".jp-Notebook", timeout=1000 * timeout_s)
         self.page.wait_for_function(_IDLE, timeout=1000 * timeout_s)
 
@@ -130,7 +130,7 @@ class Lab:
 
 
 @contextlib.contextmanager
-def lab(folder: Path, env: dict[str, str] | None = None) -> Iterator[Lab]:
+def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator[Lab]:
     """Serve a folder of notebooks and open a browser on it."""
     from playwright.sync_api import sync_playwright
 
@@ -148,6 +148,7 @@ def lab(folder: Path, env: dict[str, str] | None = None) -> Iterator[Lab]:
     argv += [
         f"--IdentityProvider.token={token}",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        *more,
     ]
     # dash, which Isaac Lab brings, asks for a build of JupyterLab; a dialog would take the focus, news cover the page.
     config = folder / ".jupyter" / "labconfig" / "page_config.json"

@@ -1,0 +1,199 @@
+"""The panel of runs in JupyterLab, in a real Chromium: its first paint, its memory, and what it takes of the server.
+
+python benchmarks/panel.py            # all of it, 12 minutes
+python benchmarks/panel.py --parts paint
+
+``paint``: 1,000 runs, from the command that shows the panel to rows on the screen, in fresh pages. ``memory``: an hour
+of five live runs that log every second, twenty times as fast, with the curves of one of them shown. ``server``: 50
+live runs that log every second, and three pages. The runs that live are real, of the library that needs no simulator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+from results import record
+
+import rlnb
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
+from lab import Lab, lab, write_notebook
+
+MANY, LIVE, PAGES, FEW = 1000, 50, 3, 5
+HOUR_S, TIMES = 3600, 20
+MEASURED_S = 60
+ROUNDS = 10
+SHOW = """() => {
+  const begun = performance.now();
+  return new Promise(resolve => {
+    const look = () => {
+      if (document.querySelectorAll('[role=treeitem]').length > 5) {
+        requestAnimationFrame(() => resolve((performance.now() - begun) / 1000));
+      } else {
+        requestAnimationFrame(look);
+      }
+    };
+    window.jupyterapp.commands.execute('rlnb:panel').then(look);
+  });
+}"""
+PARTS = ("paint", "memory", "server")
+
+
+def write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(dataclasses.asdict(value)))
+
+
+def ended(root: Path, count: int) -> None:
+    """Make runs that only their records tell of."""
+    for number in range(count):
+        folder = root / "runs" / f"20260101-{number:06d}-echo"
+        (folder / "jobs" / "0-train").mkdir(parents=True)
+        (folder / "logs").mkdir()
+        created = f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}+00:00"
+        task = rlnb.Task(id=f"Task-{number % 7}")
+        write(folder / "manifest.json", rlnb.Manifest(run_id=folder.name, created=created, task=task, library="echo"))
+        write(folder / "jobs" / "0-train" / "result.json", rlnb.Result(outcome="completed"))
+
+
+def live(count: int, iteration_s: float) -> list[rlnb.Run]:
+    """Start trainings without a simulator, and wait until they run."""
+    runs = [
+        rlnb.train(
+            "Echo",
+            library="echo",
+            max_iterations=1_000_000,
+            seed=seed,
+            agent={"iteration_s": iteration_s},
+            launcher=rlnb.LocalLauncher(max_running=count),
+        )
+        for seed in range(count)
+    ]
+    while not all(run.state == "running" for run in runs):
+        time.sleep(0.5)
+    return runs
+
+
+def opened(folder: Path, root: Path) -> Any:
+    """Return a JupyterLab with the extension as it is built here."""
+    import rlnb_jupyterlab
+
+    folder.mkdir()
+    write_notebook(folder / "work.ipynb", "1 + 1")
+    shared = folder / "share" / "jupyter"
+    (shared / "labextensions").mkdir(parents=True)
+    built = Path(str(rlnb_jupyterlab.__file__)).parent / "labextension"
+    (shared / "labextensions" / "rlnb-jupyterlab").symlink_to(built)
+    env = {"RLNB_ROOT": str(root), "JUPYTER_PATH": str(shared)}
+    return lab(folder, env, "--ServerApp.jpserver_extensions={'rlnb_jupyterlab': True}")
+
+
+def paint(base: Path) -> None:
+    root = base / "paint-runs"
+    ended(root, MANY)
+    took = []
+    with opened(base / "paint", root) as found:
+        for _ in range(ROUNDS):
+            found.open("work.ipynb")
+            took.append(found.page.evaluate(SHOW))
+            found.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+        found.screenshot(base / "paint.png")
+    took.sort()
+    record(
+        f"panel with {MANY} runs: command to rows on the screen, fresh pages",
+        f"median of {ROUNDS}: {took[ROUNDS // 2]:.2f} s, worst {took[-1]:.2f} s",
+        "<= 1 s",
+        took[-1] <= 1.0,
+    )
+
+
+def heap(found: Lab) -> float:
+    """Return the MiB of a page's objects, after its garbage is collected."""
+    session = found.page.context.new_cdp_session(found.page)
+    session.send("HeapProfiler.collectGarbage")
+    session.send("Performance.enable")
+    metrics = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+    session.detach()
+    return float(metrics["JSHeapUsedSize"]) / 2**20
+
+
+def memory(base: Path) -> None:
+    root = base / "memory-runs"
+    rlnb.options.root = root
+    runs = live(FEW, 1.0 / TIMES)
+    with opened(base / "memory", root) as found:
+        found.open("work.ipynb")
+        found.page.evaluate(SHOW.replace("> 5", f">= {FEW}"))
+        found.page.get_by_role("treeitem").first.dblclick()
+        found.page.get_by_role("tab", name="Curves").click()
+        time.sleep(30)
+        sizes = [heap(found)]
+        for _ in range(6):
+            time.sleep(HOUR_S / TIMES / 6)
+            sizes.append(heap(found))
+        found.screenshot(base / "memory.png")
+    for run in runs:
+        run.cancel()
+    grown = sizes[-1] / sizes[0] - 1.0
+    record(
+        f"panel and curves, {FEW} live runs, {HOUR_S} points each in {HOUR_S // TIMES} s: objects of the page",
+        f"{sizes[0]:.1f} to {sizes[-1]:.1f} MiB, {grown:+.1%}",
+        "grows < 20 %",
+        grown < 0.20,
+    )
+
+
+def server(base: Path) -> None:
+    root = base / "server-runs"
+    rlnb.options.root = root
+    runs = live(LIVE, 1.0)
+    with opened(base / "server", root) as found:
+        found.open("work.ipynb")
+        pages = [found.page, *(found.page.context.new_page() for _ in range(PAGES - 1))]
+        for page in pages[1:]:
+            page.goto(found.page.url, wait_until="domcontentloaded")
+            page.wait_for_selector(".jp-Notebook", timeout=90_000)
+        for page in pages:
+            page.evaluate(SHOW)
+        time.sleep(20)
+        process = next(
+            child
+            for child in psutil.Process().children(recursive=True)
+            if "jupyterlab" in " ".join(child.cmdline()) and "--no-browser" in child.cmdline()
+        )
+        before, begun = process.cpu_times(), time.monotonic()
+        time.sleep(MEASURED_S)
+        after, passed_s = process.cpu_times(), time.monotonic() - begun
+        found.screenshot(base / "server.png")
+    for run in runs:
+        run.cancel()
+    share = (after.user + after.system - before.user - before.system) / passed_s
+    record(
+        f"Jupyter's server with {LIVE} live runs and {PAGES} pages",
+        f"{share:.1%} of a core over {passed_s:.0f} s",
+        "<= 5 %",
+        share <= 0.05,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parts = parser.parse_args().parts
+    base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
+    os.environ["RLNB_QUEUE"] = str(base / "queue")
+    for part in parts:
+        {"paint": paint, "memory": memory, "server": server}[part](base)
+    print(base)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The panel of runs as a person uses it: a real Chromium, behind a gateway, below a path."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway import gateway
+from lab import Lab, in_browser, lab, write_notebook
+
+import rlnb
+
+PACKAGE = importlib.util.find_spec("rlnb_jupyterlab")
+PAGES = Path(PACKAGE.origin).parent / "labextension" if PACKAGE and PACKAGE.origin else Path("nowhere")
+SECONDS = 1000
+"""Playwright counts thousandths."""
+
+pytestmark = [
+    *in_browser("jupyterlab", "rlnb_jupyterlab"),
+    pytest.mark.skipif(not (PAGES / "package.json").exists(), reason="the pages are not built: make extension"),
+    pytest.mark.skipif(not shutil.which("nginx"), reason="there is no nginx here"),
+]
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> str:
+    """A folder of JupyterLab's that has the pages as they are built here."""
+    shared = tmp_path / "share" / "jupyter"
+    (shared / "labextensions").mkdir(parents=True)
+    (shared / "labextensions" / "rlnb-jupyterlab").symlink_to(PAGES)
+    return str(shared)
+
+
+@pytest.fixture
+def hosted(root: Path, tmp_path: Path, pages: str) -> Iterator[Lab]:
+    """JupyterLab behind a gateway, with a notebook open and the panel of runs shown."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    write_notebook(folder / "work.ipynb", "1 + 1")
+    env = {"RLNB_ROOT": str(root), "RLNB_QUEUE": os.environ["RLNB_QUEUE"], "JUPYTER_PATH": pages}
+    enabled = "--ServerApp.jpserver_extensions={'rlnb_jupyterlab': True}"
+    with lab(folder, env, enabled) as found, gateway(tmp_path / "nginx", found.url) as url:
+        found.url = url
+        found.open("work.ipynb", mode="lab")
+        found.page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:panel')")
+        yield found
+
+
+def wait_until(fact: Callable[[], object], within_s: float = 60.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not fact():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.1)
+
+
+def row(page: Any, run: rlnb.Run) -> Any:
+    return page.get_by_role("treeitem", name=re.compile(run.id))
+
+
+def look(lab: Lab, name: str) -> None:
+    """Keep what is on the screen, for people."""
+    if folder := os.environ.get("RLNB_SCREENSHOTS"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        lab.screenshot(Path(folder, f"{name}.png"))
+
+
+def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: Lab) -> None:
+    page = hosted.page
+    earlier = rlnb.train("Echo", library="echo", max_iterations=5, tags=["earlier"]).wait(60)
+    row(page, earlier).wait_for(timeout=20 * SECONDS)
+
+    # Started from the form: the code goes into the notebook, and runs there.
+    page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:new')")
+    form = page.get_by_role("form", name="New RL run")
+    form.get_by_placeholder("Isaac-Cartpole-Direct").fill("Echo")
+    form.get_by_role("combobox", name="Library").select_option("echo")
+    form.get_by_label("Iterations").fill("-5")
+    page.get_by_text("max_iterations=-5 is not a positive whole number").wait_for(timeout=60 * SECONDS)
+    look(hosted, "form-problems")
+    form.get_by_label("Iterations").fill("2000")
+    form.get_by_label("Values of the library's config").fill("iteration_s=0.1")
+    page.get_by_text("Nothing speaks against it").wait_for(timeout=60 * SECONDS)
+    look(hosted, "form")
+    page.get_by_role("button", name="Insert and run").click()
+    wait_until(lambda: len(rlnb.runs()) == 2)
+    run = next(run for run in rlnb.runs() if run.id != earlier.id)
+    wait_until(lambda: run.state == "running")
+    source = page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.content.model.cells.get(1).sharedModel.getSource()"
+    )
+    assert "rlnb.train(" in source
+    assert "max_iterations=2000" in source
+
+    # Watched: the row lives, the tab has curves and the log.
+    row(page, run).dblclick(timeout=20 * SECONDS)
+    page.get_by_role("tab", name="Curves").click()
+    page.get_by_role("img", name=re.compile("Curve of reward")).wait_for(timeout=30 * SECONDS)
+    first = page.get_by_role("img", name=re.compile("Curve of reward")).get_attribute("aria-label")
+    wait_until(
+        lambda: page.get_by_role("img", name=re.compile("Curve of reward")).get_attribute("aria-label") != first, 30
+    )
+    look(hosted, "curves")
+    page.get_by_role("tab", name="Logs").click()
+    page.get_by_role("log").get_by_text(re.compile(r"iteration \d+ of 2000")).first.wait_for(timeout=20 * SECONDS)
+    look(hosted, "logs")
+
+    # Cancelled from its tab.
+    page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:cancel', {key})", key_of(run))
+    wait_until(lambda: run.state == "cancelled")
+    page.get_by_role("treeitem", name=re.compile(f"{run.id}.*cancelled|cancelled.*{run.id}")).wait_for(
+        timeout=20 * SECONDS
+    )
+
+    # After a reload the tab is there again.
+    time.sleep(3.0)  # JupyterLab saves its layout now and then
+    page.goto(f"{hosted.url}lab", wait_until="domcontentloaded")
+    page.get_by_role("tab", name="Overview").first.wait_for(timeout=60 * SECONDS)
+    row(page, run).wait_for(timeout=20 * SECONDS)
+
+    # Its report is made and shown.
+    page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:report', {key})", key_of(earlier))
+    wait_until(lambda: (earlier.path / "report.html").exists(), 90)
+    row(page, earlier).dblclick()
+    page.get_by_role("tab", name="Report").last.click()
+    frame = page.frame_locator("iframe").last
+    frame.get_by_text(earlier.id).first.wait_for(timeout=60 * SECONDS)
+    look(hosted, "report")
+    assert hosted.problems == []
+
+
+def key_of(run: rlnb.Run) -> str:
+    from rlnb_jupyterlab.watcher import key_of
+
+    return key_of(run)
+
+
+def test_nobody_outside_is_asked_and_a_stranger_sees_nothing(hosted: Lab) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=3).wait(60)
+    row(hosted.page, run).wait_for(timeout=20 * SECONDS)
+    answer = hosted.page.evaluate(
+        """async url => (await fetch(url, {credentials: "omit", redirect: "manual"})).status""",
+        f"{hosted.url}rlnb/runs/{key_of(run)}",
+    )
+    assert answer in (0, 302, 403)
+    assert hosted.problems == []
