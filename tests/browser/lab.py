@@ -25,6 +25,7 @@ CHROMIUM = next(
 BASE_URL = "/hosted/user-1/"
 """As a hosted notebook has it: a path of its own before everything."""
 TRIES = 6
+LEAVE_S = 10.0
 _OFFLINE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 _FLAGS = (
     "--no-sandbox",
@@ -177,7 +178,11 @@ def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator
             context.close()
     finally:
         server.terminate()
-        server.wait(20)
+        try:
+            server.wait(LEAVE_S)
+        except subprocess.TimeoutExpired:  # jupyter-server 2.21 waits for a thread of its own, after pages came anew
+            server.kill()
+            server.wait()
 
 
 def _wait_for(url: str, token: str, log: Path, timeout_s: float = 60.0) -> None:
