@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import rlnb
@@ -41,21 +42,25 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
         shown["total"] = total or shown["total"]
         shown["reward"], shown["success"] = last(run, "reward"), last(run, "success_rate")
         shown["spark"] = spark(run)
-        shown["eta_s"] = number(run.eta_s)
+        if started and shown["state"] == "running" and shown["iteration"] > started.first_iteration:
+            pace = (time.time() - started.time_s) / (shown["iteration"] - started.first_iteration)
+            shown["eta_s"] = number(pace * (shown["total"] - shown["iteration"]))
     return shown
 
 
 def spark(run: rlnb.Run) -> list[float]:
     """Return the reward's curve in few points."""
-    if "reward" not in run.metrics.names:
+    metrics = run.metrics
+    if "reward" not in metrics.names:
         return []
-    _, values = run.metrics["reward"].thinned(SPARK)
+    _, values = metrics["reward"].thinned(SPARK)
     return [float(f"{value:.{DIGITS}g}") for value in values]
 
 
 def last(run: rlnb.Run, name: str) -> float | None:
     """Return the newest value of a metric; None where there is none."""
-    return number(run.metrics.last(name)) if name in run.metrics.names else None
+    metrics = run.metrics
+    return number(metrics.last(name)) if name in metrics.names else None
 
 
 def number(value: float | None) -> float | None:

@@ -18,7 +18,9 @@ from rlnb_jupyterlab.rows import LATER, row
 logger = logging.getLogger(__name__)
 
 LOOK_S = 2.0
-"""Seconds between two looks at the runs."""
+"""Seconds between two looks at the runs, at least."""
+SHARE = 0.03
+"""Largest part of a core that looks take: with very many live runs they come less often."""
 FIRST_S = 0.3
 """Of each, seconds for runs that were not known: of very many the newest are shown first."""
 FILL_S = 0.5
@@ -85,8 +87,10 @@ class Watcher:
                 self._tell()
             except Exception:  # a folder that changes under our eyes must not end the panel
                 logger.exception("the list of runs could not be brought up to date")
-            soon = self._catalog.behind > 0
-            self._wake.wait(0.0 if soon else max(0.1, LOOK_S - (time.monotonic() - begun)))
+            took = time.monotonic() - begun
+            if self._catalog.behind:
+                continue
+            self._wake.wait(LOOK_S if self._without else max(LOOK_S, took / SHARE))
             self._wake.clear()
 
     def _tell(self) -> None:
