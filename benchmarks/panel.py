@@ -6,6 +6,7 @@ python benchmarks/panel.py --parts paint
 ``paint``: 1,000 runs, from the command that shows the panel to rows on the screen, in fresh pages. ``memory``: an hour
 of five live runs that log every second, twenty times as fast, with the curves of one of them shown. ``server``: 50
 live runs that log every second, and three pages. The runs that live are real, of the library that needs no simulator.
+``wheel``: what is installed, and that it needs no node (`make extension` has built the pages).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import dataclasses
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -45,7 +47,7 @@ SHOW = """() => {
     window.jupyterapp.commands.execute('rlnb:panel').then(look);
   });
 }"""
-PARTS = ("paint", "memory", "server")
+PARTS = ("wheel", "paint", "memory", "server")
 
 
 def write(path: Path, value: Any) -> None:
@@ -112,6 +114,28 @@ def paint(base: Path) -> None:
         f"median of {ROUNDS}: {took[ROUNDS // 2]:.2f} s, worst {took[-1]:.2f} s",
         "<= 1 s",
         took[-1] <= 1.0,
+    )
+
+
+def wheel(base: Path) -> None:
+    source = Path(__file__).parents[1] / "extensions" / "rlnb-jupyterlab"
+    uv = [str(Path(sys.executable).parent / "uv")]
+    subprocess.run([*uv, "build", "-q", "--wheel", "--out-dir", str(base), str(source)], check=True)
+    (made,) = base.glob("*.whl")
+    without_node = {**os.environ, "PATH": "/nowhere"}
+    target = base / "installed"
+    argv = [*uv, "pip", "install", "-q", "--no-deps", "--python", sys.executable, "--prefix", str(target), str(made)]
+    subprocess.run(argv, check=True, env=without_node)
+    pages = target / "share" / "jupyter" / "labextensions" / "rlnb-jupyterlab"
+    sizes = sorted((path.stat().st_size for path in pages.rglob("*") if path.is_file()), reverse=True)
+    enabled = target / "etc" / "jupyter" / "jupyter_server_config.d" / "rlnb_jupyterlab.json"
+    whole = (pages / "package.json").exists() and enabled.exists()
+    record(
+        "rlnb-jupyterlab: wheel, and its pages beside plotly's own bundle; install without node",
+        f"{made.stat().st_size / 1e6:.2f} MB, {sum(sizes[1:]) / 1e6:.2f} MB beside {sizes[0] / 1e6:.2f}; "
+        f"{'pages and server are there' if whole else 'INCOMPLETE'}",
+        "< 1 MB; yes",
+        sum(sizes[1:]) < 1e6 and whole,
     )
 
 
@@ -191,7 +215,7 @@ def main() -> None:
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     os.environ["RLNB_QUEUE"] = str(base / "queue")
     for part in parts:
-        {"paint": paint, "memory": memory, "server": server}[part](base)
+        {"wheel": wheel, "paint": paint, "memory": memory, "server": server}[part](base)
     print(base)
 
 
