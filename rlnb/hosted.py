@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib.util
 import json
 import tempfile
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def look(root: Path, env: Mapping[str, str]) -> Place:
     return Place(
         hosts=tuple(hosts),
         base_urls=tuple(sorted({*server_base_urls(), *([prefix] if prefix else [])})),
-        proxy=_installed("jupyter-server-proxy"),
+        proxy=importlib.util.find_spec("jupyter_server_proxy") is not None,
         home=_writable(Path.home()),
         cache=env.get("WARP_CACHE_PATH", ""),
         kept=existing.stat().st_dev != Path("/").stat().st_dev,
@@ -93,14 +93,6 @@ def server_base_urls() -> list[str]:
         except (OSError, ValueError, KeyError, TypeError):  # a server that is just starting or ending
             continue
     return found
-
-
-def _installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def _writable(folder: Path) -> bool:

@@ -278,7 +278,7 @@ class TensorBoardHandler(Handler):
         keys = self.body().get("keys")
         boards = self.settings.setdefault("rlnb_boards", {})
         name = ",".join(sorted(keys)) if isinstance(keys, list) else ""
-        if name not in boards:
+        if name not in boards or not boards[name].alive:
             runs = await self.aside(lambda: self.runs_of(keys))
             boards[name] = await self.aside(lambda: rlnb.tensorboard(runs))
         self.finish(json.dumps({"url": f"proxy/{boards[name].port}/"}))

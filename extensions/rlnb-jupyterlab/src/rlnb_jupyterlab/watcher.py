@@ -42,6 +42,7 @@ class Watcher:
         self._audience = audience
         self._catalog = rlnb.Catalog(self.roots)
         self._lock = threading.Lock()
+        self._beginning = threading.Lock()
         self._runs: dict[str, rlnb.Run] = {}
         self._rows: dict[str, dict[str, Any]] = {}
         self._without: dict[str, None] = {}
@@ -61,9 +62,10 @@ class Watcher:
         """
         self._call = call
         self._wake.set()
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._work, name="rlnb-watcher", daemon=True)
-            self._thread.start()
+        with self._beginning:  # a thread that is just ending does not see who has joined
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="rlnb-watcher", daemon=True)
+                self._thread.start()
 
     def stop(self) -> None:
         """End for good."""
@@ -81,17 +83,25 @@ class Watcher:
     # -- the thread
 
     def _work(self) -> None:
-        while not self._stopped and self._audience.pages:
+        while not self._over():
             begun = time.monotonic()
             try:
                 self._tell()
+                soon = self._catalog.behind > 0
             except Exception:  # a folder that changes under our eyes must not end the panel
                 logger.exception("the list of runs could not be brought up to date")
+                soon = False
             took = time.monotonic() - begun
-            if self._catalog.behind:
-                continue
-            self._wake.wait(LOOK_S if self._without else max(LOOK_S, took / SHARE))
-            self._wake.clear()
+            if not soon:
+                self._wake.wait(LOOK_S if self._without else max(LOOK_S, took / SHARE))
+                self._wake.clear()
+
+    def _over(self) -> bool:
+        with self._beginning:
+            if self._audience.pages and not self._stopped:
+                return False
+            self._thread = None
+            return True
 
     def _tell(self) -> None:
         with self._lock:
