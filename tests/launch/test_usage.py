@@ -1,5 +1,6 @@
 """What a run takes of its nodes: sampled by the agent, read beside the metrics."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -7,9 +8,11 @@ import time
 import pytest
 
 import rlnb
+from rlnb.job import Agent
 from rlnb.launch import usage
 from rlnb.notebook import curves, sections
 from rlnb.records.events import EventReader
+from rlnb.records.layout import RunDir
 
 BUSY = "while True: pass"
 
@@ -64,7 +67,6 @@ def test_a_run_shows_what_it_takes_beside_its_metrics(root):
     run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=40).wait()
     assert not [tag for tag in run.metrics.tags if tag.startswith("system/")]
     memory = run.system["system/node0/memory_gib"]
-    assert memory.wall_time_s[0] >= run.started.time_s, "the start is not the training's"
     assert memory.last > 0.001
     frames = run.metrics["reward"].frames
     assert frames[0] < memory.frames[-1] <= frames[-1], "five of eight seconds"
@@ -74,3 +76,19 @@ def test_a_run_shows_what_it_takes_beside_its_metrics(root):
     assert more["image/png"]["alt"] == "Use of the nodes over time"
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'system/node0/cpu_cores'"):
         curves.chosen([run], ["system/node0/cpu_core"])
+
+
+def test_a_node_is_sampled_from_where_the_training_begins(tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # an agent catches those of its process
+    run = RunDir(tmp_path)
+    folder = run.next_job("train")
+    agent = Agent(folder, rlnb.Command(argv=("python", "-m", "rlnb.worker")))
+    with agent._sampling() as tick:
+        tick()
+        tick()
+        assert not run.system.exists(), "its start needs every core"
+        folder.started.write_text("{}")
+        tick()
+        tick()
+    assert list(run.system.rglob("*tfevents*"))
