@@ -44,7 +44,7 @@ class Usage:
         """Take a sample when one is due."""
         if time.monotonic() - self._since >= SAMPLE_S:
             self._since, before = time.monotonic(), self._since
-            self._try(lambda: self._write(dict(self._sample(self._since - before))))
+            self._try(lambda: self._take(self._since - before))
 
     def _try(self, work: Callable[[], None]) -> None:
         """Do it; nothing that goes wrong with it, be it a full disk or a driver, may end the job."""
@@ -61,8 +61,14 @@ class Usage:
             with contextlib.suppress(OSError):
                 self._file.close()
 
-    def _sample(self, passed_s: float) -> Iterator[tuple[str, float]]:
+    def _take(self, passed_s: float) -> None:
         busy_s, memory = self._count()
+        if any(memory.values()):  # what has just ended takes nothing, which would be the last that a run shows
+            self._write(dict(self._sample(passed_s, busy_s, memory)))
+
+    def _sample(
+        self, passed_s: float, busy_s: dict[tuple[int, float], float], memory: dict[str | None, int]
+    ) -> Iterator[tuple[str, float]]:
         spent_s = sum(seconds - self._busy_s.get(process, 0.0) for process, seconds in busy_s.items())
         self._busy_s = busy_s
         yield "cpu_cores", spent_s / passed_s

@@ -57,6 +57,17 @@ def test_nothing_is_sampled_before_it_is_due(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_job_that_has_just_ended_is_not_sampled(tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    measured = usage.Usage(tmp_path, 0, [])
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    time.sleep(0.5)  # a zombie until someone waits for it
+    measured.tick()
+    ended.wait()
+    measured.tick()
+    assert not list(tmp_path.iterdir()), "its last figures would be zeros"
+
+
 def test_a_full_disk_does_not_end_the_job(tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     (tmp_path / "file").write_text("in the way")
@@ -78,7 +89,7 @@ def test_a_run_shows_what_it_takes_beside_its_metrics(root):
         curves.chosen([run], ["system/node0/cpu_core"])
 
 
-def test_a_node_is_sampled_from_where_the_training_begins(tmp_path, monkeypatch):
+def test_a_node_is_sampled_from_where_the_training_begins(busy_rank, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # an agent catches those of its process
     run = RunDir(tmp_path)
