@@ -172,6 +172,16 @@ async def test_nothing_is_read_while_nobody_looks(jp_ws_fetch: Any, jp_serverapp
     assert watcher._thread is None
 
 
+async def test_the_list_is_read_before_the_first_page(made: Any, jp_configurable_serverapp: Any) -> None:
+    made(3)
+    watcher = jp_configurable_serverapp().web_app.settings["rlnb_watcher"]
+    deadline = time.monotonic() + 20
+    while len(watcher._rows) < 3:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+    assert watcher._thread is None
+
+
 @pytest.mark.slow
 async def test_ten_thousand_runs_are_listed(jp_ws_fetch: Any, made: Any) -> None:
     made(10_000)

@@ -30,9 +30,10 @@ class RlnbExtension(ExtensionApp):
         return [os.environ.get("RLNB_ROOT") or str(Path(folder) / "rlnb-runs")]
 
     def initialize_settings(self) -> None:
-        """Make what the handlers share; nothing runs before somebody looks."""
+        """Make what the handlers share; past one look at the runs, nothing works before somebody looks."""
         audience = Audience()
         watcher = Watcher([Path(root).expanduser() for root in self.roots], audience)
+        watcher.prepare()
         self.settings["rlnb_watcher"] = watcher
         self.settings["rlnb_audience"] = audience
         self.settings["rlnb_actions"] = Actions(audience)

@@ -25,8 +25,6 @@ FIRST_S = 0.3
 """Of each, seconds for runs that were not known: of very many the newest are shown first."""
 FILL_S = 0.5
 """Of each, seconds that may go into the curves of runs that ended long ago, until all have one."""
-FRESH_S = 1.0
-"""Age up to which the list is new enough for a single question."""
 
 
 class Watcher:
@@ -46,13 +44,16 @@ class Watcher:
         self._runs: dict[str, rlnb.Run] = {}
         self._rows: dict[str, dict[str, Any]] = {}
         self._without: dict[str, None] = {}
-        self._looked = float("-inf")
         self._wake = threading.Event()
         self._stopped = False
         self._thread: threading.Thread | None = None
         self._call: Callable[..., Any] = lambda *_: None
 
     # -- asked from the server's thread
+
+    def prepare(self) -> None:
+        """Look once, beside the server's own start: its first page waits for neither imports nor most of the list."""
+        threading.Thread(target=self._prepare, name="rlnb-prepare", daemon=True).start()
 
     def start(self, call: Callable[..., Any]) -> None:
         """Work, if it does not yet.
@@ -75,12 +76,21 @@ class Watcher:
     def run(self, key: str) -> rlnb.Run | None:
         """Return a run by its key, with a reader of its own; None where there is none."""
         with self._lock:
-            while key not in self._runs and (self._catalog.behind or time.monotonic() - self._looked > FRESH_S):
+            while key not in self._runs:
                 self._look()
+                if not self._catalog.behind:
+                    break
             found = self._runs.get(key)
         return rlnb.Run(found.path) if found is not None and found.path.is_dir() else None
 
     # -- the thread
+
+    def _prepare(self) -> None:
+        try:
+            with self._lock:
+                self._look()
+        except Exception:
+            logger.exception("the list of runs could not be read")
 
     def _work(self) -> None:
         while not self._over():
@@ -124,7 +134,6 @@ class Watcher:
     def _look(self) -> tuple[list[dict[str, Any]], list[str]]:
         """Bring the list up to date; return the rows that have changed, and the keys that are gone."""
         changes = self._catalog.refresh(FIRST_S)
-        self._looked = time.monotonic()
         changed = []
         for run in changes.seen:
             key = key_of(run)
