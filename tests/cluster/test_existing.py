@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gangs import echo, processes, wait_until
+from gangs import echo, processes, rank, wait_until
 
 import rlnb
 
@@ -49,6 +49,7 @@ def test_keys_in_memory_are_in_no_record_and_readable_by_nobody_else(cluster: An
 def test_cancel_leaves_the_workers_free(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster, nodes=2))
     wait_until(lambda: run.state == "running", 60)
+    assert "MALLOC_TRIM_THRESHOLD_" not in rank(run, 0).environ(), "which Dask sets for its own work"
     run.cancel()
     wait_until(lambda: not processes(run), 30)
     assert run.state == "cancelled"

@@ -56,9 +56,11 @@ def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) 
     assert json.loads(job.submitted.read_text())["queue"] == "slurm"
 
 
-def test_cancel_leaves_no_process_on_any_node(slurm: Any, clean: Path) -> None:
+def test_cancel_leaves_no_process_on_any_node(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     run = running(echo(two_nodes()))
     assert len(processes(run)) >= 5
+    assert rank(run, 0).environ()["OMP_NUM_THREADS"] == "1", "as the kernel has it"
     run.cancel()
     assert wait_until(lambda: not processes(run), 30) < CANCEL_S
     assert run.state == "cancelled"

@@ -15,8 +15,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import dask
 import psutil
-from distributed import WorkerPlugin
+from distributed import WorkerPlugin, get_worker
 
 END_S = 15.0
 """Seconds that an agent has to end everything below it once its lifeline is gone."""
@@ -33,9 +34,10 @@ def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
     """
     if limit_s is not None:
         argv = [*argv, f"--deadline={psutil.Process().create_time() + limit_s:.0f}"]
+    env = environment(nanny=get_worker().nanny is not None)
     with open(log, "ab") as output:
         agent = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=Path(log).parent, env=environment()
+            argv, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=Path(log).parent, env=env
         )
     _agents.append(agent)
     try:
@@ -44,10 +46,14 @@ def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
         _agents.remove(agent)
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of an agent: this one without what Dask sets for workers that compute themselves."""
-    single = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    return {name: value for name, value in os.environ.items() if name not in single or value != "1"}
+def environment(nanny: bool) -> dict[str, str]:
+    """Return the environment of an agent: this one without what a nanny sets for workers that compute themselves.
+
+    Args:
+        nanny: Whether Dask's nanny started this worker.
+    """
+    preset = dask.config.get("distributed.nanny.pre-spawn-environ", {}) if nanny else {}
+    return {name: value for name, value in os.environ.items() if str(preset.get(name, "")) != value}
 
 
 class Lifeline(WorkerPlugin):
