@@ -89,7 +89,7 @@ class HostedJob:
         """
         values = {"interrupted": True} if interrupted else {}
         result = Result(outcome=outcome, error=error, detail=detail, ended=files.now(), values=values)
-        files.write_once(self._folder.result, to_json(result))
+        files.write_once(self._folder.result, to_json(result), self._folder.reserve)
 
     def note(self, **facts: Any) -> None:
         """Record what the queue knows the job by, once."""

@@ -221,14 +221,13 @@ class Agent:
             return 0  # the first node's to say
         if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
             error += f". No space left on the disk of {self._job.path}"  # nor for the log to say so
-        self._job.reserve.unlink(missing_ok=True)
         detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
         values: dict[str, object] = {"node": self._node} if self._several else {}
         if self._interrupted:  # by the cluster: it may go on elsewhere
             values["interrupted"] = True
         result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
         try:
-            files.write_once(self._job.result, to_json(result))
+            files.write_once(self._job.result, to_json(result), self._job.reserve)
         except OSError as exc:
             sys.stderr.write(f"rlnb.job: the result could not be written: {exc}\n")
             return 1

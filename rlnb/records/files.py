@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -27,21 +28,31 @@ def age_s(path: Path) -> float:
         return float("inf")
 
 
-def write_once(path: Path, data: Any) -> bool:
+def write_once(path: Path, data: Any, reserve: Path | None = None) -> bool:
     """Write ``data`` as JSON if nobody has written ``path`` yet; return whether this call did.
 
     The text goes to a temporary file, is synced, and is then linked to its name: the link is
     exclusive on every POSIX file system, shared ones included, so there is no lock and no reader
     ever sees half a file.
 
+    Args:
+        path: The record.
+        data: What it says.
+        reserve: A file in the same folder whose space the text takes, where it is there: a disk that is full has no
+            other, and space that is let go of may be somebody else's at once.
+
     Raises:
         OSError: No space, no right to write, and the like.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1, ensure_ascii=False)
-            file.write("\n")
+        if reserve is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(reserve, temporary)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as file:
+            file.write(text.encode())
+            file.truncate()
             file.flush()
             os.fsync(file.fileno())
         try:

@@ -159,6 +159,5 @@ def _finish(run: RunDir, job: JobDir, manifest: Manifest, library: Library, lear
     checkpoint = str(found[-1].relative_to(run.path)) if found else None
     values = {"ranks": learned} if learned else {}
     result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)
-    job.reserve.unlink(missing_ok=True)
-    files.write_once(job.result, to_json(result))
+    files.write_once(job.result, to_json(result), job.reserve)
     plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,6 +58,32 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         files.write_once(tmp_path / "result.json", {"value": object()})
     assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_that_others_write_to_takes_a_record_into_the_space_kept_for_it(
+    small_disk: Callable[[int], Path],
+) -> None:
+    disk = small_disk(512)
+    reserve, ended = disk / ".reserve", threading.Event()
+    reserve.write_bytes(b"\0" * 32768)
+
+    def write() -> None:
+        with open(disk / "log", "ab", buffering=0) as log:
+            while not ended.is_set():
+                with contextlib.suppress(OSError):
+                    log.write(b"x" * 4096)
+
+    greedy = threading.Thread(target=write)
+    greedy.start()
+    try:
+        while os.statvfs(disk).f_bfree:
+            time.sleep(0.01)
+        assert files.write_once(disk / "result.json", {"detail": "y" * 20_000}, reserve)
+    finally:
+        ended.set()
+        greedy.join()
+    assert files.read_json(disk / "result.json") == {"detail": "y" * 20_000}
+    assert sorted(path.name for path in disk.iterdir()) == ["log", "result.json"]
 
 
 def test_a_folder_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
