@@ -62,6 +62,14 @@ def test_its_events_become_metrics_of_the_library_whose_tags_they_have(root: Pat
     assert "reward" in run._repr_html_()
 
 
+def test_its_metrics_get_their_names_when_they_are_logged(root: Path, script: Path) -> None:
+    run = started(script)
+    assert len(run.metrics) == 0, "nothing is logged yet"
+    while run.state != "completed":
+        time.sleep(0.1)
+    assert run.metrics["reward"].values == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
+
+
 def test_its_command_is_what_one_would_type_and_its_text_is_kept(root: Path, script: Path) -> None:
     run = started(script).wait(WAIT_S)
     logs = run.path / "logs"

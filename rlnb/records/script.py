@@ -18,13 +18,21 @@ class ScriptRecord(RunRecord):
     def library_spec(self) -> Library | None:
         """The RL library that the script uses, told from the tags it logs; None before it has logged any."""
         if self._detected is None:
-            tags = set(Metrics(self.folder.logs, None).tags)
+            if self._metrics is None:
+                self._metrics = Metrics(self.folder.logs, None)
+            tags = set(self._metrics.tags)
             shared = {name: len(tags & set(known.metrics.values())) for name, known in plugins.libraries().items()}
             best = max(shared, key=lambda name: shared[name], default=None)
             if best is not None and shared[best]:
                 self._detected = plugins.library(best)
                 self._metrics = None  # they were read without names
         return self._detected
+
+    @property
+    def metrics(self) -> Metrics:
+        """Live metrics by the library's names from when its tags are there; until then by tag."""
+        _ = self.library_spec
+        return super().metrics
 
     def _spans(self) -> list[Span]:
         """Scripts of Isaac Lab dump their configs, which hold envs and horizon."""
