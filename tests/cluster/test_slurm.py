@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,10 @@ def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) 
 
 def test_cancel_leaves_no_process_on_any_node(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    run = running(echo(two_nodes()))
+    run = running(echo(two_nodes(dashboard=True)))
     assert len(processes(run)) >= 5
+    with urllib.request.urlopen(f"http://127.0.0.1:{run.jobs[-1].noted['dashboard']}/status") as page:
+        assert page.status == 200
     assert rank(run, 0).environ()["OMP_NUM_THREADS"] == "1", "as the kernel has it"
     run.cancel()
     assert wait_until(lambda: not processes(run), 30) < CANCEL_S

@@ -41,6 +41,7 @@ class Cluster:
         self._errors: list[BaseException] = []
         self._ids: list[str] = []
         self._looked, self._said = 0.0, ""
+        self._dashboard: dict[str, int] = {}
 
     @contextlib.contextmanager
     def client(self) -> Iterator[Client]:
@@ -55,6 +56,8 @@ class Cluster:
         keys = self._job.path / ".tls"  # the nodes read them there, nobody else can
         keys.mkdir(mode=0o700, exist_ok=True)
         with self._queue(self._launcher, keys) as cluster, Client(cluster) as client:
+            if self._launcher.settings["dashboard"]:
+                self._dashboard = {"dashboard": cluster.scheduler_info["services"]["dashboard"]}
             cluster.scale(jobs=1 if self._launcher.gang else self._nodes)
             try:
                 yield client
@@ -63,11 +66,13 @@ class Cluster:
 
     def _queue(self, launcher: QueueLauncher, keys: Path) -> Any:
         found = launcher.settings["host_interface"]
+        # Even one that nobody looks at has half of bokeh imported.
+        shown = {"dashboard": launcher.settings["dashboard"], "dashboard_address": LOOPBACK}
         return cluster_class(launcher.name)(
             job_cls=self._recorded(job_class(launcher.name)),
             security=Security.temporary(),
             shared_temp_directory=str(keys),
-            scheduler_options={"dashboard_address": LOOPBACK, **({"interface": found} if found else {})},
+            scheduler_options={**shown, **({"interface": found} if found else {})},
             silence_logs="error",
             **launcher.job_arguments(self._nodes, log_directory=self._job.path),
         )
@@ -97,7 +102,7 @@ class Cluster:
             return ""
         if not self._said:
             self._said = f"jobs {', '.join(self._ids)}"
-            self._job.note(queue=self._launcher.name, jobs=self._ids)
+            self._job.note(queue=self._launcher.name, jobs=self._ids, **self._dashboard)
             logger.info("the queue has %s", self._said)
         if self._launcher.name != "slurm" or time.monotonic() - self._looked < LOOK_S:
             return ""

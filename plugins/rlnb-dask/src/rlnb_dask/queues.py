@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 import shlex
 import shutil
@@ -56,6 +57,8 @@ class QueueLauncher(HostedLauncher):
         container: An image that the ranks run in: a ``.sif`` file or ``"docker://..."``. The agents run outside of it,
             with ``python``; rlnb and the plugins have to be in both.
         container_runtime: What runs it: ``"apptainer"``, or ``"docker"``, whose ``container`` is an image's name.
+        dashboard: Whether Dask's own dashboard of a job is served on this machine's loopback (needs bokeh). It says
+            little of a training, and each start waits half a second longer for it.
     """
 
     max_running = None
@@ -82,6 +85,7 @@ class QueueLauncher(HostedLauncher):
         hang_after_s: float | None = 900.0,
         container: str | None = None,
         container_runtime: str = "apptainer",
+        dashboard: bool = False,
     ) -> None:
         self.name, self.nodes, self.max_restarts = name, nodes, max_restarts
         self._settings: dict[str, Any] = {
@@ -102,6 +106,7 @@ class QueueLauncher(HostedLauncher):
             "hang_after_s": hang_after_s,
             "container": container,
             "container_runtime": container_runtime,
+            "dashboard": dashboard,
         }
 
     @property
@@ -276,6 +281,8 @@ class QueueLauncher(HostedLauncher):
         if asked["container_runtime"] not in RUNTIMES:
             known = ", ".join(RUNTIMES)
             yield Problem(what=f"container_runtime={asked['container_runtime']!r} is none of {known}.")
+        if asked["dashboard"] and importlib.util.find_spec("bokeh") is None:
+            yield Problem(what="Dask's dashboard needs bokeh, which is not installed.", mend="pip install bokeh")
         for name in ("partition", "account", "interface", "host_interface"):
             if isinstance(asked[name], str) and re.search(r"[\s;&|$`\"'\\<>()]", asked[name]):
                 yield Problem(what=f"{name}={asked[name]!r} holds characters that no such name has.")
@@ -314,8 +321,6 @@ def _refused(script: str) -> str:
 
 def job_class(name: str) -> Any:
     """Return dask-jobqueue's class of a queue's jobs."""
-    import importlib
-
     return getattr(importlib.import_module(f"dask_jobqueue.{name}"), f"{CLASSES[name]}Job")
 
 
