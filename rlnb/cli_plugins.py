@@ -1,4 +1,4 @@
-"""``rlnb plugins``: what is installed, and a new one from a template."""
+"""``rlnb plugins``: what is installed, what it draws, and a new one from a template."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rlnb import screen
+from rlnb.cli_arguments import RunId
 
 plugins_app = typer.Typer(invoke_without_command=True, help="List the plugins, or make a new one.")
 
@@ -52,6 +53,15 @@ def _brings(plugin: Any) -> str:
         else:
             found.append(f"hook {caller.name}")
     return "; ".join(sorted(found))
+
+
+@plugins_app.command()
+def figures(run: RunId) -> None:
+    """Print the figures that plugins add to a run: a JSON list of Jupyter mime bundles."""
+    import rlnb
+    from rlnb.notebook import panels
+
+    screen.print_json(list(panels.bundles([rlnb.get_run(run)])))
 
 
 @plugins_app.command()

@@ -53,6 +53,11 @@ class JobRecord:
     def handle(self) -> dict[str, Any] | None:
         return files.read_json(self.folder.handle)
 
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What its launcher noted of it, such as the queue's number of it."""
+        return files.read_json(self.folder.submitted) or {}
+
     def state(self) -> State:
         """Return where the job stands, from the files it has and whether its process lives."""
         try:

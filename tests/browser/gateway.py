@@ -18,6 +18,7 @@ http {{
   access_log {folder}/access.log;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  proxy_max_temp_file_size 0;  # its worker may not write below a test's folder, and would cut what is large
   map $http_upgrade $connection_upgrade {{ default upgrade; '' close; }}
   server {{
     listen 127.0.0.1:{port};

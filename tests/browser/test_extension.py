@@ -38,13 +38,36 @@ def pages(tmp_path: Path) -> str:
     return str(shared)
 
 
+DRAWING = """
+import plotly.graph_objects as go
+import rlnb
+
+
+@rlnb.hookimpl
+def rlnb_panels(run):
+    yaw = [[a * b for a in range(8)] for b in range(8)]
+    return [rlnb.Panel(title="What a plugin sees", figure=lambda: go.Figure(go.Heatmap(z=yaw)))]
+"""
+
+
 @pytest.fixture
-def hosted(root: Path, tmp_path: Path, pages: str) -> Iterator[Lab]:
+def plugin(tmp_path: Path) -> str:
+    """A folder to import from, in which a plugin is installed that draws."""
+    folder = tmp_path / "installed"
+    (folder / "drawing-1.0.dist-info").mkdir(parents=True)
+    (folder / "drawing.py").write_text(DRAWING)
+    (folder / "drawing-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: drawing\nVersion: 1.0\n")
+    (folder / "drawing-1.0.dist-info" / "entry_points.txt").write_text("[rlnb]\ndrawing = drawing\n")
+    return os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+
+
+@pytest.fixture
+def hosted(root: Path, tmp_path: Path, pages: str, plugin: str) -> Iterator[Lab]:
     """JupyterLab behind a gateway, with a notebook open and the panel of runs shown."""
     folder = tmp_path / "work"
     folder.mkdir()
     write_notebook(folder / "work.ipynb", "1 + 1")
-    env = {"RLNB_ROOT": str(root), "RLNB_QUEUE": os.environ["RLNB_QUEUE"], "JUPYTER_PATH": pages}
+    env = {"RLNB_ROOT": str(root), "RLNB_QUEUE": os.environ["RLNB_QUEUE"], "JUPYTER_PATH": pages, "PYTHONPATH": plugin}
     enabled = "--ServerApp.jpserver_extensions={'rlnb_jupyterlab': True}"
     with lab(folder, env, enabled) as found, gateway(tmp_path / "nginx", found.url) as url:
         found.url = url
@@ -107,6 +130,10 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
         lambda: page.get_by_role("img", name=re.compile("Curve of reward")).get_attribute("aria-label") != first, 30
     )
     look(hosted, "curves")
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_role("heading", name="What a plugin sees").wait_for(timeout=60 * SECONDS)
+    page.locator(".rlnb-Rendered .js-plotly-plot").wait_for(timeout=30 * SECONDS)
+    look(hosted, "figures")
     page.get_by_role("tab", name="Logs").click()
     page.get_by_role("log").get_by_text(re.compile(r"iteration \d+ of 2000")).first.wait_for(timeout=20 * SECONDS)
     look(hosted, "logs")
@@ -132,6 +159,67 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
     frame = page.frame_locator("iframe").last
     frame.get_by_text(earlier.id).first.wait_for(timeout=60 * SECONDS)
     look(hosted, "report")
+    assert hosted.problems == []
+
+
+@pytest.mark.isaaclab
+def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rlnb.worker.packs import build
+
+    page = hosted.page
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
+    run = rlnb.train("Isaac-Cartpole-Camera-Direct", num_envs=8, max_iterations=2000, agent={"save_interval": 5})
+    wait_until(lambda: run.progress[0] > 5, 180)
+    row(page, run).dblclick(timeout=20 * SECONDS)
+
+    # Its cameras, live: one picture follows another.
+    page.get_by_role("tab", name="Cameras").click()
+    picture = page.get_by_role("img", name="What the cameras see now")
+    picture.wait_for(timeout=60 * SECONDS)
+    first = picture.get_attribute("src")
+    wait_until(lambda: picture.get_attribute("src") != first, 30)
+    look(hosted, "cameras")
+
+    # While it trains, a checkpoint is measured and exported.
+    page.get_by_role("tab", name="Checkpoints").click()
+    page.get_by_role("button", name=re.compile("^Export: ")).first.click(timeout=30 * SECONDS)
+    wait_until(lambda: any(path.suffix == ".onnx" for path in run.path.rglob("*.onnx")), 120)
+    page.get_by_text(re.compile("Export of .*: done")).first.wait_for(timeout=60 * SECONDS)
+    look(hosted, "checkpoints")
+
+    # Cancelled, and gone on with in the same run.
+    page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:cancel', {key})", key_of(run))
+    wait_until(lambda: run.state == "cancelled")
+    done = run.progress[0]
+    page.get_by_role("button", name=re.compile("^Resume: ")).first.click(timeout=30 * SECONDS)
+    page.get_by_role("spinbutton", name="Iteration to end at").fill(str(done + 2))
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    wait_until(lambda: len([job for job in run.jobs if job.kind == "train"]) == 2, 30)
+    wait_until(lambda: run.state == "completed", 120)
+
+    # Its policy, measured and in 3D.
+    page.get_by_role("button", name=re.compile("^Evaluate: ")).first.click(timeout=30 * SECONDS)
+    wait_until(lambda: run.evaluations, 180)
+    page.get_by_role("tab", name="Overview").first.click()
+    page.get_by_role("table", name=f"Evaluation of {run.evaluations[0].checkpoint}").wait_for(timeout=30 * SECONDS)
+    look(hosted, "evaluated")
+    page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:scene', {key})", key_of(run))
+    page.frame_locator("iframe[title$='in 3D']").locator("canvas").first.wait_for(timeout=120 * SECONDS)
+    time.sleep(5.0)  # its meshes come one by one
+    look(hosted, "scene")
+    assert hosted.problems == []
+
+
+def test_settings_are_in_the_editor_and_hold(hosted: Lab) -> None:
+    page = hosted.page
+    run = rlnb.train("Echo", library="echo", max_iterations=20).wait(60)
+    line = row(page, run)
+    line.wait_for(timeout=20 * SECONDS)
+    line.locator("svg.rlnb-Sparkline").wait_for(timeout=20 * SECONDS)
+    page.evaluate("() => void window.jupyterapp.commands.execute('settingeditor:open', {query: 'RL runs'})")
+    page.get_by_role("checkbox", name="Sparklines").click(timeout=30 * SECONDS)
+    line.locator("svg.rlnb-Sparkline").wait_for(state="detached", timeout=20 * SECONDS)
+    look(hosted, "settings")
     assert hosted.problems == []
 
 

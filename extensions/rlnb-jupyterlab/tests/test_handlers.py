@@ -117,6 +117,68 @@ async def test_a_launcher_is_never_evaluated(jp_fetch: Any, root: Path, launcher
     assert found["code"] == ""
 
 
+PLUGIN = """
+import plotly.graph_objects as go
+import rlnb
+
+
+@rlnb.hookimpl
+def rlnb_panels(run):
+    draw = lambda: go.Figure(go.Scatter(y=run.metrics["reward"].values))
+    return [rlnb.Panel(title="<b>odd</b>", figure=draw), rlnb.Panel(title="broken", figure=lambda: 1 / 0)]
+"""
+
+
+async def test_plugins_draw_figures_in_a_process_of_their_own(
+    jp_fetch: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = echo().wait(60)
+    assert (await asked(jp_fetch, "runs", key_of(run), "figures"))["figures"] == []
+    installed = tmp_path / "installed"
+    (installed / "drawing-1.0.dist-info").mkdir(parents=True)
+    (installed / "drawing.py").write_text(PLUGIN)
+    (installed / "drawing-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: drawing\nVersion: 1.0\n"
+    )
+    (installed / "drawing-1.0.dist-info" / "entry_points.txt").write_text("[rlnb]\ndrawing = drawing\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")]))
+    heading, figure, _, broken = (await asked(jp_fetch, "runs", key_of(run), "figures"))["figures"]
+    assert heading["text/html"] == "<h3>&lt;b&gt;odd&lt;/b&gt;</h3>"
+    assert len(figure["application/vnd.plotly.v1+json"]["data"]) == 1
+    assert figure["image/png"]
+    assert "ZeroDivisionError" in broken["text/plain"]
+
+
+async def test_pages_that_were_opened_are_linked_until_they_end(jp_fetch: Any, jp_serverapp: Any, root: Path) -> None:
+    run = echo().wait(60)
+    body = json.dumps({"keys": [key_of(run)]})
+    opened = await asked(jp_fetch, "tensorboard", method="POST", body=body)
+    assert await asked(jp_fetch, "tensorboard", method="POST", body=body) == opened, "a second one is not started"
+    links = (await asked(jp_fetch, "cluster"))["links"]
+    assert links == [{"title": f"TensorBoard of {run.id}", "url": opened["url"]}]
+    jp_serverapp.web_app.settings["rlnb_served"].close()
+    assert (await asked(jp_fetch, "cluster"))["links"] == []
+
+
+async def test_a_run_without_a_simulator_has_no_3d_view(jp_fetch: Any, root: Path) -> None:
+    run = echo().wait(60)
+    code, told = await refused(jp_fetch, "runs", key_of(run), "scene", method="POST", body="{}")
+    assert code == 409
+    assert "without a simulator" in told["message"]
+
+
+async def test_the_dashboard_of_dask_is_linked_while_its_run_goes_on(jp_fetch: Any, root: Path) -> None:
+    run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
+    (run.jobs[0].folder.path / "submitted.json").write_text('{"queue": "slurm", "jobs": ["17"], "dashboard": 8787}')
+    key = key_of(run)
+    assert ["queue's job", "17"] in (await asked(jp_fetch, "runs", key))["overview"]
+    assert (await asked(jp_fetch, "cluster"))["links"] == [{"title": f"Dask for {run.id}", "url": "proxy/8787/status"}]
+    run.cancel()
+    with pytest.raises(rlnb.RunError):
+        run.wait(60)
+    assert (await asked(jp_fetch, "cluster"))["links"] == []
+
+
 async def test_an_action_is_an_rlnb_command_whose_end_is_told(jp_fetch: Any, jp_ws_fetch: Any, root: Path) -> None:
     run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
     while run.state != "running":

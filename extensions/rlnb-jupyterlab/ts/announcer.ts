@@ -25,6 +25,16 @@ export class Announcer {
     Notification.error(message, { autoClose: false, actions: this._details(message, mend ? text : '') });
   }
 
+  /** Says that something takes its time, until it is there. */
+  async waiting<T>(work: Promise<T>, text: string): Promise<T> {
+    const id = Notification.emit(text, 'in-progress', { autoClose: false });
+    try {
+      return await work;
+    } finally {
+      Notification.dismiss(id);
+    }
+  }
+
   private _announce({ id, action, key, state, output }: ActionMessage): void {
     const name = this._hub.runs.get(key)?.id ?? this._names.get(key) ?? key;
     this._names.set(key, name);

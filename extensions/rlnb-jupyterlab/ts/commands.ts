@@ -163,6 +163,17 @@ export class Commands {
           this._workspace.page(await server.tensorboard(rows.map(({ key }) => key)), trans.__('TensorBoard'))
       },
       {
+        id: 'rlnb:scene',
+        label: trans.__('View in 3D'),
+        caption: trans.__('Play the newest checkpoint in 3D; a simulator is started for it'),
+        possible: one,
+        execute: async ([row]) => {
+          const title = trans.__('%1 in 3D', row!.id);
+          const url = await this._announcer.waiting(server.scene(row!.key), trans.__('%1: a simulator is started …', title));
+          return this._workspace.page(url, title);
+        }
+      },
+      {
         id: 'rlnb:delete',
         label: trans.__('Delete'),
         caption: trans.__('Delete the run and all of its files'),

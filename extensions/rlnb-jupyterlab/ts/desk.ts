@@ -1,4 +1,5 @@
 import type { IThemeManager } from '@jupyterlab/apputils';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
@@ -15,5 +16,6 @@ export interface Desk {
   readonly preferences: Preferences;
   readonly commands: CommandRegistry;
   readonly themes: IThemeManager | null;
+  readonly rendermime: IRenderMimeRegistry;
   readonly trans: TranslationBundle;
 }

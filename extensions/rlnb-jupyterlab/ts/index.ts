@@ -2,6 +2,7 @@ import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } fro
 import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
@@ -45,9 +46,11 @@ const plugin: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'Runs of rlnb: a panel of them, their tabs, and a form for new ones.',
   autoStart: true,
+  requires: [IRenderMimeRegistry],
   optional: [ICommandPalette, ILauncher, ILayoutRestorer, INotebookTracker, ISettingRegistry, IStateDB, IThemeManager, ITranslator],
   activate: (
     app: JupyterFrontEnd,
+    rendermime: IRenderMimeRegistry,
     palette: ICommandPalette | null,
     launcher: ILauncher | null,
     restorer: ILayoutRestorer | null,
@@ -66,6 +69,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       preferences: new Preferences(),
       commands: app.commands,
       themes,
+      rendermime,
       trans
     };
     const workspace = new Workspace(app, desk);

@@ -133,6 +133,9 @@ export interface Detail {
   readonly code: string;
 }
 
+/** A Jupyter mime bundle. */
+export type Bundle = Readonly<Record<string, Value>>;
+
 export interface Diff {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly [string, ...Value[]])[];

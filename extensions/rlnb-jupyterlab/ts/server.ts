@@ -1,7 +1,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-import type { ActionName, Checked, Cluster, Detail, Diff, LogFile, LogPiece, Registry, Wish } from './protocol';
+import type { ActionName, Bundle, Checked, Cluster, Detail, Diff, LogFile, LogPiece, Registry, Wish } from './protocol';
 import type { Socket } from './stream';
 
 /** What the server refused, and what can be done about it. */
@@ -32,6 +32,11 @@ export class Server {
     return this._json(`runs/${encodeURIComponent(key)}`);
   }
 
+  /** What plugins draw of a run. */
+  async figures(key: string): Promise<readonly Bundle[]> {
+    return (await this._json<{ figures: readonly Bundle[] }>(`runs/${encodeURIComponent(key)}/figures`)).figures;
+  }
+
   diff(keys: readonly string[]): Promise<Diff> {
     return this._json(`diff?keys=${keys.map(encodeURIComponent).join(',')}`);
   }
@@ -50,6 +55,12 @@ export class Server {
 
   async tensorboard(keys: readonly string[]): Promise<string> {
     const { url } = await this._json<{ url: string }>('tensorboard', { keys });
+    return this.link(url);
+  }
+
+  /** The address of a 3D view of the run's policy, which is opened for it. */
+  async scene(key: string): Promise<string> {
+    const { url } = await this._json<{ url: string }>(`runs/${encodeURIComponent(key)}/scene`, {});
     return this.link(url);
   }
 

@@ -11,7 +11,7 @@ import { CompareView } from './views/compare';
 import { FormView } from './views/form';
 import { RunView } from './views/run';
 
-const ACTIONS = ['cancel', 'resume', 'duplicate', 'report', 'tensorboard', 'delete'];
+const ACTIONS = ['cancel', 'resume', 'duplicate', 'report', 'tensorboard', 'scene', 'delete'];
 
 /** Our tabs in the main area; each is opened once. */
 export class Workspace {

@@ -12,6 +12,7 @@ from rlnb_jupyterlab import handlers
 from rlnb_jupyterlab.actions import Actions
 from rlnb_jupyterlab.audience import Audience
 from rlnb_jupyterlab.registry import Registry
+from rlnb_jupyterlab.served import Served
 from rlnb_jupyterlab.watcher import Watcher
 
 
@@ -37,6 +38,7 @@ class RlnbExtension(ExtensionApp):
         self.settings["rlnb_watcher"] = watcher
         self.settings["rlnb_audience"] = audience
         self.settings["rlnb_actions"] = Actions(audience)
+        self.settings["rlnb_served"] = Served()
         self.settings["rlnb_registry"] = Registry(watcher.roots[0])
 
     def initialize_handlers(self) -> None:
@@ -47,3 +49,4 @@ class RlnbExtension(ExtensionApp):
         """End what was started for this server."""
         self.settings["rlnb_watcher"].stop()
         await self.settings["rlnb_actions"].stop()
+        self.settings["rlnb_served"].close()

@@ -16,6 +16,7 @@ from tornado import web
 
 import rlnb
 from rlnb_jupyterlab import actions, code, detail, logs, queues, subprocesses
+from rlnb_jupyterlab.served import Served
 from rlnb_jupyterlab.stream import RESOURCE, StreamHandler
 from rlnb_jupyterlab.watcher import Watcher
 
@@ -25,6 +26,8 @@ MOST_RUNS = 20
 """Of one comparison, or one action."""
 MOST_BODY = 256 * 1024
 CHECK_S = 240.0
+FIGURES_S, MOST_FIGURES = 120.0, 8 << 20
+"""Seconds and bytes of the figures that plugins draw."""
 IN_PAGE = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".html"}
 """Kinds of files that a page may show; others are downloaded."""
 SANDBOX = "sandbox; default-src 'none'; img-src data: 'self'; media-src 'self'; style-src 'unsafe-inline'"
@@ -202,6 +205,27 @@ class FrameHandler(Handler):
         self.finish(png)
 
 
+class FiguresHandler(Handler):
+    """What plugins draw of a run, as Jupyter mime bundles."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, key: str) -> None:
+        run = await self.aside(lambda: self.run_of(key))
+        words = ["rlnb", "plugins", "figures", str(run.path)]
+        try:
+            status, printed = await subprocesses.output(
+                words, run.path.parent.parent, within_s=FIGURES_S, most=MOST_FIGURES + 1
+            )
+        except TimeoutError:
+            raise Refused(504, f"The plugins' figures took more than {FIGURES_S:.0f} s.", "Open a notebook.") from None
+        if len(printed) > MOST_FIGURES:
+            raise Refused(413, f"The plugins' figures are more than {MOST_FIGURES >> 20} MiB.", "Open a notebook.")
+        if status:
+            raise Refused(500, "The plugins' figures could not be drawn.", "The server's log says why.")
+        self.finish(json.dumps({"figures": json.loads(printed)}))
+
+
 class DiffHandler(Handler):
     """What differs between runs."""
 
@@ -276,12 +300,24 @@ class TensorBoardHandler(Handler):
     @authorized
     async def post(self) -> None:
         keys = self.body().get("keys")
-        boards = self.settings.setdefault("rlnb_boards", {})
         name = ",".join(sorted(keys)) if isinstance(keys, list) else ""
-        if name not in boards or not boards[name].alive:
-            runs = await self.aside(lambda: self.runs_of(keys))
-            boards[name] = await self.aside(lambda: rlnb.tensorboard(runs))
-        self.finish(json.dumps({"url": f"proxy/{boards[name].port}/"}))
+        served: Served = self.settings["rlnb_served"]
+        runs = await self.aside(lambda: self.runs_of(keys))
+        title = f"TensorBoard of {runs[0].id if len(runs) == 1 else f'{len(runs)} runs'}"
+        url = await self.aside(lambda: served.get(name, title, lambda: rlnb.tensorboard(runs)))
+        self.finish(json.dumps({"url": url}))
+
+
+class SceneHandler(Handler):
+    """Opens a 3D view of a run's policy, on this machine's loopback."""
+
+    @web.authenticated
+    @authorized
+    async def post(self, key: str) -> None:
+        served: Served = self.settings["rlnb_served"]
+        run = await self.aside(lambda: self.run_of(key))
+        url = await self.aside(lambda: served.get(f"scene {key}", f"{run.id} in 3D", lambda: rlnb.view(run)))
+        self.finish(json.dumps({"url": url}))
 
 
 class ClusterHandler(Handler):
@@ -290,9 +326,9 @@ class ClusterHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        boards = self.settings.get("rlnb_boards", {})
-        links = [{"title": board.title, "url": f"proxy/{board.port}/"} for board in boards.values()]
-        self.finish(json.dumps({"queues": await queues.queues(), "links": links}))
+        served: Served = self.settings["rlnb_served"]
+        dashboards = await self.aside(lambda: queues.dashboards(self.watcher.active()))
+        self.finish(json.dumps({"queues": await queues.queues(), "links": [*served.links(), *dashboards]}))
 
 
 def _side_by_side(pictures: Any) -> bytes:
@@ -316,6 +352,8 @@ ROUTES = [
     (rf"/rlnb/runs/{KEY}/logs/(?P<job>\d{{1,6}})/(?P<name>[^/]+)", LogHandler),
     (rf"/rlnb/runs/{KEY}/files/(?P<path>.+)", FileHandler),
     (rf"/rlnb/runs/{KEY}/frame", FrameHandler),
+    (rf"/rlnb/runs/{KEY}/figures", FiguresHandler),
+    (rf"/rlnb/runs/{KEY}/scene", SceneHandler),
     (r"/rlnb/diff", DiffHandler),
     (r"/rlnb/check", CheckHandler),
     (r"/rlnb/actions", ActionHandler),

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
+from collections.abc import Sequence
 from typing import Any
+
+import rlnb
 
 WITHIN_S = 10.0
 MOST_ROWS = 500
@@ -35,6 +39,17 @@ async def queues() -> list[dict[str, Any]]:
         if shutil.which(argv[0]) and argv[0] not in asked:
             asked.add(argv[0])
             found.append(await _table(name, "jobs", argv, ["it says"]))
+    return found
+
+
+def dashboards(runs: Sequence[rlnb.Run]) -> list[dict[str, str]]:
+    """Return title and address, relative to the server's base, of Dask's dashboard for each run that has one here."""
+    found = []
+    for run in runs:
+        job = run.record.training
+        port = job.noted.get("dashboard") if job else None
+        if port and (job.handle or {}).get("host") == socket.gethostname():
+            found.append({"title": f"Dask for {run.id}", "url": f"proxy/{int(port)}/status"})
     return found
 
 

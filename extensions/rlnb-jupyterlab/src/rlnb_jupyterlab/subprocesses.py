@@ -32,8 +32,17 @@ async def start(argv: Sequence[str], root: Path, *, complaints: bool = True) -> 
     )
 
 
-async def output(argv: Sequence[str], root: Path, *, given: bytes = b"", within_s: float) -> tuple[int, str]:
+async def output(
+    argv: Sequence[str], root: Path, *, given: bytes = b"", within_s: float, most: int = MOST_BYTES
+) -> tuple[int, str]:
     """Run a module to its end; return its status and the end of what it printed; its complaints go to the server's.
+
+    Args:
+        argv: The module and its arguments.
+        root: What RLNB_ROOT is there.
+        given: What it reads.
+        within_s: Seconds that it has.
+        most: Bytes of what it prints that are returned.
 
     Raises:
         TimeoutError: It took longer; it is killed.
@@ -45,4 +54,4 @@ async def output(argv: Sequence[str], root: Path, *, given: bytes = b"", within_
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return process.returncode or 0, printed[-MOST_BYTES:].decode(errors="replace")
+    return process.returncode or 0, printed[-most:].decode(errors="replace")

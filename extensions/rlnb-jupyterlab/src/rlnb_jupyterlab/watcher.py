@@ -83,6 +83,11 @@ class Watcher:
             found = self._runs.get(key)
         return rlnb.Run(found.path) if found is not None and found.path.is_dir() else None
 
+    def active(self) -> list[rlnb.Run]:
+        """Return the runs that have not ended, as far as the list knows."""
+        with self._lock:
+            return [run for run in self._runs.values() if run.result is None]
+
     # -- the thread
 
     def _prepare(self) -> None:

@@ -10,6 +10,7 @@ import { Config } from './config';
 import { Connection } from './connection';
 import { CurvesView } from './curves';
 import { Failure } from './failure';
+import { Figures } from './figures';
 import { Files } from './files';
 import { useLoaded } from './loaded';
 import { Logs } from './logs';
@@ -85,6 +86,7 @@ function Run({ runKey, first, onSection }: { runKey: string; first: string; onSe
   const sections: Section[] = [
     { name: 'overview', label: trans.__('Overview'), draw: () => <Overview row={row} detail={detail} /> },
     { name: 'curves', label: trans.__('Curves'), draw: () => <CurvesView keys={keys} names={[row.id]} /> },
+    { name: 'figures', label: trans.__('Figures'), draw: () => <Figures runKey={runKey} iteration={row.iteration} /> },
     { name: 'cameras', label: trans.__('Cameras'), draw: () => <Cameras detail={detail} live={live} /> },
     { name: 'logs', label: trans.__('Logs'), draw: () => <Logs detail={detail} /> },
     { name: 'config', label: trans.__('Config'), draw: () => <Config runKey={runKey} config={detail.config} /> },

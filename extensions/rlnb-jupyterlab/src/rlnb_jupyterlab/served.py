@@ -1,0 +1,52 @@
+"""Other pages that this server has opened: processes on this machine's loopback, handed through under its base URL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Page(Protocol):
+    """What ``rlnb.tensorboard`` and ``rlnb.view`` return."""
+
+    port: int
+
+    @property
+    def alive(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+class Served:
+    """The pages that are open; asked for from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # a second click does not open a second one
+        self._pages: dict[str, tuple[str, Page]] = {}
+
+    def get(self, name: str, title: str, opened: Callable[[], Page]) -> str:
+        """Return the address of a page, relative to the server's base; open it where it is not.
+
+        Args:
+            name: What it is known by here.
+            title: What a link to it says.
+            opened: Opens it.
+        """
+        with self._lock:
+            if name not in self._pages or not self._pages[name][1].alive:
+                self._pages[name] = title, opened()
+            return _url(self._pages[name][1])
+
+    def links(self) -> list[dict[str, str]]:
+        """Return title and address of each that still answers."""
+        return [{"title": title, "url": _url(page)} for title, page in list(self._pages.values()) if page.alive]
+
+    def close(self) -> None:
+        """End them all."""
+        for _, page in list(self._pages.values()):
+            page.close()
+
+
+def _url(page: Page) -> str:
+    return f"proxy/{page.port}/"
