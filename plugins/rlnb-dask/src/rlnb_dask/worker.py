@@ -5,6 +5,8 @@ import sys
 
 from rlnb_dask.quiet import QUIET
 
+LEAVE_S = 1.0
+
 
 def main() -> None:
     """Start Dask's worker with the number of this task behind its name, as dask-jobqueue counts them."""
@@ -16,6 +18,9 @@ def main() -> None:
     dask.config.set(QUIET)
     from distributed.cli.dask_worker import main as dask_worker
 
+    from rlnb_dask import node
+
+    node.leave_after_s = LEAVE_S
     argv = sys.argv
     if "--name" in argv and "SLURM_STEP_NUM_TASKS" in os.environ and int(os.environ["SLURM_STEP_NUM_TASKS"]) > 1:
         argv[argv.index("--name") + 1] += f"-{os.environ['SLURM_PROCID']}"
