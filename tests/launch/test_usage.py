@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 import rlnb
@@ -60,8 +61,9 @@ def test_nothing_is_sampled_before_it_is_due(tmp_path):
 def test_a_job_that_has_just_ended_is_not_sampled(tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     measured = usage.Usage(tmp_path, 0, [])
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    time.sleep(0.5)  # a zombie until someone waits for it
+    ended = subprocess.Popen(["true"])
+    while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:  # which it is until someone waits for it
+        time.sleep(0.01)
     measured.tick()
     ended.wait()
     measured.tick()
