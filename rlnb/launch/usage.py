@@ -52,7 +52,8 @@ class Usage:
             work()
         except Exception as exc:
             if not self._failed:
-                sys.stderr.write(f"rlnb.job: the use of this node could not be sampled: {exc}\n")
+                with contextlib.suppress(OSError):  # the log is on the same full disk
+                    sys.stderr.write(f"rlnb.job: the use of this node could not be sampled: {exc}\n")
             self._failed = True
 
     def close(self) -> None:

@@ -70,8 +70,9 @@ def test_a_job_that_has_just_ended_is_not_sampled(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir()), "its last figures would be zeros"
 
 
-def test_a_full_disk_does_not_end_the_job(tmp_path, monkeypatch):
+def test_a_full_disk_does_not_end_the_job(busy_rank, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    monkeypatch.setattr(sys, "stderr", open("/dev/full", "w", buffering=1))  # noqa: SIM115
     (tmp_path / "file").write_text("in the way")
     usage.Usage(tmp_path / "file", 0, []).tick()
 
