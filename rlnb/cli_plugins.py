@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,7 +63,9 @@ def figures(run: RunId) -> None:
     import rlnb
     from rlnb.notebook import panels
 
-    screen.print_json(list(panels.bundles([rlnb.get_run(run)])))
+    with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints is none of it
+        found = list(panels.bundles([rlnb.get_run(run)]))
+    screen.print_json(found)
 
 
 @plugins_app.command()

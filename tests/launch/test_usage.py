@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 
-import psutil
 import pytest
 
 import rlnb
@@ -58,15 +57,25 @@ def test_nothing_is_sampled_before_it_is_due(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_job_that_has_just_ended_is_not_sampled(tmp_path, monkeypatch):
-    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
-    measured = usage.Usage(tmp_path, 0, [])
-    ended = subprocess.Popen(["true"])
-    while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:  # which it is until someone waits for it
-        time.sleep(0.01)
-    measured.tick()
-    ended.wait()
-    measured.tick()
+ENDED = """
+import subprocess, sys, time
+from pathlib import Path
+import psutil
+from rlnb.launch import usage
+
+usage.SAMPLE_S = 0.0
+measured = usage.Usage(Path(sys.argv[1]), 0, [])
+ended = subprocess.Popen(["true"])
+while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:  # which it is until someone waits for it
+    time.sleep(0.01)
+measured.tick()
+ended.wait()
+measured.tick()
+"""
+
+
+def test_a_job_that_has_just_ended_is_not_sampled(tmp_path):
+    subprocess.run([sys.executable, "-c", ENDED, str(tmp_path)], check=True)  # a process with no other children
     assert not list(tmp_path.iterdir()), "its last figures would be zeros"
 
 

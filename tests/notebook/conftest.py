@@ -1,3 +1,4 @@
+import contextlib
 import os
 import queue
 import time
@@ -38,15 +39,17 @@ class Kernel:
         self.client.shell_channel.send(message)
         first = len(self.messages)
         self.until(lambda m: m["content"].get("execution_state") == "idle" and _answers(m, message), timeout_s)
-        # ipykernel 7.3 may miss a request that comes while it sends a reply (ipython/ipykernel#1554).
-        self.client.get_shell_msg(timeout=timeout_s)
+        self.reply(message["header"]["msg_id"], timeout_s)
         time.sleep(SETTLE_S)
         errors = [m for m in self.messages[first:] if m["msg_type"] == "error"]
         assert not errors, "\n".join(errors[0]["content"]["traceback"])
         return "".join(m["content"]["text"] for m in self.messages[first:] if m["msg_type"] == "stream")
 
     def until(self, wanted, timeout_s=60):
-        """Read messages up to one that is wanted, and return that."""
+        """Return the first message that is wanted, of those that came and of those to come."""
+        for message in self.messages:
+            if wanted(message):
+                return message
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             try:
@@ -62,6 +65,18 @@ class Kernel:
         """Say something to a widget, as its view in the browser would."""
         content = {"comm_id": comm_id, "data": data}
         self.client.shell_channel.send(self.client.session.msg("comm_msg", content))
+        # ipykernel 7.3 may miss what comes while it sends a reply, until the next comes (ipython/ipykernel#1554).
+        if not any(self.reply(self.client.kernel_info(), timeout_s=5.0) for _ in range(10)):
+            raise AssertionError("the kernel does not answer")
+
+    def reply(self, request_id, timeout_s):
+        """Wait for the reply to a request; return whether it came in time."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            with contextlib.suppress(queue.Empty):
+                if self.client.get_shell_msg(timeout=0.5)["parent_header"].get("msg_id") == request_id:
+                    return True
+        return False
 
     def stop(self):
         self.client.stop_channels()

@@ -26,6 +26,14 @@ view = LiveView(source, looking=lambda: looked.append(1), over=lambda: len(made)
 view.start()
 """
 
+ENDED = """
+import time
+deadline = time.monotonic() + 30
+while {}.is_alive():
+    assert time.monotonic() < deadline, "it goes on"
+    time.sleep(0.05)
+"""
+
 
 def sent(kernel):
     """Return the frames that were sent to the page so far."""
@@ -84,7 +92,7 @@ def test_the_last_picture_stays_when_it_ends_and_labels_are_sent_whole(kernel):
     assert last["content"]["data"]["image/png"]
     first = next(m for m in kernel.messages if frame(m, 0))
     assert bytes(first["buffers"][0]).startswith(b"\x89PNG")
-    assert "False" in kernel.run("print(view.is_alive())")
+    kernel.run(ENDED.format("view"))
 
 
 def test_running_the_cell_again_ends_the_view_of_before(kernel):
@@ -92,7 +100,8 @@ def test_running_the_cell_again_ends_the_view_of_before(kernel):
     kernel.run(code)
     kernel.run("first = view")
     kernel.run(code)
-    assert "False True" in kernel.run("import time; time.sleep(0.5); print(first.is_alive(), view.is_alive())")
+    kernel.run(ENDED.format("first"))
+    assert "True" in kernel.run("print(view.is_alive())")
     kernel.run("view.stop()")
 
 

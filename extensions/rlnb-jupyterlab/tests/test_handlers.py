@@ -121,9 +121,12 @@ PLUGIN = """
 import plotly.graph_objects as go
 import rlnb
 
+print("[hello]")
+
 
 @rlnb.hookimpl
 def rlnb_panels(run):
+    print("drawing")
     draw = lambda: go.Figure(go.Scatter(y=run.metrics["reward"].values))
     return [rlnb.Panel(title="<b>odd</b>", figure=draw), rlnb.Panel(title="broken", figure=lambda: 1 / 0)]
 """
@@ -405,9 +408,13 @@ async def test_hostile_names_are_data(jp_fetch: Any, jp_ws_fetch: Any, made: Any
     assert json.loads(answer.body)["row"]["tags"] == [HOSTILE]
 
 
-async def test_a_damaged_run_hides_no_other(jp_ws_fetch: Any, made: Any, root: Path) -> None:
+@pytest.mark.parametrize("record", ["manifest.json", "jobs/0-train/result.json"])
+async def test_a_damaged_run_hides_no_other(
+    jp_fetch: Any, jp_ws_fetch: Any, made: Any, root: Path, record: str
+) -> None:
     made(2)
-    (root / "runs" / "20260101-000000-echo" / "manifest.json").write_text("{")
+    (root / "runs" / "20260101-000000-echo" / record).write_text("{")
     stream = await jp_ws_fetch("rlnb", "stream")
     assert len((await heard(stream, "runs", reset=True))["rows"]) == 1
     stream.close()
+    assert (await asked(jp_fetch, "cluster"))["links"] == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import socket
 from collections.abc import Sequence
 from typing import Any
 
 import rlnb
+from rlnb_jupyterlab.rows import ACTIVE
 
 WITHIN_S = 10.0
 MOST_ROWS = 500
@@ -46,10 +48,11 @@ def dashboards(runs: Sequence[rlnb.Run]) -> list[dict[str, str]]:
     """Return title and address, relative to the server's base, of Dask's dashboard for each run that has one here."""
     found = []
     for run in runs:
-        job = run.record.training
-        port = job.noted.get("dashboard") if job else None
-        if port and (job.handle or {}).get("host") == socket.gethostname():
-            found.append({"title": f"Dask for {run.id}", "url": f"proxy/{int(port)}/status"})
+        with contextlib.suppress(rlnb.RlnbError):  # a damaged record
+            job = run.record.training
+            port = job.noted.get("dashboard") if job and job.state() in ACTIVE else None
+            if isinstance(port, int) and (job.handle or {}).get("host") == socket.gethostname():
+                found.append({"title": f"Dask for {run.id}", "url": f"proxy/{port}/status"})
     return found
 
 

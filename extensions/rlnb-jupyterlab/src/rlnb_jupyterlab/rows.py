@@ -11,6 +11,8 @@ import rlnb
 SPARK = 32
 """Points of the curve in a row."""
 DIGITS = 4
+ACTIVE = ("created", "queued", "starting", "running")
+"""States of a run that has not ended."""
 LATER = ("iteration", "total", "reward", "success", "spark", "eta_s")
 """What comes from event files, whose reading takes a moment."""
 

@@ -22,7 +22,7 @@ class Served:
     """The pages that are open; asked for from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # a second click does not open a second one
+        self._opening: dict[str, threading.Lock] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
 
     def get(self, name: str, title: str, opened: Callable[[], Page]) -> str:
@@ -33,7 +33,7 @@ class Served:
             title: What a link to it says.
             opened: Opens it.
         """
-        with self._lock:
+        with self._opening.setdefault(name, threading.Lock()):  # a second click does not open a second one
             if name not in self._pages or not self._pages[name][1].alive:
                 self._pages[name] = title, opened()
             return _url(self._pages[name][1])

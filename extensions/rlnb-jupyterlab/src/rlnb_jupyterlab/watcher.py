@@ -13,7 +13,7 @@ from typing import Any
 import rlnb
 from rlnb_jupyterlab import curves, logs
 from rlnb_jupyterlab.audience import Audience, Page, encoded
-from rlnb_jupyterlab.rows import LATER, row
+from rlnb_jupyterlab.rows import ACTIVE, LATER, row
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Watcher:
     def active(self) -> list[rlnb.Run]:
         """Return the runs that have not ended, as far as the list knows."""
         with self._lock:
-            return [run for run in self._runs.values() if run.result is None]
+            return [self._runs[key] for key, known in self._rows.items() if known["state"] in ACTIVE]
 
     # -- the thread
 
@@ -144,10 +144,14 @@ class Watcher:
             key = key_of(run)
             if not self._inside(run.path):
                 continue
-            self._runs[key] = run
             known = self._rows.get(key)
-            ended = run.result is not None
-            new = row(run, key, metrics=not ended)
+            try:
+                ended = run.result is not None
+                new = row(run, key, metrics=not ended)
+            except rlnb.RlnbError as exc:  # a damaged record must not hide the other runs
+                logger.warning("%s", exc)
+                continue
+            self._runs[key] = run
             if ended:
                 self._without[key] = None
                 new |= {name: known[name] for name in LATER} if known else {}

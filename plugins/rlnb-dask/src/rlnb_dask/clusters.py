@@ -66,7 +66,7 @@ class Cluster:
 
     def _queue(self, launcher: QueueLauncher, keys: Path) -> Any:
         found = launcher.settings["host_interface"]
-        # Even one that nobody looks at has half of bokeh imported.
+        # Even one that nobody looks at has bokeh imported.
         shown = {"dashboard": launcher.settings["dashboard"], "dashboard_address": LOOPBACK}
         return cluster_class(launcher.name)(
             job_cls=self._recorded(job_class(launcher.name)),

@@ -58,7 +58,7 @@ class QueueLauncher(HostedLauncher):
             with ``python``; rlnb and the plugins have to be in both.
         container_runtime: What runs it: ``"apptainer"``, or ``"docker"``, whose ``container`` is an image's name.
         dashboard: Whether Dask's own dashboard of a job is served on this machine's loopback (needs bokeh). It says
-            little of a training, and each start waits half a second longer for it.
+            little of a training, and each start waits for its imports.
     """
 
     max_running = None
