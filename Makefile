@@ -20,7 +20,7 @@ OUT ?= outputs
 # Isaac Lab and torch are 6,000 modules: where images forbid to write bytecode, each start compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-kernels test-extension test-pages extension extension-wheel lint lab bench slurm-up slurm-down clean
+.PHONY: help install demo test test-all test-kernels test-extension test-pages extension extension-wheel wheels lint lab bench slurm-up slurm-down clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -32,14 +32,14 @@ $(UV): constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$$(sed -n 's/^uv==//p' constraints.txt)
 	touch $@
 
-$(VENV)/.installed: $(UV) pyproject.toml constraints.txt overrides.txt $(wildcard plugins/*/pyproject.toml) $(EXTENSION)/pyproject.toml
-	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
+$(VENV)/.installed: $(UV) pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml) $(EXTENSION)/pyproject.toml
+	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt \
 		$(EDITABLE) $(WITH_PAGES) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,dev]'
 	touch $@
 
 # A gigabyte that few need: the tests of skrl with JAX, and of robots from URDF, are among the slow ones.
 $(VENV)/.installed-slow: $(VENV)/.installed
-	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --override overrides.txt \
+	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt \
 		$(EDITABLE) --editable '.[jax]' --editable 'plugins/rlnb-tasks[robots]'
 	touch $@
 
@@ -76,6 +76,9 @@ test-pages: install ## the pages of the extension, where there is node, and what
 	if command -v node > /dev/null; then $(MAKE) extension && cd $(EXTENSION) && $(CURDIR)/$(BIN)/jlpm test; \
 	else echo "node is not here: the pages are not tested"; fi
 	cd $(EXTENSION) && $(CURDIR)/$(BIN)/python -m pytest -m slow
+
+wheels: install ## rlnb and its plugins as wheels, in dist/: pip install --find-links dist 'rlnb[all]'
+	for package in . plugins/*; do $(UV) build --quiet --wheel --python $(BIN)/python --out-dir dist $$package || exit 1; done
 
 extension-wheel: extension ## the wheel of the extension, pages within, in dist/
 	$(UV) build --quiet --wheel --python $(BIN)/python --out-dir dist $(EXTENSION)

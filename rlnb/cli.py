@@ -80,7 +80,7 @@ def train(
     import rlnb
     from rlnb import agents, warm
 
-    overrides, agent_values = values(set_=set_ or (), agent=agent or ())
+    overrides, agent_values = values(set=set_, agent=agent)
     names = [name.strip() for name in presets.split(",") if name.strip()]
     described = rlnb.task(task, overrides=overrides, presets=names, physics=physics, renderer=renderer)
     warm.keep_none()

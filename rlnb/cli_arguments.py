@@ -20,8 +20,11 @@ Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait for the end, o
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def values(*, set_: Sequence[str], agent: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return env and agent values by dotted path, from ``path=value`` words.
+EXAMPLES = {"set": "sim.dt=0.005", "agent": "algorithm.learning_rate=3e-4", "where": "num_envs=512"}
+
+
+def values(**options: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Return the values by dotted path of options that take ``path=value`` words, a dict each.
 
     Raises:
         CheckError: Words without a path or an equals sign, all at once.
@@ -29,15 +32,17 @@ def values(*, set_: Sequence[str], agent: Sequence[str]) -> tuple[dict[str, Any]
     from rlnb.spec import Problem
 
     problems, found = [], []
-    for option, words in (("--set", set_), ("--agent", agent)):
-        pairs = [word.partition("=") for word in words]
-        for (path, equals, _), word in zip(pairs, words, strict=True):
+    for name, words in options.items():
+        pairs = [(word, *word.partition("=")) for word in words or ()]
+        for word, path, equals, _ in pairs:
             if not (path.strip() and equals):
-                problems.append(Problem(what=f"{option} {word!r} is not path=value.", mend=f"{option} sim.dt=0.005"))
-        found.append({path.strip(): value(text) for path, _, text in pairs})
+                problems.append(
+                    Problem(what=f"--{name} {word!r} is not path=value.", mend=f"--{name} {EXAMPLES[name]}")
+                )
+        found.append({path.strip(): value(text) for _, path, _, text in pairs})
     if problems:
         raise CheckError("command line", problems)
-    return found[0], found[1]
+    return found
 
 
 def value(text: str) -> Any:

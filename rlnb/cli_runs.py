@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlnb import screen
-from rlnb.cli_arguments import Json
+from rlnb.cli_arguments import Json, values
 
 if TYPE_CHECKING:
     from rlnb.run import Run
@@ -21,6 +21,13 @@ OfLibrary = Annotated[str | None, typer.Option("--library", help="Only of this l
 InState = Annotated[str | None, typer.Option("--state", help="Only in this state, e.g. running.")]
 WithTag = Annotated[str | None, typer.Option("--tag", help="Only with this tag.")]
 Since = Annotated[str | None, typer.Option("--since", help="Only started since then, e.g. 2026-11-20.")]
+Where = Annotated[
+    list[str] | None, typer.Option("--where", metavar="NAME=VALUE", help="Only of which this was asked: num_envs=512.")
+]
+Sort = Annotated[str | None, typer.Option("--sort", help="Best first by a metric's last value, or by what was asked.")]
+Column = Annotated[
+    list[str] | None, typer.Option("--column", help="Show a metric's last value too, or what was asked: seed, sim.dt.")
+]
 Archived = Annotated[bool, typer.Option("--archived", help="Those that are archived; else they are left out.")]
 
 
@@ -33,6 +40,9 @@ def runs(
     state: InState = None,
     tag: WithTag = None,
     since: Since = None,
+    where: Where = None,
+    sort: Sort = None,
+    column: Column = None,
     archived: Archived = False,
     as_json: Json = False,
 ) -> None:
@@ -41,11 +51,16 @@ def runs(
         return
     import rlnb
 
-    found = rlnb.runs(path, task=task, library=library, state=state, tag=tag, since=since, archived=archived)
-    rows = [_row(run) for run in found]
+    (asked,) = values(where=where)
+    found = rlnb.runs(
+        path, task=task, library=library, state=state, tag=tag, since=since, where=asked, archived=archived
+    )
+    found = found.sorted(sort) if sort else found
+    further = {name: found.values(name) for name in column or ()}
+    rows = [_row(run) | {name: of_all[at] for name, of_all in further.items()} for at, run in enumerate(found)]
     if as_json:
         return screen.print_json(rows)
-    shown = ("id", "task", "library", "state", "iteration", "reward", "success_rate", "created")
+    shown = ("id", "task", "library", "state", "iteration", "reward", "success_rate", *further, "created")
     screen.table([name.replace("_", " ") for name in shown], [[row[name] for name in shown] for row in rows])
 
 

@@ -62,6 +62,8 @@ class Worker:
     kernel_cache_mib: float = 0.0
     asset_pack: str = ""
     """Folder of the local asset pack, built or not; empty when no plugin brings one."""
+    assets_failed: Mapping[str, str] | None = None
+    """Parts of it that could not be built, and why."""
 
     def version(self, name: str) -> str | None:
         """Return the version of an installed package."""
@@ -308,6 +310,9 @@ def check_assets(worker: Worker, asset_root: str | None, env: Mapping[str, str])
     built = bool(worker.asset_pack) and Path(worker.asset_pack).is_dir()
     if built:
         found = f"none set: NVIDIA's cloud if it answers, else the local pack, built: {worker.asset_pack}"
+        if worker.assets_failed:
+            lacking = "; ".join(f"{name}: {why}" for name, why in worker.assets_failed.items())
+            return warning("asset root", f"{found}, without {lacking}", "Mend that, then: rlnb assets build")
         return ok("asset root", found)
     if worker.asset_pack:
         found = "none set: NVIDIA's cloud if it answers, else the local pack, which the first run builds"

@@ -108,10 +108,12 @@ class HostedJob:
         interrupted = [job for job in jobs if job.result is not None and job.result.values.get("interrupted")]
         if jobs[-1].folder.path != self.path or len(interrupted) > most:
             return False
-        try:
-            from rlnb.run import Run
+        from rlnb.run import Run
 
-            Run(self._record.path).resume()
-        except RlnbError:  # there is no checkpoint yet
-            api.start_job(self._record, "train", {})
+        run = Run(self._record.path)  # its state is not looked at: it waits for what is started here
+        try:
+            options = run.what_is_left() if run.checkpoints else {}
+        except RlnbError:  # nothing is left to do: it was interrupted at its very end
+            return False
+        api.start_job(self._record, "train", options)
         return True

@@ -50,7 +50,7 @@ class Runs(Sequence[Run]):
 
         found = pd.DataFrame([dataclasses.asdict(row) for row in self._rows(len(self))])
         for name in columns:
-            found[name] = self._values(name)
+            found[name] = self.values(name)
         return found
 
     def sorted(self, by: str, *, descending: bool = True) -> Runs:
@@ -59,7 +59,7 @@ class Runs(Sequence[Run]):
         Raises:
             NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
         """
-        values = dict(zip((run.path for run in self), self._values(by), strict=True))
+        values = dict(zip((run.path for run in self), self.values(by), strict=True))
         with_it = [run for run in self if values[run.path] is not None]
         try:
             with_it.sort(key=lambda run: values[run.path], reverse=descending)
@@ -67,7 +67,12 @@ class Runs(Sequence[Run]):
             with_it.sort(key=lambda run: str(values[run.path]), reverse=descending)
         return Runs([*with_it, *(run for run in self if values[run.path] is None)])
 
-    def _values(self, name: str) -> list[Any]:
+    def values(self, name: str) -> list[Any]:
+        """Return, run by run, what was asked under that name, or a metric's last value; None of a run without it.
+
+        Raises:
+            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+        """
         values = [asked(run.manifest).get(name) for run in self]
         if all(value is None for value in values):
             lasts = [run.metrics.last(name) for run in self]

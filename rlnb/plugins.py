@@ -31,12 +31,17 @@ SCRIPT = Library(name="script", backend="", checkpoint_glob="**/*.pt*", simulato
 def manager() -> pluggy.PluginManager:
     """Return the plugin manager with every installed plugin loaded.
 
-    A plugin that fails to import warns with its traceback and is left out.
+    A plugin that fails to import warns with its traceback and is left out; so is the second of one name.
     """
     pm = pluggy.PluginManager("rlnb")
     pm.add_hookspecs(hookspecs)
-    for entry in sorted(metadata.entry_points(group="rlnb"), key=lambda e: e.name):
-        if pm.has_plugin(entry.name):
+    first: dict[str, str] = {}
+    for entry in sorted(metadata.entry_points(group="rlnb")):
+        taken = first.setdefault(entry.name, entry.value)
+        if taken != entry.value:
+            said = f"Two packages bring an rlnb plugin named {entry.name!r}: {taken} and {entry.value}."
+            warnings.warn(f"{said} The second is left out; uninstall one.", stacklevel=2)
+        if taken != entry.value or pm.has_plugin(entry.name):
             continue
         try:
             pm.register(entry.load(), name=entry.name)

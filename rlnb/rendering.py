@@ -26,8 +26,8 @@ def render(
 
     Args:
         run: One that was made with ``launcher=rlnb.injected(nodes=..., nproc_per_node=...)``.
-        form: ``"shell"``, a line for each node; ``"sbatch"``, a job script of Slurm; ``"pytorchjob"``, a manifest of
-            Kubeflow's training operator (kubeflow.org/v1); ``"osmo"``, a workflow of NVIDIA OSMO.
+        form: ``"shell"``, the command of every node; ``"sbatch"``, a job script of Slurm; ``"pytorchjob"``, a manifest
+            of Kubeflow's training operator (kubeflow.org/v1); ``"osmo"``, a workflow of NVIDIA OSMO.
         image: Container image with Isaac Lab, rlnb and the plugins; pods need one.
         python: Interpreter there; None is ``python`` in an image, and elsewhere this one.
         claim: Name of the persistent volume claim that holds the run's folder (``pytorchjob``).
@@ -64,8 +64,17 @@ def render(
 
 def _shell(argv: list[str], manifest: Manifest) -> str:
     nodes = manifest.resources.nodes
-    where = f"MASTER_ADDR=<first node> MASTER_PORT={PORT} WORLD_SIZE={nodes}"
-    return "".join(f"{where} RANK={node} {shlex.join(argv)}\n" for node in range(nodes))
+    where = f"MASTER_ADDR=FIRST_NODE MASTER_PORT={PORT} WORLD_SIZE={nodes}"
+    by_hand = [f"{where} RANK={node} {shlex.join(argv)}" for node in range(nodes)]
+    return "\n".join(
+        [
+            "# Each node runs this; what starts nodes sets MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, counting nodes.",
+            shlex.join(argv),
+            "# Where nothing sets them, a line for each node by hand, the first node's address in place of FIRST_NODE:",
+            *(f"# {line}" for line in by_hand),
+            "",
+        ]
+    )
 
 
 def _sbatch(argv: list[str], manifest: Manifest) -> str:

@@ -124,7 +124,7 @@ class Run(RunFacts):
         A job in the warm worker is not among it: who waits for that interrupts the waiting.
         """
         for job in self.jobs:
-            if job.folder.command.exists() and job.state() not in ENDED:
+            if job.folder.command.exists() and (job.state() not in ENDED or job.goes_on()):
                 files.write_once(job.folder.cancel, {"time": files.now()})
                 handle = job.handle
                 if handle is not None:
@@ -152,6 +152,17 @@ class Run(RunFacts):
             raise RunError(f"{self.id} is still {self.state}. Wait for it, or cancel it: run.cancel()")
         if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
             raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number.")
+        api.start_job(self._record, "train", self.what_is_left(max_iterations, checkpoint, trust))
+        return self
+
+    def what_is_left(
+        self, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
+    ) -> dict[str, Any]:
+        """Return the options of a further training job; the arguments are those of :meth:`resume`.
+
+        Raises:
+            RunError: There is no checkpoint, or nothing is left to do.
+        """
         chosen = {"checkpoint": checkpoint_of(self._record, checkpoint), "trust": trust}
         done, total = self.progress
         total = total if max_iterations is None else max_iterations
@@ -164,8 +175,7 @@ class Run(RunFacts):
                 f"run.resume(max_iterations={2 * done or 150})"
             )
         chosen["max_iterations"] = total  # the manifest's may be less: the run may have been extended before
-        api.start_job(self._record, "train", chosen)
-        return self
+        return chosen
 
     def _let_cancel_end(self) -> None:
         """Wait until what was cancelled has ended, which takes it a moment."""

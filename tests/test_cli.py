@@ -128,7 +128,7 @@ def test_arguments_reach_the_manifest(invoke: Invoke) -> None:
 )
 def test_a_value_is_json_else_text(text: str, expected: Any) -> None:
     assert cli_arguments.value(text) == expected
-    assert cli_arguments.values(set_=[f"path={text}"], agent=[])[0] == {"path": expected}
+    assert cli_arguments.values(set=[f"path={text}"]) == [{"path": expected}]
 
 
 def test_bad_input_gives_exit_status_2_with_all_problems_and_leaves_nothing(invoke: Invoke, tmp_path: Path) -> None:
@@ -253,6 +253,20 @@ def test_runs_lists_the_newest_first_and_filters(invoke: Invoke) -> None:
     assert invoke("runs", "--tag", "a").stdout.count("-echo-echo-") == 1
     assert first in invoke("runs", "--tag", "a").stdout
     assert "-echo-echo-" not in invoke("runs", "--library", "rsl_rl").stdout
+
+
+def test_runs_are_found_by_what_was_asked_sorted_and_shown_with_more(invoke: Invoke) -> None:
+    long, short = _train(invoke, "--max-iterations", "8"), _train(invoke, "--max-iterations", "4", "--seed", "7")
+    _ended(long)
+    _ended(short)
+    listed = json.loads(invoke("runs", "--sort", "max_iterations", "--column", "seed", "--json").stdout)
+    assert [(row["id"], row["seed"]) for row in listed] == [(long, 42), (short, 7)]
+    assert long not in invoke("runs", "--where", "seed=7").stdout
+    assert "seed" in invoke("runs", "--column", "seed").stdout
+    wrong = invoke("runs", "--where", "seed", "--where", "=7")
+    assert wrong.exit_code == 2
+    assert "--where 'seed' is not path=value" in wrong.stderr
+    assert "--where num_envs=512" in wrong.stderr
 
 
 def test_the_id_of_a_run_is_never_cut_however_narrow_the_screen(

@@ -198,6 +198,9 @@ def test_assets_come_from_the_setting_then_the_variable_then_the_pack(tmp_path: 
     assert "which the first run builds" in doctor.check_assets(worker, None, {}).found
     pack.mkdir()
     assert f"built: {pack}" in doctor.check_assets(worker, None, {}).found
+    lacking = doctor.check_assets(dataclasses.replace(worker, assets_failed={"ant": "no mesh."}), None, {})
+    assert lacking.level == "warning"
+    assert lacking.found.endswith("without ant: no mesh.")
     assert doctor.check_assets(FIT, None, {}).level == "warning"
 
 

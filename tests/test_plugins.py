@@ -36,12 +36,12 @@ def twin() -> Iterator[type]:
     plugins.manager().unregister(name=TWIN)
 
 
-def install(site: Path, name: str, code: str) -> dict[str, str]:
+def install(site: Path, name: str, code: str, entry: str = "") -> dict[str, str]:
     """Lay out an installed plugin; return the environment in which processes find it."""
     info = site / f"rlnb_{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: rlnb-{name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[rlnb]\n{name} = rlnb_{name}\n")
+    (info / "entry_points.txt").write_text(f"[rlnb]\n{entry or name} = rlnb_{name}\n")
     (site / f"rlnb_{name}.py").write_text(code)
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
 
@@ -68,6 +68,15 @@ def test_a_broken_plugin_warns_with_its_traceback_and_the_others_survive(tmp_pat
     assert "The rlnb plugin 'broken' did not load" in done.stderr
     assert "Traceback (most recent call last)" in done.stderr
     assert "rlnb_broken.py" in done.stderr
+
+
+def test_two_packages_with_one_name_for_their_plugins_are_told(tmp_path: Path) -> None:
+    install(tmp_path, "one", "", entry="same")
+    env = install(tmp_path, "two", "1 / 0", entry="same")
+    script = "import rlnb; from rlnb import plugins; print(plugins.manager().get_plugin('same').__name__)"
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "rlnb_one"
+    assert "named 'same': rlnb_one and rlnb_two. The second is left out; uninstall one." in done.stderr
 
 
 def test_an_installed_plugin_is_found_without_being_imported_by_name(tmp_path: Path) -> None:

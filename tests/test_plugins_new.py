@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 import rlnb
 from rlnb import cli, scaffold
 from rlnb.scaffold import KINDS, make_plugin
-from rlnb.testing import LibraryConformance
+from rlnb.testing import LauncherConformance, LibraryConformance
 
 REPO = Path(__file__).parents[1]
 NAMES = ("x", "my-lib", "a" * scaffold.LONGEST)
@@ -241,6 +241,7 @@ def assert_passed(done: subprocess.CompletedProcess[str], count: int) -> None:
 
 
 KIT = sum(name.startswith("test_") for name in vars(LibraryConformance))
+LAUNCHER_KIT = sum(name.startswith("test_") for name in vars(LauncherConformance))
 needs_isaaclab = [
     pytest.mark.isaaclab,
     pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
@@ -251,7 +252,7 @@ needs_isaaclab = [
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
-        pytest.param("launcher", 8),
+        pytest.param("launcher", LAUNCHER_KIT + 2),
         pytest.param("tasks", 4, marks=[*needs_isaaclab, pytest.mark.timeout(900)]),
         pytest.param("library", KIT, marks=[*needs_isaaclab, pytest.mark.timeout(1800)]),
     ],
@@ -270,7 +271,7 @@ def test_a_launcher_that_takes_every_job_for_alive_fails_its_tests(tmp_path: Pat
 
     done = run_its_tests("launcher", tmp_path, break_it)
     assert done.returncode == 1
-    assert "test_a_run_whose_agent_is_killed_is_lost" in done.stdout
+    assert "test_a_run_whose_agents_are_killed_is_lost" in done.stdout
 
 
 @pytest.mark.slow

@@ -75,11 +75,24 @@ class JobRecord:
             return "queued"
         return "running" if self._has_metrics(begun) else "starting"
 
+    def goes_on(self) -> bool:
+        """Return whether the cluster interrupted it and who may go on with it, as a further job, is still there."""
+        result, handle = self.result, self.handle
+        interrupted = result is not None and result.values.get("interrupted") and not self.folder.cancel.exists()
+        return bool(interrupted and handle and self._alive(handle))
+
+    def _alive(self, handle: dict[str, Any]) -> bool | None:
+        launcher = plugins.launchers().get(self._launcher)
+        if launcher is None:  # its plugin is not installed here
+            return None
+        found: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
+        return found
+
     def _gone(self) -> bool:
         handle = self.handle
         if handle is None:  # between command.json and handle.json the kernel may have died
             return files.age_s(self.folder.command) > SILENT_AFTER_S and self._silence_s() > SILENT_AFTER_S
-        alive = plugins.load(plugins.launcher(self._launcher).factory)().alive(handle, self.folder.path)
+        alive = self._alive(handle)
         if alive is None:
             return self._silence_s() > SILENT_AFTER_S
         # The grace lets an agent that has just ended be seen after its result, never before.
@@ -152,9 +165,10 @@ class RunRecord:
 
     @property
     def state(self) -> State:
-        """Where the training stands."""
+        """Where the training stands; between two jobs that a cluster makes of it, it waits for the second."""
         job = self.training
-        return job.state() if job else "created"
+        state = job.state() if job else "created"
+        return "queued" if job and state in ("timeout", "failed") and job.goes_on() else state
 
     @property
     def library_spec(self) -> Library | None:

@@ -18,6 +18,8 @@ ADDED = "preview"
 _TWIN = "rlnb_"
 """Prefix of a copy of a camera, which gives what the task's own is not set to: tasks count its data types."""
 _LEAST_DISTANCE_M = 3.5
+_SLACK = 0.15
+"""How far, as a share of its distance, robots may go from the middle of a picture: a third of the way out of it."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -53,6 +55,7 @@ class Plan:
         """Near and far clip of each camera."""
         self._seen: dict[str, Any] = {}
         """Pose at which each copied camera was last found."""
+        self._trail: Trail | None = None
 
     @property
     def added(self) -> bool:
@@ -97,7 +100,13 @@ class Plan:
     def begin(self, env: Any) -> None:
         """Set the cameras up in an env that was just reset."""
         if self.added:
-            aim(env, _TWIN + ADDED)
+            self._trail = Trail(env)
+            env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
+
+    def follow(self, env: Any) -> None:
+        """Move an added camera along with robots that walk away; to be called before a picture is read."""
+        if self._trail is not None and self._trail.behind(env):
+            env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
 
     def read(self, env: Any, name: str, data_type: str) -> Any:
         """Return what a camera sees of all envs now, a tensor of shape (num_envs, height, width, channels).
@@ -241,6 +250,39 @@ def added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
 def aim(env: Any, sensor: str) -> None:
     """Point a camera of each env at its robots."""
     env.scene.sensors[sensor].set_world_poses_from_view(*view_of(env))
+
+
+class Trail:
+    """Where a camera of each env stands: still before robots that stay, behind those that walk away.
+
+    Args:
+        env: The env, whose robots are in the middle of the picture now.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._eyes, self._centres = view_of(env)
+        self._slack = _SLACK * (self._eyes - self._centres).norm(dim=-1, keepdim=True)
+
+    def behind(self, env: Any) -> bool:
+        """Return whether a robot has gone further from the middle than it may."""
+        return bool((self._gone(env) > self._slack).any())
+
+    def view(self, env: Any) -> tuple[Any, Any]:
+        """Return from where, and at what, to look now; both of shape (num_envs, 3), metres."""
+        gone, way = self._gone(env), self._way(env)
+        # One that was reset elsewhere is in the middle again, at once.
+        share = (1.0 - self._slack / gone.clamp(min=1e-6)).clamp(min=0.0)
+        share[gone > 2.0 * self._slack] = 1.0
+        self._eyes, self._centres = self._eyes + share * way, self._centres + share * way
+        return self._eyes, self._centres
+
+    def _way(self, env: Any) -> Any:
+        way = view_of(env)[1] - self._centres
+        way[:, 2] = 0.0  # what falls or jumps is seen to
+        return way
+
+    def _gone(self, env: Any) -> Any:
+        return self._way(env).norm(dim=-1, keepdim=True)
 
 
 def view_of(env: Any) -> tuple[Any, Any]:

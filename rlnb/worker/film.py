@@ -45,6 +45,7 @@ class Film:
     def take(self, env: Any) -> None:
         """Take a frame of the present state, if one is due."""
         if self._steps % self._every == 0 and self._steps < self._limit:
+            self.plan.follow(env)
             self._file.add(tiled(self.plan.read(env, self._camera, "rgb")[:ENVS].cpu().numpy()))
         self._steps += 1
 

@@ -142,6 +142,7 @@ def _sample(space: Any, num_envs: int, kind: str, device: str) -> Any:
 
 def shoot(env: Any, plan: Plan, envs: Sequence[int] | None) -> dict[str, Any]:
     """Read every camera, and the state that it sees."""
+    plan.follow(env)
     chosen = slice(None) if envs is None else list(envs)
     shot: dict[str, Any] = {"state": _state(env)[chosen]}
     for name, camera in plan.cameras.items():

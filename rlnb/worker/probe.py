@@ -95,7 +95,10 @@ def _asset_pack() -> dict[str, Any]:
         from rlnb import plugins
         from rlnb.worker import packs
 
-        return {"asset_pack": str(packs.folder_name())} if plugins.asset_packs() else {}
+        if not plugins.asset_packs():
+            return {}
+        folder = packs.folder_name()
+        return {"asset_pack": str(folder), "assets_failed": packs.index(folder)["failed"]}
     except Exception:  # no rlnb in this interpreter, which is a finding of its own
         return {}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
-from rlnb.worker.cameras import view_of
+from rlnb.worker.cameras import Trail
 
 HALF_APERTURE = 20.955 / 24.0 / 2.0
 """Half the width of the picture at a distance of 1, as of a camera that is added to a preview."""
@@ -31,7 +31,7 @@ class Spectator:
         import warp as wp
         from isaaclab.sim import SimulationContext
 
-        self._env, self._count = env, count
+        self._env, self._count, self._trail = env, count, Trail(env)
         simulation = SimulationContext.instance()
         self._provider = simulation.get_scene_data_provider()
         origins = env.scene.env_origins[:count].cpu().numpy()
@@ -71,7 +71,7 @@ class Spectator:
         import warp as wp
         from isaaclab.utils.math import create_rotation_matrix_from_view, quat_from_matrix
 
-        eyes, centres = view_of(self._env)
+        eyes, centres = self._trail.view(self._env)
         eyes, centres = eyes[: self._count], centres[: self._count]
         rotation = create_rotation_matrix_from_view(eyes, centres, "Z", device=eyes.device)
         pose = torch.cat([eyes, quat_from_matrix(rotation)], dim=-1).contiguous()  # quaternions as x, y, z, w

@@ -154,8 +154,7 @@ def test_what_was_preempted_goes_on_from_the_last_checkpoint_with_one_curve(slur
     run = running(echo(two_nodes(), 60), iterations=25)
     more_important = ["sbatch", "-p", "first", "--nodes=4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 2"]
     subprocess.run(more_important, check=True, capture_output=True)
-    wait_until(lambda: len(run.jobs) == 2, 30)
-    wait_until(lambda: run.state == "completed", 90)
+    assert run.wait(120).state == "completed", "between the two jobs it waits"
     first, second = run.jobs
     assert any(word in first.result.error for word in ("PREEMPTED", "its queue", "the queue"))
     assert second.started.first_iteration > 0
@@ -165,7 +164,7 @@ def test_what_was_preempted_goes_on_from_the_last_checkpoint_with_one_curve(slur
 @pytest.mark.slow
 def test_a_training_goes_on_after_its_walltime(slurm: Any, clean: Path) -> None:
     run = echo(rlnb.slurm(nodes=2, walltime="00:00:35", grace_s=10), 250)
-    wait_until(lambda: run.state == "completed", 150)
+    assert run.wait(150).state == "completed", "between two jobs it waits"
     assert len(run.jobs) >= 2
     assert [job.result.outcome for job in run.jobs][:-1] == ["timeout"] * (len(run.jobs) - 1)
     assert len(steps(run)) == len(set(steps(run))) == 250

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from rlnb_dask import node
 
 import rlnb
 from rlnb import plugins
@@ -146,10 +147,20 @@ def test_ranks_run_in_a_container_that_sees_runs_and_assets(tmp_path: Path, monk
         *("python", "-m", "rlnb.worker", "train"),
     )
     assert command.env == plain.env
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", "/mounted")
+    of_the_site = wrap(command=plain, manifest=dataclasses.replace(asked, asset_root=None))
+    assert of_the_site.argv[5:7] == ("--bind", "/mounted")
     of_its_own = dataclasses.replace(asked, python="/isaaclab.sh -p", resources=rlnb.Resources(device="cpu"))
     assert "--nv" not in wrap(command=plain, manifest=of_its_own).argv
     assert wrap(command=plain, manifest=of_its_own).argv[-4:] == plain.argv
     assert wrap(command=plain, manifest=manifest()) is None
+
+
+def test_a_node_without_its_assets_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert node.look(str(tmp_path), "node0", (), "/nowhere")["problem"] == "the asset root /nowhere is not there"
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", "/of/the/node")
+    assert "/of/the/node is not there" in node.look(str(tmp_path), "node0", (), None)["problem"]
+    assert node.look(str(tmp_path), "node0", (), str(tmp_path))["problem"] == ""
 
 
 def test_docker_hears_names_of_variables_and_no_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ RUNTIMES = ("apptainer", "docker")
 HEARD = (
     *("PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"),
     *("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_DEBUG", "NCCL_IB_DISABLE", "RLNB_ROOT", "RLNB_MEET_S"),
+    "ISAACSIM_ASSET_ROOT",
 )
 """Variables of a node that ranks go by, where they are set; Docker lets no other in."""
 
@@ -26,7 +27,8 @@ def contained(command: Command, image: str, runtime: str, manifest: Manifest) ->
         runtime: One of ``RUNTIMES``.
         manifest: Of the run.
     """
-    folders = [folder for folder in (str(rlnb.options.folders.path), manifest.asset_root) if folder]
+    assets = manifest.asset_root or os.environ.get("ISAACSIM_ASSET_ROOT")
+    folders = [folder for folder in (str(rlnb.options.folders.path), assets) if folder]
     seen = [folder for folder in folders if "://" not in folder]
     on_gpus = manifest.resources.device != "cpu"
     inside = command.argv if manifest.python else ("python", *command.argv[1:])

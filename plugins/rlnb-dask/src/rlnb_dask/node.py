@@ -86,7 +86,7 @@ def look(shared: str, name: str, packages: Sequence[str], asset_root: str | None
         shared: A folder that all nodes should see.
         name: Of the file to write there.
         packages: Distributions whose versions have to be the same everywhere.
-        asset_root: Folder of robot assets; None or a URL is not looked for.
+        asset_root: Folder of robot assets; None is this node's ISAACSIM_ASSET_ROOT. A URL is not looked for.
     """
     found: dict[str, Any] = {"host": socket.gethostname(), "python": sys.version.split()[0], "problem": ""}
     found["versions"] = {package: _version(package) for package in packages}
@@ -95,6 +95,7 @@ def look(shared: str, name: str, packages: Sequence[str], asset_root: str | None
         found["free_bytes"] = shutil.disk_usage(shared).free
     except OSError as exc:
         found["problem"] = f"{shared} cannot be written: {exc.strerror or exc}"
+    asset_root = asset_root or os.environ.get("ISAACSIM_ASSET_ROOT")
     if asset_root and "://" not in asset_root and not os.path.isdir(asset_root):
         found["problem"] = found["problem"] or f"the asset root {asset_root} is not there"
     return found

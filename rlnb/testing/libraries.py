@@ -1,4 +1,4 @@
-"""The conformance kit: the contract of an RL library, as tests that a plugin's author runs with pytest.
+"""The contract of an RL library, as tests that a plugin's author runs with pytest.
 
     from rlnb.testing import LibraryConformance
 
@@ -25,8 +25,6 @@ import pytest
 import rlnb
 from rlnb import plugins, warm
 from rlnb.spec import METRICS
-
-__all__ = ["LibraryConformance"]
 
 FRESH_S = 1.0
 """Seconds within which a logged scalar is readable."""

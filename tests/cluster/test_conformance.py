@@ -1,0 +1,17 @@
+"""A launcher of queues keeps what rlnb asks of every launcher, on a real Slurm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rlnb.testing import LauncherConformance
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("slurm")
+class TestSlurm(LauncherConformance):
+    launcher = "slurm"
+    settings: dict[str, Any] = {"nodes": 2, "walltime": "00:10:00"}
+    one_at_a_time: dict[str, Any] = {"nodes": 4, "directives": ["--exclusive"]}
