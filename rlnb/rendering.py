@@ -68,7 +68,7 @@ def _shell(argv: list[str], manifest: Manifest) -> str:
     by_hand = [f"{where} RANK={node} {shlex.join(argv)}" for node in range(nodes)]
     return "\n".join(
         [
-            "# Each node runs this; what starts nodes sets MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, counting nodes.",
+            "# Each node runs this, with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK (of nodes) from what starts it.",
             shlex.join(argv),
             "# Where nothing sets them, a line for each node by hand, the first node's address in place of FIRST_NODE:",
             *(f"# {line}" for line in by_hand),

@@ -83,7 +83,7 @@ class LauncherConformance:
 
     def running(self, run: rlnb.Run) -> rlnb.Run:
         """Wait until a training has got somewhere."""
-        self.until(lambda: run.progress[0] >= 2 or run.state in ENDED, self.start_s)
+        self.until(lambda: run.state in {"running", *ENDED}, self.start_s)
         assert run.state == "running", run.logs()
         return run
 
