@@ -11,7 +11,6 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlnb.errors import RlnbError
 from rlnb.jobs import ENDED
 from rlnb.records import notes
 from rlnb.records.find import find
@@ -85,17 +84,27 @@ class Catalog:
             if path not in self._runs or path in gone:
                 continue
             self._stamps[path] = _stamp(path)
-            if notes.archived(RunDir(Path(path)).notes):
+            try:
+                archived = notes.archived(RunDir(Path(path)).notes)
+                ended = self._runs[path].state in ENDED
+            except Exception as exc:  # whatever a damaged record brings about must not hide the others
+                logger.warning("%s: %s", path, exc)
+                self._damaged.add(path)
+                gone.append(path)
+                continue
+            if archived:
                 gone += [path] if path in self._shown else []
                 continue
+            if ended and path in self._live and path not in self._stock:
+                self._runs[path] = Run(Path(path))  # what was read of its curves is let go of
             seen.append(self._runs[path])
             self._shown.add(path)
-            (self._live.discard if self._runs[path].state in ENDED else self._live.add)(path)
+            (self._live.discard if ended else self._live.add)(path)
         left = tuple(self._runs[path] for path in gone if path in self._shown)
         for path in gone:
             self._shown.discard(path)
             self._live.discard(path)
-            if path not in there:
+            if path not in there or path in self._damaged:
                 del self._runs[path], self._stamps[path]
         return Changes(seen=tuple(seen), gone=left)
 
@@ -104,7 +113,7 @@ class Catalog:
         found: set[str] = set()
         for root in self._roots:
             for path in itertools.chain(_folders(root / "runs"), _folders(root)):
-                if path in self._runs or path in self._damaged or RunDir(Path(path)).manifest.exists():
+                if path in self._runs or path in self._damaged or os.path.exists(RunDir(Path(path)).manifest):
                     found.add(path)
             if not (root / "runs").is_dir() and self._looks % WALK_EVERY == 0:
                 self._stock |= {str(record.path): Run.of(record) for record in find(root)}
@@ -116,9 +125,9 @@ class Catalog:
         run = self._stock.get(path) or Run(Path(path))
         try:
             _ = run.manifest, run.created, run.state
-        except RlnbError as exc:  # one damaged record must not hide the others
+        except Exception as exc:  # whatever a damaged record brings about must not hide the others
             self._damaged.add(path)
-            logger.warning("%s", exc)
+            logger.warning("%s: %s", path, exc)
             return False
         self._runs[path], self._stamps[path] = run, ()
         return True
@@ -133,9 +142,16 @@ class Catalog:
 def _folders(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+            return [entry.path for entry in entries if not entry.name.startswith(".") and _is_folder(entry)]
     except OSError:
         return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle
+        return False
 
 
 def _stamp(path: str) -> tuple[int, ...]:

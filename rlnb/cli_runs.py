@@ -97,10 +97,13 @@ def prune(
     import rlnb
     from rlnb.pruning import in_words
 
-    chosen = rlnb.runs(path, task=task, library=library, state=state, tag=tag)
-    if ids:
-        wanted = {rlnb.get_run(id).path for id in ids}
-        chosen = rlnb.Runs([run for run in chosen if run.path in wanted])
+    named = rlnb.Runs([rlnb.get_run(id) for id in ids or ()])
+    if named and not any((path, task, library, state, tag)):
+        chosen = named
+    else:
+        chosen = rlnb.runs(path, task=task, library=library, state=state, tag=tag)
+        wanted = {run.path for run in named}
+        chosen = rlnb.Runs([run for run in chosen if not ids or run.path in wanted])
     found = chosen.prune(keep=keep, whole=whole)
     screen.table(["run", "what", "size"], found.rows())
     if yes:
@@ -108,3 +111,5 @@ def prune(
     word = "Removed" if yes else "To be removed with --yes:"
     left = f" {found.unfinished} that have not ended are left alone." if found.unfinished else ""
     screen.say(f"{word} {in_words(found.size)}, {len(found.items)} items.{left}")
+    if ids and found.unfinished:
+        raise typer.Exit(1)

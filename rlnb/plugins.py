@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import logging
@@ -44,7 +45,9 @@ def manager() -> pluggy.PluginManager:
         if taken != entry.value or pm.has_plugin(entry.name):
             continue
         try:
-            pm.register(entry.load(), name=entry.name)
+            with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints is no part of a command's answer
+                plugin = entry.load()
+            pm.register(plugin, name=entry.name)
         except Exception:  # whatever a broken plugin raises must not break the others
             warnings.warn(f"The rlnb plugin {entry.name!r} did not load:\n{traceback.format_exc()}", stacklevel=2)
     return pm

@@ -49,7 +49,8 @@ time.sleep(600)
     kernel = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=dict(os.environ))
     port, agent = map(int, kernel.stdout.readline().split())
     family = [psutil.Process(agent), *psutil.Process(agent).children(recursive=True)]
-    listening = [c for process in family for c in process.net_connections("tcp") if c.status == "LISTEN"]
+    pids = {process.pid for process in family}
+    listening = [c for c in psutil.net_connections("tcp") if c.pid in pids and c.status == "LISTEN"]
     assert {c.laddr.ip for c in listening} <= {"127.0.0.1", "::1"}
     assert port in {c.laddr.port for c in listening}
     kernel.send_signal(signal.SIGKILL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,16 @@ def resolved(folder: RunDir) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in ("env", "agent"):
         for path in sorted(folder.path.glob(f"**/params/{part}.yaml"))[:1]:
-            found.update(_flat(part, _load(path)))
+            with contextlib.suppress(OSError):  # it is gone meanwhile
+                stat = path.stat()
+                found.update(_values(part, path, stat.st_mtime_ns, stat.st_size))
     return found
+
+
+@functools.lru_cache(maxsize=64)
+def _values(part: str, path: Path, mtime_ns: int, size: int) -> dict[str, Any]:
+    """Return the values of a dump, of which a reader takes a second; who looks at a run looks again and again."""
+    return dict(_flat(part, _load(path)))
 
 
 def _load(path: Path) -> Any:

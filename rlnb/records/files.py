@@ -84,15 +84,17 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """Return the object in ``path``; None when there is no such file.
 
     Raises:
-        RlnbError: The file is not a whole JSON object; rlnb never writes such a file itself.
+        RlnbError: It cannot be read, or is not a whole JSON object; rlnb never writes such a file itself.
     """
     try:
         content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as exc:
+        raise RlnbError(f"{path} cannot be read: {exc.strerror or exc}") from exc
     try:
         data = json.loads(content.decode("utf-8"))
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise RlnbError(f"{path} is damaged ({exc}). Something other than rlnb wrote or cut it; move it away.") from exc
     if not isinstance(data, dict):
         raise RlnbError(f"{path} is damaged: a JSON object is expected. Move it away.")

@@ -85,7 +85,10 @@ class JobRecord:
         launcher = plugins.launchers().get(self._launcher)
         if launcher is None:  # its plugin is not installed here
             return None
-        found: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
+        try:
+            found: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
+        except (KeyError, TypeError):  # somebody else wrote the handle
+            return None
         return found
 
     def _gone(self) -> bool:

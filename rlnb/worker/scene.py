@@ -67,8 +67,8 @@ def _check_address(port: int) -> None:
 
     listening = [
         connection.laddr
-        for connection in psutil.Process(os.getpid()).net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
+        for connection in psutil.net_connections("inet")
+        if connection.pid == os.getpid() and connection.status == psutil.CONN_LISTEN
     ]
     if any(address.port == port and address.ip != LOOPBACK for address in listening):
         raise RlnbError(f"The viewer listens on more than {LOOPBACK}; it was stopped.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 import rlnb
+
+sys.path.insert(0, str(Path(__file__).parent))  # where pytest's importlib mode would not find asking.py
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
 

@@ -11,40 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import HOSTILE, asked, echo, follow, heard, refused
 from rlnb_jupyterlab import handlers
 from rlnb_jupyterlab.watcher import key_of
 from tornado.httpclient import HTTPClientError
 
 import rlnb
-
-HOSTILE = '<img src=x onerror="alert(1)">\u202e'
-
-
-def echo(**arguments: Any) -> rlnb.Run:
-    return rlnb.train("Echo", library="echo", **{"max_iterations": 3, **arguments})
-
-
-async def asked(jp_fetch: Any, *parts: str, **options: Any) -> Any:
-    answer = await jp_fetch("rlnb", *parts, **options)
-    return json.loads(answer.body)
-
-
-async def refused(jp_fetch: Any, *parts: str, **options: Any) -> tuple[int, dict[str, str]]:
-    with pytest.raises(HTTPClientError) as told:
-        await jp_fetch("rlnb", *parts, **options)
-    body = told.value.response.body
-    return told.value.code, json.loads(body) if body else {}
-
-
-async def heard(stream: Any, kind: str, within_s: float = 20.0, **wanted: Any) -> dict[str, Any]:
-    """Read the stream up to a message of a kind."""
-    deadline = time.monotonic() + within_s
-    while True:
-        text = await asyncio.wait_for(stream.read_message(), deadline - time.monotonic())
-        assert text is not None, "the stream was closed"
-        message = json.loads(text)
-        if message["type"] == kind and all(message.get(name) == value for name, value in wanted.items()):
-            return message
 
 
 async def test_a_run_is_told_with_everything_it_left(jp_fetch: Any, root: Path) -> None:
@@ -66,6 +38,14 @@ async def test_a_run_is_told_with_everything_it_left(jp_fetch: Any, root: Path) 
     ]
     film = await jp_fetch("rlnb", "runs", key_of(run), "files", "media", "film.mp4")
     assert film.body == b"film"
+    part = await jp_fetch("rlnb", "runs", key_of(run), "files", "media", "film.mp4", headers={"Range": "bytes=1-2"})
+    assert (part.code, part.body, part.headers["Content-Range"]) == (206, b"il", "bytes 1-2/4")
+    end = await jp_fetch("rlnb", "runs", key_of(run), "files", "media", "film.mp4", headers={"Range": "bytes=-1"})
+    assert end.body == b"m"
+    code, _ = await refused(
+        jp_fetch, *f"runs/{key_of(run)}/files/media/film.mp4".split("/"), headers={"Range": "bytes=9-"}
+    )
+    assert code == 416
     assert "sandbox" in film.headers["Content-Security-Policy"]
     assert film.headers["X-Content-Type-Options"] == "nosniff"
 
@@ -214,7 +194,7 @@ async def test_rows_curves_and_logs_are_told_as_they_come(jp_ws_fetch: Any, root
         if [row["id"] for row in rows] == [run.id] and rows[0]["state"] == "running" and rows[0]["iteration"] > 3:
             break
     await stream.write_message(json.dumps({"type": "watch", "keys": [key_of(run)]}))
-    await stream.write_message(json.dumps({"type": "follow", "key": key_of(run), "job": 0, "name": "node0.log"}))
+    await stream.write_message(follow(run, "node0.log"))
     curves = await heard(stream, "curves", reset=True)
     seen = len(curves["series"]["reward"]["x"])
     more = await heard(stream, "curves", reset=False)

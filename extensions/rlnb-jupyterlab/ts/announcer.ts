@@ -35,7 +35,10 @@ export class Announcer {
     }
   }
 
-  private _announce({ id, action, key, state, output }: ActionMessage): void {
+  private _announce({ id, action, key, state, output, again }: ActionMessage): void {
+    if (again && state !== 'running' && !this._shown.has(id)) {
+      return; // it ended before this page began, or was told of
+    }
     const name = this._hub.runs.get(key)?.id ?? this._names.get(key) ?? key;
     this._names.set(key, name);
     const text = this._text(action, state, name);

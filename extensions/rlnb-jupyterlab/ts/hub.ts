@@ -10,7 +10,7 @@ import { type Socket, Stream } from './stream';
 export class Hub {
   constructor(connect: () => Socket, runs: Runs = new Runs()) {
     this.runs = runs;
-    this.stream = new Stream(connect, () => [this._watchMessage(), ...(this._followed ? [followMessage(this._followed)] : [])]);
+    this.stream = new Stream(connect, () => [this._watchMessage(), this._followMessage()]);
     this.stream.received.connect((_, message) => {
       switch (message.type) {
         case 'runs':
@@ -63,7 +63,7 @@ export class Hub {
     });
   }
 
-  /** Wants a log until it is disposed of. The server follows one a page: the one that was wanted last. */
+  /** Wants a log until it is disposed of. */
   follow(file: LogFile): IDisposable {
     this._wanted.push(file);
     this._tellFollowed();
@@ -73,12 +73,12 @@ export class Hub {
     });
   }
 
-  private get _followed(): LogFile | undefined {
-    return this._wanted[this._wanted.length - 1];
-  }
-
   private _watchMessage(): Outgoing {
     return { type: 'watch', keys: [...this._watched.keys()].sort() };
+  }
+
+  private _followMessage(): Outgoing {
+    return { type: 'follow', files: [...this._wanted] };
   }
 
   /** Told when the dust has settled: from one tab to the next, one view stops and another begins. */
@@ -95,20 +95,20 @@ export class Hub {
   }
 
   private _tellFollowed(): void {
-    const told = this._toldFollowed;
-    const now = this._followed;
-    if (now !== told) {
-      this._toldFollowed = now;
-      this.stream.send(now ? followMessage(now) : { type: 'unfollow' });
-    }
+    queueMicrotask(() => {
+      const message = this._followMessage();
+      const text = JSON.stringify(message);
+      if (text !== this._toldFollowed) {
+        this._toldFollowed = text;
+        this.stream.send(message);
+      }
+    });
   }
 
   private readonly _watched = new Map<string, number>();
   private readonly _wanted: LogFile[] = [];
   private _toldWatched = '';
-  private _toldFollowed: LogFile | undefined;
+  private _toldFollowed = '';
   private readonly _logged = new Signal<this, LogMessage>(this);
   private readonly _acted = new Signal<this, ActionMessage>(this);
 }
-
-const followMessage = (file: LogFile): Outgoing => ({ type: 'follow', key: file.key, job: file.job, name: file.name });

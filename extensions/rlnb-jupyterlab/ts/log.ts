@@ -6,6 +6,9 @@ const UNFINISHED = /\u001b(?:\[[0-?]*[ -/]*|\][^\u0007\u001b]*)?$/;
 
 /** So many lines at a time come and go, so that a view renders a few blocks and not each line. */
 const BLOCK = 250;
+/** Letters of a line, and of an escape sequence, beyond which no end is waited for. */
+const LONGEST = 10_000;
+const LONGEST_ESCAPE = 256;
 
 export interface Block {
   readonly id: number;
@@ -44,15 +47,18 @@ export class LogBuffer {
     let fresh = this._carry + text;
     // An escape sequence may be cut in two by the message's end.
     this._carry = UNFINISHED.exec(fresh)?.[0] ?? '';
+    if (this._carry.length > LONGEST_ESCAPE) {
+      this._carry = '';
+    }
     fresh = fresh.slice(0, fresh.length - this._carry.length).replace(ESCAPES, '');
     if (fresh === '') {
       return;
     }
     const parts = fresh.replace(/\r\n/g, '\n').split('\n');
     parts[0] = this._open + parts[0]!;
-    const drawn = parts.map(overwritten);
+    const drawn = parts.map(part => overwritten(part).slice(-LONGEST));
     const last = parts[parts.length - 1]!;
-    this._open = overwritten(last) + (last.endsWith('\r') ? '\r' : '');
+    this._open = overwritten(last).slice(-LONGEST) + (last.endsWith('\r') ? '\r' : '');
     this._replaceLast(drawn);
     this._bound();
   }

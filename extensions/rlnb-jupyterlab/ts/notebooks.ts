@@ -17,6 +17,7 @@ export class Notebooks {
     if (content.activeCell?.model.sharedModel.getSource().trim() !== '') {
       NotebookActions.insertBelow(content);
     }
+    content.deselectAll(); // what else is selected is neither changed nor run
     NotebookActions.changeCellType(content, 'code');
     const cell = content.activeCell;
     if (!cell) {

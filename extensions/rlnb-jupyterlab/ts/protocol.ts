@@ -64,14 +64,15 @@ export interface ActionMessage {
   readonly key: string;
   readonly state: 'running' | 'done' | 'failed';
   readonly output: string;
+  /** Whether it was said before: to a page that connects anew. */
+  readonly again?: boolean;
 }
 
 export type Incoming = RunsMessage | CurvesMessage | LogMessage | ActionMessage;
 
 export type Outgoing =
   | { readonly type: 'watch'; readonly keys: readonly string[] }
-  | ({ readonly type: 'follow' } & LogFile)
-  | { readonly type: 'unfollow' };
+  | { readonly type: 'follow'; readonly files: readonly LogFile[] };
 
 export interface Registry {
   readonly version: string;

@@ -15,6 +15,9 @@ from rlnb_jupyterlab.audience import Audience
 
 AT_ONCE = 4
 """Commands that run at the same time; further ones wait."""
+NEVER_WAITS = "cancel"
+ENDED_KEPT = 50
+"""Actions that have ended, of which a page is told that connects later: its connection may have been cut meanwhile."""
 REPORT = "report.html"
 
 
@@ -51,6 +54,12 @@ class Actions:
         self._audience = audience
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Semaphore | None = None
+        self._said: dict[str, dict[str, Any]] = {}
+
+    @property
+    def said(self) -> list[dict[str, Any]]:
+        """What was said last of each, oldest first: of those that go on, and of some that have ended."""
+        return list(self._said.values())
 
     def start(self, action: str, key: str, run: rlnb.Run, words: list[str]) -> str:
         """Start a command; return the name under which pages hear of it."""
@@ -63,18 +72,28 @@ class Actions:
     async def _run(self, name: str, action: str, key: str, path: Path, words: list[str]) -> None:
         self._turn = self._turn or asyncio.Semaphore(AT_ONCE)
         told = {"type": "action", "id": name, "action": action, "key": key}
-        self._audience.tell({**told, "state": "running", "output": ""})
-        async with self._turn:
-            process = await subprocesses.start(["rlnb", *words], path.parent.parent)
-            try:
-                printed, _ = await process.communicate(b"")
-            finally:
-                if process.returncode is None:
-                    with contextlib.suppress(ProcessLookupError):
-                        process.terminate()
-        text = printed[-subprocesses.MOST_BYTES :].decode(errors="replace")
-        state = "failed" if process.returncode else "done"
-        self._audience.tell({**told, "state": state, "output": text})
+        self._tell({**told, "state": "running", "output": ""})
+        status, printed = 1, ""
+        try:
+            async with contextlib.nullcontext() if action == NEVER_WAITS else self._turn:
+                process = await subprocesses.start(["rlnb", *words], path.parent.parent)
+                try:
+                    status, printed = await subprocesses.end_of(process)
+                finally:
+                    if process.returncode is None:
+                        with contextlib.suppress(ProcessLookupError):
+                            process.terminate()
+        except OSError as exc:  # no memory for a process, say
+            printed = f"The command could not be started: {exc}"
+        self._tell({**told, "state": "failed" if status else "done", "output": printed})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        self._said.pop(message["id"], None)
+        self._said[message["id"]] = message
+        ended = [name for name, said in self._said.items() if said["state"] != "running"]
+        for name in ended[:-ENDED_KEPT]:
+            del self._said[name]
+        self._audience.tell(message)
 
     async def stop(self) -> None:
         """End those that go on; jobs that they started on a run end by themselves."""

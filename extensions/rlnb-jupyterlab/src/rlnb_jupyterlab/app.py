@@ -8,9 +8,12 @@ from pathlib import Path
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import List, Unicode, default
 
+import rlnb
 from rlnb_jupyterlab import handlers
 from rlnb_jupyterlab.actions import Actions
 from rlnb_jupyterlab.audience import Audience
+from rlnb_jupyterlab.feeds import Feeds
+from rlnb_jupyterlab.readers import Readers
 from rlnb_jupyterlab.registry import Registry
 from rlnb_jupyterlab.served import Served
 from rlnb_jupyterlab.watcher import Watcher
@@ -32,6 +35,7 @@ class RlnbExtension(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Make what the handlers share; past one look at the runs, nothing works before somebody looks."""
+        rlnb.options.warm = False  # no simulator goes on living in the server
         audience = Audience()
         watcher = Watcher([Path(root).expanduser() for root in self.roots], audience)
         watcher.prepare()
@@ -39,6 +43,8 @@ class RlnbExtension(ExtensionApp):
         self.settings["rlnb_audience"] = audience
         self.settings["rlnb_actions"] = Actions(audience)
         self.settings["rlnb_served"] = Served()
+        self.settings["rlnb_feeds"] = Feeds()
+        self.settings["rlnb_readers"] = Readers()
         self.settings["rlnb_registry"] = Registry(watcher.roots[0])
 
     def initialize_handlers(self) -> None:

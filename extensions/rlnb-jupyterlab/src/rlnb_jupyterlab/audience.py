@@ -18,10 +18,9 @@ class Page:
     """Whether it has been sent the list as a whole."""
     watched: dict[str, dict[str, int]] = field(default_factory=dict)
     """Runs whose curves it shows, with the points of each metric that it has."""
-    followed: tuple[str, int, str] | None = None
-    """Run, job and log that it follows."""
-    position: int = 0
-    """Byte of that log up to which it was told; negative counts from the end."""
+    followed: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    """Run, job and name of the logs that it follows, with the byte up to which it was told; a negative one counts from
+    the end."""
 
 
 class Audience:

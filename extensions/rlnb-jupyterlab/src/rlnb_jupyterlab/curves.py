@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,16 @@ JOBS = "#jobs"
 """Beside the metrics' counts of points: that of the jobs that made them. A resumed run's curves begin anew."""
 
 
-def news(page: Page, runs: Mapping[str, rlnb.Run]) -> Iterator[dict[str, Any]]:
-    """Yield a message for each run that has logged something, or all of it to a page that has none."""
-    for key, seen in list(page.watched.items()):
-        run = runs.get(key)
-        if run is None:
-            continue
-        metrics = run.metrics
-        reset = not seen or seen.get(JOBS) != metrics.jobs or bool(metrics.behind)
-        if reset:
-            seen.clear()
-            seen[JOBS] = metrics.jobs
-        series = {name: found for name in metrics.names if (found := _points(metrics, name, seen))}
-        if series or reset:
-            yield {"type": "curves", "key": key, "reset": reset, "series": series}
+def news(page: Page, key: str, run: rlnb.Run) -> Iterator[dict[str, Any]]:
+    """Yield a message if a run has logged something, or all of it to a page that has none."""
+    seen, metrics = page.watched.get(key, {}), run.metrics
+    reset = not seen or seen.get(JOBS) != metrics.jobs or bool(metrics.behind)
+    if reset:
+        seen.clear()
+        seen[JOBS] = metrics.jobs
+    series = {name: found for name in metrics.names if (found := _points(metrics, name, seen))}
+    if series or reset:
+        yield {"type": "curves", "key": key, "reset": reset, "series": series}
 
 
 def _points(metrics: Any, name: str, seen: dict[str, int]) -> dict[str, list[float]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,13 @@ from typing import Any
 
 import rlnb
 from rlnb_jupyterlab.code import code_of
-from rlnb_jupyterlab.rows import row
+from rlnb_jupyterlab.logs import lies_in
+from rlnb_jupyterlab.rows import row, text
 
 MOST_FILES = 2000
+MOST_NOTES = 100
+MOST_DETAIL = 20_000
+"""Letters of a traceback."""
 MOST_VALUE = 500
 """Letters of a config's value."""
 OURS = {"jobs", "notes", "view"}
@@ -22,17 +27,17 @@ def detail(run: rlnb.Run, key: str) -> dict[str, Any]:
     """Return everything that a tab shows of a run but its curves, logs and pictures."""
     return {
         "row": row(run, key),
-        "overview": [[name, text] for name, text in _overview(run) if text],
+        "overview": [[name, words[:MOST_DETAIL]] for name, words in _overview(run) if words],
         "jobs": [_job(job) for job in run.jobs],
         "checkpoints": list(_checkpoints(run)),
         "evaluations": [
             {"title": evaluation.checkpoint, "rows": [list(map(str, words)) for words in evaluation.rows()]}
             for evaluation in run.evaluations
         ],
-        "files": [{"path": str(path.relative_to(run.path)), "bytes": path.stat().st_size} for path in files(run)],
-        "config": {name: _short(value) for name, value in run.config.items()},
-        "command": run.command,
-        "notes": [note.text for note in run.notes],
+        "files": [{"path": str(path.relative_to(run.path)), "bytes": _size(path)} for path in files(run)],
+        "config": {_short(name): _short(value) for name, value in itertools.islice(run.config.items(), MOST_FILES)},
+        "command": text(run.command),
+        "notes": [text(note.text) for note in run.notes][-MOST_NOTES:],
         "live_cameras": run.state == "running" and not run.manifest.script,
         "code": code_of(run.manifest),
     }
@@ -46,11 +51,18 @@ def files(run: rlnb.Run) -> list[Path]:
         below[:] = sorted(name for name in below if not name.startswith(".") and not (here == root and name in OURS))
         for name in sorted(names):
             path = here / name
-            if not name.startswith(".") and not path.is_symlink():
+            if not name.startswith(".") and not path.is_symlink() and path.is_file() and name == text(name):
                 found.append(run.path / path.relative_to(root))
         if len(found) >= MOST_FILES:
             break
     return found[:MOST_FILES]
+
+
+def offered(run: rlnb.Run, path: Path) -> bool:
+    """Return whether a file is among :func:`files`, however many there are."""
+    inside = path.relative_to(run.path).parts if path.is_relative_to(run.path) else ()
+    hidden = any(part.startswith(".") for part in inside)
+    return bool(inside) and not hidden and inside[0] not in OURS and lies_in(path, run.path)
 
 
 def difference(runs: list[rlnb.Run]) -> dict[str, Any]:
@@ -94,16 +106,23 @@ def _job(job: Any) -> dict[str, Any]:
         "kind": job.kind,
         "state": job.state(),
         "error": result.error if result else "",
-        "logs": [{"name": path.name, "bytes": path.stat().st_size} for path in job.folder.logs()],
+        "logs": [{"name": path.name, "bytes": _size(path)} for path in job.folder.logs()],
     }
 
 
 def _checkpoints(run: rlnb.Run) -> Iterator[dict[str, Any]]:
     found = run.checkpoints
     for path, iteration in zip(found, found.iterations, strict=True):
-        yield {"name": path.name, "iteration": iteration, "bytes": path.stat().st_size}
+        yield {"name": path.name, "iteration": iteration, "bytes": _size(path)}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # a checkpoint that makes room for a newer one
+        return 0
 
 
 def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= MOST_VALUE else f"{text[:MOST_VALUE]}…"
+    words = str(value)
+    return text(words) if len(words) <= MOST_VALUE else f"{text(words[:MOST_VALUE])}…"

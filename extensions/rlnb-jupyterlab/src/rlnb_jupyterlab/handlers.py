@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import io
+import functools
 import json
 import mimetypes
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +17,8 @@ from tornado import web
 
 import rlnb
 from rlnb_jupyterlab import actions, code, detail, logs, queues, subprocesses
+from rlnb_jupyterlab.feeds import Feeds
+from rlnb_jupyterlab.readers import Readers
 from rlnb_jupyterlab.served import Served
 from rlnb_jupyterlab.stream import RESOURCE, StreamHandler
 from rlnb_jupyterlab.watcher import Watcher
@@ -25,6 +28,7 @@ KEY = r"(?P<key>[0-9a-f]{20})"
 MOST_RUNS = 20
 """Of one comparison, or one action."""
 MOST_BODY = 256 * 1024
+PIECE = 1 << 20
 CHECK_S = 240.0
 FIGURES_S, MOST_FIGURES = 120.0, 8 << 20
 """Seconds and bytes of the figures that plugins draw."""
@@ -57,6 +61,11 @@ class Handler(APIHandler):
         """Do what reads files on another thread."""
         return await asyncio.get_running_loop().run_in_executor(None, work)
 
+    async def opened(self, work: Callable[[], str]) -> str:
+        """Return the address of a page that takes long to start."""
+        served: Served = self.settings["rlnb_served"]
+        return await asyncio.get_running_loop().run_in_executor(served.openers, work)
+
     def run_of(self, key: str) -> rlnb.Run:
         """Return a run with a reader of its own."""
         found = self.watcher.run(key)
@@ -76,13 +85,16 @@ class Handler(APIHandler):
             raise Refused(400, "A JSON object is expected.")
         return found
 
-    def runs_of(self, keys: Any) -> list[rlnb.Run]:
-        """Return the runs of several keys."""
+    def runs_of(self, keys: Any) -> dict[str, rlnb.Run]:
+        """Return the runs of several keys, of those that are still there."""
         if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
             raise Refused(400, "No runs are named.", "Select one or more.")
         if len(keys) > MOST_RUNS:
             raise Refused(400, f"{len(keys)} runs are more than {MOST_RUNS} at once.")
-        return [self.run_of(key) for key in keys]
+        found = {key: run for key in keys if (run := self.watcher.run(key)) is not None}
+        if not found:
+            raise Refused(404, "There are no such runs any more.", "Refresh the list.")
+        return found
 
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer in JSON: what is wrong, and the mend; never with what only the log should hold."""
@@ -120,7 +132,13 @@ class RunHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self, key: str) -> None:
-        self.finish(json.dumps(await self.aside(lambda: detail.detail(self.run_of(key), key)), allow_nan=False))
+        readers: Readers = self.settings["rlnb_readers"]
+
+        def read() -> dict[str, Any]:
+            with readers.reader(self.run_of(key)) as run:
+                return detail.detail(run, key)
+
+        self.finish(json.dumps(await self.aside(read), allow_nan=False))
 
 
 class LogHandler(Handler):
@@ -153,26 +171,47 @@ class FileHandler(Handler):
         def find() -> Path:
             run = self.run_of(key)
             asked = run.path / path
-            if asked not in detail.files(run):
+            if not detail.offered(run, asked):
                 raise Refused(404, "The run has no such file.")
             return asked
 
         found = await self.aside(find)
+        size = (await self.aside(found.stat)).st_size
+        begin, end = self._range(size)
         kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
         shown = found.suffix.lower() in IN_PAGE
         self.set_header("Content-Type", kind if shown else "application/octet-stream")
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Content-Security-Policy", SANDBOX)
-        self.set_header("Content-Length", found.stat().st_size)
+        self.set_header("Accept-Ranges", "bytes")
+        self.set_header("Content-Length", end - begin)
         if not shown:
             self.set_header(
                 "Content-Disposition", f'attachment; filename="{found.name.encode("ascii", "replace").decode()}"'
             )
-        with open(found, "rb") as file:
-            while content := await self.aside(lambda: file.read(1 << 20)):
+        left = end - begin
+        with await self.aside(lambda: open(found, "rb")) as file:
+            file.seek(begin)
+            while content := await self.aside(functools.partial(file.read, min(PIECE, left))):
+                left -= len(content)
                 self.write(content)
                 await self.flush()
         self.finish()
+
+    def _range(self, size: int) -> tuple[int, int]:
+        """Return which bytes are asked for: one range, as players of films do (RFC 9110, 14.2), or all."""
+        asked = re.fullmatch(r"bytes=(\d{0,15})-(\d{0,15})", self.request.headers.get("Range", ""))
+        first, last = asked.groups() if asked else ("", "")
+        if not first and not last:
+            return 0, size
+        begin = int(first) if first else max(0, size - int(last))
+        end = min(size, int(last) + 1) if first and last else size
+        if begin >= end:
+            self.set_header("Content-Range", f"bytes */{size}")
+            raise Refused(416, "The file has no such bytes.")
+        self.set_status(206)
+        self.set_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
+        return begin, end
 
 
 class FrameHandler(Handler):
@@ -181,28 +220,14 @@ class FrameHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self, key: str) -> None:
-        feeds = self.settings.setdefault("rlnb_feeds", {})
-
-        def picture() -> bytes | None:
-            if key not in feeds:
-                feeds[key] = [self.run_of(key).camera_feed(), None]
-            feed, last = feeds[key]
-            feed.still_looking()
-            shown = feed.newest()
-            if shown is not None:
-                feeds[key][1] = last = _side_by_side(shown.pictures)
-            if feed.over():
-                del feeds[key]
-            return last
-
-        png = await self.aside(picture)
+        feeds: Feeds = self.settings["rlnb_feeds"]
+        png = await self.aside(lambda: feeds.picture(key, lambda: self.run_of(key)))
+        self.set_header("Cache-Control", "no-store")
         if png is None:
             self.set_status(204)
             self.finish()
             return
-        self.set_header("Content-Type", "image/png")
-        self.set_header("Cache-Control", "no-store")
-        self.finish(png)
+        self.finish(png, set_content_type="image/png")
 
 
 class FiguresHandler(Handler):
@@ -212,11 +237,14 @@ class FiguresHandler(Handler):
     @authorized
     async def get(self, key: str) -> None:
         run = await self.aside(lambda: self.run_of(key))
-        words = ["rlnb", "plugins", "figures", str(run.path)]
+        drawing: dict[str, asyncio.Task[tuple[int, str]]] = self.settings.setdefault("rlnb_drawing", {})
+        if key not in drawing:  # a page asks each time it is shown
+            words = ["rlnb", "plugins", "figures", str(run.path)]
+            drawn = subprocesses.output(words, run.path.parent.parent, within_s=FIGURES_S, most=MOST_FIGURES + 1)
+            drawing[key] = asyncio.create_task(drawn)
+            drawing[key].add_done_callback(lambda _: drawing.pop(key, None))
         try:
-            status, printed = await subprocesses.output(
-                words, run.path.parent.parent, within_s=FIGURES_S, most=MOST_FIGURES + 1
-            )
+            status, printed = await asyncio.shield(drawing[key])
         except TimeoutError:
             raise Refused(504, f"The plugins' figures took more than {FIGURES_S:.0f} s.", "Open a notebook.") from None
         if len(printed) > MOST_FIGURES:
@@ -233,7 +261,7 @@ class DiffHandler(Handler):
     @authorized
     async def get(self) -> None:
         keys = self.get_argument("keys", "").split(",")
-        self.finish(json.dumps(await self.aside(lambda: detail.difference(self.runs_of(keys)))))
+        self.finish(json.dumps(await self.aside(lambda: detail.difference([*self.runs_of(keys).values()]))))
 
 
 class CheckHandler(Handler):
@@ -275,8 +303,7 @@ class ActionHandler(Handler):
 
         def words() -> list[tuple[str, rlnb.Run, list[str]]]:
             found = []
-            runs = self.runs_of(asked.get("keys"))
-            for key, run in zip(asked["keys"], runs, strict=True):
+            for key, run in self.runs_of(asked.get("keys")).items():
                 try:
                     argv = actions.command(str(asked.get("action")), run, options)
                 except (StopIteration, ValueError, TypeError):
@@ -302,9 +329,9 @@ class TensorBoardHandler(Handler):
         keys = self.body().get("keys")
         name = ",".join(sorted(keys)) if isinstance(keys, list) else ""
         served: Served = self.settings["rlnb_served"]
-        runs = await self.aside(lambda: self.runs_of(keys))
+        runs = [*(await self.aside(lambda: self.runs_of(keys))).values()]
         title = f"TensorBoard of {runs[0].id if len(runs) == 1 else f'{len(runs)} runs'}"
-        url = await self.aside(lambda: served.get(name, title, lambda: rlnb.tensorboard(runs)))
+        url = await self.opened(lambda: served.get(name, title, lambda: rlnb.tensorboard(runs)))
         self.finish(json.dumps({"url": url}))
 
 
@@ -316,7 +343,7 @@ class SceneHandler(Handler):
     async def post(self, key: str) -> None:
         served: Served = self.settings["rlnb_served"]
         run = await self.aside(lambda: self.run_of(key))
-        url = await self.aside(lambda: served.get(f"scene {key}", f"{run.id} in 3D", lambda: rlnb.view(run)))
+        url = await self.opened(lambda: served.get(f"scene {key}", f"{run.id} in 3D", lambda: rlnb.view(run)))
         self.finish(json.dumps({"url": url}))
 
 
@@ -329,20 +356,6 @@ class ClusterHandler(Handler):
         served: Served = self.settings["rlnb_served"]
         dashboards = await self.aside(lambda: queues.dashboards(self.watcher.active()))
         self.finish(json.dumps({"queues": await queues.queues(), "links": [*served.links(), *dashboards]}))
-
-
-def _side_by_side(pictures: Any) -> bytes:
-    """Return pictures as one PNG."""
-    from PIL import Image
-
-    whole = Image.new("RGB", (sum(p.width for p in pictures), max(p.height for p in pictures)))
-    left = 0
-    for picture in pictures:
-        whole.paste(picture, (left, 0))
-        left += picture.width
-    buffer = io.BytesIO()
-    whole.save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 ROUTES = [

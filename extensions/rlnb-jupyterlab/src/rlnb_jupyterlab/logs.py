@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,15 @@ FIRST_BYTES = 64 * 1024
 
 
 def path_of(run: rlnb.Run, job: int, name: str) -> Path | None:
-    """Return a log of a job by its name; None where the job has no such log."""
+    """Return a log of a job by its name; None where the job has no such log, or one that lies elsewhere."""
     chosen = next((found for found in run.jobs if found.folder.number == job), None)
-    return next((path for path in chosen.folder.logs() if path.name == name), None) if chosen else None
+    found = next((path for path in chosen.folder.logs() if path.name == name), None) if chosen else None
+    return found if found is not None and lies_in(found, run.path) else None
+
+
+def lies_in(path: Path, folder: Path) -> bool:
+    """Return whether a plain file really lies below a folder, without symbolic links below it; no pipe, no device."""
+    return path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder)
 
 
 def piece(path: Path, offset: int) -> tuple[str, int, int]:
@@ -37,17 +43,14 @@ def piece(path: Path, offset: int) -> tuple[str, int, int]:
     return content[:cut].decode(errors="replace"), begin, begin + cut
 
 
-def news(page: Page, runs: Mapping[str, rlnb.Run]) -> Iterator[dict[str, Any]]:
-    """Yield what was written to the log that a page follows."""
-    followed = page.followed
-    if followed is None or followed[0] not in runs:
+def news(page: Page, log: tuple[str, int, str], run: rlnb.Run) -> Iterator[dict[str, Any]]:
+    """Yield what was written to a log of a run that a page follows."""
+    key, job, name = log
+    path, position = path_of(run, job, name), page.followed.get(log)
+    if path is None or position is None:
         return
-    key, job, name = followed
-    path = path_of(runs[key], job, name)
-    if path is None:
-        return
-    text, _, end = piece(path, page.position)
+    text, _, end = piece(path, position)
     if text:
-        yield {"type": "log", "key": key, "job": job, "name": name, "text": text, "reset": page.position < 0}
-    if page.followed == followed:
-        page.position = end
+        yield {"type": "log", "key": key, "job": job, "name": name, "text": text, "reset": position < 0}
+    if log in page.followed:
+        page.followed[log] = end

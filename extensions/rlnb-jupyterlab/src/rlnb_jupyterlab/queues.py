@@ -58,13 +58,18 @@ def dashboards(runs: Sequence[rlnb.Run]) -> list[dict[str, str]]:
 
 async def _table(launcher: str, title: str, argv: list[str], columns: list[str]) -> dict[str, Any]:
     table: dict[str, Any] = {"launcher": launcher, "title": title, "columns": columns, "rows": [], "error": ""}
+    process = None
     try:
         process = await asyncio.create_subprocess_exec(
             *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
         )
         said, complained = await asyncio.wait_for(process.communicate(), WITHIN_S)
     except (OSError, TimeoutError) as exc:
-        return {**table, "error": f"{argv[0]} does not answer: {exc or f'not within {WITHIN_S:.0f} s'}"}
+        return {**table, "error": f"{argv[0]} does not answer: {str(exc) or f'not within {WITHIN_S:.0f} s'}"}
+    finally:
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
     if process.returncode:
         return {**table, "error": complained.decode(errors="replace").strip() or f"{argv[0]} failed"}
     lines = said.decode(errors="replace").splitlines()[:MOST_ROWS]

@@ -13,6 +13,8 @@ SPARK = 32
 DIGITS = 4
 ACTIVE = ("created", "queued", "starting", "running")
 """States of a run that has not ended."""
+MOST_TEXT, MOST_TAGS = 2000, 20
+"""Letters of a text, and tags, of one row: records are written by whoever may write into the folder."""
 LATER = ("iteration", "total", "reward", "success", "spark", "eta_s")
 """What comes from event files, whose reading takes a moment."""
 
@@ -24,16 +26,16 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "key": key,
         "id": run.id,
-        "task": run.task,
-        "library": run.library,
-        "launcher": manifest.launcher,
-        "device": started.devices[0] if started and started.devices else manifest.resources.device,
-        "state": job.state() if job else run.state,
-        "created": manifest.created,
-        "tags": list(run.tags),
-        "error": result.error if result else "",
+        "task": text(run.task),
+        "library": text(run.library),
+        "launcher": text(manifest.launcher),
+        "device": text(started.devices[0] if started and started.devices else manifest.resources.device),
+        "state": run.state,
+        "created": text(manifest.created),
+        "tags": [text(tag) for tag in run.tags][:MOST_TAGS],
+        "error": text(result.error if result else ""),
         "iteration": 0,
-        "total": started.max_iterations if started else manifest.max_iterations or 0,
+        "total": int(started.max_iterations if started else manifest.max_iterations or 0),
         "reward": None,
         "success": None,
         "spark": [],
@@ -41,13 +43,18 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
     }
     if metrics:
         shown["iteration"], total = run.progress
-        shown["total"] = total or shown["total"]
+        shown["total"] = int(total or shown["total"])
         shown["reward"], shown["success"] = last(run, "reward"), last(run, "success_rate")
         shown["spark"] = spark(run)
         if started and shown["state"] == "running" and shown["iteration"] > started.first_iteration:
             pace = (time.time() - started.time_s) / (shown["iteration"] - started.first_iteration)
             shown["eta_s"] = number(pace * (shown["total"] - shown["iteration"]))
     return shown
+
+
+def text(value: object) -> str:
+    """Return a value as a text of bounded length that every reader of JSON takes."""
+    return str(value)[:MOST_TEXT].encode(errors="replace").decode()
 
 
 def spark(run: rlnb.Run) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 
@@ -18,10 +19,17 @@ class Page(Protocol):
     def close(self) -> None: ...
 
 
+MOST_OPEN = 8
+"""The oldest is closed for a further one: each is a process, one with a simulator takes gigabytes."""
+AT_ONCE = 4
+
+
 class Served:
     """The pages that are open; asked for from any thread."""
 
     def __init__(self) -> None:
+        self.openers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="rlnb-open")
+        """Threads that may wait for a page to start; others are not kept from their work by that."""
         self._opening: dict[str, threading.Lock] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
 
@@ -35,7 +43,10 @@ class Served:
         """
         with self._opening.setdefault(name, threading.Lock()):  # a second click does not open a second one
             if name not in self._pages or not self._pages[name][1].alive:
+                self._pages.pop(name, None)
                 self._pages[name] = title, opened()
+                for oldest in list(self._pages)[:-MOST_OPEN]:
+                    self._pages.pop(oldest)[1].close()
             return _url(self._pages[name][1])
 
     def links(self) -> list[dict[str, str]]:
@@ -44,6 +55,7 @@ class Served:
 
     def close(self) -> None:
         """End them all."""
+        self.openers.shutdown(wait=False, cancel_futures=True)
         for _, page in list(self._pages.values()):
             page.close()
 

@@ -6,18 +6,19 @@ import asyncio
 import json
 from typing import Any
 
-from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.auth.decorator import authorized, ws_authenticated
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
 from tornado.websocket import WebSocketHandler
 
 from rlnb_jupyterlab import logs
-from rlnb_jupyterlab.audience import Page
+from rlnb_jupyterlab.audience import Page, encoded
 
 RESOURCE = "rlnb"
 """What may be allowed or not, to Jupyter's authorizer."""
 MOST_MESSAGE = 64 * 1024
 MOST_WATCHED = 64
+MOST_FOLLOWED = 8
 
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
@@ -26,6 +27,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     auth_resource = RESOURCE
 
     @ws_authenticated
+    @authorized
     async def get(self, *arguments: Any, **options: Any) -> None:
         """Open it, for those who may."""
         await super().get(*arguments, **options)
@@ -35,6 +37,8 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         super().open(*arguments, **options)
         self._page = Page(send=self._send)
         self._loop = asyncio.get_running_loop()
+        for message in self.settings["rlnb_actions"].said:
+            self._send(encoded({**message, "again": True}))
         self.settings["rlnb_audience"].join(self._page)
         self._wake()
 
@@ -50,11 +54,10 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         if asked.get("type") == "watch" and isinstance(asked.get("keys"), list):
             keys = [key for key in asked["keys"] if isinstance(key, str)][:MOST_WATCHED]
             page.watched = {key: page.watched.get(key, {}) for key in keys}
-        elif asked.get("type") == "follow" and isinstance(asked.get("job"), int):
-            page.position = -logs.FIRST_BYTES
-            page.followed = (str(asked.get("key")), asked["job"], str(asked.get("name")))
-        elif asked.get("type") == "unfollow":
-            page.followed = None
+        elif asked.get("type") == "follow" and isinstance(asked.get("files"), list):
+            files = [file for file in asked["files"] if isinstance(file, dict) and isinstance(file.get("job"), int)]
+            wanted = [(str(file.get("key")), file["job"], str(file.get("name"))) for file in files[:MOST_FOLLOWED]]
+            page.followed = {log: page.followed.get(log, -logs.FIRST_BYTES) for log in wanted}
         self._wake()
 
     def on_close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 
 MOST_BYTES = 64 * 1024
 """Of what a process prints, from its end."""
+PIECE = 1 << 16
 
 
 async def start(argv: Sequence[str], root: Path, *, complaints: bool = True) -> asyncio.subprocess.Process:
@@ -49,9 +51,30 @@ async def output(
     """
     process = await start(argv, root, complaints=False)
     try:
-        printed, _ = await asyncio.wait_for(process.communicate(given), within_s)
+        return await asyncio.wait_for(end_of(process, given, most), within_s)
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return process.returncode or 0, printed[-most:].decode(errors="replace")
+
+
+async def end_of(process: asyncio.subprocess.Process, given: bytes = b"", most: int = MOST_BYTES) -> tuple[int, str]:
+    """Wait for a process; return its status and the end of what it printed, of which no more is held."""
+    assert process.stdout is not None
+    giving = asyncio.create_task(_give(process, given))  # it may print before it reads, or never read
+    printed = bytearray()
+    try:
+        while content := await process.stdout.read(PIECE):
+            printed += content
+            del printed[:-most]
+        return await process.wait(), printed.decode(errors="replace")
+    finally:
+        giving.cancel()
+
+
+async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.write(given)
+        await process.stdin.drain()
+        process.stdin.close()

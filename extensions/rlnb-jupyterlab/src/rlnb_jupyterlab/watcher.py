@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ class Watcher:
         self._runs: dict[str, rlnb.Run] = {}
         self._rows: dict[str, dict[str, Any]] = {}
         self._without: dict[str, None] = {}
+        self._changed: dict[str, dict[str, Any]] = {}
+        self._gone: dict[str, None] = {}
+        """Since the pages were told for the last time: whoever looked has left it here."""
+        self._read: set[str] = set()
+        """Runs whose curves were read for pages."""
         self._wake = threading.Event()
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -81,7 +87,8 @@ class Watcher:
                 if not self._catalog.behind:
                     break
             found = self._runs.get(key)
-        return rlnb.Run(found.path) if found is not None and found.path.is_dir() else None
+        there = found is not None and found.path.is_dir() and self._inside(found.path)
+        return rlnb.Run(found.path) if found is not None and there else None
 
     def active(self) -> list[rlnb.Run]:
         """Return the runs that have not ended, as far as the list knows."""
@@ -120,50 +127,84 @@ class Watcher:
 
     def _tell(self) -> None:
         with self._lock:
-            changed, gone = self._look()
+            self._look()
+            changed, gone = list(self._changed.values()), list(self._gone)
             everything = list(self._rows.values())
+            self._changed.clear()
+            self._gone.clear()
         for page in self._audience.pages:
             if not page.told:
                 page.told = True
                 self._send(page, {"type": "runs", "reset": True, "rows": everything, "gone": []})
             elif changed or gone:
                 self._send(page, {"type": "runs", "reset": False, "rows": changed, "gone": gone})
-            for message in (*curves.news(page, self._runs), *logs.news(page, self._runs)):
+            with self._lock:
+                news = self._news(page)
+            for message in news:
                 self._send(page, message)
         with self._lock:
+            self._let_go()
             filled = [] if self._catalog.behind else self._fill()
         for page in self._audience.pages:
             if filled and page.told:
                 self._send(page, {"type": "runs", "reset": False, "rows": filled, "gone": []})
 
-    def _look(self) -> tuple[list[dict[str, Any]], list[str]]:
-        """Bring the list up to date; return the rows that have changed, and the keys that are gone."""
+    def _look(self) -> None:
+        """Bring the list up to date; what has changed is noted for the pages."""
         changes = self._catalog.refresh(FIRST_S)
-        changed = []
         for run in changes.seen:
             key = key_of(run)
-            if not self._inside(run.path):
-                continue
-            known = self._rows.get(key)
             try:
-                ended = run.result is not None
+                if not self._inside(run.path):
+                    self._forget(key)
+                    continue
+                known, ended = self._rows.get(key), run.state not in ACTIVE
                 new = row(run, key, metrics=not ended)
-            except rlnb.RlnbError as exc:  # a damaged record must not hide the other runs
-                logger.warning("%s", exc)
+            except Exception as exc:  # whatever a damaged record brings about must not hide the other runs
+                logger.warning("%s: %s", run.path, exc)
                 continue
             self._runs[key] = run
             if ended:
                 self._without[key] = None
                 new |= {name: known[name] for name in LATER} if known else {}
             if new != known:
-                self._rows[key] = new
-                changed.append(new)
-        gone = [key for run in changes.gone if (key := key_of(run)) in self._rows]
-        for key in gone:
-            self._runs.pop(key, None)
-            self._rows.pop(key, None)
-            self._without.pop(key, None)
-        return changed, gone
+                self._rows[key] = self._changed[key] = new
+                self._gone.pop(key, None)
+        for run in changes.gone:
+            self._forget(key_of(run))
+
+    def _forget(self, key: str) -> None:
+        if key in self._rows:
+            self._gone[key] = None
+        for known in (self._runs, self._rows, self._without, self._changed):
+            known.pop(key, None)
+
+    def _news(self, page: Page) -> list[dict[str, Any]]:
+        """Return what a page has not been told of the curves that it shows and the log that it follows."""
+        found: list[dict[str, Any]] = []
+        for key in list(page.watched):
+            if key in self._runs:
+                self._read.add(key)
+                found += self._of_one(key, lambda key=key: curves.news(page, key, self._runs[key]))
+        for log in list(page.followed):
+            if log[0] in self._runs:
+                found += self._of_one(log[0], lambda log=log: logs.news(page, log, self._runs[log[0]]))
+        return found
+
+    def _of_one(self, key: str, ask: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+        try:
+            return list(ask())
+        except Exception as exc:  # of a damaged run: the others, and the other pages, go on
+            logger.warning("%s: %s", self._runs[key].path, exc)
+            return []
+
+    def _let_go(self) -> None:
+        """Let go of the curves that no page shows any more, of runs that have ended."""
+        watched = {key for page in self._audience.pages for key in page.watched}
+        for key in self._read - watched:
+            if key in self._runs and self._rows[key]["state"] not in ACTIVE:
+                self._runs[key] = rlnb.Run(self._runs[key].path)
+        self._read &= watched
 
     def _fill(self) -> list[dict[str, Any]]:
         """Read the curves of some runs that have ended, with readers that are let go of again."""
@@ -174,8 +215,9 @@ class Watcher:
             if time.monotonic() > deadline:
                 break
             del self._without[key]
-            self._rows[key] = row(rlnb.Run(self._runs[key].path), key)
-            filled.append(self._rows[key])
+            for new in self._of_one(key, lambda key=key: [row(rlnb.Run(self._runs[key].path), key)]):
+                self._rows[key] = new
+                filled.append(new)
         return filled
 
     def _inside(self, path: Path) -> bool:
@@ -188,4 +230,4 @@ class Watcher:
 
 def key_of(run: rlnb.Run) -> str:
     """Return by what a page knows a run: its folder, which pages neither see nor choose."""
-    return hashlib.blake2s(str(run.path).encode(), digest_size=10).hexdigest()
+    return hashlib.blake2s(os.fsencode(run.path), digest_size=10).hexdigest()

@@ -60,17 +60,19 @@ describe('Hub', () => {
     expect(hub.curves.of('b').size).toBe(0);
   });
 
-  it('follows the log that was wanted last, and goes back to the one before', () => {
+  it('follows every log that is wanted, and tells that once the dust has settled', async () => {
     const { hub, sent } = connected();
     const first = hub.follow(LOG);
     const second = hub.follow({ ...LOG, job: 2 });
+    await settled();
     second.dispose();
+    await settled();
     first.dispose();
+    hub.follow(LOG);
+    await settled();
     expect(sent).toEqual([
-      { type: 'follow', ...LOG },
-      { type: 'follow', ...LOG, job: 2 },
-      { type: 'follow', ...LOG },
-      { type: 'unfollow' }
+      { type: 'follow', files: [LOG, { ...LOG, job: 2 }] },
+      { type: 'follow', files: [LOG] }
     ]);
   });
 

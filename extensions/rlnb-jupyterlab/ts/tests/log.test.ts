@@ -19,6 +19,19 @@ describe('LogBuffer', () => {
     expect(log.text.endsWith('line 19999\n')).toBe(true);
   });
 
+  it('waits without end neither for a line nor for an escape sequence', () => {
+    const log = new LogBuffer();
+    for (let i = 0; i < 50; i++) {
+      log.append('.'.repeat(1000));
+    }
+    expect(log.text.length).toBe(10_000);
+    log.append('\n\u001b]0;a title that never ends ');
+    for (let i = 0; i < 50; i++) {
+      log.append('y'.repeat(100));
+    }
+    expect(log.text.endsWith('yyy')).toBe(true);
+  });
+
   it('leaves blocks alone that did not change', () => {
     const log = new LogBuffer();
     log.append('x\n'.repeat(600));

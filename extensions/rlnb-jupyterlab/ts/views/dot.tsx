@@ -19,6 +19,17 @@ export function stateWord(state: string, trans: TranslationBundle): string {
   return words[state as State] ?? state;
 }
 
+/** The word for what a job does. */
+export function kindWord(kind: string, trans: TranslationBundle): string {
+  const words: Record<string, string> = {
+    train: trans.__('training'),
+    evaluate: trans.__('evaluation'),
+    play: trans.__('film'),
+    export: trans.__('export')
+  };
+  return words[kind] ?? kind;
+}
+
 /** A state as a colour, and as a word for those who do not see it; without a word where one stands beside it. */
 export function Dot({ state, word }: { state: string; word?: string }): ReactElement {
   const said = word ? { role: 'img', 'aria-label': word, title: word } : { 'aria-hidden': true };

@@ -1,4 +1,4 @@
-import { useVirtualizer } from '@tanstack/react-virtual';
+import { defaultRangeExtractor, type Range, useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, type MouseEvent, type ReactElement, useCallback, useEffect, useId, useRef } from 'react';
 
 import type { Line, Query } from '../query';
@@ -17,17 +17,22 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
   const sparkline = useSignal(preferences.changed, () => preferences.sparklines);
   const scrolled = useRef<HTMLDivElement>(null);
   const base = useId();
+  const { active, selected } = listing;
+  const at = lines.findIndex(line => line.id === active);
   const virtualizer = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scrolled.current,
     estimateSize: index => HEIGHTS[lines[index]!.kind],
     // A new function makes it forget the heights of the lines before.
     getItemKey: useCallback((index: number) => lines[index]!.id, [lines]),
-    overscan: 6
+    overscan: 6,
+    // The active line is there wherever one has scrolled to: a reader of the screen is told of it by its id.
+    rangeExtractor: (range: Range) => {
+      const seen = defaultRangeExtractor(range);
+      return at < 0 || seen.includes(at) ? seen : [...seen, at].sort((a, b) => a - b);
+    }
   });
 
-  const { active, selected } = listing;
-  const at = lines.findIndex(line => line.id === active);
   useEffect(() => {
     if (at >= 0) {
       virtualizer.scrollToIndex(at);
@@ -102,6 +107,8 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
               id={`${base}${index}`}
               className={group ? 'rlnb-Group' : 'rlnb-Run'}
               role="treeitem"
+              aria-setsize={lines.length}
+              aria-posinset={index + 1}
               aria-level={line.kind === 'run' && line.group !== null ? 2 : 1}
               aria-expanded={group ? line.open : undefined}
               aria-selected={group ? undefined : chosen}

@@ -5,6 +5,7 @@ import { bytes } from '../format';
 import { type Block, LogBuffer } from '../log';
 import type { Detail, LogFile, LogMessage } from '../protocol';
 import { type Refusal, refusalOf } from '../server';
+import { kindWord } from './dot';
 import { Failure } from './failure';
 import { useDesk, useShown } from './view';
 
@@ -27,7 +28,7 @@ export function Logs({ detail }: { detail: Detail }): ReactElement {
         <HTMLSelect aria-label={trans.__('Log')} value={shown.id} onChange={event => setChosen(event.target.value)}>
           {files.map(file => (
             <option key={file.id} value={file.id}>
-              {`${file.job.number} ${file.job.kind} · ${file.name} (${bytes(file.bytes)})`}
+              {`${file.job.number} ${kindWord(file.job.kind, trans)} · ${file.name} (${bytes(file.bytes)})`}
             </option>
           ))}
         </HTMLSelect>

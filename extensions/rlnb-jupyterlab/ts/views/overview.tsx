@@ -1,11 +1,35 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReactElement } from 'react';
 
 import { bytes, number, span } from '../format';
 import { type Detail, isActive, type Row } from '../protocol';
 import { Bar } from './bar';
-import { Dot, stateWord } from './dot';
+import { Dot, kindWord, stateWord } from './dot';
 import { Table } from './table';
 import { useDesk } from './view';
+
+/** What the server calls a fact; a metric's name stays as it is. */
+function factWord(label: string, trans: TranslationBundle): string {
+  const words: Record<string, string> = {
+    task: trans.__('task'),
+    library: trans.__('library'),
+    state: trans.__('state'),
+    error: trans.__('error'),
+    detail: trans.__('detail'),
+    iteration: trans.__('iteration'),
+    created: trans.__('created on'),
+    launcher: trans.__('launcher'),
+    "queue's job": trans.__("queue's job"),
+    hosts: trans.__('hosts'),
+    devices: trans.__('devices'),
+    envs: trans.__('envs'),
+    'asset root': trans.__('asset root'),
+    versions: trans.__('versions'),
+    tags: trans.__('tags'),
+    folder: trans.__('folder')
+  };
+  return words[label] ?? label;
+}
 
 /** What a run is, how far it is, and what became of its jobs. */
 export function Overview({ row, detail }: { row: Row; detail: Detail }): ReactElement {
@@ -29,8 +53,8 @@ export function Overview({ row, detail }: { row: Row; detail: Detail }): ReactEl
       <dl className="rlnb-Facts">
         {detail.overview.map(([label, value], i) => (
           <div key={i}>
-            <dt>{label}</dt>
-            <dd>{value}</dd>
+            <dt>{factWord(label, trans)}</dt>
+            <dd>{label === 'state' ? stateWord(value, trans) : value}</dd>
           </div>
         ))}
       </dl>
@@ -61,8 +85,8 @@ export function Overview({ row, detail }: { row: Row; detail: Detail }): ReactEl
           columns={[trans.__('number'), trans.__('kind'), trans.__('state'), trans.__('logs'), trans.__('error')]}
           rows={detail.jobs.map(job => [
             job.number,
-            job.kind,
-            job.state,
+            kindWord(job.kind, trans),
+            stateWord(job.state, trans),
             job.logs.map(log => `${log.name} (${bytes(log.bytes)})`).join(', '),
             job.error
           ])}

@@ -1,7 +1,7 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
-import { createContext, type ReactElement, useContext, useEffect, useState } from 'react';
+import { Component, createContext, type ReactElement, type ReactNode, useContext, useEffect, useState } from 'react';
 
 import type { Desk } from '../desk';
 import { useSignal } from './signal';
@@ -27,7 +27,9 @@ export abstract class View extends ReactWidget {
   protected override render(): ReactElement {
     return (
       <Desks.Provider value={this.desk}>
-        <Widgets.Provider value={this}>{this.draw()}</Widgets.Provider>
+        <Widgets.Provider value={this}>
+          <Boundary text={this.desk.trans.__('This view failed:')}>{this.draw()}</Boundary>
+        </Widgets.Provider>
       </Desks.Provider>
     );
   }
@@ -62,6 +64,20 @@ export abstract class View extends ReactWidget {
   }
 
   private _shown = false;
+}
+
+/** What goes wrong in a view is said in its place; nothing is left of it otherwise. */
+class Boundary extends Component<{ text: string; children: ReactNode }, { failed: string | null }> {
+  override state: { failed: string | null } = { failed: null };
+
+  static getDerivedStateFromError(reason: unknown): { failed: string } {
+    return { failed: String(reason) };
+  }
+
+  override render(): ReactNode {
+    const { failed } = this.state;
+    return failed === null ? this.props.children : <p className="rlnb-Failure" role="alert">{`${this.props.text} ${failed}`}</p>;
+  }
 }
 
 export function useDesk(): Desk {

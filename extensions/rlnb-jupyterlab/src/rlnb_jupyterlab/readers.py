@@ -1,0 +1,32 @@
+"""Readers of runs that tabs show: kept for a while, since a tab asks again and again, and event files only grow."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+import rlnb
+
+MOST = 16
+
+
+class Readers:
+    """The last runs that were asked for, each with its reader of event files; asked from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Path, tuple[rlnb.Run, threading.Lock]] = OrderedDict()
+
+    @contextlib.contextmanager
+    def reader(self, run: rlnb.Run) -> Iterator[rlnb.Run]:
+        """Yield the same run as it was read before; nobody else reads it meanwhile."""
+        with self._lock:
+            kept, alone = self._kept.setdefault(run.path, (run, threading.Lock()))
+            self._kept.move_to_end(run.path)
+            while len(self._kept) > MOST:
+                self._kept.popitem(last=False)
+        with alone:
+            yield kept

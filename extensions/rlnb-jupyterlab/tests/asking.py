@@ -1,0 +1,47 @@
+"""How tests ask the server, and what they ask about."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+from rlnb_jupyterlab.watcher import key_of
+from tornado.httpclient import HTTPClientError
+
+import rlnb
+
+HOSTILE = '<img src=x onerror="alert(1)">\u202e'
+
+
+def echo(**arguments: Any) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", **{"max_iterations": 3, **arguments})
+
+
+async def asked(jp_fetch: Any, *parts: str, **options: Any) -> Any:
+    answer = await jp_fetch("rlnb", *parts, **options)
+    return json.loads(answer.body)
+
+
+async def refused(jp_fetch: Any, *parts: str, **options: Any) -> tuple[int, dict[str, str]]:
+    with pytest.raises(HTTPClientError) as told:
+        await jp_fetch("rlnb", *parts, **options)
+    body = told.value.response.body
+    return told.value.code, json.loads(body) if body else {}
+
+
+async def heard(stream: Any, kind: str, within_s: float = 20.0, **wanted: Any) -> dict[str, Any]:
+    """Read the stream up to a message of a kind."""
+    deadline = time.monotonic() + within_s
+    while True:
+        text = await asyncio.wait_for(stream.read_message(), deadline - time.monotonic())
+        assert text is not None, "the stream was closed"
+        message = json.loads(text)
+        if message["type"] == kind and all(message.get(name) == value for name, value in wanted.items()):
+            return message
+
+
+def follow(run: rlnb.Run, *names: str) -> str:
+    return json.dumps({"type": "follow", "files": [{"key": key_of(run), "job": 0, "name": name} for name in names]})

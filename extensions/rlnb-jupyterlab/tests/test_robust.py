@@ -1,0 +1,306 @@
+"""What one run, one plugin or one action does to itself takes nothing from the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from asking import asked, echo, follow, heard, refused
+from jupyter_server.auth.authorizer import AllowAllAuthorizer
+from PIL import Image
+from rlnb_jupyterlab import actions, feeds, queues, registry, served, subprocesses
+from rlnb_jupyterlab.audience import Audience
+from rlnb_jupyterlab.watcher import Watcher, key_of
+from tornado.httpclient import HTTPClientError
+
+FIRST = "20260101-000000-echo"
+
+
+def damage_manifest(**changed: Any) -> Any:
+    def do(run: Path) -> None:
+        path = run / "manifest.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+
+    return do
+
+
+def damage_job(name: str, text: str) -> Any:
+    def do(run: Path) -> None:
+        (run / "jobs" / "0-train" / "result.json").unlink()
+        (run / "jobs" / "0-train" / "command.json").write_text("{}")
+        (run / "jobs" / "0-train" / name).write_text(text)
+
+    return do
+
+
+def loop(run: Path) -> None:
+    (run.parent / "loop").symlink_to("loop")
+    damage_manifest(created="yesterday")(run)
+
+
+STRANGE = {
+    "no time": damage_manifest(created="yesterday"),
+    "no list": damage_manifest(tags=None),
+    "nested": lambda run: (run / "manifest.json").write_text("[" * 100_000),
+    "no handle": damage_job("handle.json", "{}"),
+    "no steps": damage_job("started.json", '{"frames_per_step": 0}'),
+    "a loop": loop,
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+async def test_a_strange_run_hides_no_other(jp_ws_fetch: Any, made: Any, root: Path, strange: str) -> None:
+    made(3)
+    STRANGE[strange](root / "runs" / FIRST)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    told = {row["id"] for row in (await heard(stream, "runs", reset=True))["rows"]}
+    assert told >= {"20260101-000001-echo", "20260101-000002-echo"}
+    stream.close()
+
+
+async def test_values_of_a_row_are_what_a_page_takes(jp_ws_fetch: Any, made: Any, root: Path) -> None:
+    made(1)
+    run = root / "runs" / FIRST
+    damage_manifest(library=5, launcher={"a": 1}, tags=["x" * 10_000] * 100)(run)
+    (run / "jobs" / "0-train" / "result.json").write_text(json.dumps({"outcome": "failed", "error": "e" * 10**6}))
+    stream = await jp_ws_fetch("rlnb", "stream")
+    (row,) = (await heard(stream, "runs", reset=True))["rows"]
+    stream.close()
+    assert all(isinstance(row[name], str) for name in ("task", "library", "launcher", "device", "created", "error"))
+    assert len(json.dumps(row)) < 100_000
+
+
+async def test_a_pipe_keeps_nobody_waiting_and_a_log_that_leads_out_is_not_told(
+    jp_fetch: Any, root: Path, tmp_path: Path
+) -> None:
+    run = echo().wait(60)
+    (run.path / "media").mkdir(exist_ok=True)
+    os.mkfifo(run.path / "media" / "a.png")
+    assert stat.S_ISFIFO((run.path / "media" / "a.png").stat().st_mode)
+    (tmp_path / "secret.txt").write_text("secret")
+    log = run.jobs[0].folder.log()
+    log.unlink()
+    log.symlink_to(tmp_path / "secret.txt")
+    found = await asked(jp_fetch, "runs", key_of(run))
+    assert not any(file["path"] == "media/a.png" for file in found["files"])
+    assert (await refused(jp_fetch, "runs", key_of(run), "files", "media", "a.png"))[0] == 404
+    assert (await refused(jp_fetch, "runs", key_of(run), "logs", "0", log.name))[0] == 404
+
+
+async def test_a_run_that_becomes_a_link_is_let_go_of(
+    jp_ws_fetch: Any, jp_fetch: Any, root: Path, tmp_path: Path
+) -> None:
+    run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
+    stream = await jp_ws_fetch("rlnb", "stream")
+    assert len((await heard(stream, "runs", reset=True))["rows"]) == 1
+    os.rename(run.path, tmp_path / "elsewhere")
+    run.path.symlink_to(tmp_path / "elsewhere")
+    assert (await refused(jp_fetch, "runs", key_of(run)))[0] == 404
+    await heard(stream, "runs", gone=[key_of(run)])
+    stream.close()
+    run.cancel()
+
+
+async def test_what_a_question_finds_is_told_to_every_page(
+    jp_ws_fetch: Any, jp_fetch: Any, made: Any, root: Path
+) -> None:
+    made(2)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    (gone, _) = (await heard(stream, "runs", reset=True))["rows"]
+    os.rename(root / "runs" / gone["id"], root / "elsewhere")
+    await refused(jp_fetch, "runs", "0" * 20)
+    await heard(stream, "runs", gone=[gone["key"]])
+    stream.close()
+
+
+async def test_two_logs_are_followed_at_once(jp_ws_fetch: Any, root: Path) -> None:
+    run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
+    second = run.jobs[0].folder.log(1)
+    second.write_text("of the second node\n")
+    stream = await jp_ws_fetch("rlnb", "stream")
+    await heard(stream, "runs", reset=True)
+    await stream.write_message(follow(run, "node0.log", "node1.log"))
+    told: dict[str, str] = {}
+    while len(told) < 2:
+        message = await heard(stream, "log")
+        told.setdefault(message["name"], message["text"])
+    assert told["node1.log"] == "of the second node\n"
+    assert "iteration" in told["node0.log"]
+    stream.close()
+
+
+class Denying(AllowAllAuthorizer):
+    """Lets nobody have anything of ours."""
+
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        """Return whether it may be."""
+        return resource != "rlnb"
+
+
+async def test_a_stream_is_for_those_who_may(jp_ws_fetch: Any, jp_serverapp: Any, root: Path) -> None:
+    jp_serverapp.web_app.settings["authorizer"] = Denying(parent=jp_serverapp)
+    with pytest.raises(HTTPClientError) as told:
+        await jp_ws_fetch("rlnb", "stream")
+    assert told.value.code == 403
+
+
+async def test_a_cancellation_does_not_wait_for_evaluations(
+    jp_fetch: Any, jp_ws_fetch: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "AT_ONCE", 0)
+    run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
+    stream = await jp_ws_fetch("rlnb", "stream")
+    for action in ("evaluate", "cancel"):
+        body = json.dumps({"action": action, "keys": [key_of(run)]})
+        name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
+    await heard(stream, "action", id=name, state="done")
+    stream.close()
+    later = await jp_ws_fetch("rlnb", "stream")
+    said = await heard(later, "action", id=name)
+    assert (said["state"], said["again"]) == ("done", True), "a page whose connection was cut hears of it"
+    later.close()
+
+
+async def test_a_run_that_something_still_goes_on_with_is_not_deleted_and_that_is_said(
+    jp_fetch: Any, jp_ws_fetch: Any, root: Path
+) -> None:
+    run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
+    stream = await jp_ws_fetch("rlnb", "stream")
+    body = json.dumps({"action": "delete", "keys": [key_of(run), "0" * 20]})
+    name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
+    assert "left alone" in (await heard(stream, "action", id=name, state="failed"))["output"]
+    assert run.path.exists()
+    stream.close()
+
+
+async def test_only_the_end_of_what_a_process_prints_is_held(root: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", "yes | head -c 3000000; echo end", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    status, printed = await subprocesses.end_of(process, b"unread" * 100_000, most=100)
+    assert (status, len(printed)) == (0, 100)
+    assert printed.endswith("end\n")
+
+
+async def test_a_queue_that_does_not_answer_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "WITHIN_S", 0.3)
+    table = await queues._table("slurm", "jobs", ["sleep", "4711"], ["it says"])
+    assert table["error"] == "sleep does not answer: not within 0 s"
+    assert "sleep 4711" not in await _printed("ps", "-eo", "args")
+
+
+async def _printed(*argv: str) -> str:
+    process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+    return (await process.communicate())[0].decode()
+
+
+async def test_what_failed_is_not_asked_again_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    async def failing(words: list[str], *_: Any, **__: Any) -> tuple[int, str]:
+        started.append(words)
+        return 1, "no"
+
+    monkeypatch.setattr(subprocesses, "output", failing)
+    found = registry.Registry(root)
+    for _ in range(3):
+        with pytest.raises(RuntimeError):
+            await found.get()
+    assert len(started) == 2
+    monkeypatch.setattr(registry, "AGAIN_S", 0.0)
+    with pytest.raises(RuntimeError):
+        await found.get()
+    assert len(started) == 4
+
+
+class Page:
+    """A page that is open until it is closed."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.alive = port, True
+
+    def close(self) -> None:
+        """End it."""
+        self.alive = False
+
+
+def test_the_oldest_page_makes_room() -> None:
+    pages = [Page(port) for port in range(served.MOST_OPEN + 2)]
+    opened = served.Served()
+    for page in pages:
+        opened.get(str(page.port), "a page", lambda page=page: page)
+    assert [page.alive for page in pages] == [False] * 2 + [True] * served.MOST_OPEN
+    opened.close()
+    assert not any(page.alive for page in pages)
+
+
+class Cameras:
+    """A training that takes a picture for the newest request only."""
+
+    asked = 0
+
+    def __init__(self) -> None:
+        Cameras.asked += 1
+        self.number, self.frames = Cameras.asked, 0
+
+    def camera_feed(self) -> Cameras:
+        """Return it."""
+        return Cameras()
+
+    def still_looking(self) -> None:
+        """Hear that somebody looks."""
+
+    def over(self) -> bool:
+        """Return that it goes on."""
+        return False
+
+    def newest(self) -> Any:
+        """Return a picture, unless somebody else has asked since."""
+        if self.number != Cameras.asked:
+            return None
+        return SimpleNamespace(pictures=[Image.fromarray(np.full((4, 4, 3), self.number, np.uint8))])
+
+
+def test_pictures_come_again_after_somebody_else_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "SILENT_S", 2.0)
+    found, training = feeds.Feeds(), Cameras()
+    first = found.picture("key", lambda: training)
+    training.camera_feed()  # a notebook asks
+    assert found.picture("key", lambda: training) == first, "the last one stays"
+    time.sleep(2.1)
+    assert found.picture("key", lambda: training) not in (None, first)
+
+
+def test_a_page_that_comes_back_is_not_shown_what_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "UNASKED_S", 0.1)
+    found, training = feeds.Feeds(), Cameras()
+    first = found.picture("key", lambda: training)
+    time.sleep(0.2)
+    assert found.picture("key", lambda: training) != first
+
+
+def test_curves_of_what_has_ended_are_let_go_of(root: Path) -> None:
+    from rlnb_jupyterlab.audience import Page as Watching
+
+    run = echo().wait(60)
+    audience, said = Audience(), []
+    page = Watching(send=lambda text: said.append(json.loads(text)), watched={key_of(run): {}})
+    watcher = Watcher([root], audience)
+    watcher._call = lambda send, text: send(text)
+    audience.join(page)
+    watcher._tell()
+    assert any(message["type"] == "curves" for message in said)
+    read = watcher._runs[key_of(run)]
+    watcher._tell()
+    assert watcher._runs[key_of(run)] is read, "it is still watched"
+    page.watched = {}
+    watcher._tell()
+    assert watcher._runs[key_of(run)] is not read
