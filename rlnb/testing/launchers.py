@@ -11,6 +11,7 @@ their runs say. Takes about half a minute beside what the launcher itself takes 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -175,8 +176,9 @@ class LauncherConformance:
         run = self.running(self.train())
         self.until(lambda: run.checkpoints, self.start_s)
         for process in self.processes(run):
-            if "rlnb.job" in process.cmdline():
-                process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ends with its agent
+                if "rlnb.job" in process.info["cmdline"]:
+                    process.kill()
         self.until(lambda: run.state in ENDED, self.lost_s)
         assert run.state in ("lost", "failed")
         self.until(lambda: not self.processes(run), self.end_s)

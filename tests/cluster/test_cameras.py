@@ -29,7 +29,7 @@ def test_what_the_cameras_of_a_gang_see_is_shown_here(slurm: Any, clean: Path, m
         max_iterations=10_000,
         launcher=rlnb.slurm(nodes=2, walltime="00:20:00"),
     )
-    wait_until(lambda: run.state not in ("queued", "starting") or run.metrics["reward"].values.size, 300)
+    wait_until(lambda: run.state not in ("queued", "starting") or len(run.metrics["reward"].values) > 0, 300)
     feed = run.camera_feed(num_envs=3, share=0.5)
     shown: list[Any] = []
     deadline = time.monotonic() + 120
