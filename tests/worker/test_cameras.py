@@ -69,6 +69,25 @@ class SeenEnv(CartpoleEnv):
         self.scene.sensors["moved"].set_world_poses_from_view(eyes, self.scene.env_origins + torch.tensor([0, 0, 2.0]))
 """
 
+RUNAWAY = """
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.locomotion.ant.ant_direct_env import AntEnv
+from isaaclab_tasks.core.locomotion.ant.ant_direct_env_cfg import AntEnvCfg
+
+
+@configclass
+class RunawayCfg(AntEnvCfg):
+    pass
+
+
+class RunawayEnv(AntEnv):
+    def _pre_physics_step(self, actions):
+        super()._pre_physics_step(actions)
+        pose = self.robot.data.root_pose_w.torch.clone()
+        pose[:, 0] += 0.5
+        self.robot.write_root_pose_to_sim_index(root_pose=pose)
+"""
+
 
 @pytest.fixture(scope="module")
 def many(folder: Path) -> rlnb.Preview:
@@ -112,6 +131,16 @@ def test_only_the_envs_that_are_asked_for_are_shown(folder: Path, many: rlnb.Pre
     two = rlnb.preview("Many-Cameras", cameras=["good"], envs=[3, 1], steps=20, data_types=["rgb"])
     assert two.envs == (3, 1)
     assert (two.frames["good"]["rgb"] == many.frames["good"]["rgb"][[3, 1]]).all()
+
+
+def test_an_added_camera_goes_along_with_robots_that_walk_away(folder: Path) -> None:
+    tasks.write_module(rlnb.options.folders, "Runaway", RUNAWAY, "test.ipynb")
+    shown = rlnb.preview("Runaway", num_envs=2, steps=40, every=10, data_types=["semantic_segmentation"])
+    (camera,) = shown.clip
+    names = shown.labels[f"{camera}/semantic_segmentation"]
+    (robot,) = [number for number, name in names.items() if name == "robot"]
+    seen = (shown.clip[camera]["semantic_segmentation"][..., 0] == robot).sum(axis=(2, 3))  # times, envs
+    assert (seen > 0.5 * seen[0]).all(), "20 m away it is as large as before"
 
 
 @pytest.mark.slow
