@@ -27,7 +27,7 @@ def resolved(folder: RunDir) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=64)
 def _values(part: str, path: Path, mtime_ns: int, size: int) -> dict[str, Any]:
-    """Return the values of a dump, of which a reader takes a second; who looks at a run looks again and again."""
+    """Return the values of a dump, kept while it stays the same: who looks at a run looks again and again."""
     return dict(_flat(part, _load(path)))
 
 

@@ -6,7 +6,7 @@
         launcher = "my_launcher"
 
 Jobs of the library echo (``rlnb-echo``), which needs no simulator, are started by it: what becomes of them is what
-their runs say. Takes about half a minute beside what the launcher itself takes to start a job.
+their runs say. Takes about a quarter of a minute beside what the launcher itself takes to start jobs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class LauncherConformance:
     """Seconds that a job may take to start."""
     end_s: float = 20.0
     """Seconds that a cancelled job may take to be gone, with every process."""
-
     lost_s: float = 90.0
     """Seconds within which a job whose agents were killed is known to be lost: by its heartbeat, if by nothing else."""
 

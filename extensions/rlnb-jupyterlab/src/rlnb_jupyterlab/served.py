@@ -20,7 +20,7 @@ class Page(Protocol):
 
 
 MOST_OPEN = 8
-"""The oldest is closed for a further one: each is a process, one with a simulator takes gigabytes."""
+"""The oldest is closed for a further one: each is a process, some with a simulator."""
 AT_ONCE = 4
 
 
