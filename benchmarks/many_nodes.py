@@ -3,9 +3,12 @@
     python benchmarks/many_nodes.py
 
 The Dask scheduler, the workers of all nodes (some in each of a few processes), the host and every node's agent are
-real. The ranks are not: each is a process that waits; the first one's ends the training when all are there. Counted are
+real. The ranks are not: each is a process that waits; the first one ends the training when all are there. Counted are
 the messages that the scheduler reads and writes (heartbeats apart, whose number is a matter of time), its transitions,
 and files. Each is fitted by a power of the number of nodes.
+
+A node sees its own processes only, so the workers of each process have a namespace of their own: agents sample what
+they see, which would be those of all nodes here. That takes root, as in a container.
 """
 
 from __future__ import annotations
@@ -36,13 +39,15 @@ NODES = (8, 32, 128, 512)
 RANK = """
 if [ "$PET_NODE_RANK" = 0 ]; then
   until [ "$(ls {job} | grep -c '^node[0-9]*.running$')" = {nodes} ]; do sleep 1; done
+  sleep 15  # so long that every agent has taken a sample
 else
-  exec sleep 3600
+  until [ -e {job}/result.json ]; do sleep 5; done
 fi
 """
 WALL_S = 900.0
 IN_ONE = 32
 """Workers in one process."""
+APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 WORKERS = """
 import asyncio, sys
 from distributed import Worker
@@ -108,14 +113,14 @@ def workers(cluster: LocalCluster, count: int) -> Iterator[None]:
     """Start the workers of so many nodes; end them in the end."""
     address = cluster.scheduler_address
     parts = [min(IN_ONE, count - begin) for begin in range(0, count, IN_ONE)]
-    started = [subprocess.Popen([sys.executable, "-c", WORKERS, address, str(part)]) for part in parts]
+    started = [subprocess.Popen([*APART, sys.executable, "-c", WORKERS, address, str(part)]) for part in parts]
     try:
         while len(cluster.scheduler.workers) < count:
             time.sleep(0.5)
         yield
     finally:
         for process in started:
-            process.terminate()
+            process.kill()  # and with it all that is in its namespace
         for process in started:
             process.wait()
 
