@@ -20,7 +20,12 @@ Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait for the end, o
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-EXAMPLES = {"set": "sim.dt=0.005", "agent": "algorithm.learning_rate=3e-4", "where": "num_envs=512"}
+EXAMPLES = {
+    "set": "sim.dt=0.005",
+    "agent": "algorithm.learning_rate=3e-4",
+    "where": "num_envs=512",
+    "launcher-set": "partition=gpu",
+}
 
 
 def values(**options: Sequence[str] | None) -> list[dict[str, Any]]:
@@ -32,7 +37,7 @@ def values(**options: Sequence[str] | None) -> list[dict[str, Any]]:
     from rlnb.spec import Problem
 
     problems, found = [], []
-    for name, words in options.items():
+    for name, words in ((option.replace("_", "-"), words) for option, words in options.items()):
         pairs = [(word, *word.partition("=")) for word in words or ()]
         for word, path, equals, _ in pairs:
             if not (path.strip() and equals):

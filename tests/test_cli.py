@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rlnb
-from rlnb import cli, cli_arguments, cli_assets, cli_plugins, demo, screen, tail, warm
+from rlnb import cli, cli_arguments, cli_assets, cli_plugins, cli_training, demo, screen, tail, warm
 from rlnb.errors import NotFoundError
 from rlnb.settings import options
 
@@ -111,6 +111,27 @@ def test_arguments_reach_the_manifest(invoke: Invoke) -> None:
     _ended(id)
 
 
+def test_a_training_runs_where_it_is_told_to(invoke: Invoke) -> None:
+    run = rlnb.get_run(_train(invoke, "--launcher", "local", "--launcher-set", "max_running=1"))
+    assert (run.manifest.launcher, run.manifest.launcher_settings["max_running"]) == ("local", 1)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--launcher", "slrum"], "Did you mean 'slurm'?"),
+        (["--launcher", "slurm", "--launcher-set", "partion=gpu"], "unexpected keyword argument 'partion'"),
+        (["--launcher", "slurm", "--launcher-set", "gpu"], "'gpu' is not path=value"),
+        (["--launcher-set", "nodes=2"], "says nothing without --launcher, one of: dask"),
+    ],
+)
+def test_a_place_that_is_not_there_is_told(invoke: Invoke, tmp_path: Path, words: Sequence[str], said: str) -> None:
+    result = invoke("train", "Echo", "--library", "echo", *words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not list(tmp_path.glob("runs/*"))
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -179,7 +200,7 @@ def test_ctrl_c_detaches_and_says_how_to_find_the_run_again(tmp_path: Path) -> N
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
     _, said = process.communicate(timeout=TIMEOUT_S)
     try:
-        assert process.returncode == cli.INTERRUPTED
+        assert process.returncode == cli_training.INTERRUPTED
         assert f"rlnb show {id}" in said
         assert "Traceback" not in said
         time.sleep(0.5)
