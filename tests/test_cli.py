@@ -117,7 +117,7 @@ def test_a_training_runs_where_it_is_told_to(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    ("words", "said"),
     [
         (["--launcher", "slrum"], "Did you mean 'slurm'?"),
         (["--launcher", "slurm", "--launcher-set", "partion=gpu"], "unexpected keyword argument 'partion'"),

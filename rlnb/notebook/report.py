@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
+from rlnb.notebook.display import status
 from rlnb.settings import options
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def report(runs: Run | Sequence[Run], path: str | Path | None = None, *, pdf: bo
         target.parent.mkdir(parents=True, exist_ok=True)  # before the work
     except OSError as exc:
         raise _unwritable(target, exc) from exc
-    with tempfile.TemporaryDirectory(prefix="rlnb-report-") as folder:
+    of = f"{len(chosen)} runs" if len(chosen) > 1 else chosen[0].id
+    with status(f"Writing the report of {of}"), tempfile.TemporaryDirectory(prefix="rlnb-report-") as folder:
         executed = _execute(Path(folder), [str(run.path) for run in chosen])
         page = _page(executed, title=f"rlnb report: {', '.join(sorted({run.task for run in chosen}))}")
         _replace(target.with_suffix(".ipynb"), executed.read_bytes())

@@ -1,3 +1,4 @@
+import contextlib
 import re
 import shutil
 
@@ -6,7 +7,7 @@ import pytest
 from PIL import Image
 
 import rlnb
-from rlnb.notebook import sections
+from rlnb.notebook import report, sections
 
 HOSTILE = "<script>alert(1)</script>"
 LARGEST_BYTES = 1_500_000
@@ -149,6 +150,13 @@ def test_a_place_that_cannot_be_written_is_told_with_the_mend(runs, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(rlnb.RlnbError, match="Choose a place: path="):
         rlnb.report(runs[1], tmp_path / "file" / "report.html")
+
+
+def test_it_says_what_is_being_waited_for(runs, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(report, "status", lambda text: said.append(text) or contextlib.nullcontext())
+    rlnb.report(runs[1], tmp_path / "said.html")
+    assert said == [f"Writing the report of {runs[1].id}"]
 
 
 def test_a_missing_papermill_is_told_with_the_pip_line(runs, monkeypatch):
