@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlnb import api
+from rlnb import api, plugins
 from rlnb.errors import RlnbError
 from rlnb.records import files
 from rlnb.records.layout import JobDir, run_dir_of
@@ -44,12 +45,12 @@ class HostedJob:
     @property
     def cancelled(self) -> bool:
         """Whether somebody asked for it to end. Agents see that by themselves."""
-        return self._folder.cancel.exists()
+        return files.there(self._folder.cancel)
 
     @property
     def result(self) -> Result | None:
         """How it ended, once it has."""
-        found = files.read_json(self._folder.result)
+        found = files.read_json(self._folder.result) if files.there(self._folder.result) else None
         return from_json(Result, found) if found else None
 
     @property
@@ -59,7 +60,8 @@ class HostedJob:
 
     def beat(self) -> None:
         """Say that the host is alive; once a second is often enough."""
-        self._folder.host_alive.touch()
+        with contextlib.suppress(OSError):  # a file system that stumbles must not end the job
+            self._folder.host_alive.touch()
 
     def agent_argv(
         self, node: int = 0, *, python: str | None = None, master: str = "", hang_after_s: float | None = None
@@ -100,6 +102,9 @@ class HostedJob:
 
         Args:
             most: Interruptions after which it is left as it is.
+
+        Raises:
+            RlnbError: It is a script's, which alone knows how to go on; or it cannot be started.
         """
         result = self.result
         if self._folder.kind != "train" or self.cancelled or result is None or not result.values.get("interrupted"):
@@ -108,11 +113,14 @@ class HostedJob:
         interrupted = [job for job in jobs if job.result is not None and job.result.values.get("interrupted")]
         if jobs[-1].folder.path != self.path or len(interrupted) > most:
             return False
+        if self.manifest.library == plugins.SCRIPT.name:
+            raise RlnbError(f"{self._record.id} is a script's: how to go on where it was, the script knows.")
         from rlnb.run import Run
 
-        run = Run(self._record.path)  # its state is not looked at: it waits for what is started here
+        run, own = Run(self._record.path), jobs[-1].options  # its state waits for what is started here
         try:
-            options = run.what_is_left() if run.checkpoints else {}
+            # Without a checkpoint of its own it begins as it did: from another run's weights, say.
+            options = run.what_is_left(trust=own.get("trust", False)) if run.checkpoints else own
         except RlnbError:  # nothing is left to do: it was interrupted at its very end
             return False
         api.start_job(self._record, "train", options)

@@ -40,7 +40,7 @@ from rlnb.launch.slots import take_slots
 from rlnb.launch.usage import Usage
 from rlnb.records import files
 from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.spec import Command, Outcome, Result, from_json, to_json
+from rlnb.spec import Command, Manifest, Outcome, Result, from_json, to_json
 
 POLL_S = 0.25
 """Seconds between looks at the job's folder; the end of the child and signals are heard at once."""
@@ -117,9 +117,9 @@ class Agent:
                 env = {**self._command.env, "CUDA_VISIBLE_DEVICES": ",".join(gpus[number] for number in sorted(slots))}
                 self._command = dataclasses.replace(self._command, env=env)
         try:
-            files.write_once(
-                self._job.running(self._node), {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
-            )
+            here = {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
+            if files.there(self._job.result) or not files.write_once(self._job.running(self._node), here):
+                return self._refuse()
             child = start(self._command)
         except OSError as exc:
             return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
@@ -129,6 +129,16 @@ class Agent:
         for slot in slots.values():
             slot.close()
         return code
+
+    def _refuse(self) -> int:
+        """Say that this job was started before: two trainings must never write to one run."""
+        first = files.read_json(self._job.running(self._node)) or {}
+        by = f" on {first['host']} at {first['time']}" if first else ""
+        sys.stderr.write(
+            f"rlnb.job: {self._job.path} was started{by} and is not started twice. A further job of the run goes on "
+            f"with it: rlnb.get_run({run_dir_of(self._job.path).path.name!r}).resume()\n"
+        )
+        return 1
 
     def _watch(self, child: subprocess.Popen[bytes]) -> tuple[Outcome, str]:
         deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
@@ -148,7 +158,7 @@ class Agent:
                 if self._stall is not None and (hangs := self._stall.hangs()):
                     ask_for_stacks()
                     return "failed", hangs
-                if leave_by is None and self._job.result.exists():
+                if leave_by is None and files.there(self._job.result):
                     leave_by = time.monotonic() + (EXIT_GRACE_S if self._completed() else 0.0)
                 if leave_by is not None and time.monotonic() > leave_by:
                     return "completed", ""
@@ -160,7 +170,7 @@ class Agent:
 
     def _stopped(self) -> tuple[Outcome, str]:
         """Say who wanted the job to end: a person, or on one of several nodes the queue."""
-        if self._job.cancel.exists() or not (self._several or self._lifeline):
+        if files.there(self._job.cancel) or not (self._several or self._lifeline):
             return "cancelled", "cancelled"
         self._interrupted = True
         return "failed", f"{self._member} was taken away by the queue: preempted, requeued, or past its walltime"
@@ -179,7 +189,7 @@ class Agent:
         if found := _SIGNALLED.search(files.tail(self._job.log(self._node))):
             return f"rank {found[1]} on {self._member}: {_describe_exit(-int(found[2]))}"
         deadline = time.monotonic() + (ROOT_CAUSE_S if self._ours else 0.0)
-        while not self._job.result.exists() and time.monotonic() < deadline:
+        while not files.there(self._job.result) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         return f"{self._member}: {_describe_exit(code)}" if self._several else _describe_exit(code)
 
@@ -198,7 +208,7 @@ class Agent:
             nonlocal usage
             if usage is not None:
                 usage.tick()
-            elif not self._ours or self._job.started.exists():
+            elif not self._ours or files.there(self._job.started):
                 usage = Usage(folder, self._node, [name for name in gpus.split(",") if name])
 
         try:
@@ -213,7 +223,7 @@ class Agent:
             self._beat = time.monotonic()
             with contextlib.suppress(OSError):  # a full disk must not end the job
                 self._job.alive(self._node).touch()
-        return self._signalled or self._let_go or self._job.cancel.exists()
+        return self._signalled or self._let_go or files.there(self._job.cancel)
 
     def _end(self, outcome: Outcome, error: str, code: int | None) -> int:
         """Write the result unless the worker did, which knows more."""
@@ -305,7 +315,8 @@ def run_job(argv: Sequence[str]) -> int:
     job = newest_training(asked.folder) if asked.injected else JobDir(asked.folder)
     command = from_json(Command, files.read_json(job.command) or {})
     if asked.injected:
-        member = injected(asked.folder, command.nodes, os.environ)
+        asked_for = from_json(Manifest, files.read_json(run_dir_of(job.path).manifest) or {}).resources
+        member = injected(asked.folder, command.nodes, asked_for.nproc_per_node, os.environ)
     else:
         member = Member(asked.node, command.nodes, asked.master)
     agent = Agent(job, command, member, lifeline=asked.lifeline, deadline=asked.deadline, hang_after_s=asked.hang_after)

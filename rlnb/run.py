@@ -164,8 +164,9 @@ class Run(RunFacts):
             RunError: There is no checkpoint, or nothing is left to do.
         """
         chosen = {"checkpoint": checkpoint_of(self._record, checkpoint), "trust": trust}
-        done, total = self.progress
-        total = total if max_iterations is None else max_iterations
+        done, started, training = self.progress[0], self._record.last_started, self._record.training
+        asked = max_iterations or (training.options.get("max_iterations") if training else None)
+        total = asked or (started.max_iterations if started else 0)
         # What was cancelled or failed goes back to its last checkpoint, and may end before where it was.
         reached = max((iteration for iteration in self.checkpoints.iterations if iteration is not None), default=0)
         nothing_left = total <= (done if self.state == "completed" else reached)

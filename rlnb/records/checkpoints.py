@@ -55,8 +55,7 @@ class Checkpoints(list[Path]):
     @property
     def iterations(self) -> list[float | None]:
         """The last iteration, from 0, that went into each; None where its name has none (a library's own "best")."""
-        library, training = self._record.library_spec, self._record.training
-        started = training.started if training else None
+        library, started = self._record.library_spec, self._record.last_started
         if library is None:
             return [None] * len(self)
         per = started.horizon if started and library.checkpoint_unit == "timestep" else 1

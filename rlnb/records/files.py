@@ -28,6 +28,14 @@ def age_s(path: Path) -> float:
         return float("inf")
 
 
+def there(path: Path) -> bool:
+    """Return whether a file is there. A shared file system that stumbles (a stale handle, say) is asked again later."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def write_once(path: Path, data: Any, reserve: Path | None = None) -> bool:
     """Write ``data`` as JSON if nobody has written ``path`` yet; return whether this call did.
 

@@ -50,6 +50,11 @@ class JobRecord:
         return self._started
 
     @property
+    def options(self) -> dict[str, Any]:
+        """Arguments of what was asked of it."""
+        return dict((files.read_json(self.folder.job) or {}).get("options", {}))
+
+    @property
     def handle(self) -> dict[str, Any] | None:
         return files.read_json(self.folder.handle)
 
@@ -165,6 +170,12 @@ class RunRecord:
     def training(self) -> JobRecord | None:
         """The newest training job."""
         return next((job for job in reversed(self.jobs) if job.kind == "train"), None)
+
+    @property
+    def last_started(self) -> Started | None:
+        """What the newest training says that has begun: one after it, which waits for its nodes, has no word yet."""
+        told = (job.started for job in reversed(self.jobs) if job.kind == "train")
+        return next((started for started in told if started is not None), None)
 
     @property
     def state(self) -> State:

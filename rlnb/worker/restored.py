@@ -1,4 +1,4 @@
-"""What a resumed training got back: its state, saved again at once, beside the checkpoint it was loaded from."""
+"""A resumed training: its state, saved again at once, beside the checkpoint it came from; where its envs stand."""
 
 from __future__ import annotations
 
@@ -12,6 +12,33 @@ RESTORED = "restored"
 
 NAMED = 8
 """Parts of a part that its report names; of more it gives the number alone."""
+
+
+def spread_episodes(env: Any, seed: int) -> None:
+    """Have the envs of a resumed training stand at different times of their episodes, as when it was broken off.
+
+    Its first reset puts all of them at the beginning. Rollouts are shorter than episodes, so that each would then show
+    the learner one part of an episode only, and make it worse at the others. RSL-RL does the same at each of its
+    starts (``init_at_random_ep_len``). The random numbers of the training are left alone.
+
+    Args:
+        env: As :func:`gymnasium.make` returns it, not reset yet.
+        seed: Of the times.
+    """
+    import torch
+
+    raw = env.unwrapped
+    reset = raw.reset
+
+    def first(*arguments: Any, **options: Any) -> Any:
+        result = reset(*arguments, **options)
+        raw.reset = reset
+        passed = raw.episode_length_buf
+        of_it = torch.Generator(passed.device).manual_seed(seed)
+        passed.random_(0, max(1, int(raw.max_episode_length)), generator=of_it)
+        return result
+
+    raw.reset = first
 
 
 def restored(checkpoint: Path, save: Callable[[str], object]) -> dict[str, str]:

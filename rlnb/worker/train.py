@@ -16,6 +16,7 @@ from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Library, Manifest, Result, Task, to_json
 from rlnb.worker import assets, config, ranks
 from rlnb.worker.context import Context, module_of, open_job
+from rlnb.worker.restored import spread_episodes
 from rlnb.worker.retention import retention
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,8 @@ def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: 
             sim.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
             View(env, run).attach()
         backend: Backend = plugins.load(library.backend)()
+        if ctx.checkpoint is not None:
+            spread_episodes(env, ctx.seed)
         observations = ranks.watch_reset(env)
         modules = backend.train(env, agent_cfg, ctx)
         return ranks.compare(modules or (), observations(), clock.share)

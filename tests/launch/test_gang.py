@@ -29,12 +29,12 @@ def test_torchrun_hears_from_the_environment_which_node_it_is_on() -> None:
 
 
 def test_a_pod_finds_its_node_and_the_first_in_the_environment() -> None:
-    assert injected(RUN, 2, DLC) == Member(1, 2, "dlc-master-0:23456")
+    assert injected(RUN, 2, 4, DLC) == Member(1, 2, "dlc-master-0:23456")
 
 
 def test_torchruns_own_words_are_believed_before_those_that_may_count_processes() -> None:
     counts_processes = {**DLC, "WORLD_SIZE": "16", "RANK": "1", "PET_NNODES": "2", "PET_NODE_RANK": "1"}
-    assert injected(RUN, 2, counts_processes) == Member(1, 2, "dlc-master-0:23456")
+    assert injected(RUN, 2, 4, counts_processes) == Member(1, 2, "dlc-master-0:23456")
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,12 @@ def test_torchruns_own_words_are_believed_before_those_that_may_count_processes(
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE='two'"),
         ({"WORLD_SIZE": "16"}, "of WORLD_SIZE=16 pods, but r1 is for 2 nodes"),
         ({"RANK": "2"}, "RANK=2 of WORLD_SIZE=2 pods"),
+        ({"NPROC_PER_NODE": "2"}, "NPROC_PER_NODE=2 here, but r1 is for 4 ranks"),
     ],
 )
 def test_pods_that_are_not_those_of_the_run_are_told(changes: dict[str, str], expected: str) -> None:
     with pytest.raises(rlnb.RlnbError, match=expected):
-        injected(RUN, 2, {**DLC, **changes})
+        injected(RUN, 2, 4, {**DLC, **changes})
 
 
 def test_the_newest_training_is_the_one_to_run(tmp_path: Path) -> None:

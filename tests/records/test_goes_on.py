@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -13,7 +16,7 @@ import pytest
 
 import rlnb
 from rlnb.records import files
-from rlnb.spec import to_json
+from rlnb.spec import Job, to_json
 
 
 @pytest.fixture
@@ -21,6 +24,8 @@ def interrupted(root: Path) -> rlnb.Run:
     """A training that its cluster ended; this process stands for its host, which is still there."""
     run = rlnb.train("Echo", library="echo", max_iterations=4).wait(60)
     job = run.jobs[0].folder
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # it says how the job ended, where nobody has
     job.result.unlink()
     job.handle.unlink()
     files.write_once(job.result, to_json(rlnb.Result(outcome="timeout", values={"interrupted": True})))
@@ -49,6 +54,62 @@ def test_what_was_interrupted_at_its_very_end_is_not_trained_again(interrupted: 
     last.rename(last.with_name("model_4.json"))  # of a library that counts from 1
     assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
     assert len(rlnb.Run(interrupted.path).jobs) == 1
+
+
+def begun_and_taken_away(run: rlnb.Run, **options: object) -> rlnb.HostedJob:
+    """Give a run a further training that its cluster ended before it had begun; this process is its host."""
+    folder = run.record.folder.next_job("train")
+    files.write_once(folder.job, to_json(Job(kind="train", options=options)))
+    files.write_once(folder.command, files.read_json(run.jobs[0].folder.command))
+    files.write_once(folder.result, to_json(rlnb.Result(outcome="failed", values={"interrupted": True})))
+    return rlnb.HostedJob(folder.path)
+
+
+def test_what_was_taken_away_before_it_began_goes_on_too(interrupted: rlnb.Run) -> None:
+    for checkpoint in interrupted.checkpoints[1:]:
+        checkpoint.unlink()
+    job = begun_and_taken_away(interrupted, checkpoint="whatever", max_iterations=6)
+    assert job.go_on(3)
+    run = rlnb.Run(interrupted.path).wait(60)
+    assert len(run.jobs) == 3
+    assert run.progress == (6, 6), "as the job before it was told"
+
+
+def test_without_a_checkpoint_it_begins_as_it_did(interrupted: rlnb.Run) -> None:
+    origin = str(interrupted.checkpoints[-1])
+    run = rlnb.train("Echo", library="echo", max_iterations=4, init_from=origin).wait(60)
+    for checkpoint in run.checkpoints:
+        checkpoint.unlink()
+    options = {"init_from": origin, "trust": True}
+    assert begun_and_taken_away(run, **options).go_on(3)
+    further = rlnb.Run(run.path).wait(60).jobs[-1]
+    assert further.options == options
+
+
+def test_a_vouched_checkpoint_stays_vouched(interrupted: rlnb.Run) -> None:
+    for checkpoint in interrupted.checkpoints[1:]:
+        checkpoint.unlink()
+    assert begun_and_taken_away(interrupted, max_iterations=6, trust=True).go_on(3)
+    assert rlnb.Run(interrupted.path).wait(60).jobs[-1].options["trust"] is True
+
+
+def test_a_script_does_not_go_on_by_itself(root: Path, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("open('model_1.pt', 'w').close()")
+    job = begun_and_taken_away(rlnb.train(script=script).wait(60))
+    with pytest.raises(rlnb.RlnbError, match="a script's"):
+        job.go_on(3)
+
+
+def test_a_job_is_started_once(interrupted: rlnb.Run) -> None:
+    before = [path.read_bytes() for path in interrupted.checkpoints], interrupted.metrics["reward"].values
+    again = subprocess.run(
+        [sys.executable, "-m", "rlnb.job", str(interrupted.jobs[0].folder.path)], capture_output=True, text=True
+    )
+    assert again.returncode == 1
+    assert "is not started twice" in again.stderr
+    run = rlnb.Run(interrupted.path)
+    assert ([path.read_bytes() for path in run.checkpoints], run.metrics["reward"].values) == before
 
 
 def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None:
