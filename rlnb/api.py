@@ -292,7 +292,11 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
         handle = worker.adopt(folder.path)
         warm_process.let_go(manifest.python, manifest.asset_root)
     else:
-        handle = launcher.submit(command, folder.path)
+        try:
+            handle = launcher.submit(command, folder.path)
+        except Exception:  # nothing was started: the run is as it was before, or is none
+            shutil.rmtree(folder.path if len(run_dir.jobs()) > 1 else run_dir.path)
+            raise
     files.write_once(folder.handle, dict(handle))
     return folder
 

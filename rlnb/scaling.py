@@ -177,20 +177,26 @@ def scaling_study(
         max_iterations: Iterations of every run.
         launcher: Where to train; None is this machine. One for a cluster is asked for as many nodes as the ranks fill,
             each with the ranks that it has for a node.
-        arguments: What else :func:`rlnb.train` takes, e.g. ``device="cpu"``.
+        arguments: What else :func:`rlnb.train` takes, e.g. ``device="cpu"``; ``nproc_per_node`` is the most of a node,
+            without which a launcher that asks for no GPUs puts all ranks on one.
 
     Raises:
         CheckError: A run would fail; all problems at once, nothing was started.
     """
     task = make_task(task) if isinstance(task, str) else task
     launcher = launcher or LocalLauncher(max_running=1)
-    problems = _check_numbers(gpus, mode, launcher)
+    at_most = arguments.get("nproc_per_node") or launcher.nproc_per_node
+    problems = _check_numbers(gpus, mode, at_most)
+    if isinstance(launcher, LocalLauncher) and at_most:
+        problems += [
+            Problem(what="nproc_per_node: on this machine alone the ranks are those of gpus.", mend="gpus=[1, 2]")
+        ]
     if problems:
         raise CheckError(f"scaling study of {task.id}", problems)
     envs = num_envs or task.num_envs or _own_number(task, library, arguments)
     asked = {}
     for ranks in sorted(set(gpus)):
-        per_node = min(ranks, launcher.nproc_per_node or ranks)
+        per_node = min(ranks, at_most or ranks)
         asked[ranks] = {
             **arguments,
             "library": library,
@@ -210,7 +216,7 @@ def scaling_study(
     )
 
 
-def _check_numbers(gpus: Sequence[int], mode: str, launcher: Launcher) -> list[Problem]:
+def _check_numbers(gpus: Sequence[int], mode: str, per_node: int | None) -> list[Problem]:
     problems = []
     wrong = [ranks for ranks in gpus if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1]
     if wrong or not gpus:
@@ -218,7 +224,6 @@ def _check_numbers(gpus: Sequence[int], mode: str, launcher: Launcher) -> list[P
         return [Problem(what=what, mend="gpus=[1, 2, 4]")]
     if mode not in ("horizontal", "vertical"):
         problems.append(Problem(what=f"mode={mode!r} is none of 'horizontal', 'vertical'.", mend='mode="horizontal"'))
-    per_node = launcher.nproc_per_node
     if per_node and (uneven := [ranks for ranks in gpus if ranks > per_node and ranks % per_node]):
         what = f"gpus={uneven} do not fill whole nodes of {per_node} ranks."
         problems.append(Problem(what=what, mend=f"gpus={[per_node, 2 * per_node]}"))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlnb import api
 from rlnb.errors import RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.manifests import describe
 from rlnb.spec import Task
+
+if TYPE_CHECKING:
+    from rlnb.run import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,9 +61,9 @@ class Synchronisation:
 
 def verify_sync(
     task: Task | str,
-    *,
     library: str = "rsl_rl",
     nproc_per_node: int = 2,
+    *,
     iterations: int = 3,
     num_envs: int = 64,
     agent: Mapping[str, Any] | None = None,
@@ -142,14 +145,14 @@ class Determinism:
 
 def verify_determinism(
     task: Task | str,
-    *,
     library: str = "rsl_rl",
     iterations: int = 5,
+    *,
     num_envs: int = 64,
     timeout_s: float | None = None,
     **arguments: Any,
 ) -> Determinism:
-    """Train twice with the same seed and compare everything that was logged, bit by bit.
+    """Train twice with the same seed and compare everything that was logged, and what was learned, bit by bit.
 
     Args:
         task: A task, or its name.
@@ -186,7 +189,16 @@ def verify_determinism(
         if unequal:
             step = unequal[0]
             differences.append((step, f"{tag} at {step}: {ours.get(step)!r} and {theirs.get(step)!r}"))
+    if not differences and _learned(first) != _learned(second):
+        differences.append((iterations, "what was learned, though everything that was logged is equal"))
     return Determinism(tags=len(tags), iterations=iterations, difference=min(differences)[1] if differences else None)
+
+
+def _learned(run: Run) -> object:
+    """Return the digests of a training's parameters and running statistics; None where its library gives none."""
+    result = run.result
+    ranks = result.values.get("ranks", {}) if result else {}
+    return [ranks.get(name) for name in ("parameters", "buffers")]
 
 
 def _same(one: float | None, other: float | None) -> bool:

@@ -57,6 +57,8 @@ def test_timesteps_in_names_are_counted_as_iterations(root: Path, monkeypatch: p
     monkeypatch.setattr(RunRecord, "library_spec", per_timestep)
     named = Checkpoints([run.path / f"model_{started.horizon * 3}.json"], RunRecord(run.path))
     assert named.iterations == [3.0]
+    run.record.folder.next_job("train")
+    assert named.iterations == [3.0], "a further training that has not begun says nothing of timesteps"
     finished = dataclasses.replace(per_timestep, checkpoint_counts_finished=True)
     monkeypatch.setattr(RunRecord, "library_spec", finished)
     assert named.iterations == [2.0], "three are finished: the last that went into it is number 2"

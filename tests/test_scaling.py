@@ -70,6 +70,14 @@ def test_ranks_that_do_not_fill_nodes_are_told(root: Path) -> None:
         rlnb.scaling_study("Echo", "echo", gpus=[2, 4, 6, 8], launcher=launcher)
 
 
+def test_ranks_of_a_node_are_as_many_as_asked(root: Path) -> None:
+    launcher = rlnb.injected(nodes=1)  # type: ignore[attr-defined]
+    with pytest.raises(rlnb.CheckError, match=r"gpus=\[3\] do not fill whole nodes of 2 ranks"):
+        rlnb.scaling_study("Echo", "echo", gpus=[2, 3], launcher=launcher, nproc_per_node=2)
+    with pytest.raises(rlnb.CheckError, match="on this machine alone the ranks are those of gpus"):
+        rlnb.scaling_study("Echo", "echo", gpus=[2], nproc_per_node=1)
+
+
 def test_a_launcher_is_made_again_for_as_many_nodes_as_the_ranks_fill() -> None:
     launcher = rlnb.injected(nodes=1, nproc_per_node=4)  # type: ignore[attr-defined]
     more = scaling._with_nodes(launcher, 3)

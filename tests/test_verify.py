@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb import verify
 from rlnb.verify import _TIMED, Determinism, Synchronisation
 
 
@@ -22,6 +23,12 @@ def test_the_first_difference_is_named_with_both_values(root: Path) -> None:
     assert not proof.deterministic
     assert proof.difference is not None
     assert proof.difference.startswith("Train/mean_reward at 3: ")
+
+
+def test_equal_logs_of_different_networks_are_a_difference(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_learned", lambda run: run.id)
+    proof = rlnb.verify_determinism("Echo", "echo", 3, timeout_s=30)
+    assert proof.difference == "what was learned, though everything that was logged is equal"
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,12 @@ def _meeting(ranks: Resources, rendezvous: Rendezvous | None) -> tuple[Rendezvou
 
 
 def shell(command: Command) -> str:
-    """Return the command as a line for a shell."""
+    """Return the command as a line for a shell; of several nodes that of each, below what to put into it."""
     variables = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
     line = " ".join([*variables, shlex.join(command.argv)])
-    return f"cd {shlex.quote(command.cwd)} && {line}" if command.cwd else line
+    if command.nodes > 1:
+        line = f"PET_NODE_RANK=$NODE PET_MASTER_ADDR=$FIRST PET_MASTER_PORT=29500 {line}"
+    line = f"cd {shlex.quote(command.cwd)} && {line}" if command.cwd else line
+    if command.nodes > 1:
+        return f"# On each node, with NODE from 0 to {command.nodes - 1}, and FIRST, the name of the first:\n{line}"
+    return line

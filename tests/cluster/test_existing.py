@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,67 @@ def test_cancel_leaves_the_workers_free(cluster: Any, clean: Path) -> None:
     assert echo(rlnb.dask(cluster, nodes=2), 3).wait(90).state == "completed"
 
 
+def test_two_runs_share_a_cluster_and_a_third_waits_for_a_worker(cluster: Any, clean: Path) -> None:
+    first, second = (echo(rlnb.dask(cluster)) for _ in range(2))
+    wait_until(lambda: first.state == second.state == "running", 90)
+    third = echo(rlnb.dask(cluster), 3)
+    host = third.jobs[-1].folder.path / "host.log"
+    wait_until(lambda: "2 more are taken by other runs" in host.read_text(), 60)
+    assert (first.state, second.state, third.state) == ("running", "running", "queued")
+    second.cancel()
+    assert third.wait(90).state == "completed"
+    assert first.state == "running", "nobody else's end is its own"
+    first.cancel()
+    wait_until(lambda: not processes(first), 30)
+
+
+def test_a_run_whose_keys_were_in_memory_says_what_to_do(cluster: Any, clean: Path) -> None:
+    run = echo(rlnb.dask(cluster), 3)
+    run.wait(90)
+    with pytest.raises(rlnb.RlnbError, match="asks for keys, which are not known here"):
+        run.resume(max_iterations=6)
+    assert len(run.jobs) == 1
+    with pytest.raises(rlnb.CheckError, match="in memory only, and go with the job"):
+        echo(rlnb.dask(cluster, max_restarts=1))
+    with pytest.raises(rlnb.CheckError, match="asks for keys, which are not known here"):
+        echo(rlnb.dask(cluster.scheduler_address))
+
+
+def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import Client, LocalCluster
+    from rlnb_dask import node, preflight
+
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    job, looked = rlnb.HostedJob(run.jobs[0].folder.path), node.look
+    monkeypatch.setattr(preflight, "ANSWER_S", 2.0)
+    beats: list[None] = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as inside,
+        Client(inside) as client,
+    ):
+        workers = list(client.scheduler_info(n_workers=-1)["workers"])
+
+        def hang(shared: str, name: str, *others: Any) -> dict[str, Any]:
+            time.sleep(4.0 if name == "node1" else 0.0)
+            return looked(shared, name, *others)
+
+        def fail(shared: str, name: str, *others: Any) -> dict[str, Any]:
+            raise OSError("Stale file handle")
+
+        monkeypatch.setattr(node, "look", hang)
+        (wrong,) = preflight.problems(client, workers, job, lambda: beats.append(None))
+        assert wrong.startswith("node 1 (")
+        assert "has not answered for 2 s" in wrong
+        assert beats, "the host is alive meanwhile, and hears of a cancel"
+        monkeypatch.setattr(node, "look", fail)
+        with pytest.raises(preflight.NodeGone, match=r"went away while it was looked at: .*Stale file handle"):
+            preflight.problems(client, workers, job, lambda: None)
+
+
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
+        ("gateway://host:8786/abc", "gateway is a transport of its own"),
         ("", "is not the address of a Dask scheduler"),
         ("inproc://1/2", "threads of this kernel"),
         (PLAIN, "plain TCP: whoever reaches it can run anything there"),

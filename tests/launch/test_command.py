@@ -115,6 +115,13 @@ def test_a_node_of_several_runs_the_same_worker(tmp_path: Path) -> None:
     assert command.argv == ("/opt/env/bin/python", *torchrun(TWO_BY_TWO, 1, C10D), "-m", "rlnb.worker", "train", *PATHS)
 
 
+def test_the_line_of_several_nodes_says_what_differs_between_them() -> None:
+    several = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
+    note, line = shell(worker_command(several, "train", RUN, JOB)).splitlines()
+    assert note.startswith("# On each node, with NODE from 0 to 1")
+    assert line.startswith("PET_NODE_RANK=$NODE PET_MASTER_ADDR=$FIRST PET_MASTER_PORT=29500 PYTHONUNBUFFERED=1 ")
+
+
 @pytest.mark.parametrize(
     "nowhere",
     [

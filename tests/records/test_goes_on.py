@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
@@ -120,3 +121,18 @@ def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None
     (listed,) = rlnb.runs()
     assert listed.state in ("queued", "starting", "running"), "its heartbeat says so"
     (run.jobs[0].folder.path / "cancel.json").write_text("{}")
+
+
+def test_what_its_launcher_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
+
+    def refuse(*_: object) -> NoReturn:
+        raise rlnb.RlnbError("the queue is closed")
+
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", refuse)
+    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
+        run.resume(max_iterations=4)
+    assert (len(run.jobs), run.state) == (1, "completed")
+    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
+        rlnb.train("Echo", library="echo", max_iterations=2)
+    assert [found.id for found in rlnb.runs()] == [run.id]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from rlnb.worker.restored import restored
+from rlnb.worker.restored import restored, spread_episodes
 
 
 def state(iteration: int = 24) -> dict[str, Any]:
@@ -65,3 +66,28 @@ def test_values_that_are_no_numbers_equal_themselves(tmp_path: Path) -> None:
     zeros = {"best": 0.0, "last": torch.tensor([0.0, float("inf")])}
     found = restored(tmp_path / "odd.pt", lambda path: torch.save(zeros, path))
     assert all(report.startswith("NOT") for report in found.values())
+
+
+class Raw:
+    """An env of which only its clocks are looked at."""
+
+    max_episode_length = 300
+
+    def __init__(self) -> None:
+        self.episode_length_buf = torch.zeros(64, dtype=torch.long)
+
+    def reset(self) -> tuple[str, dict[str, Any]]:
+        self.episode_length_buf[:] = 0
+        return "observations", {}
+
+
+def test_the_envs_of_a_resumed_training_stand_at_different_times_of_their_episodes() -> None:
+    raw, before = Raw(), torch.get_rng_state()
+    spread_episodes(SimpleNamespace(unwrapped=raw), seed=1)
+    assert raw.reset() == ("observations", {})
+    passed = raw.episode_length_buf
+    assert len(passed.unique()) > 32
+    assert 0 <= passed.min() < passed.max() < raw.max_episode_length
+    assert torch.equal(torch.get_rng_state(), before), "the training's own random numbers go on where they were"
+    raw.reset()
+    assert not raw.episode_length_buf.any(), "a later reset is a reset"

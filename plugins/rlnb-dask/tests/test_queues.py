@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import dask
+import dask_jobqueue  # noqa: F401  whose defaults are dask's from then on
 import pytest
 from rlnb_dask import node
 
@@ -54,6 +56,13 @@ OTHERS = {
     "lsf": ["#BSUB -q gpu", '#BSUB -P "robots"', "#BSUB -n 8", "#BSUB -W 32:30", "#BSUB -gpu num=4"],
     "htcondor": ["RequestCpus = MY.DaskWorkerCores", "request_gpus = 4"],
     "oar": ["#OAR -q gpu", "#OAR --project robots", "#OAR -l /nodes=1/gpu=4,walltime=32:30:00"],
+}
+
+
+SITE = {
+    "job-script-prologue": ["module load site"],
+    "job-extra-directives": ["--constraint=site"],
+    "resource-spec": "select=1:ncpus=99",
 }
 
 
@@ -177,3 +186,17 @@ def test_docker_hears_names_of_variables_and_no_values(tmp_path: Path, monkeypat
     assert "--env=PET_MASTER_ADDR" in command.argv
     assert "secret" not in " ".join(command.argv)
     assert command.env == plain.env
+
+
+@pytest.mark.parametrize("name", ["slurm", "pbs", "sge", "lsf", "oar"])
+def test_what_a_site_sets_is_in_the_job_before_what_is_asked(name: str) -> None:
+    asked = {"walltime": "01:00:00", "prologue": ["module load mine"], "directives": ["--reservation=mine"]}
+    with dask.config.set({f"jobqueue.{name}": {**dask.config.get(f"jobqueue.{name}"), **SITE}}):
+        lines = getattr(rlnb, name)(**asked).job_script().splitlines()
+        sized = getattr(rlnb, name)(**asked, cpus_per_node=3).job_script()
+    assert lines.index("module load site") < lines.index("module load mine")
+    words = " ".join(lines)
+    assert words.index("--constraint=site") < words.index("--reservation=mine")
+    if name in ("pbs", "oar"):
+        assert "ncpus=99" in words, "nothing was asked of the nodes"
+        assert "ncpus=99" not in sized

@@ -1,4 +1,4 @@
-"""The launcher for a Dask cluster that is there: LocalCluster, dask-kubernetes, dask-gateway, one of your own."""
+"""The launcher for a Dask cluster that is there: LocalCluster, dask-kubernetes, one of your own."""
 
 from __future__ import annotations
 
@@ -65,6 +65,8 @@ class ExistingCluster(HostedLauncher):
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
         """Start the host of a job; keys that are in memory only are left for it where nobody else can read them."""
+        if unknown := self._keys_unknown():
+            raise RlnbError(f"{unknown.what} {unknown.mend}")
         if in_memory := {role: text for role, text in self._security.items() if "\n" in text}:
             folder = job_dir / ".tls"
             folder.mkdir(mode=0o700)
@@ -88,12 +90,28 @@ class ExistingCluster(HostedLauncher):
         if not rest:
             mend = 'rlnb.dask(cluster), or rlnb.dask("tls://10.0.0.1:8786", security={...})'
             return [Problem(what=f"{self.address!r} is not the address of a Dask scheduler.", mend=mend)]
+        if scheme not in ("tcp", "tls", "inproc", "ucx", "ucxx"):
+            what = f"{self.address}: {scheme} is a transport of its own, which the host of a run does not know."
+            return [Problem(what=what, mend="A scheduler that nodes reach by tls://; dask-gateway's are not.")]
+        if unknown := self._keys_unknown():
+            return [unknown]
+        if self.max_restarts and any("\n" in text for text in self._security.values()):
+            what = f"max_restarts={self.max_restarts}, but the cluster's keys are in memory only, and go with the job."
+            return [Problem(what=what, mend="security={...} with paths of its keys, or max_restarts=0.")]
         if scheme == "inproc":
             return [Problem(what="its workers are threads of this kernel.", mend="LocalCluster(processes=True)")]
         if scheme == "tcp" and not self._insecure and not _loopback(host):
             what = f"{self.address} is plain TCP: whoever reaches it can run anything there."
             return [Problem(what=what, mend="Security.temporary() for the cluster, or insecure=True.")]
         return self._check_workers()
+
+    def _keys_unknown(self) -> Problem | None:
+        if not self.address.startswith("tls://") or set(ROLES) <= set(self._security):
+            return None
+        return Problem(
+            what=f"{self.address} asks for keys, which are not known here (those in memory are nowhere recorded).",
+            mend=f"rlnb.dask({self.address!r}, security={{{', '.join(f'{role!r}: PATH' for role in ROLES)}}})",
+        )
 
     def _check_workers(self) -> Sequence[Problem]:
         from distributed import Client, Security

@@ -6,15 +6,16 @@ outlives the kernel that started it; when it ends, so do Dask's workers, and wit
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import dask
-from distributed import Client, Future
+from distributed import Client, Future, Lock
 
 from rlnb import HostedJob, RlnbError
 from rlnb_dask import node, preflight
@@ -25,6 +26,9 @@ from rlnb_dask.quiet import QUIET
 
 logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.25
+LOOK_S = 1.0
+AGENT = "rlnb-agent"
+"""How the keys of Dask's tasks begin that are agents: their workers are taken."""
 END_S = 20.0
 """Seconds that agents have to end once they were asked to, or one of them has failed."""
 DASK = {
@@ -56,9 +60,11 @@ class Host:
         try:
             with dask.config.set(DASK), self._cluster.client() as client:
                 client.register_plugin(node.Lifeline())
-                workers = self._wait_for_nodes(client)
-                self._preflight(client, workers)
-                self._watch(client, workers, self._start_agents(client, workers))
+                with self._alone():  # nobody else takes the same nodes meanwhile
+                    workers = self._wait_for_nodes(client)
+                    self._preflight(client, workers)
+                    agents = self._start_agents(client, workers)
+                self._watch(client, workers, agents)
                 return not self._cluster.unwanted()
         except Ended:
             return not self._cluster.unwanted()
@@ -67,25 +73,47 @@ class Host:
             self._job.end("failed", f"the host of the cluster failed: {type(exc).__name__}: {exc}")
             return False
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock of those who choose nodes of a cluster that several runs share."""
+        lock = Lock("rlnb-nodes")
+        while not lock.acquire(timeout=LOOK_S):
+            self._beat_or_stop()
+        try:
+            yield
+        finally:
+            lock.release()
+
     def _wait_for_nodes(self, client: Client) -> list[str]:
-        """Return the addresses of the nodes' workers, once there are as many as asked for: all or none begin."""
-        told = 0
+        """Return the addresses of idle nodes' workers, once there are as many as asked for: all or none begin."""
+        told, most = -1, 0
         while True:
             self._beat_or_stop()
-            workers = sorted(client.scheduler_info(n_workers=-1)["workers"].items(), key=lambda item: _number(item[1]))
+            there = client.scheduler_info(n_workers=-1)["workers"]
+            busy = {at for at, tasks in client.processing().items() if any(AGENT in str(task) for task in tasks)}
+            workers = sorted((item for item in there.items() if item[0] not in busy), key=lambda item: _number(item[1]))
             if len(workers) >= self._nodes:
                 return [address for address, _ in workers[: self._nodes]]
             if len(workers) != told:
                 told = len(workers)
-                logger.info("%d of %d nodes are here", told, self._nodes)
-            if gone := self._cluster.gone():
+                also = f", {len(busy)} more are taken by other runs" if busy else ""
+                logger.info("%d of %d nodes are here%s", told, self._nodes, also)
+            gone, most = self._cluster.gone(), max(most, len(there))
+            if not gone and len(there) < most and isinstance(self._launcher, QueueLauncher):
+                gone = "a node had come, and went before all were here. What its job printed lies beside this log"
+            if gone:
                 self._job.end("failed", f"the queue gave no nodes: {gone}", interrupted=not self._cluster.unwanted())
                 raise Ended
             time.sleep(POLL_S)
 
     def _preflight(self, client: Client, workers: Sequence[str]) -> None:
         begun = time.monotonic()
-        if wrong := preflight.problems(client, workers, self._job):
+        try:
+            wrong = preflight.problems(client, workers, self._job, self._beat_or_stop)
+        except preflight.NodeGone as exc:
+            self._job.end("failed", str(exc), interrupted=True)
+            raise Ended from exc
+        if wrong:
             first = wrong[0] if len(wrong) == 1 else f"{len(wrong)} problems with the nodes, nothing was started"
             self._job.end("failed", first, "\n".join(f"  - {what}" for what in wrong))
             raise Ended
@@ -104,7 +132,7 @@ class Host:
                 self._launcher.limit_s,
                 workers=[worker],
                 pure=False,
-                key=f"node-{number}-{self._job.path.name}",
+                key=f"{AGENT}-{self._job.manifest.run_id}-{self._job.path.name}-{number}",
             )
             for number, worker in enumerate(workers)
         }

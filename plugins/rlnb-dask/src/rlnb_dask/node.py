@@ -63,6 +63,7 @@ class Lifeline(WorkerPlugin):
     """Ends the agents of a worker that closes, since a worker that has lost its scheduler would wait for them."""
 
     name = "rlnb-lifeline"
+    idempotent = True  # a second run on the same cluster would else tear down the first one's
 
     def teardown(self, worker: Any) -> None:
         """Let go of the agents and wait until they have ended everything below them."""

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from distributed import Client
+from distributed import Client, Future
 
 from rlnb import HostedJob
 from rlnb_dask import node
 
-PACKAGES = ("rlnb", "torch", "isaaclab", "warp-lang", "newton", "rsl-rl-lib", "rl-games", "skrl")
+PACKAGES = (
+    *("rlnb", "torch", "isaaclab", "warp-lang", "newton", "jax"),
+    *("rsl-rl-lib", "rl-games", "skrl", "stable-baselines3"),
+    *("rlnb-rsl-rl", "rlnb-rl-games", "rlnb-skrl", "rlnb-sb3", "rlnb-tasks", "rlnb-dask"),
+)
 LEAST_FREE_BYTES = 50 * 2**20
+ANSWER_S = 90.0
+"""Seconds that a node has for an answer: a mount that hangs never gives one."""
+POLL_S = 0.1
 
 
-def problems(client: Client, workers: Sequence[str], job: HostedJob) -> list[str]:
+class NodeGone(Exception):
+    """A node went away while it was looked at; says which, and why."""
+
+
+def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Callable[[], None]) -> list[str]:
     """Return what is wrong with which node, in words; nothing where a training can begin.
 
     Args:
         client: Of the cluster.
         workers: Addresses of the nodes' workers, in order.
         job: What is to run there.
+        go_on: Called while nodes are waited for; what it raises ends the waiting.
+
+    Raises:
+        NodeGone: One went away meanwhile.
     """
     shared = job.path / ".preflight"
     shared.mkdir(exist_ok=True)
@@ -33,7 +49,9 @@ def problems(client: Client, workers: Sequence[str], job: HostedJob) -> list[str
         )
         for worker, name in names.items()
     }
-    found: dict[str, dict[str, Any]] = client.gather(asked)
+    found, wrong = _answers(workers, asked, go_on)
+    if wrong:
+        return wrong  # and leave the folder: who hangs there may still be about to write
     wrong = [
         f"{where(number, found[w])}: {found[w]['problem']}" for number, w in enumerate(workers) if found[w]["problem"]
     ]
@@ -44,9 +62,29 @@ def problems(client: Client, workers: Sequence[str], job: HostedJob) -> list[str
         if found[w].get("free_bytes", LEAST_FREE_BYTES) < LEAST_FREE_BYTES
     ]
     if not wrong and len(workers) > 1:
-        wrong = _apart(client, workers, found, str(shared))
+        wrong = _apart(client, workers, found, str(shared), go_on)
     shutil.rmtree(shared, ignore_errors=True)
     return wrong
+
+
+def _answers(
+    workers: Sequence[str], asked: dict[str, Future], go_on: Callable[[], None]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what the nodes answer, and which of them do not."""
+    deadline = time.monotonic() + ANSWER_S
+    while not all(answer.done() for answer in asked.values()) and time.monotonic() < deadline:
+        go_on()
+        time.sleep(POLL_S)
+    silent = []
+    for worker, answer in asked.items():
+        name = f"node {workers.index(worker)} ({host_of(worker)})"
+        if not answer.done():
+            silent.append(f"{name} has not answered for {ANSWER_S:.0f} s: does a file system hang there?")
+        elif answer.status != "finished":
+            raise NodeGone(f"{name} went away while it was looked at: {answer.exception() or answer.status}")
+    if silent:
+        return {}, silent
+    return {worker: answer.result() for worker, answer in asked.items()}, []
 
 
 def where(number: int, found: dict[str, Any]) -> str:
@@ -68,21 +106,24 @@ def _differences(workers: Sequence[str], found: dict[str, dict[str, Any]]) -> li
     return wrong
 
 
-def _apart(client: Client, workers: Sequence[str], found: dict[str, dict[str, Any]], shared: str) -> list[str]:
+def _apart(
+    client: Client, workers: Sequence[str], found: dict[str, dict[str, Any]], shared: str, go_on: Callable[[], None]
+) -> list[str]:
     """Return which nodes do not see what others wrote, or do not reach the first.
 
     Each looks for what the first and the node before it wrote, so that the work grows with the nodes only.
     """
     first, *others = workers
     count = len(workers)
-    seen = client.gather(
-        {
-            worker: client.submit(
-                node.sees, shared, sorted({"node0", f"node{(number - 1) % count}"}), workers=[worker], pure=False
-            )
-            for number, worker in enumerate(workers)
-        }
-    )
+    looking = {
+        worker: client.submit(
+            node.sees, shared, sorted({"node0", f"node{(number - 1) % count}"}), workers=[worker], pure=False
+        )
+        for number, worker in enumerate(workers)
+    }
+    seen, silent = _answers(workers, looking, go_on)
+    if silent:
+        return silent
     wrong = [
         f"{where(number, found[worker])} does not see what {', '.join(seen[worker])} wrote to {shared}: "
         "the run's folder has to be on a file system that all nodes share (rlnb.options.root)"
@@ -90,8 +131,14 @@ def _apart(client: Client, workers: Sequence[str], found: dict[str, dict[str, An
         if seen[worker]
     ]
     host = host_of(first)
-    port = client.submit(node.listen, workers=[first], pure=False).result()
-    reached = client.gather({w: client.submit(node.reaches, host, port, workers=[w], pure=False) for w in others})
+    listening, silent = _answers(workers, {first: client.submit(node.listen, workers=[first], pure=False)}, go_on)
+    if silent:
+        return silent
+    port = listening[first]
+    asked = {w: client.submit(node.reaches, host, port, workers=[w], pure=False) for w in others}
+    reached, silent = _answers(workers, asked, go_on)
+    if silent:
+        return silent
     return wrong + [
         f"{where(number, found[worker])} does not reach {where(0, found[first])} at {host}:{port}: {reached[worker]}. "
         'A firewall, or the wrong network: interface="ib0", say, names the right one'

@@ -179,14 +179,29 @@ class QueueLauncher(HostedLauncher):
                 *("--memory-limit", "0", "--no-nanny", "--no-dashboard", "--dashboard-address", LOOPBACK)
             ],
             "job_name": "rlnb",
-            "job_script_prologue": [*asked["prologue"], *self._environment()],
+            "job_script_prologue": [
+                *(self._site("job-script-prologue") or ()),
+                *asked["prologue"],
+                *self._environment(),
+            ],
             "python": python,
             "log_directory": str(log_directory) if log_directory else None,
         }
         getattr(self, f"_{self.name}")(arguments, nodes, cores, gib)
-        if self.name != "htcondor":
-            arguments["job_extra_directives"] = [*arguments.get("job_extra_directives", []), *asked["directives"]]
+        more = self._site("job-extra-directives") or ()  # ours would take their place
+        if self.name == "htcondor":
+            arguments["job_extra_directives"] = {**dict(more), **arguments["job_extra_directives"]}
+        else:
+            own = arguments.get("job_extra_directives", [])
+            arguments["job_extra_directives"] = [*more, *own, *asked["directives"]]
         return {name: value for name, value in arguments.items() if value is not None}
+
+    def _site(self, key: str, *, unasked: bool = False) -> Any:
+        """Return what the site's ``jobqueue.yaml`` says; ``unasked``: unless nodes of some size are asked for."""
+        import dask
+
+        asks = any(self._settings[name] for name in ("cpus_per_node", "gpus_per_node", "memory_gib_per_node"))
+        return None if unasked and asks else dask.config.get(f"jobqueue.{self.name}.{key}", None)
 
     def _slurm(self, arguments: dict[str, Any], nodes: int, cores: int, gib: float) -> None:
         gpus, said = self._settings["gpus_per_node"], self._settings["cpus_per_node"]
@@ -208,7 +223,7 @@ class QueueLauncher(HostedLauncher):
     def _pbs(self, arguments: dict[str, Any], nodes: int, cores: int, gib: float) -> None:
         gpus = self._settings["gpus_per_node"]
         chunk = f"select=1:ncpus={cores}:mem={gib * 1024:.0f}mb" + (f":ngpus={gpus}" if gpus else "")
-        arguments["resource_spec"] = chunk
+        arguments["resource_spec"] = self._site("resource-spec", unasked=True) or chunk
 
     def _sge(self, arguments: dict[str, Any], nodes: int, cores: int, gib: float) -> None:
         arguments["project"] = arguments.pop("account")
@@ -218,7 +233,8 @@ class QueueLauncher(HostedLauncher):
 
     def _lsf(self, arguments: dict[str, Any], nodes: int, cores: int, gib: float) -> None:
         arguments["project"] = arguments.pop("account")
-        arguments["ncpus"], arguments["mem"] = cores, int(gib * 2**30)
+        arguments["ncpus"] = self._site("ncpus", unasked=True) or cores
+        arguments["mem"] = self._site("mem", unasked=True) or int(gib * 2**30)
         if gpus := self._settings["gpus_per_node"]:
             arguments["job_extra_directives"] = [f"-gpu num={gpus}"]
 
@@ -234,7 +250,8 @@ class QueueLauncher(HostedLauncher):
     def _oar(self, arguments: dict[str, Any], nodes: int, cores: int, gib: float) -> None:
         arguments["project"] = arguments.pop("account")
         gpus = self._settings["gpus_per_node"]
-        arguments["resource_spec"] = f"/nodes=1/gpu={gpus}" if gpus else f"/nodes=1/core={cores}"
+        chunk = f"/nodes=1/gpu={gpus}" if gpus else f"/nodes=1/core={cores}"
+        arguments["resource_spec"] = self._site("resource-spec", unasked=True) or chunk
 
     def _walltime(self) -> str | None:
         """Return the walltime as the queue writes it: Slurm alone knows days, LSF no seconds."""
