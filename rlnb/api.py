@@ -331,11 +331,13 @@ def runs(
         archived: Only runs that are archived; else those are left out.
 
     Raises:
-        NotFoundError: There is no such state, or no run of which such a thing was asked.
+        NotFoundError: There is no such state, no run of which such a thing was asked, or the root is no folder.
     """
     wanted = Selection(
         task=task, library=library, state=state, tag=tag, since=moment(since), where=where or {}, archived=archived
     )
+    if path is None and options.folders.path.exists() and not options.folders.path.is_dir():
+        raise NotFoundError(f"{options.folders.path} is no folder, so no runs can be in it: rlnb.options.root = ...")
     readable, found = [], []
     for record in find(Path(path).absolute() if path is not None else options.folders.path):
         try:

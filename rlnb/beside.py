@@ -41,7 +41,7 @@ class Beside:
         """
         self._title = title
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rlnb.job", "--beside", *argv],
+            [sys.executable, "-P", "-m", "rlnb.job", "--beside", *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

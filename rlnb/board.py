@@ -25,7 +25,7 @@ class Board(Framed):
             if link.is_symlink():  # of another root
                 link = link.with_name(f"{run.id} {number + 1}")
             link.symlink_to(logs if logs.exists() else run.path)
-        argv = [sys.executable, "-m", "rlnb.board", "--logdir", self._folder.name, "--host", "127.0.0.1"]
+        argv = [sys.executable, "-P", "-m", "rlnb.board", "--logdir", self._folder.name, "--host", "127.0.0.1"]
         argv += ["--port", "0", "--reload_interval", f"{reload_s:g}", "--window_title", "rlnb"]
         super().__init__(f"TensorBoard of {runs[0].id if len(runs) == 1 else f'{len(runs)} runs'}", argv)
 

@@ -165,6 +165,7 @@ def show_run(run: Run) -> None:
         ("task", run.task),
         ("library", run.library),
         ("state", run.state),
+        ("waits for", ", ".join(run.waits_for)),
         ("error", result.error if result else ""),
         ("iteration", f"{done} of {total}" if total else ""),
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import dataclasses
 import json
 import os
@@ -33,6 +32,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from rlnb.launch.child import adopt_orphans, describe_exit, die_with_parent, spawn, wakes
 from rlnb.launch.descendants import ask_for_stacks, kill_descendants
 from rlnb.launch.gang import HANGS, Member, Peers, Stall, injected, newest_training
 from rlnb.launch.local import visible_gpus
@@ -56,9 +56,6 @@ _SIGNALLED = re.compile(r"rank\s+: (\d+).*\n\s*exitcode\s+: -(\d+) ")
 """In torchrun's own words, of which rank ended first: that a signal ended it."""
 FULL_BYTES = 2**20
 """Free space below which a failure is the disk's."""
-
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Agent:
@@ -108,7 +105,8 @@ class Agent:
             _keep_space(self._job.reserve)
         slots: Mapping[int, IO[str]] = {}
         if self._command.queued:
-            taken = take_slots(self._command.max_running, self._must_stop, self._command.slots)
+            name = run_dir_of(self._job.path).path.name
+            taken = take_slots(self._command.max_running, self._must_stop, self._command.slots, name=name)
             if taken is None:
                 return self._end("cancelled", "cancelled while it waited in the queue", None)
             slots = taken
@@ -143,7 +141,7 @@ class Agent:
     def _watch(self, child: subprocess.Popen[bytes]) -> tuple[Outcome, str]:
         deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
         leave_by: float | None = None
-        with _wakes(child, lifeline=self._lifeline) as wait, self._sampling() as sample:
+        with wakes(child, POLL_S, lifeline=self._lifeline) as wait, self._sampling() as sample:
             while (code := child.poll()) is None:
                 if self._must_stop():
                     return self._stopped()
@@ -185,13 +183,13 @@ class Agent:
     def _describe_exit(self, code: int) -> str:
         """Say how the process ended, after having given the rank that ended first the time to say why."""
         if not self._several and "torch.distributed.run" not in self._command.argv:
-            return _describe_exit(code)
+            return describe_exit(code)
         if found := _SIGNALLED.search(files.tail(self._job.log(self._node))):
-            return f"rank {found[1]} on {self._member}: {_describe_exit(-int(found[2]))}"
+            return f"rank {found[1]} on {self._member}: {describe_exit(-int(found[2]))}"
         deadline = time.monotonic() + (ROOT_CAUSE_S if self._ours else 0.0)
         while not files.there(self._job.result) and time.monotonic() < deadline:
             time.sleep(POLL_S)
-        return f"{self._member}: {_describe_exit(code)}" if self._several else _describe_exit(code)
+        return f"{self._member}: {describe_exit(code)}" if self._several else describe_exit(code)
 
     @contextlib.contextmanager
     def _sampling(self) -> Iterator[Callable[[], None]]:
@@ -244,61 +242,9 @@ class Agent:
         return 0 if outcome == "completed" else 1
 
 
-@contextlib.contextmanager
-def _wakes(child: subprocess.Popen[bytes], *, lifeline: bool = False) -> Iterator[Callable[[], bool]]:
-    """Yield a wait of ``POLL_S`` that the child's end and signals cut short; it returns whether the lifeline has ended.
-
-    Every wake-up takes a core from a training that fills them all, so there are few.
-    """
-    process = os.pidfd_open(child.pid)
-    heard, signalled = os.pipe()
-    for end in (heard, signalled):
-        os.set_blocking(end, False)
-    before = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
-    watched = [process, heard, *([0] if lifeline else [])]
-
-    def wait() -> bool:
-        ready, _, _ = select.select(watched, [], [], POLL_S)
-        return 0 in ready and not os.read(0, 1 << 16)
-
-    try:
-        yield wait
-    finally:
-        signal.set_wakeup_fd(before)
-        for end in (process, heard, signalled):
-            os.close(end)
-
-
-def _describe_exit(code: int) -> str:
-    if code >= 0:
-        return f"the worker ended with status {code}"
-    name = signal.Signals(-code).name
-    hint = " (out of memory?)" if -code == signal.SIGKILL else ""
-    return f"the worker was killed by {name}{hint}"
-
-
 def _keep_space(path: Path) -> None:
     with contextlib.suppress(OSError), open(path, "wb") as file:
         file.write(b"\0" * RESERVE_BYTES)
-
-
-def _die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies, however that happens."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
-    """Start the command with its output in ``log``."""
-    with open(log, "ab") as output:
-        return subprocess.Popen(
-            command.argv,
-            env={**os.environ, **command.env},
-            cwd=command.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            preexec_fn=_die_with_parent,
-        )
 
 
 def run_job(argv: Sequence[str]) -> int:
@@ -340,7 +286,7 @@ def keep_warm(log: Path, argv: Sequence[str]) -> int:
             stdout=output,
             stderr=subprocess.STDOUT,
             pass_fds=(worker_end,),
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
     os.close(worker_end)
     assert worker.stdin is not None
@@ -396,7 +342,7 @@ def _let_go_of_kernel(log: Path) -> None:
 
 def keep_beside(argv: Sequence[str]) -> int:
     """Run a command, with its output as this process's own, until it ends or the kernel (stdin) is gone."""
-    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
     process = os.pidfd_open(child.pid)
     ready: list[int] = []
     while process not in ready and not (0 in ready and not os.read(0, 1 << 16)):
@@ -406,7 +352,7 @@ def keep_beside(argv: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     if argv[:1] == ["--beside"]:
         return keep_beside(argv[1:])
     if argv[:1] == ["--warm"]:

@@ -94,9 +94,11 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     if job is None or state == "completed":
         return
     result = job.result if state != "lost" else None
-    told = job.folder.log(result.values.get("node", 0)) if result else job.folder.path
+    told = job.folder.log(result.values.get("node", 0) if result else 0)
     log = told if told.exists() else next(iter(job.folder.logs()), job.folder.path)
-    reason = result.error if result else "its process is gone and left no result (killed, or the machine went down)"
+    said = "" if result else f". The last that it said: {last}" if (last := files.tail(told, 1).strip()) else ""
+    gone = f"its process is gone and left no result (killed, or the machine went down){said}"
+    reason = result.error if result else gone
     verb = "resume()" if record.checkpoints else "logs(200)"
     raise RunError(
         f"{record.id} ({job.kind}) {state}: {reason}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"

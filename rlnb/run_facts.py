@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,6 +71,15 @@ class RunFacts:
         """What really runs: devices, envs, versions, assets; None before the first iteration."""
         job = self._record.training
         return job.started if job else None
+
+    @property
+    def waits_for(self) -> list[str]:
+        """Ids of the runs that a queued one waits for in the queue of this machine; of other queues nothing is said."""
+        from rlnb.launch.slots import holders
+
+        handle = job.handle if (job := self._record.training) else None
+        here = handle is not None and self.manifest.launcher == "local" and handle.get("host") == socket.gethostname()
+        return [name for name in holders() if name != self.id] if here and self.state == "queued" else []
 
     @property
     def result(self) -> Result | None:

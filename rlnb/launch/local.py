@@ -45,7 +45,7 @@ class LocalLauncher(HostedLauncher):
 
     def argv(self, job_dir: Path) -> Sequence[str]:
         """Return what starts the agent of a job, which is all that a job of one node needs."""
-        return [sys.executable, "-m", "rlnb.job", str(job_dir)]
+        return [sys.executable, "-P", "-m", "rlnb.job", str(job_dir)]
 
     def __repr__(self) -> str:
         return f"LocalLauncher(max_running={self.max_running})"

@@ -32,7 +32,7 @@ def queue_folder() -> Path:
 
 
 def take_slots(
-    max_running: int, give_up: Callable[[], bool], count: int = 1, poll_s: float = 0.1
+    max_running: int, give_up: Callable[[], bool], count: int = 1, poll_s: float = 0.1, *, name: str = ""
 ) -> dict[int, IO[str]] | None:
     """Wait for ``count`` of ``max_running`` slots; return their numbers and the locks that hold them.
 
@@ -41,6 +41,7 @@ def take_slots(
         give_up: Called at every poll; true ends the waiting with None.
         count: Slots that this job takes, ``max_running`` at most.
         poll_s: Seconds between looks.
+        name: What :func:`holders` calls who holds them.
     """
     folder = queue_folder()
     ticket_path, ticket = _draw_ticket(folder / "tickets")
@@ -52,6 +53,9 @@ def take_slots(
                     slot = _lock(folder / "slots" / str(number)) if number not in held else None
                     if slot is not None:
                         held[number] = slot
+                        slot.truncate(0)
+                        slot.write(name)
+                        slot.flush()
                     if len(held) == count:
                         return held
             time.sleep(poll_s)
@@ -61,6 +65,18 @@ def take_slots(
     finally:
         ticket_path.unlink(missing_ok=True)
         ticket.close()
+
+
+def holders() -> list[str]:
+    """Return the names of those who hold slots of this machine now."""
+    names = []
+    for slot in sorted((queue_folder() / "slots").iterdir()):
+        free = _lock(slot, create=False)  # for a moment: who waits for it looks again
+        if free is None:
+            names.append(slot.read_text(encoding="utf-8"))
+        else:
+            free.close()
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def _draw_ticket(folder: Path) -> tuple[Path, IO[str]]:

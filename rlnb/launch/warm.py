@@ -55,7 +55,7 @@ class WarmWorker:
                 f"There is no {command[0]!r} to start the worker with. python=None is this one, {sys.executable}."
             )
         log.parent.mkdir(parents=True, exist_ok=True)
-        argv = [sys.executable, "-m", "rlnb.job", "--warm", str(log)]
+        argv = [sys.executable, "-P", "-m", "rlnb.job", "--warm", str(log)]
         argv += [*command, "-m", "rlnb.worker", "serve"]
         self._agent = subprocess.Popen(
             argv,

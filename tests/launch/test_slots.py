@@ -14,18 +14,19 @@ from typing import IO
 import pytest
 
 from rlnb import RlnbError
-from rlnb.launch.slots import queue_folder, take_slots
+from rlnb.launch.slots import holders, queue_folder, take_slots
 
 POLL_S = 0.02
 HOLDER = """
 import os, sys, time
+from rlnb.launch import slots
 from rlnb.launch.slots import take_slots
 
 name, log, max_running = sys.argv[1:]
 def say(word):
     with open(log, "a") as file:
         file.write(f"{word} {name}\\n")
-slots = take_slots(int(max_running), lambda: False, poll_s=0.02)
+slots = take_slots(int(max_running), lambda: False, poll_s=0.02, name=name)
 say("takes")
 sys.stdin.read()
 say("leaves")
@@ -85,6 +86,18 @@ def test_three_runs_and_one_slot_go_one_after_the_other_as_they_came(tmp_path: P
         leave(process)
     names, does = ("first", "second", "third"), ("takes", "leaves")
     assert words(tmp_path) == [f"{word} {name}" for name in names for word in does]
+
+
+def test_who_holds_a_slot_is_known_by_name(tmp_path: Path, hold: Hold) -> None:
+    assert holders() == []
+    first, second = hold("first"), hold("second")
+    until(lambda: "takes first" in words(tmp_path))
+    assert holders() == ["first"]
+    leave(first)
+    until(lambda: "takes second" in words(tmp_path))
+    assert holders() == ["second"], "and not who held it before, whose name was longer or shorter"
+    leave(second)
+    assert holders() == []
 
 
 def test_two_slots_are_held_at_once(tmp_path: Path, hold: Hold) -> None:

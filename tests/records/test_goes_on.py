@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +17,7 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.notebook import display
 from rlnb.records import files
 from rlnb.spec import Job, to_json
 
@@ -136,3 +138,34 @@ def test_what_its_launcher_cannot_start_leaves_nothing(root: Path, monkeypatch: 
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         rlnb.train("Echo", library="echo", max_iterations=2)
     assert [found.id for found in rlnb.runs()] == [run.id]
+
+
+def test_a_queued_run_says_which_it_waits_for(root: Path) -> None:
+    slowly = {"max_iterations": 100, "agent": {"iteration_s": 0.1}}
+    first = rlnb.train("Echo", library="echo", **slowly)
+    while first.state not in ("starting", "running"):
+        time.sleep(0.05)
+    second = rlnb.train("Echo", library="echo", **slowly)
+    assert second.waits_for == [first.id]
+    assert (first.waits_for, display.facts(second)) == ([], f"waits for {first.id}")
+    for run in (second, first):
+        run.cancel()
+    while not all(run.result for run in (first, second)):
+        time.sleep(0.05)
+
+
+def test_what_went_without_a_word_shows_what_it_said_last(interrupted: rlnb.Run) -> None:
+    job = interrupted.jobs[0].folder
+    job.result.unlink()
+    job.handle.write_text(json.dumps({**json.loads(job.handle.read_text()), "created_s": 1.0}))
+    job.log().write_text("Traceback (most recent call last):\nImportError: random.py of yours\n")
+    for beat in job.beats():
+        os.utime(beat, (1.0, 1.0))
+    with pytest.raises(rlnb.RunError, match=r"The last that it said: ImportError: random.py of yours\n  log:  .*node0"):
+        rlnb.Run(interrupted.path).wait(10)
+
+
+def test_a_root_that_is_no_folder_is_told(root: Path) -> None:
+    root.write_text("")
+    with pytest.raises(rlnb.NotFoundError, match="is no folder"):
+        rlnb.runs()

@@ -1,0 +1,75 @@
+"""The process of a job: how it is started, waited for, and said to have ended. Linux only."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rlnb.spec import Command
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
+    """Start the command with its output in ``log``."""
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            command.argv,
+            env={**os.environ, **command.env},
+            cwd=command.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent,
+        )
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent dies, however that happens."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Have the processes below this one, whose own parents end, become its children, so that none gets away."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = False) -> Iterator[Callable[[], bool]]:
+    """Yield a wait of ``poll_s`` that the child's end and signals cut short; it returns whether the lifeline has ended.
+
+    Every wake-up takes a core from a training that fills them all, so there are few.
+    """
+    process = os.pidfd_open(child.pid)
+    heard, signalled = os.pipe()
+    for end in (heard, signalled):
+        os.set_blocking(end, False)
+    before = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
+    watched = [process, heard, *([0] if lifeline else [])]
+
+    def wait() -> bool:
+        ready, _, _ = select.select(watched, [], [], poll_s)
+        return 0 in ready and not os.read(0, 1 << 16)
+
+    try:
+        yield wait
+    finally:
+        signal.set_wakeup_fd(before)
+        for end in (process, heard, signalled):
+            os.close(end)
+
+
+def describe_exit(code: int) -> str:
+    """Return in words how a process ended, by its return code."""
+    if code >= 0:
+        return f"the worker ended with status {code}"
+    name = signal.Signals(-code).name
+    hint = " (out of memory?)" if -code == signal.SIGKILL else ""
+    return f"the worker was killed by {name}{hint}"
