@@ -46,12 +46,7 @@ $(VENV)/.installed-slow: $(VENV)/.installed
 demo: install ## define, preview, train, evaluate and report a task, on this machine
 	$(BIN)/rlnb demo --out $(OUT)
 
-# dash, which Isaac Lab brings, has JupyterLab ask for a rebuild that nothing here needs.
-$(VENV)/etc/jupyter/labconfig/page_config.json: $(VENV)/.installed
-	mkdir -p $(@D)
-	echo '{"buildCheck": false, "buildAvailable": false}' > $@
-
-lab: install extension $(VENV)/etc/jupyter/labconfig/page_config.json ## open JupyterLab on notebooks/, with the panel of runs
+lab: install extension ## open JupyterLab on notebooks/, with the panel of runs
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
 # Whoever installs the wheel has the pages prebuilt; only who works on them needs node.

@@ -109,7 +109,7 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
     look(hosted, "form-problems")
     form.get_by_label("Iterations").fill("2000")
     form.get_by_label("Values of the library's config").fill("iteration_s=0.1")
-    page.get_by_text("Nothing speaks against it").wait_for(timeout=60 * SECONDS)
+    page.get_by_text("Ready to start").wait_for(timeout=60 * SECONDS)
     look(hosted, "form")
     page.get_by_role("button", name="Insert and run").click()
     wait_until(lambda: len(rlnb.runs()) == 2)
@@ -140,6 +140,7 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
 
     # Cancelled from its tab.
     page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:cancel', {key})", key_of(run))
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
     wait_until(lambda: run.state == "cancelled")
     page.get_by_role("treeitem", name=re.compile(f"{run.id}.*cancelled|cancelled.*{run.id}")).wait_for(
         timeout=20 * SECONDS
@@ -189,6 +190,7 @@ def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch:
 
     # Cancelled, and gone on with in the same run.
     page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:cancel', {key})", key_of(run))
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
     wait_until(lambda: run.state == "cancelled")
     done = run.progress[0]
     page.get_by_role("button", name=re.compile("^Resume: ")).first.click(timeout=30 * SECONDS)

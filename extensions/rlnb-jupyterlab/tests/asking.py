@@ -45,3 +45,14 @@ async def heard(stream: Any, kind: str, within_s: float = 20.0, **wanted: Any) -
 
 def follow(run: rlnb.Run, *names: str) -> str:
     return json.dumps({"type": "follow", "files": [{"key": key_of(run), "job": 0, "name": name} for name in names]})
+
+
+class Page:
+    """A page that is open until it is closed."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.alive = port, True
+
+    def close(self) -> None:
+        """End it."""
+        self.alive = False

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import HOSTILE, asked, echo, follow, heard, refused
+from asking import HOSTILE, Page, asked, echo, follow, heard, refused
 from rlnb_jupyterlab import handlers
 from rlnb_jupyterlab.watcher import key_of
 from tornado.httpclient import HTTPClientError
@@ -72,6 +72,8 @@ async def test_the_registry_knows_libraries_and_launchers(jp_fetch: Any, root: P
     found = await asked(jp_fetch, "registry", request_timeout=60)
     assert "echo" in [library["name"] for library in found["libraries"]]
     assert "local" in found["launchers"]
+    libraries = (await asked(jp_fetch, "libraries"))["libraries"]
+    assert next(library["exports"] for library in libraries if library["name"] == "echo") == []
 
 
 async def test_a_form_is_checked_and_becomes_code(jp_fetch: Any, root: Path) -> None:
@@ -138,9 +140,21 @@ async def test_pages_that_were_opened_are_linked_until_they_end(jp_fetch: Any, j
     opened = await asked(jp_fetch, "tensorboard", method="POST", body=body)
     assert await asked(jp_fetch, "tensorboard", method="POST", body=body) == opened, "a second one is not started"
     links = (await asked(jp_fetch, "cluster"))["links"]
-    assert links == [{"title": f"TensorBoard of {run.id}", "url": opened["url"]}]
+    assert links == [{"name": key_of(run), "title": f"TensorBoard of {run.id}", "url": opened["url"]}]
     jp_serverapp.web_app.settings["rlnb_served"].close()
     assert (await asked(jp_fetch, "cluster"))["links"] == []
+
+
+async def test_a_page_that_was_opened_is_closed(jp_fetch: Any, jp_serverapp: Any, root: Path) -> None:
+    pages = jp_serverapp.web_app.settings["rlnb_served"]
+    page = Page(4711)
+    pages.get("scene a", "a in 3D", lambda: page)
+    (link,) = (await asked(jp_fetch, "cluster"))["links"]
+    body = json.dumps({"name": link["name"]})
+    await asked(jp_fetch, "close", method="POST", body=body)
+    assert not page.alive
+    assert (await asked(jp_fetch, "cluster"))["links"] == []
+    assert (await refused(jp_fetch, "close", method="POST", body=body))[0] == 404
 
 
 async def test_a_run_without_a_simulator_has_no_3d_view(jp_fetch: Any, root: Path) -> None:
@@ -173,11 +187,26 @@ async def test_an_action_is_an_rlnb_command_whose_end_is_told(jp_fetch: Any, jp_
     assert (await heard(stream, "action", id=name, state="done"))["output"].startswith(run.id)
     while run.state != "cancelled":
         await asyncio.sleep(0.1)
+    found = await asked(jp_fetch, "runs", key_of(run))
+    assert (found["row"]["error"], found["jobs"][0]["error"]) == ("", ""), "that it was cancelled is said as its state"
+    assert "error" not in dict(found["overview"])
     body = json.dumps({"action": "delete", "keys": [key_of(run)]})
     name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
     await heard(stream, "action", id=name, state="done")
     assert (await heard(stream, "runs", gone=[key_of(run)]))["rows"] == []
     assert not run.path.exists()
+    stream.close()
+
+
+async def test_many_runs_are_deleted_by_one_command(jp_fetch: Any, jp_ws_fetch: Any, made: Any, root: Path) -> None:
+    made(30)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    keys = [key_of(rlnb.Run(path)) for path in sorted((root / "runs").iterdir())]
+    told = await asked(jp_fetch, "actions", method="POST", body=json.dumps({"action": "delete", "keys": keys}))
+    assert len(told["ids"]) == 1
+    said = await heard(stream, "action", id=told["id"], state="done")
+    assert (said["keys"], said["left"]) == (keys, [])
+    assert list((root / "runs").iterdir()) == []
     stream.close()
 
 
@@ -280,13 +309,23 @@ async def test_a_write_from_another_site_is_refused(jp_fetch: Any, jp_serverapp:
     cookie = await logged_in(jp_fetch, jp_serverapp)
     run = echo().wait(60)
     body = json.dumps({"action": "delete", "keys": [key_of(run)]})
+    jp_serverapp.web_app.settings["rlnb_served"].get("page", "a page", lambda: Page(4711))
     for headers in ({}, {"Origin": "http://evil.example"}):
         with pytest.raises(HTTPClientError) as told:
             await jp_fetch(
                 "rlnb", "actions", method="POST", body=body, headers={"Authorization": "", "Cookie": cookie, **headers}
             )
         assert told.value.code in (403, 404), "Jupyter says of pages of other sites that there is nothing"
+        with pytest.raises(HTTPClientError) as told:
+            await jp_fetch(
+                *("rlnb", "close"),
+                method="POST",
+                body='{"name": "page"}',
+                headers={"Authorization": "", "Cookie": cookie, **headers},
+            )
+        assert told.value.code in (403, 404)
     assert run.path.exists()
+    assert len(jp_serverapp.web_app.settings["rlnb_served"].links()) == 1
 
 
 async def test_a_stream_for_another_site_is_refused(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asking import asked, echo, follow, heard, refused
+from asking import Page, asked, echo, follow, heard, refused
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from PIL import Image
 from rlnb_jupyterlab import actions, feeds, queues, registry, served, subprocesses
@@ -172,12 +172,16 @@ async def test_a_cancellation_does_not_wait_for_evaluations(
 async def test_a_run_that_something_still_goes_on_with_is_not_deleted_and_that_is_said(
     jp_fetch: Any, jp_ws_fetch: Any, root: Path
 ) -> None:
+    ended = echo().wait(60)
     run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
     stream = await jp_ws_fetch("rlnb", "stream")
-    body = json.dumps({"action": "delete", "keys": [key_of(run), "0" * 20]})
+    body = json.dumps({"action": "delete", "keys": [key_of(run), "0" * 20, key_of(ended)]})
     name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
-    assert "left alone" in (await heard(stream, "action", id=name, state="failed"))["output"]
+    said = await heard(stream, "action", id=name, state="failed")
+    assert "left alone" in said["output"]
+    assert said["left"] == [key_of(run)]
     assert run.path.exists()
+    assert not ended.path.exists()
     stream.close()
 
 
@@ -195,6 +199,27 @@ async def test_a_queue_that_does_not_answer_leaves_no_process(monkeypatch: pytes
     table = await queues._table("slurm", "jobs", ["sleep", "4711"], ["it says"])
     assert table["error"] == "sleep does not answer: not within 0 s"
     assert "sleep 4711" not in await _printed("ps", "-eo", "args")
+
+
+async def test_slurm_without_a_cluster_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("squeue", "sinfo"):
+        command = tmp_path / name
+        command.write_text(f"#!/bin/sh\necho {name}: error: no controller >&2\nexit 1\n")
+        command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    (table,) = await queues.queues()
+    assert table["error"] == "Slurm's commands are here, but no cluster answers."
+    assert table["detail"] == "squeue: error: no controller"
+
+
+async def test_where_runs_are_looked_for_is_told(jp_ws_fetch: Any, root: Path) -> None:
+    stream = await jp_ws_fetch("rlnb", "stream")
+    assert (await heard(stream, "places"))["places"] == [{"path": str(root), "trouble": ""}]
+    root.rmdir()
+    root.write_text("no folder")
+    assert (await heard(stream, "places"))["places"] == [{"path": str(root), "trouble": "Not a directory"}]
+    stream.close()
+    root.unlink()
 
 
 async def _printed(*argv: str) -> str:
@@ -219,17 +244,6 @@ async def test_what_failed_is_not_asked_again_at_once(root: Path, monkeypatch: p
     with pytest.raises(RuntimeError):
         await found.get()
     assert len(started) == 4
-
-
-class Page:
-    """A page that is open until it is closed."""
-
-    def __init__(self, port: int) -> None:
-        self.port, self.alive = port, True
-
-    def close(self) -> None:
-        """End it."""
-        self.alive = False
 
 
 def test_the_oldest_page_makes_room() -> None:

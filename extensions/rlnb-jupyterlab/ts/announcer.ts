@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Hub } from './hub';
 import type { ActionMessage } from './protocol';
+import { reasonOf } from './reason';
 import { refusalOf } from './server';
 import { Text } from './text';
 
@@ -35,15 +36,16 @@ export class Announcer {
     }
   }
 
-  private _announce({ id, action, key, state, output, again }: ActionMessage): void {
+  private _announce(message: ActionMessage): void {
+    const { id, state, output, again } = message;
     if (again && state !== 'running' && !this._shown.has(id)) {
       return; // it ended before this page began, or was told of
     }
-    const name = this._hub.runs.get(key)?.id ?? this._names.get(key) ?? key;
-    this._names.set(key, name);
-    const text = this._text(action, state, name);
+    const title = this._text(message);
+    const reason = state === 'failed' ? reasonOf(output) : '';
+    const text = reason ? `${title}\n\n${reason}` : title;
     const type = ({ running: 'in-progress', done: 'success', failed: 'error' } as const)[state];
-    const options = { autoClose: state === 'done' ? SUCCESS : (false as const), actions: this._details(text, output) };
+    const options = { autoClose: state === 'done' ? SUCCESS : (false as const), actions: this._details(title, output) };
     const shown = this._shown.get(id);
     if (shown !== undefined && Notification.manager.has(shown)) {
       Notification.update({ id: shown, message: text, type, ...options });
@@ -55,7 +57,8 @@ export class Announcer {
     }
   }
 
-  private _text(action: string, state: ActionMessage['state'], name: string): string {
+  private _text({ action, keys, left, state }: ActionMessage): string {
+    const name = keys.length === 1 ? (this._hub.runs.last(keys[0]!)?.id ?? keys[0]!) : this._trans.__('%1 runs', keys.length);
     const words: Record<string, string> = {
       cancel: this._trans.__('Cancelling'),
       resume: this._trans.__('Resuming'),
@@ -71,6 +74,9 @@ export class Announcer {
       case 'done':
         return this._trans.__('%1 of %2: done', word, name);
       case 'failed':
+        if (keys.length > 1) {
+          return this._trans.__('%1 of %2: %3 done, %4 left', word, name, keys.length - left.length, left.length);
+        }
         return this._trans.__('%1 of %2 failed', word, name);
     }
   }
@@ -88,6 +94,4 @@ export class Announcer {
 
   /** Notifications by the ids of their actions. */
   private readonly _shown = new Map<string, string>();
-  /** A deleted run is not known any more when its deletion is told of. */
-  private readonly _names = new Map<string, string>();
 }

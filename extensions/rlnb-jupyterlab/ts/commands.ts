@@ -1,12 +1,14 @@
-import { Dialog, type ICommandPalette, InputDialog, showDialog } from '@jupyterlab/apputils';
+import { Dialog, type ICommandPalette, showDialog } from '@jupyterlab/apputils';
 import { addIcon, copyIcon, deleteIcon, fileIcon, launcherIcon, type LabIcon, runIcon, stopIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import type { Announcer } from './announcer';
 import type { Desk } from './desk';
-import { clusterIcon, compareIcon, runsIcon } from './icons';
+import { Ending } from './ending';
+import { clusterIcon, compareIcon, runsIcon, sceneIcon, tensorboardIcon } from './icons';
 import type { Notebooks } from './notebooks';
 import { type ActionName, isActive, type Row } from './protocol';
+import { doneBefore } from './resumption';
 import { Text } from './text';
 import type { Workspace } from './workspace';
 
@@ -14,6 +16,8 @@ type Args = ReadonlyPartialJSONObject;
 
 /** So many runs the server takes at once. */
 const AT_ONCE = 20;
+/** So many it deletes at once. */
+const DELETED_AT_ONCE = 2000;
 /** So many runs a question names. */
 const NAMED = 8;
 
@@ -38,7 +42,7 @@ export class Commands {
   ) {}
 
   register(palette: ICommandPalette | null): void {
-    const { commands, hub, listing, trans } = this._desk;
+    const { commands, hub, libraries, listing, trans } = this._desk;
     const all = this._all();
     for (const command of all) {
       const possible = command.possible?.bind(command);
@@ -60,12 +64,16 @@ export class Commands {
     this._registerInner();
     const dependent = all.filter(({ possible }) => possible);
     const tell = () => dependent.forEach(({ id }) => commands.notifyCommandChanged(id));
-    hub.runs.changed.connect(tell);
+    hub.runs.changed.connect(() => {
+      void libraries.ask();
+      tell();
+    });
+    libraries.changed.connect(tell);
     listing.changed.connect(tell);
   }
 
   private _all(): readonly Command[] {
-    const { server, preferences, trans } = this._desk;
+    const { server, libraries, preferences, trans } = this._desk;
     const some = (rows: readonly Row[]) => rows.length > 0;
     const one = (rows: readonly Row[]) => rows.length === 1;
     const ended = (rows: readonly Row[]) => some(rows) && !rows.some(isActive);
@@ -114,7 +122,12 @@ export class Commands {
         caption: trans.__('Cancel the run'),
         icon: stopIcon,
         possible: rows => rows.some(isActive),
-        execute: rows => this._act('cancel', rows.filter(isActive))
+        execute: async rows => {
+          const active = rows.filter(isActive);
+          if (!preferences.confirmCancel || (await this._confirmCancel(active))) {
+            await this._act('cancel', active);
+          }
+        }
       },
       {
         id: 'rlnb:resume',
@@ -135,7 +148,7 @@ export class Commands {
         id: 'rlnb:export',
         label: trans.__('Export'),
         caption: trans.__('Write the policy in a form for other programs'),
-        possible: some,
+        possible: rows => some(rows) && rows.every(({ library }) => libraries.exports(library)),
         execute: (rows, args) => this._act('export', rows, checkpointOf(args))
       },
       {
@@ -158,6 +171,7 @@ export class Commands {
         id: 'rlnb:tensorboard',
         label: trans.__('TensorBoard'),
         caption: trans.__('Show the runs in TensorBoard'),
+        icon: tensorboardIcon,
         possible: rows => some(rows) && rows.length <= AT_ONCE,
         execute: async rows =>
           this._workspace.page(await server.tensorboard(rows.map(({ key }) => key)), trans.__('TensorBoard'))
@@ -166,6 +180,7 @@ export class Commands {
         id: 'rlnb:scene',
         label: trans.__('View in 3D'),
         caption: trans.__('Play the newest checkpoint in 3D; a simulator is started for it'),
+        icon: sceneIcon,
         possible: one,
         execute: async ([row]) => {
           const title = trans.__('%1 in 3D', row!.id);
@@ -180,7 +195,7 @@ export class Commands {
         icon: deleteIcon,
         possible: ended,
         execute: async rows => {
-          if (!preferences.confirmDelete || (await this._confirm(rows))) {
+          if (!preferences.confirmDelete || (await this._confirmDelete(rows))) {
             await this._act('delete', rows);
           }
         }
@@ -195,6 +210,15 @@ export class Commands {
       label: trans.__('Insert code into notebook'),
       describedBy: { args: { type: 'object', properties: { code: { type: 'string' }, run: { type: 'boolean' } } } },
       execute: args => this._told(() => this._notebooks.insert(String(args['code'] ?? ''), args['run'] === true))
+    });
+    commands.addCommand('rlnb:close', {
+      label: trans.__('Close a page of this server'),
+      describedBy: { args: { type: 'object', properties: { name: { type: 'string' }, url: { type: 'string' } } } },
+      execute: args =>
+        this._told(async () => {
+          await this._desk.server.close(String(args['name'] ?? ''));
+          this._workspace.closePage(this._desk.server.link(String(args['url'] ?? '')));
+        })
     });
     commands.addCommand('rlnb:show', {
       label: trans.__('Show again what was open'),
@@ -229,28 +253,38 @@ export class Commands {
   private _rows(args: Args): readonly Row[] {
     const { hub, listing } = this._desk;
     const front = args['of'] === 'selection' ? null : this._workspace.current;
-    const keys = typeof args['key'] === 'string' ? [args['key']] : front ? [front] : [...listing.selected];
-    return keys.flatMap(key => hub.runs.get(key) ?? []);
+    const key = typeof args['key'] === 'string' ? args['key'] : front;
+    if (key === null) {
+      return listing.rows(hub.runs);
+    }
+    const row = hub.runs.get(key);
+    return row ? [row] : [];
   }
 
   private async _act(action: ActionName, rows: readonly Row[], options: Record<string, unknown> = {}): Promise<void> {
-    for (let i = 0; i < rows.length; i += AT_ONCE) {
-      const keys = rows.slice(i, i + AT_ONCE).map(({ key }) => key);
+    const most = action === 'delete' ? DELETED_AT_ONCE : AT_ONCE;
+    for (let i = 0; i < rows.length; i += most) {
+      const keys = rows.slice(i, i + most).map(({ key }) => key);
       await this._desk.server.act(action, keys, options);
     }
   }
 
   private async _resume(row: Row, args: Args): Promise<void> {
-    const { trans } = this._desk;
-    const { value, button } = await InputDialog.getNumber({
+    const { server, trans } = this._desk;
+    const checkpoint = checkpointOf(args);
+    const { checkpoints } = await server.detail(row.key);
+    const done = doneBefore(row, checkpoints, checkpoint.checkpoint);
+    // What has reached its end needs a later one.
+    const first = done < row.total ? row.total : 2 * row.total;
+    const hint = trans.__('It goes on after iteration %1, and ends at a later one.', done);
+    const { value, button } = await showDialog({
       title: trans.__('Resume %1', row.id),
-      label: trans.__('Iteration to end at'),
-      // What has reached its end needs a later one.
-      value: row.state === 'completed' ? 2 * row.total : row.total,
-      okLabel: trans.__('Resume')
+      body: new Ending(trans.__('Iteration to end at'), hint, done, first),
+      buttons: [Dialog.cancelButton(), Dialog.okButton({ label: trans.__('Resume') })],
+      focusNodeSelector: 'input'
     });
     if (button.accept && value !== null) {
-      await this._act('resume', [row], { ...checkpointOf(args), max_iterations: value });
+      await this._act('resume', [row], { ...checkpoint, max_iterations: value });
     }
   }
 
@@ -259,16 +293,39 @@ export class Commands {
     await this._notebooks.insert(code, false);
   }
 
-  private async _confirm(rows: readonly Row[]): Promise<boolean> {
+  private _confirmDelete(rows: readonly Row[]): Promise<boolean> {
+    const { trans } = this._desk;
+    return this._confirm(rows, {
+      title: rows.length === 1 ? trans.__('Delete the run?') : trans.__('Delete %1 runs?', rows.length),
+      warning: trans.__('All files go, checkpoints too. This cannot be undone.'),
+      no: trans.__('Cancel'),
+      yes: trans.__('Delete')
+    });
+  }
+
+  private _confirmCancel(rows: readonly Row[]): Promise<boolean> {
+    const { trans } = this._desk;
+    return this._confirm(rows, {
+      title: rows.length === 1 ? trans.__('Cancel the run?') : trans.__('Cancel %1 runs?', rows.length),
+      warning: trans.__('Checkpoints stay; what is cancelled can be resumed from them.'),
+      no: trans.__('Let it run'),
+      yes: rows.length === 1 ? trans.__('Cancel the run') : trans.__('Cancel the runs')
+    });
+  }
+
+  private async _confirm(
+    rows: readonly Row[],
+    { title, warning, no, yes }: Record<'title' | 'warning' | 'no' | 'yes', string>
+  ): Promise<boolean> {
     const { trans } = this._desk;
     const names = rows.slice(0, NAMED).map(({ id }) => id);
     if (rows.length > NAMED) {
       names.push(trans.__('and %1 more', rows.length - NAMED));
     }
     const { button } = await showDialog({
-      title: rows.length === 1 ? trans.__('Delete the run?') : trans.__('Delete %1 runs?', rows.length),
-      body: new Text([...names, '', trans.__('All files go, checkpoints too. This cannot be undone.')].join('\n')),
-      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__('Delete') })],
+      title,
+      body: new Text([...names, '', warning].join('\n')),
+      buttons: [Dialog.cancelButton({ label: no }), Dialog.warnButton({ label: yes })],
       defaultButton: 0
     });
     return button.accept;
@@ -284,6 +341,6 @@ const DESCRIBED = {
   }
 } as const;
 
-function checkpointOf(args: Args): Record<string, unknown> {
+function checkpointOf(args: Args): { readonly checkpoint?: string } {
   return typeof args['checkpoint'] === 'string' ? { checkpoint: args['checkpoint'] } : {};
 }

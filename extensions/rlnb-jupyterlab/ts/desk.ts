@@ -4,6 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
 import type { Hub } from './hub';
+import type { Libraries } from './libraries';
 import type { Listing } from './listing';
 import type { Preferences } from './preferences';
 import type { Server } from './server';
@@ -13,6 +14,7 @@ export interface Desk {
   readonly server: Server;
   readonly hub: Hub;
   readonly listing: Listing;
+  readonly libraries: Libraries;
   readonly preferences: Preferences;
   readonly commands: CommandRegistry;
   readonly themes: IThemeManager | null;

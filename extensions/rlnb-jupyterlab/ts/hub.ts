@@ -13,6 +13,9 @@ export class Hub {
     this.stream = new Stream(connect, () => [this._watchMessage(), this._followMessage()]);
     this.stream.received.connect((_, message) => {
       switch (message.type) {
+        case 'places':
+          this.runs.lookIn(message.places);
+          break;
         case 'runs':
           this.runs.apply(message);
           break;

@@ -12,6 +12,7 @@ import { Announcer } from './announcer';
 import { Commands } from './commands';
 import type { Desk } from './desk';
 import { Hub } from './hub';
+import { Libraries } from './libraries';
 import { Listing } from './listing';
 import { Notebooks } from './notebooks';
 import { Preferences } from './preferences';
@@ -66,6 +67,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       server,
       hub: new Hub(() => server.socket()),
       listing: new Listing(),
+      libraries: new Libraries(() => server.libraries()),
       preferences: new Preferences(),
       commands: app.commands,
       themes,

@@ -1,6 +1,8 @@
 import { type ISignal, Signal } from '@lumino/signaling';
 
-import { EVERYTHING, type Grouping, GROUPINGS, type Line, type Query } from './query';
+import type { Row } from './protocol';
+import { EVERYTHING, type Grouping, GROUPINGS, type Line, type Query, select } from './query';
+import type { Runs } from './runs';
 
 /** How a click or a key changes the selection. */
 export type Choice = 'only' | 'toggle' | 'range';
@@ -27,6 +29,11 @@ export class Listing {
   /** Keys of the chosen runs. */
   get selected(): ReadonlySet<string> {
     return this._selected;
+  }
+
+  /** The chosen runs that the query finds: nothing is done with what is not shown. */
+  rows(runs: Runs): readonly Row[] {
+    return select([...this._selected].flatMap(key => runs.get(key) ?? []), this._query);
   }
 
   /** The line that the keyboard is at. */

@@ -14,6 +14,7 @@ export class Preferences {
   sparklines = true;
   grouping: Grouping = 'none';
   confirmDelete = true;
+  confirmCancel = true;
 
   follow(settings: ISettingRegistry.ISettings): void {
     const read = () => {
@@ -21,6 +22,7 @@ export class Preferences {
       this.sparklines = settings.composite['sparklines'] as boolean;
       this.grouping = settings.composite['grouping'] as Grouping;
       this.confirmDelete = settings.composite['confirmDelete'] as boolean;
+      this.confirmCancel = settings.composite['confirmCancel'] as boolean;
       this._changed.emit();
     };
     settings.changed.connect(read);

@@ -61,14 +61,27 @@ export interface ActionMessage {
   readonly type: 'action';
   readonly id: string;
   readonly action: string;
-  readonly key: string;
+  readonly keys: readonly string[];
   readonly state: 'running' | 'done' | 'failed';
   readonly output: string;
+  /** Of a deletion that has ended: the runs that are still there. */
+  readonly left: readonly string[];
   /** Whether it was said before: to a page that connects anew. */
   readonly again?: boolean;
 }
 
-export type Incoming = RunsMessage | CurvesMessage | LogMessage | ActionMessage;
+/** A folder that runs are looked for in, and why it cannot be read. */
+export interface Place {
+  readonly path: string;
+  readonly trouble: string;
+}
+
+export interface PlacesMessage {
+  readonly type: 'places';
+  readonly places: readonly Place[];
+}
+
+export type Incoming = PlacesMessage | RunsMessage | CurvesMessage | LogMessage | ActionMessage;
 
 export type Outgoing =
   | { readonly type: 'watch'; readonly keys: readonly string[] }
@@ -110,7 +123,7 @@ export interface LogPiece {
 
 export interface Checkpoint {
   readonly name: string;
-  readonly iteration: number;
+  readonly iteration: number | null;
   readonly bytes: number;
 }
 
@@ -149,8 +162,11 @@ export interface Cluster {
     readonly columns: readonly string[];
     readonly rows: readonly (readonly string[])[];
     readonly error: string;
+    /** What was printed of the error. */
+    readonly detail: string;
   }[];
-  readonly links: readonly { readonly title: string; readonly url: string }[];
+  /** What has a name can be closed by it. */
+  readonly links: readonly { readonly title: string; readonly url: string; readonly name?: string }[];
 }
 
 /** What a new run is asked to be; null and an empty string leave a choice to the task or the library. */

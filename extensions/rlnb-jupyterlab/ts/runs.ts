@@ -1,6 +1,6 @@
 import { type ISignal, Signal } from '@lumino/signaling';
 
-import type { Row, RunsMessage } from './protocol';
+import type { Place, Row, RunsMessage } from './protocol';
 
 /** When to tell: once per painted frame, however many messages came before it. */
 export type Schedule = (tell: () => void) => void;
@@ -37,6 +37,21 @@ export class Runs {
     return this._rows.get(key);
   }
 
+  /** A run as it was heard of last, be it deleted since. */
+  last(key: string): Row | undefined {
+    return this._last.get(key);
+  }
+
+  /** Where the server looks for runs. */
+  get places(): readonly Place[] {
+    return this._places;
+  }
+
+  lookIn(places: readonly Place[]): void {
+    this._places = places;
+    this._tell();
+  }
+
   /** Sorted when asked, not when told: a thousand changes in a second cost one sort. */
   get newestFirst(): readonly Row[] {
     this._sorted ??= [...this._rows.values()].sort((a, b) => compare(b.created, a.created) || compare(a.key, b.key));
@@ -49,12 +64,17 @@ export class Runs {
     }
     for (const row of message.rows) {
       this._rows.set(row.key, row);
+      this._last.set(row.key, row);
     }
     for (const key of message.gone) {
       this._rows.delete(key);
     }
     this._known = true;
     this._sorted = null;
+    this._tell();
+  }
+
+  private _tell(): void {
     this._version += 1;
     if (!this._pending) {
       this._pending = true;
@@ -66,6 +86,8 @@ export class Runs {
   }
 
   private readonly _rows = new Map<string, Row>();
+  private readonly _last = new Map<string, Row>();
+  private _places: readonly Place[] = [];
   private readonly _changed = new Signal<this, void>(this);
   private _sorted: Row[] | null = null;
   private _known = false;

@@ -28,6 +28,10 @@ export class Server {
     return this._json('registry');
   }
 
+  async libraries(): Promise<Registry['libraries']> {
+    return (await this._json<Pick<Registry, 'libraries'>>('libraries')).libraries;
+  }
+
   detail(key: string): Promise<Detail> {
     return this._json(`runs/${encodeURIComponent(key)}`);
   }
@@ -62,6 +66,11 @@ export class Server {
   async scene(key: string): Promise<string> {
     const { url } = await this._json<{ url: string }>(`runs/${encodeURIComponent(key)}/scene`, {});
     return this.link(url);
+  }
+
+  /** Ends a page that was opened, and the process behind it. */
+  async close(name: string): Promise<void> {
+    await this._json('close', { name });
   }
 
   /** All of a log, which comes in pieces. */

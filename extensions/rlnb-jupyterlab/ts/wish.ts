@@ -1,3 +1,5 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import { parsePairs } from './pairs';
 import type { Wish } from './protocol';
 
@@ -22,6 +24,19 @@ export const BLANK: Fields = {
   overrides: '',
   agent: ''
 };
+
+/** What is wrong with a field. */
+export function wrongWord({ field, text }: Wrong, trans: TranslationBundle): string {
+  switch (field) {
+    case 'overrides':
+    case 'agent':
+      return trans.__('This is not name=value: line %1', text);
+    case 'nproc_per_node':
+      return trans.__('%1 is neither a whole number nor "auto".', text);
+    default:
+      return trans.__('%1 is not a whole number.', text);
+  }
+}
 
 /** What a form asks for. What is wrong in it is left out of that, and said. */
 export function wishOf(fields: Fields): { readonly wish: Wish; readonly wrong: readonly Wrong[] } {

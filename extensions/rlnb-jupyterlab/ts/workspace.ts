@@ -19,9 +19,9 @@ export class Workspace {
     private readonly _app: JupyterFrontEnd,
     private readonly _desk: Desk
   ) {
-    _desk.hub.acted.connect((_, { action, state, key }) => {
-      if (action === 'delete' && state === 'done') {
-        this._tabs.get(runId(key))?.dispose();
+    _desk.hub.acted.connect((_, { action, state, keys, left }) => {
+      if (action === 'delete' && state !== 'running') {
+        keys.filter(key => !left.includes(key)).forEach(key => this._tabs.get(runId(key))?.dispose());
       }
     });
   }
@@ -45,6 +45,7 @@ export class Workspace {
     return this._open(runId(key), () => {
       const widget = new MainAreaWidget({ content: new RunView(this._desk, key) });
       const { commands, trans } = this._desk;
+      widget.toolbar.addClass('rlnb-Toolbar');
       widget.toolbar.node.setAttribute('aria-label', trans.__('Actions of the run'));
       for (const name of ACTIONS) {
         widget.toolbar.addItem(name, new CommandToolbarButton({ commands, id: `rlnb:${name}`, args: { key } }));
@@ -68,7 +69,7 @@ export class Workspace {
 
   /** A page of this server in a frame. */
   page(url: string, title: string): Widget {
-    return this._open(`rlnb-page-${url}`, () => {
+    return this._open(pageId(url), () => {
       // TensorBoard speaks to its own server, which is this origin.
       const content = new IFrame({ sandbox: ['allow-scripts', 'allow-same-origin', 'allow-downloads', 'allow-popups', 'allow-forms'] });
       content.url = url;
@@ -77,6 +78,10 @@ export class Workspace {
       content.node.querySelector('iframe')?.setAttribute('title', title);
       return new MainAreaWidget({ content });
     });
+  }
+
+  closePage(url: string): void {
+    this._tabs.get(pageId(url))?.dispose();
   }
 
   private _open(id: string, make: () => MainAreaWidget): Widget {
@@ -105,6 +110,7 @@ export class Workspace {
   private readonly _tabs = new Map<string, MainAreaWidget>();
 }
 
+const pageId = (url: string): string => `rlnb-page-${url}`;
 const runId = (key: string): string => `rlnb-run-${key}`;
 
 /** What the command that shows a tab again is told. */

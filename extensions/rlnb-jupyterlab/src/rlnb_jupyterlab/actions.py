@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import rlnb
@@ -19,17 +18,19 @@ NEVER_WAITS = "cancel"
 ENDED_KEPT = 50
 """Actions that have ended, of which a page is told that connects later: its connection may have been cut meanwhile."""
 REPORT = "report.html"
+TOGETHER = "delete"
+"""What one command does with many runs."""
 
 
-def command(action: str, run: rlnb.Run, options: Mapping[str, Any]) -> list[str] | None:
+def command(action: str, runs: Sequence[rlnb.Run], options: Mapping[str, Any]) -> list[str] | None:
     """Return the words of a command; None for an action that there is not.
 
     Args:
         action: Its name.
-        run: The run that it is about.
+        runs: What it is about: one run, but for :data:`TOGETHER`.
         options: ``checkpoint`` (a name), ``episodes``, ``max_iterations``.
     """
-    path = str(run.path)
+    run, path = runs[0], str(runs[0].path)
     checkpoint = options.get("checkpoint")
     chosen = [f"--checkpoint={next(p for p in run.checkpoints if p.name == checkpoint)}"] if checkpoint else []
     number = {
@@ -42,7 +43,7 @@ def command(action: str, run: rlnb.Run, options: Mapping[str, Any]) -> list[str]
         "evaluate": ["evaluate", *chosen, *number["episodes"], path],
         "export": ["export", *chosen, path],
         "report": ["report", f"--output={run.path / REPORT}", path],
-        "delete": ["runs", "prune", "--whole", "--yes", path],
+        "delete": ["runs", "prune", "--whole", "--yes", *(str(run.path) for run in runs)],
     }
     return known.get(action)
 
@@ -61,22 +62,23 @@ class Actions:
         """What was said last of each, oldest first: of those that go on, and of some that have ended."""
         return list(self._said.values())
 
-    def start(self, action: str, key: str, run: rlnb.Run, words: list[str]) -> str:
-        """Start a command; return the name under which pages hear of it."""
+    def start(self, action: str, runs: Mapping[str, rlnb.Run], words: list[str]) -> str:
+        """Start a command about runs by their keys; return the name under which pages hear of it."""
         name = secrets.token_hex(6)
-        task = asyncio.get_running_loop().create_task(self._run(name, action, key, run.path, words))
+        task = asyncio.get_running_loop().create_task(self._run(name, action, runs, words))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return name
 
-    async def _run(self, name: str, action: str, key: str, path: Path, words: list[str]) -> None:
+    async def _run(self, name: str, action: str, runs: Mapping[str, rlnb.Run], words: list[str]) -> None:
         self._turn = self._turn or asyncio.Semaphore(AT_ONCE)
-        told = {"type": "action", "id": name, "action": action, "key": key}
+        told = {"type": "action", "id": name, "action": action, "keys": list(runs), "left": list[str]()}
         self._tell({**told, "state": "running", "output": ""})
+        root = next(iter(runs.values())).path.parent.parent
         status, printed = 1, ""
         try:
             async with contextlib.nullcontext() if action == NEVER_WAITS else self._turn:
-                process = await subprocesses.start(["rlnb", *words], path.parent.parent)
+                process = await subprocesses.start(["rlnb", *words], root)
                 try:
                     status, printed = await subprocesses.end_of(process)
                 finally:
@@ -85,6 +87,8 @@ class Actions:
                             process.terminate()
         except OSError as exc:  # no memory for a process, say
             printed = f"The command could not be started: {exc}"
+        if action == TOGETHER:
+            told["left"] = [key for key, run in runs.items() if run.path.exists()]
         self._tell({**told, "state": "failed" if status else "done", "output": printed})
 
     def _tell(self, message: dict[str, Any]) -> None:

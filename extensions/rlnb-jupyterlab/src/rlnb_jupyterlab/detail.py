@@ -11,7 +11,7 @@ from typing import Any
 import rlnb
 from rlnb_jupyterlab.code import code_of
 from rlnb_jupyterlab.logs import lies_in
-from rlnb_jupyterlab.rows import row, text
+from rlnb_jupyterlab.rows import error, row, text
 
 MOST_FILES = 2000
 MOST_NOTES = 100
@@ -78,7 +78,7 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     yield "task", run.task
     yield "library", run.library
     yield "state", run.state
-    yield "error", result.error if result else ""
+    yield "error", error(result, run.state)
     yield "detail", result.detail if result else ""
     yield "iteration", f"{done} of {total}" if total else ""
     yield "created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -100,12 +100,12 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
 
 
 def _job(job: Any) -> dict[str, Any]:
-    result = job.result
+    state = job.state()
     return {
         "number": job.folder.number,
         "kind": job.kind,
-        "state": job.state(),
-        "error": result.error if result else "",
+        "state": state,
+        "error": error(job.result, state),
         "logs": [{"name": path.name, "bytes": _size(path)} for path in job.folder.logs()],
     }
 

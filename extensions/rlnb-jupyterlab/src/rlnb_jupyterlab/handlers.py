@@ -27,6 +27,8 @@ Found = TypeVar("Found")
 KEY = r"(?P<key>[0-9a-f]{20})"
 MOST_RUNS = 20
 """Of one comparison, or one action."""
+MOST_TOGETHER = 2000
+"""Of an action that one command does with all of them: as many fit into its line."""
 MOST_BODY = 256 * 1024
 PIECE = 1 << 20
 CHECK_S = 240.0
@@ -85,12 +87,12 @@ class Handler(APIHandler):
             raise Refused(400, "A JSON object is expected.")
         return found
 
-    def runs_of(self, keys: Any) -> dict[str, rlnb.Run]:
+    def runs_of(self, keys: Any, most: int = MOST_RUNS) -> dict[str, rlnb.Run]:
         """Return the runs of several keys, of those that are still there."""
         if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
             raise Refused(400, "No runs are named.", "Select one or more.")
-        if len(keys) > MOST_RUNS:
-            raise Refused(400, f"{len(keys)} runs are more than {MOST_RUNS} at once.")
+        if len(keys) > most:
+            raise Refused(400, f"{len(keys)} runs are more than {most} at once.")
         found = {key: run for key in keys if (run := self.watcher.run(key)) is not None}
         if not found:
             raise Refused(404, "There are no such runs any more.", "Refresh the list.")
@@ -124,6 +126,15 @@ class RegistryHandler(Handler):
     @authorized
     async def get(self) -> None:
         self.finish(json.dumps(await self.settings["rlnb_registry"].get()))
+
+
+class LibrariesHandler(Handler):
+    """The libraries alone, which are known sooner than tasks."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        self.finish(json.dumps({"libraries": (await self.settings["rlnb_registry"].quick())["libraries"]}))
 
 
 class RunHandler(Handler):
@@ -301,22 +312,23 @@ class ActionHandler(Handler):
         if not isinstance(options, dict):
             raise Refused(400, "options is not a JSON object.")
 
-        def words() -> list[tuple[str, rlnb.Run, list[str]]]:
+        action = str(asked.get("action"))
+        together = action == actions.TOGETHER
+
+        def words() -> list[tuple[dict[str, rlnb.Run], list[str]]]:
             found = []
-            for key, run in self.runs_of(asked.get("keys")).items():
+            runs = self.runs_of(asked.get("keys"), MOST_TOGETHER if together else MOST_RUNS)
+            for about in [runs] if together else [{key: run} for key, run in runs.items()]:
                 try:
-                    argv = actions.command(str(asked.get("action")), run, options)
+                    argv = actions.command(action, [*about.values()], options)
                 except (StopIteration, ValueError, TypeError):
                     raise Refused(400, "The run has no such checkpoint, or a number is none.") from None
                 if argv is None:
                     raise Refused(400, "There is no such action.")
-                found.append((key, run, argv))
+                found.append((about, argv))
             return found
 
-        names = [
-            self.settings["rlnb_actions"].start(str(asked["action"]), key, run, argv)
-            for key, run, argv in await self.aside(words)
-        ]
+        names = [self.settings["rlnb_actions"].start(action, about, argv) for about, argv in await self.aside(words)]
         self.finish(json.dumps({"id": names[0], "ids": names}))
 
 
@@ -347,6 +359,19 @@ class SceneHandler(Handler):
         self.finish(json.dumps({"url": url}))
 
 
+class CloseHandler(Handler):
+    """Ends a page that this server has opened, and what it holds."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        served: Served = self.settings["rlnb_served"]
+        name = str(self.body().get("name"))
+        if not await self.aside(lambda: served.end(name)):
+            raise Refused(404, "There is no such page any more.")
+        self.finish(json.dumps({}))
+
+
 class ClusterHandler(Handler):
     """What queues say, and what else can be looked at."""
 
@@ -361,6 +386,7 @@ class ClusterHandler(Handler):
 ROUTES = [
     (r"/rlnb/stream", StreamHandler),
     (r"/rlnb/registry", RegistryHandler),
+    (r"/rlnb/libraries", LibrariesHandler),
     (rf"/rlnb/runs/{KEY}", RunHandler),
     (rf"/rlnb/runs/{KEY}/logs/(?P<job>\d{{1,6}})/(?P<name>[^/]+)", LogHandler),
     (rf"/rlnb/runs/{KEY}/files/(?P<path>.+)", FileHandler),
@@ -371,5 +397,6 @@ ROUTES = [
     (r"/rlnb/check", CheckHandler),
     (r"/rlnb/actions", ActionHandler),
     (r"/rlnb/tensorboard", TensorBoardHandler),
+    (r"/rlnb/close", CloseHandler),
     (r"/rlnb/cluster", ClusterHandler),
 ]

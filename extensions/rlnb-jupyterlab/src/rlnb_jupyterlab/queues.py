@@ -31,11 +31,12 @@ async def queues() -> list[dict[str, Any]]:
     found = []
     if shutil.which("squeue"):
         jobs = ["job", "name", "state", "time", "limit", "nodes", "where or why"]
-        found.append(await _table("slurm", "jobs of yours", SLURM_JOBS, jobs))
-        found.append(
-            await _table("slurm", "nodes", SLURM_NODES, ["node", "partition", "state", "cores", "MiB", "GPUs"])
-        )
-        return found
+        nodes = ["node", "partition", "state", "cores", "MiB", "GPUs"]
+        table = await _table("slurm", "jobs of yours", SLURM_JOBS, jobs)
+        if table["error"]:
+            table["error"] = "Slurm's commands are here, but no cluster answers."
+            return [{**table, "title": ""}]
+        return [table, await _table("slurm", "nodes", SLURM_NODES, nodes)]
     asked: set[str] = set()
     for name, argv in PLAIN.items():
         if shutil.which(argv[0]) and argv[0] not in asked:
@@ -57,7 +58,8 @@ def dashboards(runs: Sequence[rlnb.Run]) -> list[dict[str, str]]:
 
 
 async def _table(launcher: str, title: str, argv: list[str], columns: list[str]) -> dict[str, Any]:
-    table: dict[str, Any] = {"launcher": launcher, "title": title, "columns": columns, "rows": [], "error": ""}
+    table: dict[str, Any] = {"launcher": launcher, "title": title, "columns": columns, "rows": []}
+    table |= {"error": "", "detail": ""}
     process = None
     try:
         process = await asyncio.create_subprocess_exec(
@@ -65,13 +67,14 @@ async def _table(launcher: str, title: str, argv: list[str], columns: list[str])
         )
         said, complained = await asyncio.wait_for(process.communicate(), WITHIN_S)
     except (OSError, TimeoutError) as exc:
-        return {**table, "error": f"{argv[0]} does not answer: {str(exc) or f'not within {WITHIN_S:.0f} s'}"}
+        why = str(exc) or f"not within {WITHIN_S:.0f} s"
+        return {**table, "error": f"{argv[0]} does not answer: {why}", "detail": why}
     finally:
         if process is not None and process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode:
-        return {**table, "error": complained.decode(errors="replace").strip() or f"{argv[0]} failed"}
+        return {**table, "error": f"{argv[0]} failed", "detail": complained.decode(errors="replace").strip()}
     lines = said.decode(errors="replace").splitlines()[:MOST_ROWS]
     width = len(columns)
     return {**table, "rows": [line.split("|", width - 1) if width > 1 else [line] for line in lines]}

@@ -32,8 +32,8 @@ class Registry:
         self._asking: asyncio.Task[None] | None = None
         self._asked_s = float("-inf")
 
-    async def get(self) -> dict[str, Any]:
-        """Return what there is; Isaac Lab's tasks come later, to who asks again."""
+    async def quick(self) -> dict[str, Any]:
+        """Return what is known without Isaac Lab."""
         if self._found is None:
             if self._failed and time.monotonic() - self._failed[0] < AGAIN_S:
                 raise self._failed[1]
@@ -48,12 +48,17 @@ class Registry:
                 "libraries": libraries,
                 "launchers": launchers,
             }
+        return self._found
+
+    async def get(self) -> dict[str, Any]:
+        """Return what there is; Isaac Lab's tasks come later, to who asks again."""
+        found = await self.quick()
         if self._asking is None or (self._asking.done() and not self._tasks and self._old()):
             self._asked_s = time.monotonic()
             self._asking = asyncio.get_running_loop().create_task(self._ask_for_tasks())
         cells = await asyncio.to_thread(lambda: sorted(path.stem for path in (self._root / "tasks").glob("*.py")))
         tasks = list(dict.fromkeys([*cells, *self._tasks]))
-        return {**self._found, "tasks": tasks, "devices": ["auto", "cpu", "cuda"], "complete": self._asking.done()}
+        return {**found, "tasks": tasks, "devices": ["auto", "cpu", "cuda"], "complete": self._asking.done()}
 
     def _old(self) -> bool:
         return time.monotonic() - self._asked_s > AGAIN_S

@@ -33,7 +33,7 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
         "state": run.state,
         "created": text(manifest.created),
         "tags": [text(tag) for tag in run.tags][:MOST_TAGS],
-        "error": text(result.error if result else ""),
+        "error": text(error(result, run.state)),
         "iteration": 0,
         "total": int(started.max_iterations if started else manifest.max_iterations or 0),
         "reward": None,
@@ -50,6 +50,11 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
             pace = (time.time() - started.time_s) / (shown["iteration"] - started.first_iteration)
             shown["eta_s"] = number(pace * (shown["total"] - shown["iteration"]))
     return shown
+
+
+def error(result: rlnb.Result | None, state: str) -> str:
+    """Return what went wrong, unless that is the state's own word: of what was cancelled there is no more to say."""
+    return result.error if result and result.error != state else ""
 
 
 def text(value: object) -> str:

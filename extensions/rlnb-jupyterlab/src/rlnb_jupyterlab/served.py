@@ -50,8 +50,19 @@ class Served:
             return _url(self._pages[name][1])
 
     def links(self) -> list[dict[str, str]]:
-        """Return title and address of each that still answers."""
-        return [{"title": title, "url": _url(page)} for title, page in list(self._pages.values()) if page.alive]
+        """Return name, title and address of each that still answers."""
+        return [
+            {"name": name, "title": title, "url": _url(page)}
+            for name, (title, page) in list(self._pages.items())
+            if page.alive
+        ]
+
+    def end(self, name: str) -> bool:
+        """End one; return whether there was one."""
+        _, page = self._pages.pop(name, ("", None))
+        if page is not None:
+            page.close()
+        return page is not None
 
     def close(self) -> None:
         """End them all."""

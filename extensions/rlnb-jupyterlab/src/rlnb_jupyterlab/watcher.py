@@ -48,6 +48,7 @@ class Watcher:
         self._changed: dict[str, dict[str, Any]] = {}
         self._gone: dict[str, None] = {}
         """Since the pages were told for the last time: whoever looked has left it here."""
+        self._places: list[dict[str, str]] = []
         self._read: set[str] = set()
         """Runs whose curves were read for pages."""
         self._wake = threading.Event()
@@ -126,6 +127,7 @@ class Watcher:
             return True
 
     def _tell(self) -> None:
+        self._tell_places()
         with self._lock:
             self._look()
             changed, gone = list(self._changed.values()), list(self._gone)
@@ -148,6 +150,14 @@ class Watcher:
         for page in self._audience.pages:
             if filled and page.told:
                 self._send(page, {"type": "runs", "reset": False, "rows": filled, "gone": []})
+
+    def _tell_places(self) -> None:
+        """Say where runs are looked for, and what is wrong with that."""
+        places = [{"path": str(root), "trouble": trouble(root)} for root in self.roots]
+        changed, self._places = places != self._places, places
+        for page in self._audience.pages:
+            if changed or not page.told:
+                self._send(page, {"type": "places", "places": places})
 
     def _look(self) -> None:
         """Bring the list up to date; what has changed is noted for the pages."""
@@ -226,6 +236,17 @@ class Watcher:
 
     def _send(self, page: Page, message: dict[str, Any]) -> None:
         self._call(page.send, encoded(message))
+
+
+def trouble(root: Path) -> str:
+    """Return why a folder cannot be read; nothing of one that is not there yet, since the first run makes it."""
+    try:
+        with os.scandir(root):
+            return ""
+    except FileNotFoundError:
+        return ""
+    except OSError as exc:
+        return exc.strerror or str(exc)
 
 
 def key_of(run: rlnb.Run) -> str:

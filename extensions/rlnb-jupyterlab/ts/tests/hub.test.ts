@@ -82,9 +82,11 @@ describe('Hub', () => {
     hub.logged.connect((_, message) => heard.push(message.text));
     hub.acted.connect((_, message) => heard.push(message.state));
     say({ type: 'log', ...LOG, text: 'hello', reset: true });
-    say({ type: 'action', id: '1', action: 'report', key: 'a', state: 'done', output: '' });
+    say({ type: 'action', id: '1', action: 'report', keys: ['a'], left: [], state: 'done', output: '' });
+    say({ type: 'places', places: [{ path: '/data', trouble: '' }] });
     say({ type: 'runs', reset: true, rows: [], gone: [] });
     expect(heard).toEqual(['hello', 'done']);
     expect(hub.runs.known).toBe(true);
+    expect(hub.runs.places.map(({ path }) => path)).toEqual(['/data']);
   });
 });

@@ -1,5 +1,6 @@
 import { Listing } from '../listing';
 import { arrange } from '../query';
+import { Runs } from '../runs';
 import { row } from './rows';
 
 const rows = ['a', 'b', 'c', 'd'].map(key => row(key, { task: key < 'c' ? 'one' : 'two' }));
@@ -36,6 +37,23 @@ describe('Listing', () => {
     listing.choose(flat, 'a', 'only');
     listing.choose(flat.slice(2), 'd', 'range');
     expect(chosen(listing)).toBe('d');
+  });
+
+  it('has of the chosen runs those that are there and that the query finds', () => {
+    const runs = new Runs(() => undefined);
+    const listing = new Listing();
+    const found = () => listing.rows(runs).map(({ key }) => key).join('');
+    runs.apply({ type: 'runs', reset: true, rows, gone: [] });
+    listing.chooseAll(flat);
+    expect(found()).toBe('abcd');
+    listing.ask({ task: 'two' });
+    expect(found()).toBe('cd');
+    runs.apply({ type: 'runs', reset: false, rows: [], gone: ['c'] });
+    expect(found()).toBe('d');
+    listing.ask({ text: 'nothing' });
+    expect(found()).toBe('');
+    listing.ask({ text: '', task: '' });
+    expect(found()).toBe('abd');
   });
 
   it('moves by keys and stops at both ends', () => {

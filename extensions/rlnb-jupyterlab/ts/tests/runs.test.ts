@@ -40,6 +40,21 @@ describe('Runs', () => {
     expect(runs.newestFirst.map(r => r.key)).toEqual(['d']);
   });
 
+  it('remembers what a deleted run was', () => {
+    const { runs } = store();
+    runs.apply(message({ reset: true, rows: [row('a', { task: 'Ant' })] }));
+    runs.apply(message({ gone: ['a'] }));
+    runs.apply(message({ reset: true }));
+    expect([runs.get('a'), runs.last('a')?.task, runs.last('b')]).toEqual([undefined, 'Ant', undefined]);
+  });
+
+  it('tells where it is looked for runs', () => {
+    const { runs, frames } = store();
+    runs.lookIn([{ path: '/data', trouble: 'Permission denied' }]);
+    expect(frames).toHaveLength(1);
+    expect([runs.known, runs.places[0]?.trouble]).toEqual([false, 'Permission denied']);
+  });
+
   it('tells once a frame, however many messages came', () => {
     const { runs, frames, told } = store();
     for (let i = 0; i < 50; i++) {

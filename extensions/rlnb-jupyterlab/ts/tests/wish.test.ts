@@ -1,6 +1,10 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import { Checker } from '../checker';
 import type { Checked, Wish } from '../protocol';
-import { BLANK, wishOf } from '../wish';
+import { BLANK, wishOf, wrongWord } from '../wish';
+
+const trans = { __: (text: string, ...values: string[]) => text.replace(/%(\d)/g, (_, n) => values[n - 1]!) } as TranslationBundle;
 
 describe('wishOf', () => {
   it('leaves to the task what is left empty', () => {
@@ -28,6 +32,15 @@ describe('wishOf', () => {
       { field: 'seed', text: 'x' },
       { field: 'agent', text: '1: nothing' }
     ]);
+  });
+
+  it.each([
+    ['seed', 'x is not a whole number.'],
+    ['nproc_per_node', 'x is neither a whole number nor "auto".'],
+    ['agent', 'This is not name=value: line 1: x']
+  ] as const)('says what %p is not', (field, said) => {
+    const { wrong } = wishOf({ ...BLANK, [field]: 'x' });
+    expect(wrong.map(one => wrongWord(one, trans))).toEqual([said]);
   });
 });
 

@@ -21,7 +21,7 @@ export function Cameras({ detail, live }: { detail: Detail; live: boolean }): Re
     <div className="rlnb-Scroll">
       {live && <Live runKey={key} />}
       {!live && films.length + stills.length === 0 && (
-        <p className="rlnb-Empty">{trans.__('The run does not run, and has left no pictures.')}</p>
+        <p className="rlnb-Empty">{trans.__('The run is not running, and has left no pictures.')}</p>
       )}
       <div className="rlnb-Pictures">
         {films.map(({ path }) => (

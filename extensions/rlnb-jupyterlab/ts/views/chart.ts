@@ -86,19 +86,21 @@ export class Chart {
       };
     });
     const axis = { gridcolor: palette.grid, zerolinecolor: palette.grid, linecolor: palette.grid, automargin: true };
+    const spike = { spikecolor: palette.faint, spikethickness: 1, spikedash: 'solid' };
     const layout = {
       autosize: true,
       height: 200,
       margin: { l: 44, r: 10, t: 6, b: 34 },
-      paper_bgcolor: 'transparent',
-      plot_bgcolor: 'transparent',
+      // Around a spike Plotly draws a halo of the background: white where that is transparent.
+      paper_bgcolor: palette.background,
+      plot_bgcolor: palette.background,
       font: { family: palette.font, size: 11, color: palette.text },
       showlegend: false,
       hovermode: 'x unified',
-      hoverlabel: { bgcolor: getComputedStyle(this._node).getPropertyValue('--jp-layout-color2').trim(), namelength: 24 },
+      hoverlabel: { bgcolor: getComputedStyle(this._node).getPropertyValue('--jp-layout-color2').trim(), namelength: -1 },
       // What was zoomed stays so when new points come.
       uirevision: 'kept',
-      xaxis: { ...axis, title: { text: this._horizontal, standoff: 4 }, exponentformat: 'SI' },
+      xaxis: { ...axis, ...spike, title: { text: this._horizontal, standoff: 4 }, exponentformat: 'SI' },
       yaxis: { ...axis, exponentformat: 'e', ...(this._flat ? { range: this._flat } : { autorange: true }) }
     };
     void this._plotly.react(this._node, traces, layout, CONFIG);

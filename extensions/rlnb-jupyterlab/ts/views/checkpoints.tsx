@@ -3,18 +3,20 @@ import type { ReactElement } from 'react';
 import { bytes } from '../format';
 import type { Detail, Row } from '../protocol';
 import { isActive } from '../protocol';
+import { useSignal } from './signal';
 import { Table } from './table';
 import { useDesk } from './view';
 
 /** The checkpoints of a run, newest first, and what can be done with each. */
 export function Checkpoints({ row, detail }: { row: Row; detail: Detail }): ReactElement {
-  const { commands, trans } = useDesk();
+  const { commands, libraries, trans } = useDesk();
+  const exports = useSignal(libraries.changed, () => libraries.exports(row.library));
   if (detail.checkpoints.length === 0) {
     return <p className="rlnb-Empty">{trans.__('There are no checkpoints yet.')}</p>;
   }
   const actions = [
     { id: 'rlnb:evaluate', label: trans.__('Evaluate'), possible: true },
-    { id: 'rlnb:export', label: trans.__('Export'), possible: true },
+    { id: 'rlnb:export', label: trans.__('Export'), possible: exports },
     { id: 'rlnb:resume', label: trans.__('Resume'), possible: !isActive(row) }
   ];
   return (

@@ -25,8 +25,8 @@ export class ClusterView extends View {
 }
 
 function Queues(): ReactElement {
-  const { server, trans } = useDesk();
-  const { value: cluster, failure } = useLoaded(() => server.cluster(), [server], AGAIN);
+  const { server, commands, trans } = useDesk();
+  const { value: cluster, failure, reload } = useLoaded(() => server.cluster(), [server], AGAIN);
   return (
     <div className="rlnb-Scroll">
       <Failure of={failure} />
@@ -39,7 +39,16 @@ function Queues(): ReactElement {
           <ul>
             {cluster.links.map((link, i) => (
               <li key={i}>
-                <Link {...link} />
+                <Link {...link} />{' '}
+                {link.name !== undefined && (
+                  <button
+                    className="jp-mod-styled jp-mod-minimal"
+                    aria-label={trans.__('Close %1', link.title)}
+                    onClick={() => void commands.execute('rlnb:close', { name: link.name!, url: link.url }).then(reload)}
+                  >
+                    {trans.__('Close')}
+                  </button>
+                )}
               </li>
             ))}
           </ul>
@@ -56,7 +65,15 @@ function Queue({ queue }: { queue: Cluster['queues'][number] }): ReactElement {
     <section>
       <h3>{title}</h3>
       {queue.error ? (
-        <Failure of={new Refusal(queue.error, '')} />
+        <>
+          <Failure of={new Refusal(queue.error, '')} />
+          {queue.detail && (
+            <details>
+              <summary>{trans.__('What was printed')}</summary>
+              <pre className="rlnb-Code">{queue.detail}</pre>
+            </details>
+          )}
+        </>
       ) : queue.rows.length > 0 ? (
         <Table caption={title} columns={queue.columns} rows={queue.rows} />
       ) : (

@@ -2,6 +2,7 @@ import { type ReactElement, useState } from 'react';
 
 import type { Desk } from '../desk';
 import { compareIcon } from '../icons';
+import { shortName } from '../names';
 import { Difference } from './config';
 import { Connection } from './connection';
 import { CurvesView } from './curves';
@@ -29,7 +30,11 @@ function Comparison({ keys }: { keys: readonly string[] }): ReactElement {
   const { hub, trans } = useDesk();
   const [current, setCurrent] = useState('curves');
   useSignal(hub.runs.changed, () => hub.runs.version);
-  const names = keys.map(key => hub.runs.get(key)?.id ?? key);
+  const names = keys.map(key => {
+    const row = hub.runs.last(key);
+    const name = row ? shortName(row) : trans.__('a run');
+    return hub.runs.known && !hub.runs.get(key) ? trans.__('%1 (deleted)', name) : name;
+  });
   return (
     <>
       <Connection />

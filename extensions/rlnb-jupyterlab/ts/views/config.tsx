@@ -11,9 +11,10 @@ import { useDesk } from './view';
 /** The config of a run; or, where it is one of several that are selected, what differs between them. */
 export function Config({ runKey, config }: { runKey: string; config: Readonly<Record<string, Value>> }): ReactElement {
   const { hub, listing, trans } = useDesk();
-  const selected = useSignal(listing.changed, () => listing.selected);
+  // As text, which stays the same while the selection does.
+  const chosen = useSignal(listing.changed, () => listing.rows(hub.runs).map(({ key }) => key).join());
   const [differing, setDiffering] = useState(false);
-  const others = useMemo(() => [...selected].filter(key => key !== runKey && hub.runs.get(key)), [selected, runKey]);
+  const others = useMemo(() => chosen.split(',').filter(key => key && key !== runKey), [chosen, runKey]);
   const keys = useMemo(() => [runKey, ...others], [runKey, others]);
   return (
     <div className="rlnb-Config">
@@ -68,7 +69,7 @@ function Values({ columns, rows }: ValuesProps): ReactElement {
       />
       <div className="rlnb-Scroll rlnb-Mono">
         <Table caption={trans.__('Config')} columns={columns} rows={wanted} />
-        {wanted.length === 0 && <p className="rlnb-Empty">{trans.__('Nothing is like that.')}</p>}
+        {wanted.length === 0 && <p className="rlnb-Empty">{trans.__('Nothing matches.')}</p>}
       </div>
     </>
   );

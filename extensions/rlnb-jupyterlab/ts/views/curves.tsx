@@ -139,7 +139,7 @@ interface LegendProps {
 }
 
 function Legend({ keys, names, hidden, theme, onToggle }: LegendProps): ReactElement {
-  const { trans } = useDesk();
+  const { hub, trans } = useDesk();
   const node = useRef<HTMLDivElement>(null);
   const [palette, setPalette] = useState<Palette | null>(null);
   useEffect(() => setPalette(node.current && paletteOf(node.current)), [theme]);
@@ -148,7 +148,7 @@ function Legend({ keys, names, hidden, theme, onToggle }: LegendProps): ReactEle
       {keys.map((key, i) => {
         const style = palette && lineStyle(palette, i);
         return (
-          <button key={key} aria-pressed={!hidden.has(key)} onClick={() => onToggle(key)}>
+          <button key={key} title={hub.runs.last(key)?.id} aria-pressed={!hidden.has(key)} onClick={() => onToggle(key)}>
             <svg width="20" height="8" aria-hidden="true">
               {style && (
                 <line x2="20" y1="4" y2="4" stroke={style.color} strokeWidth="2" strokeDasharray={DASHES[style.dash]} />

@@ -6,7 +6,7 @@ import type { Desk } from '../desk';
 import { runsIcon } from '../icons';
 import type { Wish } from '../protocol';
 import { refusalOf } from '../server';
-import { BLANK, type Fields, wishOf } from '../wish';
+import { BLANK, type Fields, wishOf, wrongWord } from '../wish';
 import { Failure } from './failure';
 import { useLoaded } from './loaded';
 import { useSignal } from './signal';
@@ -55,7 +55,7 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
   const text = (name: keyof Fields) => ({
     value: fields[name],
     onChange: set(name),
-    wrong: wrong.flatMap(({ field, text }) => (field === name ? [text] : []))
+    wrong: wrong.filter(({ field }) => field === name).map(one => wrongWord(one, trans))
   });
   const current = verdict?.wish === wish ? verdict : null;
   const asking = wish.task !== '' && wrong.length === 0 && !current;
@@ -82,7 +82,7 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
         <Text label={trans.__('Iterations')} {...text('max_iterations')} placeholder={trans.__("the library's own")} numeric />
         <Text label={trans.__('Seed')} {...text('seed')} numeric />
         <Text label={trans.__('Device')} {...text('device')} choices={registry?.devices ?? []} />
-        <Text label={trans.__('Processes a node')} {...text('nproc_per_node')} choices={['auto']} placeholder="1">
+        <Text label={trans.__('Processes per node')} {...text('nproc_per_node')} choices={['auto']} placeholder="1">
           {library && !library.distributed && trans.__('%1 trains in one process.', library.name)}
         </Text>
         <Text label={trans.__('Launcher')} {...text('launcher')} choices={registry?.launchers ?? []} placeholder="slurm(nodes=2)" wide />
@@ -127,7 +127,7 @@ function Said({ wish, wrong, asking, verdict }: SaidProps): ReactElement {
     return <p className="rlnb-Empty">{trans.__('Choose a task.')}</p>;
   }
   if (wrong) {
-    return <p className="rlnb-Empty">{trans.__('It is checked once what is marked is mended.')}</p>;
+    return <p className="rlnb-Empty">{trans.__('It is checked when the marked fields are mended.')}</p>;
   }
   if (asking) {
     return <p className="rlnb-Empty">{trans.__('Checking …')}</p>;
@@ -146,7 +146,7 @@ function Said({ wish, wrong, asking, verdict }: SaidProps): ReactElement {
           ))}
         </ul>
       )}
-      {verdict?.checked && problems.length === 0 && <p className="rlnb-Fine">{trans.__('Nothing speaks against it.')}</p>}
+      {verdict?.checked && problems.length === 0 && <p className="rlnb-Fine">{trans.__('Ready to start.')}</p>}
     </>
   );
 }
@@ -186,7 +186,7 @@ function Text({ label, value, wrong, placeholder, choices, numeric, wide, childr
         </datalist>
       )}
       {children && <small>{children}</small>}
-      <WrongText wrong={wrong} numeric={numeric ?? false} />
+      <WrongText wrong={wrong} />
     </label>
   );
 }
@@ -204,19 +204,15 @@ function Lines({ label, value, wrong, placeholder, onChange }: TextProps): React
         aria-invalid={wrong.length > 0}
         onChange={event => onChange(event.target.value)}
       />
-      <WrongText wrong={wrong} numeric={false} />
+      <WrongText wrong={wrong} />
     </label>
   );
 }
 
-function WrongText({ wrong, numeric }: { wrong: readonly string[]; numeric: boolean }): ReactElement | null {
-  const { trans } = useDesk();
-  if (wrong.length === 0) {
-    return null;
-  }
-  return (
+function WrongText({ wrong }: { wrong: readonly string[] }): ReactElement | null {
+  return wrong.length > 0 ? (
     <small className="rlnb-Wrong" role="alert">
-      {numeric ? trans.__('%1 is not a whole number.', wrong[0]!) : trans.__('This is not name=value: line %1', wrong.join('; '))}
+      {wrong.join('\n')}
     </small>
-  );
+  ) : null;
 }

@@ -1,6 +1,8 @@
 /** Colours of the theme, for what is drawn without style sheets. */
 export interface Palette {
   readonly text: string;
+  readonly faint: string;
+  readonly background: string;
   readonly grid: string;
   readonly font: string;
   readonly lines: readonly string[];
@@ -24,6 +26,8 @@ export function paletteOf(node: HTMLElement): Palette {
   const read = (name: string) => style.getPropertyValue(name).trim();
   return {
     text: read('--jp-ui-font-color1'),
+    faint: read('--jp-ui-font-color3'),
+    background: read('--jp-layout-color1'),
     grid: read('--jp-border-color2'),
     font: read('--jp-ui-font-family'),
     lines: LINES.map(read).filter(Boolean)

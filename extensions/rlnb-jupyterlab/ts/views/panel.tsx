@@ -5,7 +5,9 @@ import { type ReactElement, useDeferredValue, useMemo } from 'react';
 import type { Desk } from '../desk';
 import { runsIcon } from '../icons';
 import { arrange, select } from '../query';
+import { Refusal } from '../server';
 import { Connection } from './connection';
+import { Failure } from './failure';
 import { Filters } from './filters';
 import { List } from './list';
 import { useSignal } from './signal';
@@ -48,12 +50,16 @@ function Runs(): ReactElement {
   const asked = useDeferredValue(query);
   const rows = useMemo(() => hub.runs.newestFirst, [hub, version]);
   const found = useMemo(() => select(rows, asked), [rows, asked]);
-  // What was deleted meanwhile is not selected any more.
-  const chosen = [...selected].filter(key => hub.runs.get(key)).length;
+  const chosen = useMemo(() => listing.rows(hub.runs).length, [hub, listing, version, query, selected]);
   const lines = useMemo(() => arrange(found, asked.group, closed), [found, asked.group, closed]);
+  const { places } = hub.runs;
+  const folders = places.map(({ path }) => path).join('\n');
   return (
     <>
       <Connection />
+      {places.map(({ path, trouble }) => (
+        <Failure key={path} of={trouble ? new Refusal(trans.__('%1 cannot be read: %2', path, trouble), '') : null} />
+      ))}
       <Filters rows={rows} />
       {lines.length > 0 ? (
         <List lines={lines} query={asked} />
@@ -62,11 +68,12 @@ function Runs(): ReactElement {
           {!hub.runs.known
             ? trans.__('Looking for runs …')
             : rows.length > 0
-              ? trans.__('No run is like that.')
-              : trans.__('There are no runs yet. A training that rlnb.train() starts shows up here.')}
+              ? trans.__('No run matches.')
+              : !places.some(({ trouble }) => trouble) &&
+                trans.__('There are no runs yet in %1. A training that rlnb.train() starts shows up here.', folders)}
         </p>
       )}
-      <div className="rlnb-Count" role="status">
+      <div className="rlnb-Count" role="status" title={folders}>
         {trans.__('%1 of %2 runs', found.length, rows.length)}
         {chosen > 0 && ` · ${trans.__('%1 selected', chosen)}`}
       </div>

@@ -2,6 +2,7 @@ import { type ReactElement, useEffect, useMemo, useReducer, useState } from 'rea
 
 import type { Desk } from '../desk';
 import { runsIcon } from '../icons';
+import { shortName } from '../names';
 import { type ActionMessage, isActive } from '../protocol';
 import { Refusal } from '../server';
 import { Cameras } from './cameras';
@@ -42,8 +43,8 @@ export class RunView extends View {
 
   private _entitle(): void {
     const row = this.desk.hub.runs.get(this.runKey);
-    this.title.label = row?.id ?? (this.title.label || this.desk.trans.__('RL run'));
-    this.title.caption = row ? `${row.task}\n${row.id}` : this.title.label;
+    this.title.label = row ? shortName(row) : this.title.label || this.desk.trans.__('RL run');
+    this.title.caption = row ? `${row.task}\n${row.id}` : this.title.caption || this.title.label;
   }
 
   /** Outlives the drawing, which ends when the tab is moved to another place. */
@@ -56,7 +57,7 @@ function useEndedActions(runKey: string): number {
   const [count, end] = useReducer((n: number) => n + 1, 0);
   useEffect(() => {
     const note = (_: unknown, message: ActionMessage) => {
-      if (message.key === runKey && message.state !== 'running' && message.action !== 'delete') {
+      if (message.keys.includes(runKey) && message.state !== 'running' && message.action !== 'delete') {
         end();
       }
     };

@@ -2,6 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { memo, type ReactElement } from 'react';
 
 import { number, progress, span } from '../format';
+import { moment, tail } from '../names';
 import { isActive, type Row } from '../protocol';
 import { Bar } from './bar';
 import { Dot, stateWord } from './dot';
@@ -41,10 +42,10 @@ export const RunLine = memo(function RunLine({ row, selected, sparkline, trans }
           </span>
         </div>
         <div className="rlnb-Run-bottom">
-          <span className="rlnb-Run-facts">
-            {row.library} · {row.device}
+          <span className="rlnb-Run-facts" title={[row.library, row.device, ...row.tags].join(' · ')}>
+            {[moment(row.created), tail(row), ...row.tags].filter(Boolean).join(' · ')}
           </span>
-          <Bar row={row} label={trans.__('Progress')} />
+          {row.state !== 'completed' && <Bar row={row} label={trans.__('Progress')} />}
           <span className="rlnb-Run-eta" title={isActive(row) ? trans.__('Time left') : ''}>
             {(isActive(row) && span(row.eta_s)) || stateWord(row.state, trans)}
           </span>
