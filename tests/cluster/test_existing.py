@@ -97,11 +97,11 @@ def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, m
     ):
         workers = list(client.scheduler_info(n_workers=-1)["workers"])
 
-        def hang(shared: str, name: str, *others: Any) -> dict[str, Any]:
+        def hang(shared: str, name: str, *others: Any, **more: Any) -> dict[str, Any]:
             time.sleep(4.0 if name == "node1" else 0.0)
-            return looked(shared, name, *others)
+            return looked(shared, name, *others, **more)
 
-        def fail(shared: str, name: str, *others: Any) -> dict[str, Any]:
+        def fail(shared: str, name: str, *others: Any, **more: Any) -> dict[str, Any]:
             raise OSError("Stale file handle")
 
         monkeypatch.setattr(node, "look", hang)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import platform
+import sys
 from pathlib import Path
 
 import dask
@@ -163,6 +165,19 @@ def test_ranks_run_in_a_container_that_sees_runs_and_assets(tmp_path: Path, monk
     assert "--nv" not in wrap(command=plain, manifest=of_its_own).argv
     assert wrap(command=plain, manifest=of_its_own).argv[-4:] == plain.argv
     assert wrap(command=plain, manifest=manifest()) is None
+
+
+def test_the_packages_of_the_ranks_own_interpreter_are_looked_at(tmp_path: Path) -> None:
+    nowhere = node.look(str(tmp_path), "node0", (), None, "/nowhere/python")["problem"]
+    assert nowhere.startswith("the interpreter /nowhere/python cannot be asked for its packages: ")
+    broken = node.look(str(tmp_path), "node0", (), None, "/bin/sh -c 'echo no module >&2; exit 1'")["problem"]
+    assert broken.endswith("cannot be asked for its packages: no module")
+    other = node.look(str(tmp_path), "node0", ("rlnb", "nothing"), None, f"{sys.executable} -P")
+    assert (other["versions"], other["problem"]) == (
+        {"python": platform.python_version(), "rlnb": rlnb.__version__, "nothing": "none"},
+        "",
+    )
+    assert other["versions"] == node.look(str(tmp_path), "node0", ("rlnb", "nothing"), None)["versions"]
 
 
 def test_a_node_without_its_assets_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

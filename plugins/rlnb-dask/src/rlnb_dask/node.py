@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -21,6 +24,8 @@ from distributed import WorkerPlugin, get_worker
 
 END_S = 15.0
 """Seconds that an agent has to end everything below it once its lifeline is gone."""
+ASK_S = 60.0
+"""Seconds that the ranks' interpreter has to say what is installed in it."""
 leave_after_s: float | None = None
 """Seconds after its agents have ended at which a worker that is a process of ours leaves, whatever Dask still waits
 for: a signal while it closes makes it wait until the queue kills it. None is a worker of somebody else's."""
@@ -80,17 +85,24 @@ class Lifeline(WorkerPlugin):
             leaving.start()
 
 
-def look(shared: str, name: str, packages: Sequence[str], asset_root: str | None) -> dict[str, Any]:
+def look(
+    shared: str, name: str, packages: Sequence[str], asset_root: str | None, python: str | None = None
+) -> dict[str, Any]:
     """Return what there is on this node, and leave a word of it in the shared folder.
 
     Args:
         shared: A folder that all nodes should see.
         name: Of the file to write there.
         packages: Distributions whose versions have to be the same everywhere.
+        python: Command of the interpreter that the ranks run in, where it is another than this one.
         asset_root: Folder of robot assets; None is this node's ISAACSIM_ASSET_ROOT. A URL is not looked for.
     """
-    found: dict[str, Any] = {"host": socket.gethostname(), "python": sys.version.split()[0], "problem": ""}
-    found["versions"] = {package: _version(package) for package in packages}
+    found: dict[str, Any] = {"host": socket.gethostname(), "versions": {}, "problem": ""}
+    try:
+        found["versions"] = _versions(packages, python)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
+        found["problem"] = f"the interpreter {python} cannot be asked for its packages: {exc}"
+        return found
     try:
         Path(shared, name).write_text(found["host"])
         found["free_bytes"] = shutil.disk_usage(shared).free
@@ -145,7 +157,22 @@ def free_port() -> int:
         return port
 
 
-def _version(package: str) -> str:
+def _versions(packages: Sequence[str], python: str | None) -> dict[str, str]:
+    """Return the versions of Python and of packages in an interpreter; None is this one."""
+    if python is None:
+        return {"python": sys.version.split()[0], **{package: version(package) for package in packages}}
+    asked = f"import json, sys\nfrom importlib import metadata\n{inspect.getsource(version)}\n"
+    asked += "print(json.dumps({'python': sys.version.split()[0], **{name: version(name) for name in sys.argv[1:]}}))"
+    argv = [*shlex.split(python), "-c", asked, *packages]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=ASK_S, check=False)
+    if done.returncode or not done.stdout.strip():
+        raise ValueError((done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1])
+    answer: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])  # before it scripts may print their own
+    return answer
+
+
+def version(package: str) -> str:
+    """Return the version of a distribution, ``"none"`` where it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

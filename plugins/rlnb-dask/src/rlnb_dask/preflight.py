@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from collections import Counter
@@ -42,10 +43,15 @@ def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Call
     """
     shared = job.path / ".preflight"
     shared.mkdir(exist_ok=True)
+    python = shlex.split(job.manifest.python or "")
+    in_place = list(job.command.argv[: len(python)]) == python  # else it is a container's
     names = {worker: f"node{number}" for number, worker in enumerate(workers)}
     asked = {
         worker: client.submit(
-            node.look, str(shared), name, PACKAGES, job.manifest.asset_root, workers=[worker], pure=False
+            *(node.look, str(shared), name, PACKAGES, job.manifest.asset_root),
+            python=job.manifest.python if in_place else None,
+            workers=[worker],
+            pure=False,
         )
         for worker, name in names.items()
     }
@@ -94,13 +100,14 @@ def where(number: int, found: dict[str, Any]) -> str:
 
 def _differences(workers: Sequence[str], found: dict[str, dict[str, Any]]) -> list[str]:
     """Return which nodes have other versions than most."""
+    named = [(number, worker) for number, worker in enumerate(workers) if found[worker]["versions"]]
     wrong = []
     for package in ("python", *PACKAGES):
-        versions = [found[w]["python"] if package == "python" else found[w]["versions"][package] for w in workers]
-        usual, _ = Counter(versions).most_common(1)[0]
+        versions = [found[worker]["versions"].get(package, "unknown") for _, worker in named]
+        usual, _ = (Counter(versions).most_common(1) or [("none", 0)])[0]
         wrong += [
             f"{where(number, found[worker])}: {package} {version}, where the others have {usual}"
-            for number, (worker, version) in enumerate(zip(workers, versions, strict=True))
+            for (number, worker), version in zip(named, versions, strict=True)
             if version != usual
         ]
     return wrong
