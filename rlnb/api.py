@@ -157,7 +157,12 @@ def create(
 ) -> Run:
     """Make the folder of a run that has been checked, start its training."""
     run_dir = _create(root, manifest)
-    submit(run_dir, manifest, Job(kind="train", options=options_ or {}), launcher, warm=warm)
+    try:
+        submit(run_dir, manifest, Job(kind="train", options=options_ or {}), launcher, warm=warm)
+    except Exception:
+        if not run_dir.jobs():  # nothing was started
+            shutil.rmtree(run_dir.path)
+        raise
     return Run(run_dir.path)
 
 
@@ -294,8 +299,8 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
     else:
         try:
             handle = launcher.submit(command, folder.path)
-        except Exception:  # nothing was started: the run is as it was before, or is none
-            shutil.rmtree(folder.path if len(run_dir.jobs()) > 1 else run_dir.path)
+        except Exception:  # nothing was started: the run is as it was before
+            shutil.rmtree(folder.path)
             raise
     files.write_once(folder.handle, dict(handle))
     return folder

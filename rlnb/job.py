@@ -116,7 +116,10 @@ class Agent:
                 self._command = dataclasses.replace(self._command, env=env)
         try:
             here = {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
-            if files.there(self._job.result) or not files.write_once(self._job.running(self._node), here):
+            begun = self._job.running(self._node)
+            # A file system may say of a link that it has just made that it was there.
+            ours = files.write_once(begun, here) or files.read_json(begun) == here
+            if files.there(self._job.result) or not ours:
                 return self._refuse()
             child = start(self._command)
         except OSError as exc:
@@ -262,7 +265,8 @@ def run_job(argv: Sequence[str]) -> int:
     command = from_json(Command, files.read_json(job.command) or {})
     if asked.injected:
         asked_for = from_json(Manifest, files.read_json(run_dir_of(job.path).manifest) or {}).resources
-        member = injected(asked.folder, command.nodes, asked_for.nproc_per_node, os.environ)
+        gpus = 0 if asked_for.device == "cpu" else asked_for.nproc_per_node
+        member = injected(asked.folder, command.nodes, gpus, os.environ)
     else:
         member = Member(asked.node, command.nodes, asked.master)
     agent = Agent(job, command, member, lifeline=asked.lifeline, deadline=asked.deadline, hang_after_s=asked.hang_after)

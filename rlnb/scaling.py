@@ -185,7 +185,11 @@ def scaling_study(
     """
     task = make_task(task) if isinstance(task, str) else task
     launcher = launcher or LocalLauncher(max_running=1)
-    at_most = arguments.get("nproc_per_node") or launcher.nproc_per_node
+    asked_for = arguments.get("nproc_per_node")
+    if asked_for is not None and (isinstance(asked_for, bool) or not isinstance(asked_for, int) or asked_for < 1):
+        what = f"nproc_per_node={asked_for!r} is not a positive whole number."
+        raise CheckError(f"scaling study of {task.id}", [Problem(what=what, mend="nproc_per_node=8")])
+    at_most = asked_for or launcher.nproc_per_node
     problems = _check_numbers(gpus, mode, at_most)
     if isinstance(launcher, LocalLauncher) and at_most:
         problems += [

@@ -78,6 +78,11 @@ def test_ranks_of_a_node_are_as_many_as_asked(root: Path) -> None:
         rlnb.scaling_study("Echo", "echo", gpus=[2], nproc_per_node=1)
 
 
+def test_a_number_of_ranks_that_is_none_is_told(root: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="nproc_per_node='auto' is not a positive whole number"):
+        rlnb.scaling_study("Echo", "echo", gpus=[2], nproc_per_node="auto")
+
+
 def test_a_launcher_is_made_again_for_as_many_nodes_as_the_ranks_fill() -> None:
     launcher = rlnb.injected(nodes=1, nproc_per_node=4)  # type: ignore[attr-defined]
     more = scaling._with_nodes(launcher, 3)

@@ -46,13 +46,13 @@ INJECTED = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 """What PAI-DLC, Kubeflow's PyTorchJob and Volcano put into the environment; the last two count nodes."""
 
 
-def injected(run_dir: Path, nodes: int, ranks: int, environ: Mapping[str, str]) -> Member:
+def injected(run_dir: Path, nodes: int, gpus: int, environ: Mapping[str, str]) -> Member:
     """Return which node of a run this is, as the cluster's operator has put it into the environment.
 
     Args:
         run_dir: The run.
         nodes: Nodes that the run is for.
-        ranks: Ranks on each of them. NPROC_PER_NODE, the GPUs of a pod where it has any, may not be less.
+        gpus: GPUs that its ranks need on each of them. NPROC_PER_NODE, how many a pod has, may not be less.
         environ: The environment.
 
     Raises:
@@ -75,8 +75,8 @@ def injected(run_dir: Path, nodes: int, ranks: int, environ: Mapping[str, str]) 
             "not processes: one pod for each node."
         )
     room = environ.get("NPROC_PER_NODE", "")
-    if room.isdigit() and 0 < int(room) < ranks:
-        raise RlnbError(f"NPROC_PER_NODE={room} here, but {run_dir.name} is for {ranks} ranks on each node.")
+    if room.isdigit() and 0 < int(room) < gpus:
+        raise RlnbError(f"NPROC_PER_NODE={room} here, but {run_dir.name} is for {gpus} ranks on GPUs of each node.")
     return Member(node, nodes, f"{environ['MASTER_ADDR']}:{environ['MASTER_PORT']}")
 
 

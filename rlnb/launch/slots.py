@@ -71,7 +71,7 @@ def holders() -> list[str]:
     """Return the names of those who hold slots of this machine now."""
     names = []
     for slot in sorted((queue_folder() / "slots").iterdir()):
-        free = _lock(slot, create=False)  # for a moment: who waits for it looks again
+        free = _lock(slot, create=False, shared=True)  # for a moment: who waits for it looks again
         if free is None:
             names.append(slot.read_text(encoding="utf-8"))
         else:
@@ -102,14 +102,14 @@ def _first(ticket: Path) -> bool:
     return True
 
 
-def _lock(path: Path, create: bool = True) -> IO[str] | None:
+def _lock(path: Path, create: bool = True, shared: bool = False) -> IO[str] | None:
     try:
         file = open(path, "a" if create else "r+", encoding="utf-8")  # noqa: SIM115 - held as long as the lock
     except FileNotFoundError:
         file = open(os.devnull, encoding="utf-8")  # its owner has just left the queue  # noqa: SIM115
         return file
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
         return None

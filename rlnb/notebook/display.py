@@ -153,7 +153,8 @@ def facts(run: Run) -> str:
     latest = [f"{name} {short(metrics.last(name))}" for name in logged]
     left = run.eta_s
     used = [f"{_used(run, name):.1f} {unit}" for name, unit in (("cpu_cores", "cores"), ("memory_gib", "GiB"))]
-    waits = f"waits for {', '.join(run.waits_for)}" if run.waits_for else ""
+    ahead = ", ".join(run.waits_for)
+    waits = f"waits for {ahead}" if ahead else ""
     found = [waits, f"iteration {done} of {total}" if total else "", f"{duration(left)} left" if left else "", *latest]
     return ", ".join(fact for fact in (*found, *(used if run.system.tags and not run.result else ())) if fact)
 

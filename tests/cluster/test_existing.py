@@ -6,6 +6,7 @@ import importlib.util
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,13 +63,31 @@ def test_two_runs_share_a_cluster_and_a_third_waits_for_a_worker(cluster: Any, c
     wait_until(lambda: first.state == second.state == "running", 90)
     third = echo(rlnb.dask(cluster), 3)
     host = third.jobs[-1].folder.path / "host.log"
-    wait_until(lambda: "2 more are taken by other runs" in host.read_text(), 60)
+    wait_until(lambda: "2 more are taken" in host.read_text(), 60)
     assert (first.state, second.state, third.state) == ("running", "running", "queued")
     second.cancel()
     assert third.wait(90).state == "completed"
     assert first.state == "running", "nobody else's end is its own"
     first.cancel()
     wait_until(lambda: not processes(first), 30)
+
+
+def test_who_chooses_next_knows_at_once_what_is_taken(cluster: Any, clean: Path) -> None:
+    from distributed import Client, Lock
+
+    with Client(cluster):
+        lock = Lock("rlnb-nodes")
+        lock.acquire()
+        runs = [echo(rlnb.dask(cluster)) for _ in range(2)]
+        hosts = [run.jobs[-1].folder.path / "host.log" for run in runs]
+        wait_until(lambda: all("another run chooses its nodes" in host.read_text() for host in hosts), 60)
+        lock.release()
+    wait_until(lambda: all(run.state == "running" for run in runs), 60)
+    agents = [process for run in runs for process in processes(run) if "rlnb.job" in process.cmdline()]
+    assert len({agent.ppid() for agent in agents}) == len(agents) == 2, "each has a worker of its own"
+    for run in runs:
+        run.cancel()
+        wait_until(lambda run=run: not processes(run), 30)  # type: ignore[misc]
 
 
 def test_a_run_whose_keys_were_in_memory_says_what_to_do(cluster: Any, clean: Path) -> None:
@@ -85,6 +104,7 @@ def test_a_run_whose_keys_were_in_memory_says_what_to_do(cluster: Any, clean: Pa
 
 def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from distributed import Client, LocalCluster
+    from distributed.scheduler import KilledWorker
     from rlnb_dask import node, preflight
 
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
@@ -104,13 +124,21 @@ def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, m
         def fail(shared: str, name: str, *others: Any, **more: Any) -> dict[str, Any]:
             raise OSError("Stale file handle")
 
+        def go(shared: str, name: str, *others: Any, **more: Any) -> dict[str, Any]:
+            raise KilledWorker(name, SimpleNamespace(address=""), 0)  # type: ignore[arg-type]
+
         monkeypatch.setattr(node, "look", hang)
         (wrong,) = preflight.problems(client, workers, job, lambda: beats.append(None))
         assert wrong.startswith("node 1 (")
         assert "has not answered for 2 s" in wrong
         assert beats, "the host is alive meanwhile, and hears of a cancel"
+        monkeypatch.setattr(preflight, "ANSWER_S", 30.0)
         monkeypatch.setattr(node, "look", fail)
-        with pytest.raises(preflight.NodeGone, match=r"went away while it was looked at: .*Stale file handle"):
+        first, second = preflight.problems(client, workers, job, lambda: None)
+        assert first.startswith("node 0 (")
+        assert second.endswith("cannot be looked at: OSError: Stale file handle"), "which another try would not mend"
+        monkeypatch.setattr(node, "look", go)
+        with pytest.raises(preflight.NodeGone, match=r"node 0 \(.*\) went away while it was looked at"):
             preflight.problems(client, workers, job, lambda: None)
 
 

@@ -44,7 +44,7 @@ def test_torchruns_own_words_are_believed_before_those_that_may_count_processes(
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE='two'"),
         ({"WORLD_SIZE": "16"}, "of WORLD_SIZE=16 pods, but r1 is for 2 nodes"),
         ({"RANK": "2"}, "RANK=2 of WORLD_SIZE=2 pods"),
-        ({"NPROC_PER_NODE": "2"}, "NPROC_PER_NODE=2 here, but r1 is for 4 ranks"),
+        ({"NPROC_PER_NODE": "2"}, "NPROC_PER_NODE=2 here, but r1 is for 4 ranks on GPUs"),
     ],
 )
 def test_pods_that_are_not_those_of_the_run_are_told(changes: dict[str, str], expected: str) -> None:

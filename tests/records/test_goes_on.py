@@ -89,6 +89,13 @@ def test_without_a_checkpoint_it_begins_as_it_did(interrupted: rlnb.Run) -> None
     assert further.options == options
 
 
+def test_where_a_person_chose_to_start_it_starts(interrupted: rlnb.Run) -> None:
+    chosen = str(interrupted.checkpoints[0].relative_to(interrupted.path))
+    options = {"checkpoint": chosen, "trust": False, "max_iterations": 6}
+    assert begun_and_taken_away(interrupted, **options).go_on(3)
+    assert rlnb.Run(interrupted.path).wait(60).jobs[-1].options == options, "and not at the newest"
+
+
 def test_a_vouched_checkpoint_stays_vouched(interrupted: rlnb.Run) -> None:
     for checkpoint in interrupted.checkpoints[1:]:
         checkpoint.unlink()

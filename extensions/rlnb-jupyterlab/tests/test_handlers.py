@@ -210,6 +210,22 @@ async def test_many_runs_are_deleted_by_one_command(jp_fetch: Any, jp_ws_fetch: 
     stream.close()
 
 
+async def test_what_is_deleted_twice_is_gone_and_nothing_else(
+    jp_fetch: Any, jp_ws_fetch: Any, made: Any, root: Path
+) -> None:
+    made(6)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    paths = sorted((root / "runs").iterdir())
+    keys = [key_of(rlnb.Run(path)) for path in paths]
+    for chosen in (keys[:4], keys[2:5], keys[:2]):
+        body = json.dumps({"action": "delete", "keys": chosen})
+        told = await asked(jp_fetch, "actions", method="POST", body=body)
+    said = await heard(stream, "action", id=told["id"], state="done")
+    assert said["left"] == []
+    assert list((root / "runs").iterdir()) == [paths[5]], "an order about nothing is none about everything"
+    stream.close()
+
+
 async def test_rows_curves_and_logs_are_told_as_they_come(jp_ws_fetch: Any, root: Path) -> None:
     ended = echo().wait(60)
     stream = await jp_ws_fetch("rlnb", "stream")

@@ -203,6 +203,14 @@ def test_docker_hears_names_of_variables_and_no_values(tmp_path: Path, monkeypat
     assert command.env == plain.env
 
 
+def test_one_line_is_not_taken_for_its_letters() -> None:
+    asked = {"prologue": "module load cuda", "directives": "--constraint=h200", "account": 123}
+    lines = rlnb.slurm(walltime="01:00:00", **asked).job_script().splitlines()
+    assert "module load cuda" in lines
+    assert "#SBATCH --constraint=h200" in lines
+    assert "#SBATCH -A 123" in lines
+
+
 @pytest.mark.parametrize("name", ["slurm", "pbs", "sge", "lsf", "oar"])
 def test_what_a_site_sets_is_in_the_job_before_what_is_asked(name: str) -> None:
     asked = {"walltime": "01:00:00", "prologue": ["module load mine"], "directives": ["--reservation=mine"]}

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import rlnb
@@ -48,6 +49,17 @@ def command(action: str, runs: Sequence[rlnb.Run], options: Mapping[str, Any]) -
     return known.get(action)
 
 
+async def _printed(words: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Return the exit status of an ``rlnb`` command and what it prints; it ends when nobody waits for it any more."""
+    process = await subprocesses.start(["rlnb", *words], folder)
+    try:
+        return await subprocesses.end_of(process)
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+
+
 class Actions:
     """Commands that go on, of which every page is told."""
 
@@ -55,6 +67,7 @@ class Actions:
         self._audience = audience
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Semaphore | None = None
+        self._alone: asyncio.Lock | None = None
         self._said: dict[str, dict[str, Any]] = {}
 
     @property
@@ -71,20 +84,18 @@ class Actions:
         return name
 
     async def _run(self, name: str, action: str, runs: Mapping[str, rlnb.Run], words: list[str]) -> None:
-        self._turn = self._turn or asyncio.Semaphore(AT_ONCE)
+        self._turn, self._alone = self._turn or asyncio.Semaphore(AT_ONCE), self._alone or asyncio.Lock()
+        turn = self._alone if action == TOGETHER else self._turn
         told = {"type": "action", "id": name, "action": action, "keys": list(runs), "left": list[str]()}
         self._tell({**told, "state": "running", "output": ""})
         root = next(iter(runs.values())).path.parent.parent
         status, printed = 1, ""
         try:
-            async with contextlib.nullcontext() if action == NEVER_WAITS else self._turn:
-                process = await subprocesses.start(["rlnb", *words], root)
-                try:
-                    status, printed = await subprocesses.end_of(process)
-                finally:
-                    if process.returncode is None:
-                        with contextlib.suppress(ProcessLookupError):
-                            process.terminate()
+            async with contextlib.nullcontext() if action == NEVER_WAITS else turn:
+                if action == TOGETHER:  # what is gone by now would keep the command from the others
+                    there = [run for run in runs.values() if run.path.exists()]
+                    words = (command(action, there, {}) or []) if there else []
+                status, printed = await _printed(words, root) if words else (0, "")
         except OSError as exc:  # no memory for a process, say
             printed = f"The command could not be started: {exc}"
         if action == TOGETHER:

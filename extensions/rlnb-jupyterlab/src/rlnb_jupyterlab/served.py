@@ -42,12 +42,14 @@ class Served:
             opened: Opens it.
         """
         with self._opening.setdefault(name, threading.Lock()):  # a second click does not open a second one
-            if name not in self._pages or not self._pages[name][1].alive:
+            _, page = self._pages.get(name, ("", None))
+            if page is None or not page.alive:
                 self._pages.pop(name, None)
-                self._pages[name] = title, opened()
+                page = opened()
+                self._pages[name] = title, page
                 for oldest in list(self._pages)[:-MOST_OPEN]:
-                    self._pages.pop(oldest)[1].close()
-            return _url(self._pages[name][1])
+                    self.end(oldest)
+            return _url(page)
 
     def links(self) -> list[dict[str, str]]:
         """Return name, title and address of each that still answers."""

@@ -127,7 +127,8 @@ class Watcher:
             return True
 
     def _tell(self) -> None:
-        self._tell_places()
+        places = [{"path": str(root), "trouble": trouble(root)} for root in self.roots]
+        moved, self._places = places != self._places, places
         with self._lock:
             self._look()
             changed, gone = list(self._changed.values()), list(self._gone)
@@ -135,6 +136,8 @@ class Watcher:
             self._changed.clear()
             self._gone.clear()
         for page in self._audience.pages:
+            if moved or not page.told:
+                self._send(page, {"type": "places", "places": places})
             if not page.told:
                 page.told = True
                 self._send(page, {"type": "runs", "reset": True, "rows": everything, "gone": []})
@@ -150,14 +153,6 @@ class Watcher:
         for page in self._audience.pages:
             if filled and page.told:
                 self._send(page, {"type": "runs", "reset": False, "rows": filled, "gone": []})
-
-    def _tell_places(self) -> None:
-        """Say where runs are looked for, and what is wrong with that."""
-        places = [{"path": str(root), "trouble": trouble(root)} for root in self.roots]
-        changed, self._places = places != self._places, places
-        for page in self._audience.pages:
-            if changed or not page.told:
-                self._send(page, {"type": "places", "places": places})
 
     def _look(self) -> None:
         """Bring the list up to date; what has changed is noted for the pages."""

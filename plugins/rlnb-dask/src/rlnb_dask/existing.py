@@ -61,7 +61,7 @@ class ExistingCluster(HostedLauncher):
 
     def argv(self, job_dir: Path) -> Sequence[str]:
         """Return what starts the host of a job."""
-        return [sys.executable, "-m", "rlnb_dask.host", str(job_dir)]
+        return [sys.executable, "-P", "-m", "rlnb_dask.host", str(job_dir)]
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
         """Start the host of a job; keys that are in memory only are left for it where nobody else can read them."""
@@ -106,7 +106,14 @@ class ExistingCluster(HostedLauncher):
         return self._check_workers()
 
     def _keys_unknown(self) -> Problem | None:
-        if not self.address.startswith("tls://") or set(ROLES) <= set(self._security):
+        import dask
+        from distributed import Security
+
+        found = Security(**self._security).get_tls_config_for_role("client")  # what Dask's own configuration says, too
+        known = (found.get("ca_file") and found.get("cert")) or dask.config.get(
+            "distributed.client.security-loader", None
+        )
+        if known or not self.address.startswith("tls://"):
             return None
         return Problem(
             what=f"{self.address} asks for keys, which are not known here (those in memory are nowhere recorded).",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -27,8 +28,6 @@ from rlnb_dask.quiet import QUIET
 logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.25
 LOOK_S = 1.0
-AGENT = "rlnb-agent"
-"""How the keys of Dask's tasks begin that are agents: their workers are taken."""
 END_S = 20.0
 """Seconds that agents have to end once they were asked to, or one of them has failed."""
 DASK = {
@@ -64,6 +63,7 @@ class Host:
                     workers = self._wait_for_nodes(client)
                     self._preflight(client, workers)
                     agents = self._start_agents(client, workers)
+                    self._wait_until_known(client, agents)
                 self._watch(client, workers, agents)
                 return not self._cluster.unwanted()
         except Ended:
@@ -76,9 +76,12 @@ class Host:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Hold the lock of those who choose nodes of a cluster that several runs share."""
-        lock = Lock("rlnb-nodes")
+        lock, told = Lock("rlnb-nodes"), False
         while not lock.acquire(timeout=LOOK_S):
             self._beat_or_stop()
+            if not told:
+                told = True
+                logger.info("another run chooses its nodes, or waits for them; this one comes after it")
         try:
             yield
         finally:
@@ -90,13 +93,13 @@ class Host:
         while True:
             self._beat_or_stop()
             there = client.scheduler_info(n_workers=-1)["workers"]
-            busy = {at for at, tasks in client.processing().items() if any(AGENT in str(task) for task in tasks)}
+            busy = self._busy(client)
             workers = sorted((item for item in there.items() if item[0] not in busy), key=lambda item: _number(item[1]))
             if len(workers) >= self._nodes:
                 return [address for address, _ in workers[: self._nodes]]
             if len(workers) != told:
                 told = len(workers)
-                also = f", {len(busy)} more are taken by other runs" if busy else ""
+                also = f", {len(busy)} more are taken" if busy else ""
                 logger.info("%d of %d nodes are here%s", told, self._nodes, also)
             gone, most = self._cluster.gone(), max(most, len(there))
             if not gone and len(there) < most and isinstance(self._launcher, QueueLauncher):
@@ -104,6 +107,22 @@ class Host:
             if gone:
                 self._job.end("failed", f"the queue gave no nodes: {gone}", interrupted=not self._cluster.unwanted())
                 raise Ended
+            time.sleep(POLL_S)
+
+    def _busy(self, client: Client) -> set[str]:
+        """Return which workers of a cluster that is there are taken: by a task, or by an agent whose host is gone."""
+        if isinstance(self._launcher, QueueLauncher):  # whose nodes are this run's alone
+            return set()
+        tasks = {worker for worker, keys in client.processing().items() if keys}
+        return tasks | {worker for worker, taken in client.run(node.busy, on_error="ignore").items() if taken}
+
+    def _wait_until_known(self, client: Client, agents: dict[str, Future]) -> None:
+        """Wait until Dask's scheduler has heard of the agents: who chooses nodes next would take them for idle."""
+        while True:
+            known = client.processing()
+            if all(agent.key in known.get(worker, ()) or agent.done() for worker, agent in agents.items()):
+                return
+            self._job.beat()
             time.sleep(POLL_S)
 
     def _preflight(self, client: Client, workers: Sequence[str]) -> None:
@@ -132,7 +151,7 @@ class Host:
                 self._launcher.limit_s,
                 workers=[worker],
                 pure=False,
-                key=f"{AGENT}-{self._job.manifest.run_id}-{self._job.path.name}-{number}",
+                key=f"rlnb-{self._job.manifest.run_id}-{self._job.path.name}-{number}",
             )
             for number, worker in enumerate(workers)
         }
@@ -181,6 +200,9 @@ def _number(worker: dict[str, Any]) -> tuple[str, int]:
 def main() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logger.setLevel(logging.INFO)
+    # A host that is itself a job of Slurm's must not hand the limits of its own to the one that it submits.
+    for name in [name for name in os.environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
+        del os.environ[name]
     job = HostedJob(Path(sys.argv[1]))
     launcher = launcher_of(job)
     logger.info("%r", launcher)

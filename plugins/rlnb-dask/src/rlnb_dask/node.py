@@ -85,6 +85,11 @@ class Lifeline(WorkerPlugin):
             leaving.start()
 
 
+def busy() -> bool:
+    """Return whether an agent runs here, though the host that started it may be gone."""
+    return bool(_agents)
+
+
 def look(
     shared: str, name: str, packages: Sequence[str], asset_root: str | None, python: str | None = None
 ) -> dict[str, Any]:

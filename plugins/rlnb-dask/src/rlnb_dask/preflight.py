@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from distributed import Client, Future
+from distributed.scheduler import KilledWorker
 
 from rlnb import HostedJob
 from rlnb_dask import node
@@ -81,15 +82,17 @@ def _answers(
     while not all(answer.done() for answer in asked.values()) and time.monotonic() < deadline:
         go_on()
         time.sleep(POLL_S)
-    silent = []
+    wrong = []
     for worker, answer in asked.items():
         name = f"node {workers.index(worker)} ({host_of(worker)})"
         if not answer.done():
-            silent.append(f"{name} has not answered for {ANSWER_S:.0f} s: does a file system hang there?")
+            wrong.append(f"{name} has not answered for {ANSWER_S:.0f} s: does a file system hang there?")
+        elif answer.status == "error" and not isinstance(why := answer.exception(), KilledWorker):
+            wrong.append(f"{name} cannot be looked at: {type(why).__name__}: {why}")
         elif answer.status != "finished":
-            raise NodeGone(f"{name} went away while it was looked at: {answer.exception() or answer.status}")
-    if silent:
-        return {}, silent
+            raise NodeGone(f"{name} went away while it was looked at")
+    if wrong:
+        return {}, wrong
     return {worker: answer.result() for worker, answer in asked.items()}, []
 
 

@@ -73,12 +73,12 @@ class QueueLauncher(HostedLauncher):
         gpus_per_node: int = 0,
         memory_gib_per_node: float | None = None,
         walltime: str | None = None,
-        partition: str | None = None,
-        account: str | None = None,
+        partition: str | int | None = None,
+        account: str | int | None = None,
         interface: str | None = None,
         host_interface: str | None = None,
-        directives: Sequence[str] = (),
-        prologue: Sequence[str] = (),
+        directives: Sequence[str] | str = (),
+        prologue: Sequence[str] | str = (),
         python: str | None = None,
         max_restarts: int = 3,
         grace_s: int = 60,
@@ -94,12 +94,12 @@ class QueueLauncher(HostedLauncher):
             "gpus_per_node": gpus_per_node,
             "memory_gib_per_node": memory_gib_per_node,
             "walltime": walltime,
-            "partition": partition,
-            "account": account,
+            "partition": str(partition) if isinstance(partition, int) else partition,
+            "account": str(account) if isinstance(account, int) else account,
             "interface": interface,
             "host_interface": host_interface,
-            "directives": list(directives),
-            "prologue": list(prologue),
+            "directives": [directives] if isinstance(directives, str) else list(directives),
+            "prologue": [prologue] if isinstance(prologue, str) else list(prologue),
             "python": python,
             "max_restarts": max_restarts,
             "grace_s": grace_s,
@@ -139,7 +139,7 @@ class QueueLauncher(HostedLauncher):
 
     def argv(self, job_dir: Path) -> Sequence[str]:
         """Return what starts the host of a job."""
-        return [sys.executable, "-m", "rlnb_dask.host", str(job_dir)]
+        return [sys.executable, "-P", "-m", "rlnb_dask.host", str(job_dir)]
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return what is missing or malformed, and where all is well what the queue itself says of such a job."""
