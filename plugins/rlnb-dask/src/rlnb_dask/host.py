@@ -118,7 +118,8 @@ class Host:
 
     def _wait_until_known(self, client: Client, agents: dict[str, Future]) -> None:
         """Wait until Dask's scheduler has heard of the agents: who chooses nodes next would take them for idle."""
-        while True:
+        deadline = time.monotonic() + END_S  # a worker that is lost in this moment never has its agent
+        while time.monotonic() < deadline:
             known = client.processing()
             if all(agent.key in known.get(worker, ()) or agent.done() for worker, agent in agents.items()):
                 return
