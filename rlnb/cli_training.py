@@ -10,7 +10,7 @@ import typer
 
 from rlnb import screen
 from rlnb.cli_arguments import AssetRoot, Checkpoint, Python, RunId, TaskId, Trust, Wait, value, values
-from rlnb.errors import NotFoundError, RlnbError, did_you_mean
+from rlnb.errors import RlnbError
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
@@ -31,16 +31,13 @@ def _launcher(name: str | None, settings: Mapping[str, Any]) -> Launcher | None:
     """Return the launcher that was asked for; None is this machine."""
     from rlnb import plugins
 
-    known = plugins.launchers()
     if name is None:
         if settings:
-            raise RlnbError(f"--launcher-set says nothing without --launcher, one of: {', '.join(sorted(known))}.")
+            raise RlnbError("--launcher-set says nothing without --launcher. `rlnb launchers` lists them.")
         return None
-    if name not in known:
-        hint = did_you_mean(name, known)
-        raise NotFoundError(f"No launcher {name!r}. There are: {', '.join(sorted(known))}.{hint}")
+    factory = plugins.load(plugins.launcher(name).factory)
     try:
-        made: Launcher = plugins.load(known[name].factory)(**settings)
+        made: Launcher = factory(**settings)
     except TypeError as exc:
         raise RlnbError(f"--launcher {name}: {exc}") from exc
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,17 +119,11 @@ class HostedJob:
 
         run, own = Run(self._record.path), jobs[-1].options  # its state waits for what is started here
         try:
-            # Without a checkpoint of its own it begins as it did: from another run's weights, or where a person chose.
+            # What it was asked holds until it has a checkpoint of its own: whose weights, or where a person chose.
             since = self._folder.command.stat().st_mtime
-            own_checkpoint = any(path.stat().st_mtime > since for path in run.checkpoints)
-            as_before = not own_checkpoint and (not run.checkpoints or _chosen(run.path, own))
-            options = own if as_before else run.what_is_left(trust=own.get("trust", False))
+            wrote = any(path.stat().st_mtime > since for path in run.checkpoints)
+            options = run.what_is_left(trust=own.get("trust", False)) if wrote else own
         except RlnbError:  # nothing is left to do: it was interrupted at its very end
             return False
         api.start_job(self._record, "train", options)
         return True
-
-
-def _chosen(run: Path, options: Mapping[str, Any]) -> bool:
-    """Return whether the checkpoint that a job was to start from is there."""
-    return bool(options.get("checkpoint")) and (run / options["checkpoint"]).is_file()

@@ -122,7 +122,7 @@ def test_a_training_runs_where_it_is_told_to(invoke: Invoke) -> None:
         (["--launcher", "slrum"], "Did you mean 'slurm'?"),
         (["--launcher", "slurm", "--launcher-set", "partion=gpu"], "unexpected keyword argument 'partion'"),
         (["--launcher", "slurm", "--launcher-set", "gpu"], "'gpu' is not path=value"),
-        (["--launcher-set", "nodes=2"], "says nothing without --launcher, one of: dask"),
+        (["--launcher-set", "nodes=2"], "says nothing without --launcher. `rlnb launchers` lists them."),
     ],
 )
 def test_a_place_that_is_not_there_is_told(invoke: Invoke, tmp_path: Path, words: Sequence[str], said: str) -> None:

@@ -124,6 +124,46 @@ def test_pods_that_know_their_rank_train_a_run(root: Path) -> None:
     assert len(run.jobs[-1].folder.hosts()) == 2
 
 
+ONE_POD = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": "1", "RANK": "0"}
+
+
+def test_a_pod_that_is_made_again_does_not_train_a_second_time(root: Path) -> None:
+    run = made(1)
+    pod = [sys.executable, "-m", "rlnb.job", "--injected", str(run.path)]
+    assert subprocess.run(pod, env={**os.environ, **ONE_POD}, check=False).returncode == 0
+    logged = run.metrics["reward"].values
+    again = subprocess.run(pod, env={**os.environ, **ONE_POD}, capture_output=True, text=True, check=False)
+    assert (again.returncode, run.state) == (1, "completed")
+    assert "is not started twice" in again.stderr
+    assert rlnb.Run(run.path).metrics["reward"].values == logged
+
+
+def test_a_file_system_that_takes_its_own_link_for_anothers_starts_the_job(root: Path) -> None:
+    run = made(1)
+    agent = """
+import os, sys
+from rlnb import job
+link = os.link
+def forgetful(*names):
+    link(*names)
+    raise FileExistsError
+os.link = forgetful
+sys.exit(job.main(sys.argv[1:]))
+"""
+    pod = [sys.executable, "-c", agent, "--injected", str(run.path)]
+    assert subprocess.run(pod, env={**os.environ, **ONE_POD}, check=False).returncode == 0
+    assert run.state == "completed"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
+@pytest.mark.parametrize(("device", "state"), [("auto", "queued"), ("cpu", "completed")])
+def test_the_gpus_of_a_pod_count_for_ranks_on_gpus(root: Path, device: str, state: str) -> None:
+    run = made(1, nproc_per_node=2, device=device)
+    pod = [sys.executable, "-m", "rlnb.job", "--injected", str(run.path)]
+    subprocess.run(pod, env={**os.environ, **ONE_POD, "NPROC_PER_NODE": "1"}, check=False)
+    assert run.state == state
+
+
 def test_a_pod_that_starts_after_a_cancel_does_nothing(root: Path) -> None:
     run = made(1)
     run.cancel()

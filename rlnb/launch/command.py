@@ -105,9 +105,8 @@ def shell(command: Command) -> str:
     """Return the command as a line for a shell; of several nodes that of each, below what to put into it."""
     variables = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
     line = " ".join([*variables, shlex.join(command.argv)])
+    note = ""
     if command.nodes > 1:
+        note = f"# On each node, with NODE from 0 to {command.nodes - 1}, and FIRST, the name of the first:\n"
         line = f"PET_NODE_RANK=$NODE PET_MASTER_ADDR=$FIRST PET_MASTER_PORT=29500 {line}"
-    line = f"cd {shlex.quote(command.cwd)} && {line}" if command.cwd else line
-    if command.nodes > 1:
-        return f"# On each node, with NODE from 0 to {command.nodes - 1}, and FIRST, the name of the first:\n{line}"
-    return line
+    return note + (f"cd {shlex.quote(command.cwd)} && {line}" if command.cwd else line)

@@ -128,6 +128,17 @@ def test_a_record_that_is_no_utf8_is_refused_with_its_path(tmp_path: Path) -> No
         files.read_json(path)
 
 
+def test_a_file_system_that_stumbles_is_asked_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "result.json").touch()
+    assert files.there(tmp_path / "result.json")
+
+    def stumble(_: Path) -> bool:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(Path, "exists", stumble)
+    assert not files.there(tmp_path / "result.json")
+
+
 def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     log = tmp_path / "node0.log"
     log.write_bytes(b"".join(b"line %d\n" % number for number in range(10_000)) + b"torn \xff")

@@ -59,6 +59,11 @@ def test_what_was_interrupted_at_its_very_end_is_not_trained_again(interrupted: 
     assert len(rlnb.Run(interrupted.path).jobs) == 1
 
 
+def chosen(run: rlnb.Run) -> str:
+    """Return a checkpoint that is not the newest."""
+    return str(run.checkpoints[0].relative_to(run.path))
+
+
 def begun_and_taken_away(run: rlnb.Run, **options: object) -> rlnb.HostedJob:
     """Give a run a further training that its cluster ended before it had begun; this process is its host."""
     folder = run.record.folder.next_job("train")
@@ -69,13 +74,17 @@ def begun_and_taken_away(run: rlnb.Run, **options: object) -> rlnb.HostedJob:
 
 
 def test_what_was_taken_away_before_it_began_goes_on_too(interrupted: rlnb.Run) -> None:
-    for checkpoint in interrupted.checkpoints[1:]:
-        checkpoint.unlink()
-    job = begun_and_taken_away(interrupted, checkpoint="whatever", max_iterations=6)
-    assert job.go_on(3)
+    options = {"checkpoint": chosen(interrupted), "trust": False, "max_iterations": 6}
+    assert begun_and_taken_away(interrupted, **options).go_on(3)
     run = rlnb.Run(interrupted.path).wait(60)
-    assert len(run.jobs) == 3
-    assert run.progress == (6, 6), "as the job before it was told"
+    assert (len(run.jobs), run.progress) == (3, (6, 6))
+    assert run.jobs[-1].options == options, "where a person chose, and not at the newest"
+
+
+def test_what_was_taken_away_before_it_began_can_be_resumed(interrupted: rlnb.Run) -> None:
+    begun_and_taken_away(interrupted, checkpoint=chosen(interrupted), max_iterations=6)
+    run = rlnb.Run(interrupted.path).resume().wait(60)
+    assert run.progress == (6, 6), "the end that it was told"
 
 
 def test_without_a_checkpoint_it_begins_as_it_did(interrupted: rlnb.Run) -> None:
@@ -89,18 +98,14 @@ def test_without_a_checkpoint_it_begins_as_it_did(interrupted: rlnb.Run) -> None
     assert further.options == options
 
 
-def test_where_a_person_chose_to_start_it_starts(interrupted: rlnb.Run) -> None:
-    chosen = str(interrupted.checkpoints[0].relative_to(interrupted.path))
-    options = {"checkpoint": chosen, "trust": False, "max_iterations": 6}
-    assert begun_and_taken_away(interrupted, **options).go_on(3)
-    assert rlnb.Run(interrupted.path).wait(60).jobs[-1].options == options, "and not at the newest"
-
-
-def test_a_vouched_checkpoint_stays_vouched(interrupted: rlnb.Run) -> None:
-    for checkpoint in interrupted.checkpoints[1:]:
-        checkpoint.unlink()
-    assert begun_and_taken_away(interrupted, max_iterations=6, trust=True).go_on(3)
-    assert rlnb.Run(interrupted.path).wait(60).jobs[-1].options["trust"] is True
+def test_it_goes_on_at_the_newest_that_it_wrote_and_vouched_stays_vouched(interrupted: rlnb.Run) -> None:
+    job = begun_and_taken_away(interrupted, checkpoint=chosen(interrupted), max_iterations=6, trust=True)
+    newest = interrupted.checkpoints[-1]
+    later_s = time.time() + 1.0
+    os.utime(newest, (later_s, later_s))
+    assert job.go_on(3)
+    options = rlnb.Run(interrupted.path).wait(60).jobs[-1].options
+    assert options == {"checkpoint": f"logs/{newest.name}", "max_iterations": 6, "trust": True}
 
 
 def test_a_script_does_not_go_on_by_itself(root: Path, tmp_path: Path) -> None:
@@ -130,6 +135,16 @@ def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None
     (listed,) = rlnb.runs()
     assert listed.state in ("queued", "starting", "running"), "its heartbeat says so"
     (run.jobs[0].folder.path / "cancel.json").write_text("{}")
+
+
+def test_a_heartbeat_that_cannot_be_written_ends_nothing(
+    interrupted: rlnb.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(_: Path) -> NoReturn:
+        raise OSError("Stale file handle")
+
+    monkeypatch.setattr(Path, "touch", stumble)
+    rlnb.HostedJob(interrupted.jobs[0].folder.path).beat()
 
 
 def test_what_its_launcher_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

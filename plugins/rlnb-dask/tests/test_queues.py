@@ -6,11 +6,12 @@ import dataclasses
 import platform
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import dask_jobqueue  # noqa: F401  whose defaults are dask's from then on
 import pytest
-from rlnb_dask import node
+from rlnb_dask import host, node
 
 import rlnb
 from rlnb import plugins
@@ -201,6 +202,31 @@ def test_docker_hears_names_of_variables_and_no_values(tmp_path: Path, monkeypat
     assert "--env=PET_MASTER_ADDR" in command.argv
     assert "secret" not in " ".join(command.argv)
     assert command.env == plain.env
+
+
+def test_a_node_that_comes_and_goes_before_all_are_there_ends_the_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rlnb.options, "root", tmp_path)
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    job = run.jobs[0].folder
+    job.result.unlink()
+    seen = iter([{"tcp://a:1": {}, "tcp://b:1": {}}, {"tcp://a:1": {}}])
+    client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": next(seen)})
+    waiting = host.Host(rlnb.HostedJob(job.path), rlnb.pbs(nodes=3, walltime="01:00:00"))
+    waiting._nodes = 3
+    with pytest.raises(host.Ended):
+        waiting._wait_for_nodes(client)
+    ended = rlnb.HostedJob(job.path).result
+    assert ended is not None
+    assert "a node had come, and went before all were here" in ended.error
+    assert ended.values == {"interrupted": True}
+
+
+def test_a_host_that_is_a_job_itself_does_not_hand_on_its_limits() -> None:
+    environ = {"SLURM_MEM_PER_NODE": "2048", "SLURM_JOB_ID": "7", "SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ann"}
+    host.forget_own_job(environ)
+    assert environ == {"SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ann"}
 
 
 def test_one_line_is_not_taken_for_its_letters() -> None:

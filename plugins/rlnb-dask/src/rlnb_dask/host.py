@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -198,12 +198,16 @@ def _number(worker: dict[str, Any]) -> tuple[str, int]:
     return (name, int(number)) if number.isdigit() else (str(worker.get("name", "")), 0)
 
 
+def forget_own_job(environ: MutableMapping[str, str]) -> None:
+    """Remove what Slurm says of the job that the host itself is: the one that it submits would take its limits."""
+    for name in [name for name in environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
+        del environ[name]
+
+
 def main() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logger.setLevel(logging.INFO)
-    # A host that is itself a job of Slurm's must not hand the limits of its own to the one that it submits.
-    for name in [name for name in os.environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
-        del os.environ[name]
+    forget_own_job(os.environ)
     job = HostedJob(Path(sys.argv[1]))
     launcher = launcher_of(job)
     logger.info("%r", launcher)

@@ -27,7 +27,11 @@ POLL_S = 0.1
 
 
 class NodeGone(Exception):
-    """A node went away while it was looked at; says which, and why."""
+    """A node went away while it was looked at; says which."""
+
+
+class Unanswered(Exception):
+    """Nodes do not answer, or cannot; its arguments say which and why."""
 
 
 def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Callable[[], None]) -> list[str]:
@@ -42,6 +46,13 @@ def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Call
     Raises:
         NodeGone: One went away meanwhile.
     """
+    try:
+        return _problems(client, workers, job, go_on)
+    except Unanswered as exc:
+        return list(exc.args)
+
+
+def _problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Callable[[], None]) -> list[str]:
     shared = job.path / ".preflight"
     shared.mkdir(exist_ok=True)
     python = shlex.split(job.manifest.python or "")
@@ -56,9 +67,7 @@ def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Call
         )
         for worker, name in names.items()
     }
-    found, wrong = _answers(workers, asked, go_on)
-    if wrong:
-        return wrong  # and leave the folder: who hangs there may still be about to write
+    found = _answers(workers, asked, go_on)  # who hangs may still be about to write: then the folder stays
     wrong = [
         f"{where(number, found[w])}: {found[w]['problem']}" for number, w in enumerate(workers) if found[w]["problem"]
     ]
@@ -74,10 +83,13 @@ def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Call
     return wrong
 
 
-def _answers(
-    workers: Sequence[str], asked: dict[str, Future], go_on: Callable[[], None]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what the nodes answer, and which of them do not."""
+def _answers(workers: Sequence[str], asked: dict[str, Future], go_on: Callable[[], None]) -> dict[str, Any]:
+    """Return what each node answers.
+
+    Raises:
+        Unanswered: Some do not.
+        NodeGone: One is not there any more.
+    """
     deadline = time.monotonic() + ANSWER_S
     while not all(answer.done() for answer in asked.values()) and time.monotonic() < deadline:
         go_on()
@@ -92,8 +104,8 @@ def _answers(
         elif answer.status != "finished":
             raise NodeGone(f"{name} went away while it was looked at")
     if wrong:
-        return {}, wrong
-    return {worker: answer.result() for worker, answer in asked.items()}, []
+        raise Unanswered(*wrong)
+    return {worker: answer.result() for worker, answer in asked.items()}
 
 
 def where(number: int, found: dict[str, Any]) -> str:
@@ -131,9 +143,7 @@ def _apart(
         )
         for number, worker in enumerate(workers)
     }
-    seen, silent = _answers(workers, looking, go_on)
-    if silent:
-        return silent
+    seen = _answers(workers, looking, go_on)
     wrong = [
         f"{where(number, found[worker])} does not see what {', '.join(seen[worker])} wrote to {shared}: "
         "the run's folder has to be on a file system that all nodes share (rlnb.options.root)"
@@ -141,14 +151,9 @@ def _apart(
         if seen[worker]
     ]
     host = host_of(first)
-    listening, silent = _answers(workers, {first: client.submit(node.listen, workers=[first], pure=False)}, go_on)
-    if silent:
-        return silent
-    port = listening[first]
+    port = _answers(workers, {first: client.submit(node.listen, workers=[first], pure=False)}, go_on)[first]
     asked = {w: client.submit(node.reaches, host, port, workers=[w], pure=False) for w in others}
-    reached, silent = _answers(workers, asked, go_on)
-    if silent:
-        return silent
+    reached = _answers(workers, asked, go_on)
     return wrong + [
         f"{where(number, found[worker])} does not reach {where(0, found[first])} at {host}:{port}: {reached[worker]}. "
         'A firewall, or the wrong network: interface="ib0", say, names the right one'
