@@ -20,7 +20,7 @@ import rlnb
 from rlnb.records.events import EventReader
 
 CASE = Case("Isaac-Cartpole-Direct", 256, 150)
-ON_FEW_ENVS = {"rl_games": ["agent.params.config.minibatch_size=8192"]}
+ON_FEW_ENVS = {"rl_games": ["agent.params.config.minibatch_size=1024"]}
 """What stock refuses to begin without: 256 envs do not fill RL-Games' minibatches. rlnb's plugin does the same."""
 OURS_ALONE = {"info/action_std"}
 """What rlnb's plugins log beyond stock."""

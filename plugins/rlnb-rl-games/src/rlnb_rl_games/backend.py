@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,13 +11,13 @@ from typing import Any
 import torch
 from isaaclab.utils.io import dump_yaml
 from isaaclab_rl.rl_games import RlGamesVecEnvWrapper, register_rl_games_env
+from isaaclab_tasks.utils import resolve_presets
 from rl_games.torch_runner import Runner
 
 from rlnb import Policy, RlnbError, TrainContext, export_module, vet_checkpoint
+from rlnb_rl_games import minibatches
 from rlnb_rl_games.actor import Actor
 from rlnb_rl_games.algorithm import ALGORITHMS, Observer
-
-logger = logging.getLogger(__name__)
 
 
 class RlGames:
@@ -30,6 +29,8 @@ class RlGames:
         params = agent_cfg["params"]
         config = params["config"]
         params["seed"] = ctx.seed
+        own_num_envs = resolve_presets(type(env.unwrapped.cfg)()).scene.num_envs
+        minibatches.fit(params, wrapped.num_envs, own_num_envs, ctx.agent)
         if ctx.max_iterations is not None:
             config["max_epochs"] = ctx.max_iterations
         if ctx.world_size > 1:
@@ -142,7 +143,6 @@ def _prepare(env: Any, agent_cfg: Any, device: str) -> RlGamesVecEnvWrapper:
         config.setdefault("torch_compile", False)
     wrapped = RlGamesVecEnvWrapper.from_agent_cfg(env, agent_cfg)
     config["num_actors"] = wrapped.num_envs
-    _fit_minibatch(config)
     return wrapped
 
 
@@ -156,17 +156,6 @@ def _new_runner(device: str, observer: Observer | None = None) -> Runner:
     if device == "cpu":
         torch.set_float32_matmul_precision(precision)
     return runner
-
-
-def _fit_minibatch(config: dict[str, Any]) -> None:
-    """RL-Games wants minibatches that divide the batch: take the largest that is not above the wanted one."""
-    if "minibatch_size" not in config:
-        return
-    batch, wanted = config["horizon_length"] * config["num_actors"], config["minibatch_size"]
-    fitting = max(size for size in range(1, min(batch, wanted) + 1) if batch % size == 0)
-    if fitting != wanted:
-        logger.warning("minibatch_size %d does not divide the batch of %d: %d is used", wanted, batch, fitting)
-        config["minibatch_size"] = fitting
 
 
 def _player(env: Any, agent_cfg: Any, checkpoint: Path, device: str, trust: bool) -> Any:

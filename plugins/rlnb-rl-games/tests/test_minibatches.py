@@ -1,0 +1,67 @@
+"""Into how many minibatches a batch is cut, for the numbers of envs that Isaac Lab's agent configs are not for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from rlnb_rl_games import minibatches
+
+
+def fitted(
+    horizon: int,
+    size: int,
+    envs: int,
+    own: int,
+    *,
+    seq_length: int | None = None,
+    asked: Mapping[str, Any] | None = None,
+) -> int:
+    params: dict[str, Any] = {"config": {"horizon_length": horizon, "minibatch_size": size}, "network": {}}
+    if seq_length:
+        params["config"]["seq_length"], params["network"]["rnn"] = seq_length, {"name": "lstm"}
+    minibatches.fit(params, envs, own, asked or {})
+    found = params["config"]["minibatch_size"]
+    assert isinstance(found, int)
+    assert horizon * envs % found == 0, "RL-Games refuses to begin"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("horizon", "size", "envs", "own", "fitting"),
+    [
+        pytest.param(32, 16384, 4096, 4096, 16384, id="the task's own envs"),
+        pytest.param(32, 16384, 512, 4096, 16384, id="what RL-Games takes stays as it is in Isaac Lab"),
+        pytest.param(32, 16384, 256, 4096, 1024, id="eight minibatches"),
+        pytest.param(16, 32768, 64, 4096, 512, id="two"),
+        pytest.param(32, 16384, 7, 4096, 28, id="eight of 28"),
+        pytest.param(32, 16384, 1000, 4096, 4000, id="more frames than one minibatch has"),
+        pytest.param(24, 24576, 5, 4096, 30, id="four"),
+        pytest.param(1, 64, 7, 64, 7, id="a prime number of frames is not cut into single ones"),
+        pytest.param(96, 4096, 1, 4096, 1, id="as many minibatches as frames"),
+        pytest.param(32, 4096, 96, 64, 3072, id="half of a minibatch"),
+    ],
+)
+def test_as_many_minibatches_as_the_config_means(horizon: int, size: int, envs: int, own: int, fitting: int) -> None:
+    assert fitted(horizon, size, envs, own) == fitting
+
+
+def test_sequences_are_not_cut() -> None:
+    assert fitted(128, 512, 3, 128, seq_length=128) == 128
+    assert fitted(16, 16384, 24, 8192, seq_length=4) == 48
+
+
+def test_a_size_of_ones_own_is_a_size() -> None:
+    assert fitted(32, 1024, 16, 4096, asked={"params.config.minibatch_size": 1024}) == 512
+    assert fitted(32, 1024, 16, 4096, asked={"params.config.learning_rate": 1e-4}) == 4
+
+
+def test_a_central_value_function_has_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    params: dict[str, Any] = {
+        "network": {},
+        "config": {"horizon_length": 16, "minibatch_size": 16384, "central_value_config": {"minibatch_size": 32768}},
+    }
+    minibatches.fit(params, 64, 8192, {})
+    assert params["config"]["minibatch_size"] == 128
+    assert params["config"]["central_value_config"]["minibatch_size"] == 256
+    assert "params.config.central_value_config.minibatch_size=32768 does not divide the batch of 64 envs" in caplog.text
+    assert "256 is used, 4 minibatches" in caplog.text
