@@ -22,7 +22,7 @@ runs = [
 """
 WATCH = "rlnb.watch(rlnb.runs())"
 BUSY = "time.sleep(6); print('slept')"
-END = "[run.cancel() for run in rlnb.runs()]; time.sleep(8)"
+END = "[run.cancel() for run in rlnb.runs()]; [run.wait(30) for run in rlnb.runs()]"
 POINTS = """() => {
   const plot = document.querySelector(".js-plotly-plot");
   return plot && plot.data ? plot.data.reduce((sum, trace) => sum + trace.x.length, 0) : 0;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -144,6 +145,18 @@ def test_a_run_outlives_its_killed_kernel(slurm: Any, clean: Path) -> None:
     assert done.returncode == -signal.SIGKILL
     run = rlnb.get_run(done.stdout.strip())
     assert run.wait(90).state == "completed"
+
+
+def test_the_host_can_be_a_small_job_itself(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "-m rlnb train Echo --library echo --max-iterations 5 --launcher slurm --launcher-set nodes=2"
+    line = f"{shlex.quote(sys.executable)} {words} --launcher-set walltime={WALLTIME}"
+    monkeypatch.setenv("RLNB_ROOT", str(clean))
+    small = ["--cpus-per-task=1", "--mem=500M", "--time=00:20:00"]
+    said = clean.parent / "host.out"
+    subprocess.run(["sbatch", "--wait", *small, "-o", str(said), "--wrap", line], check=True, timeout=120)
+    (run,) = rlnb.runs()
+    assert run.state == "completed", said.read_text()
+    assert len(run.jobs[0].folder.hosts()) == 2
 
 
 def scancel(run: rlnb.Run) -> None:
