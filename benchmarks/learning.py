@@ -26,7 +26,13 @@ FRAMES = 150 * 32 * NUM_ENVS
 """What the agent configs of RL-Games and skrl ask for, 150 iterations of 32 steps; twice what RSL-RL's does."""
 AT_ONCE = 2
 """Trainings side by side: nothing here is a question of time."""
-CHECKPOINTS = {"rsl_rl": {"save_interval": 10}, "rl_games": {"params.config.save_frequency": 5}, "skrl": {}, "sb3": {}}
+CHECKPOINTS = {
+    "rsl_rl": {"save_interval": 10},
+    "rl_games": {"params.config.save_frequency": 5},
+    "skrl": {},
+    "skrl_jax": {},
+    "sb3": {},
+}
 """What each library has to be told to write checkpoints often."""
 NOISE = 0.05
 """How far the success of a resumed run may be below the worst of the unbroken ones: three seeds are few."""
