@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ import typer
 
 from rlnb import screen
 from rlnb.cli_arguments import AssetRoot, Checkpoint, Python, RunId, TaskId, Trust, Wait, value, values
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, unknown
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
@@ -36,6 +37,11 @@ def _launcher(name: str | None, settings: Mapping[str, Any]) -> Launcher | None:
             raise RlnbError("--launcher-set says nothing without --launcher. `rlnb launchers` lists them.")
         return None
     factory = plugins.load(plugins.launcher(name).factory)
+    takes = inspect.signature(factory).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
+        for setting in settings:
+            if setting not in takes:
+                raise unknown("setting", setting, takes, has=f"{name} takes")
     try:
         made: Launcher = factory(**settings)
     except TypeError as exc:

@@ -120,7 +120,7 @@ def test_a_training_runs_where_it_is_told_to(invoke: Invoke) -> None:
     ("words", "said"),
     [
         (["--launcher", "slrum"], "Did you mean 'slurm'?"),
-        (["--launcher", "slurm", "--launcher-set", "partion=gpu"], "unexpected keyword argument 'partion'"),
+        (["--launcher", "slurm", "--launcher-set", "partion=gpu"], "Did you mean 'partition'?"),
         (["--launcher", "slurm", "--launcher-set", "gpu"], "'gpu' is not path=value"),
         (["--launcher-set", "nodes=2"], "says nothing without --launcher. `rlnb launchers` lists them."),
     ],
