@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,8 +34,8 @@ class RlGames:
         minibatches.fit(params, wrapped.num_envs, own_num_envs, ctx.agent)
         if ctx.max_iterations is not None:
             config["max_epochs"] = ctx.max_iterations
-        if ctx.world_size > 1:
-            params["torch_threads"] = 0  # the launcher has shared out the cores
+        if ctx.world_size > 1 or "OMP_NUM_THREADS" in os.environ:
+            params.setdefault("torch_threads", 0)  # the cores are shared out: RL-Games would take up to four of them
         if ctx.rank == 0:
             dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
         else:
