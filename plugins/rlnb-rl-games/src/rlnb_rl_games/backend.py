@@ -163,6 +163,7 @@ def _player(env: Any, agent_cfg: Any, checkpoint: Path, device: str, trust: bool
     vet_checkpoint(checkpoint, trust)
     wrapped = _prepare(env, agent_cfg, device)
     agent_cfg["params"]["config"]["env_info"] = wrapped.get_env_info()
+    agent_cfg["params"]["torch_threads"] = 0  # RL-Games would change them for whatever this process does after this
     runner = _new_runner(device)
     runner.load(agent_cfg)
     player = runner.create_player()
