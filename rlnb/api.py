@@ -285,6 +285,7 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
         and gpus > 1
         and manifest.resources.device in ("auto", "cuda")
         and manifest.resources.nproc_per_node <= (launcher.max_running or 1) <= gpus,
+        threads=launcher.threads if isinstance(launcher, LocalLauncher) else None,
     )
     wrapped = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
     replaceable = wrapped is None and _plain(command)

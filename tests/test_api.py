@@ -323,6 +323,13 @@ def test_a_run_that_waits_in_the_queue_can_be_cancelled(root: Path) -> None:
     until(lambda: first.state == "cancelled")
 
 
+def test_two_trainings_at_once_share_the_cores(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    launcher = rlnb.LocalLauncher(max_running=2)
+    assert f"OMP_NUM_THREADS={launcher.threads} " in echo(launcher=launcher).wait(WAIT_S).command
+    assert "OMP_NUM_THREADS" not in echo().wait(WAIT_S).command, "one takes what torch takes, as in Isaac Lab"
+
+
 def test_a_walltime_ends_a_run_as_timeout(root: Path) -> None:
     run = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(walltime_s=1.5))
     with pytest.raises(rlnb.RunError, match="timeout: stopped after its walltime"):

@@ -30,6 +30,7 @@ def worker_command(
     max_running: int | None = 1,
     walltime_s: float | None = None,
     gpu_per_slot: bool = False,
+    threads: int | None = None,
     env: Mapping[str, str] | None = None,
     node_rank: int = 0,
     rendezvous: Rendezvous | None = None,
@@ -37,13 +38,14 @@ def worker_command(
     """Return the command of one job on one node: plain Python for one process, torchrun for more.
 
     Only training waits in the machine's queue: what a person asks of a finished run answers now. Without
-    ``max_running`` nothing waits there.
+    ``max_running`` nothing waits there. ``threads`` are those of a single process whose manifest says none; torchrun
+    gives each of several ranks one.
     """
     python = interpreter(manifest.python)
     worker = manifest.script or ("-m", "rlnb.worker", kind, str(run_dir), str(job_dir))
     ranks = manifest.resources if kind == "train" else Resources()
     argv = (*python, *worker) if ranks.world_size == 1 else (*python, *torchrun(ranks, node_rank, rendezvous), *worker)
-    threads = manifest.resources.threads if kind == "train" else None
+    threads = ranks.threads or (threads if kind == "train" and ranks.world_size == 1 else None)
     return Command(
         argv=argv,
         env={"PYTHONUNBUFFERED": "1", **({"OMP_NUM_THREADS": str(threads)} if threads else {}), **(env or {})},

@@ -31,6 +31,17 @@ class LocalLauncher(HostedLauncher):
         """Arguments that make one like this."""
         return {"max_running": self.max_running, "walltime_s": self.walltime_s}
 
+    @property
+    def threads(self) -> int | None:
+        """Threads of a training (OMP_NUM_THREADS) that others may run beside; None leaves them to torch.
+
+        Torch takes all cores, and threads wait for each other by spinning: two trainings that do so on two cores made a
+        fourteenth of the steps each.
+        """
+        if self.max_running == 1 or "OMP_NUM_THREADS" in os.environ:
+            return None
+        return max(1, len(os.sched_getaffinity(0)) // self.max_running)
+
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return what this launcher cannot do."""
         problems = []

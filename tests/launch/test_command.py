@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from pathlib import Path
 
@@ -77,6 +78,27 @@ def test_what_the_launcher_allows_is_in_the_command() -> None:
     )
     assert (command.max_running, command.walltime_s, command.gpu_per_slot) == (3, 60.0, True)
     assert shell(command).startswith("PYTHONUNBUFFERED=1 A='b c' /opt/env/bin/python ")
+
+
+def test_cores_are_shared_out_among_trainings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+    assert rlnb.LocalLauncher(max_running=1).threads is None
+    assert rlnb.LocalLauncher(max_running=4).threads == 4
+    assert rlnb.LocalLauncher(max_running=32).threads == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert rlnb.LocalLauncher(max_running=4).threads is None, "it is said already"
+
+
+def test_threads_are_those_of_a_training_of_one_process_that_says_none() -> None:
+    def told(kind: str = "train", **resources: int) -> str | None:
+        asked = dataclasses.replace(manifest(), resources=rlnb.Resources(**resources))
+        return worker_command(asked, kind, RUN, JOB, threads=4).env.get("OMP_NUM_THREADS")  # type: ignore[arg-type]
+
+    assert told() == "4"
+    assert told(threads=1) == "1"
+    assert told(nproc_per_node=2) is None, "torchrun gives each rank one"
+    assert told("evaluate") is None
 
 
 # The commands of Isaac Lab's guide to several GPUs and nodes, word by word.
