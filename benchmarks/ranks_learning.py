@@ -22,7 +22,7 @@ from rlnb.evaluation import mean_interval
 
 CASES = (
     Case("Isaac-Cartpole-Camera-Direct", 32, 20),
-    Case("Isaac-Ant-Direct", 1024, 40),
+    Case("Isaac-Ant-Direct", 1024, 20),
     Case("Isaac-Cartpole-Direct", 512, 100),
 )
 SEEDS, TAIL = 3, 0.1
