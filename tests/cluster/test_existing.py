@@ -92,14 +92,15 @@ def test_who_chooses_next_knows_at_once_what_is_taken(cluster: Any, clean: Path)
 
 
 def test_a_worker_whose_agent_has_lost_its_host_is_taken(cluster: Any, clean: Path) -> None:
-    orphan = echo(rlnb.dask(cluster), 60)
+    orphan = echo(rlnb.dask(cluster))
     wait_until(lambda: orphan.state == "running", 60)
     psutil.Process(orphan.jobs[-1].handle["pid"]).kill()
     runs = [echo(rlnb.dask(cluster), 3) for _ in range(2)]
     assert [run.wait(90).state for run in runs] == ["completed"] * 2
     agents = [process for process in processes(orphan) if "rlnb.job" in process.cmdline()]
-    assert len(agents) == 1, "they did not wait until its worker was free"
-    assert orphan.wait(120).state == "completed", "its agent trains to the end"
+    assert len(agents) == 1, "they did not wait until its worker was free: its agent trains on"
+    orphan.cancel()
+    wait_until(lambda: not processes(orphan), 30)
 
 
 def test_a_run_whose_keys_were_in_memory_says_what_to_do(cluster: Any, clean: Path) -> None:
