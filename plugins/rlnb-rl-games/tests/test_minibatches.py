@@ -48,6 +48,7 @@ def test_as_many_minibatches_as_the_config_means(horizon: int, size: int, envs: 
 def test_sequences_are_not_cut() -> None:
     assert fitted(128, 512, 3, 128, seq_length=128) == 128
     assert fitted(16, 16384, 24, 8192, seq_length=4) == 48
+    assert fitted(16, 512, 1, 128, seq_length=128) == 16, "for RL-Games to refuse"
 
 
 def test_a_size_of_ones_own_is_a_size() -> None:

@@ -34,7 +34,8 @@ def fit(params: Mapping[str, Any], num_envs: int, own_num_envs: int, asked: Mapp
             continue
         count = 1 if f"{path}.{SIZE}" in asked else max(1, horizon * own_num_envs // wanted)
         sequence = params["config"].get("seq_length", 4) if "rnn" in params["network"] else 1
-        sizes = [size for size in range(sequence, batch + 1, sequence) if batch % size == 0]
+        # No size at all: fewer frames than a sequence, which RL-Games refuses with a word of its own.
+        sizes = [size for size in range(sequence, batch + 1, sequence) if batch % size == 0] or [batch]
         config[SIZE] = max((size for size in sizes if size <= min(wanted, batch // count)), default=sizes[0])
         logger.warning(
             "%s.%s=%d does not divide the batch of %d envs * %d steps: %d is used, %d minibatches",
