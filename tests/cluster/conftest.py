@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +19,24 @@ import rlnb
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "rig")]
 
 NODES = 4
-PORTS = 20
-"""Between the Slurms of two processes of tests."""
+PORTS, PROCESSES = 20, 16
+"""Between the Slurms of two processes of tests; and the processes that there are at most."""
+
+
+def free_port(number: int) -> int:
+    """Return a port for the Slurm of a process of tests, whose nodes' are free too.
+
+    Tests that were killed leave theirs, and somebody else may be testing on this machine.
+    """
+    for port in range(16817 + PORTS * number, 17800, PORTS * PROCESSES):
+        with contextlib.ExitStack() as bound:
+            try:
+                for taken in (port, *range(port + 1000, port + 1000 + NODES)):
+                    bound.enter_context(socket.create_server(("127.0.0.1", taken)))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("Every port for a Slurm is taken: what runs is shown by `pgrep -a slurm`.")
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +49,7 @@ def slurm() -> Iterator[Any]:
     if lacking := rig.missing():
         pytest.skip(f"there is no Slurm here: {', '.join(lacking)}")
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    found = rig.Slurm(Path(f"/tmp/rlnb-slurm-{os.getpid()}"), NODES, port=16817 + PORTS * number)
+    found = rig.Slurm(Path(f"/tmp/rlnb-slurm-{os.getpid()}"), NODES, port=free_port(number))
     try:
         found.up()
         yield found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import platform
 import sys
@@ -10,8 +11,9 @@ from types import SimpleNamespace
 
 import dask
 import dask_jobqueue  # noqa: F401  whose defaults are dask's from then on
+import psutil
 import pytest
-from rlnb_dask import host, node
+from rlnb_dask import clusters, host, node
 
 import rlnb
 from rlnb import plugins
@@ -210,6 +212,8 @@ def test_a_node_that_comes_and_goes_before_all_are_there_ends_the_waiting(
     monkeypatch.setattr(rlnb.options, "root", tmp_path)
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
     job = run.jobs[0].folder
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # it says how the job ended, where nobody has
     job.result.unlink()
     seen = iter([{"tcp://a:1": {}, "tcp://b:1": {}}, {"tcp://a:1": {}}])
     client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": next(seen)})
@@ -221,6 +225,15 @@ def test_a_node_that_comes_and_goes_before_all_are_there_ends_the_waiting(
     assert ended is not None
     assert "a node had come, and went before all were here" in ended.error
     assert ended.values == {"interrupted": True}
+
+
+def test_why_a_job_ended_is_not_hidden_by_what_slurm_says_of_ending_the_rest() -> None:
+    why = "slurmstepd-node1: error: execve(): /nowhere/python: No such file or directory"
+    rest = "slurmstepd-node0: error: *** STEP 26.0 ON node0 CANCELLED AT 2026-11-23T04:42:55 ***"
+    assert clusters.last_said(f"{why}\n{rest}\nsrun: error: node0: task 0: Exited with exit code 2\n\n") == why
+    walltime = "slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***"
+    assert clusters.last_said(f"starting\n{walltime}\n{rest}") == walltime
+    assert clusters.last_said(rest) == clusters.last_said("") == ""
 
 
 def test_a_host_that_is_a_job_itself_does_not_hand_on_its_limits() -> None:

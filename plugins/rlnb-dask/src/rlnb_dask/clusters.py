@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import shutil
 import subprocess
 import time
@@ -25,6 +26,8 @@ SAY_S = 3.0
 """The same, while other nodes wait to hear why they have to end."""
 LOOK_S = 3.0
 """Seconds between looks at the queue: its controller serves everybody."""
+# A cancellation with a cause ends in it: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***".
+_FOLLOWS = re.compile(r"srun: |slurmstepd.*: \*\*\* (STEP|JOB) \S+ ON \S+ CANCELLED AT \S+ \*\*\*$")
 
 
 class Cluster:
@@ -157,9 +160,18 @@ class Cluster:
     def _printed(self) -> str:
         """Return the last that the job printed, such as that there is no such interpreter on the node."""
         logs = sorted(self._job.path.glob("rlnb-*.err"))
-        lines = logs[-1].read_text(errors="replace").splitlines() if logs else []
-        said = [line.strip() for line in lines if line.strip() and not line.startswith("srun: ")]
-        return f"It printed last: {said[-1]}" if said else ""
+        said = last_said(logs[-1].read_text(errors="replace")) if logs else ""
+        return f"It printed last: {said}" if said else ""
+
+
+def last_said(text: str) -> str:
+    """Return the last line that a job printed which tells why it ended; nothing where none does.
+
+    Args:
+        text: What it printed. srun tells about its nodes in it, and once one of them has failed, Slurm may or may not
+            tell of ending the step on the others: both only follow from what was said before.
+    """
+    return _last_line("\n".join(line for line in text.splitlines() if not _FOLLOWS.match(line.strip())))
 
 
 def _last_line(text: str) -> str:
