@@ -20,11 +20,16 @@ def agent_values(agent: Mapping[str, Any] | str | Path | None) -> dict[str, Any]
         RlnbError: The file cannot be read, or is no mapping.
     """
     if isinstance(agent, (str, Path)):
-        agent = _read(Path(agent))
+        agent = read_agent(Path(agent))
     return dict(_flat(agent or {}))
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def read_agent(path: Path) -> dict[str, Any]:
+    """Return the agent config that a YAML file holds, nested as it is there.
+
+    Raises:
+        RlnbError: The file cannot be read, or is no mapping.
+    """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -34,7 +39,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise RlnbError(f"The agent config {path} cannot be read: {exc}.") from exc
     except YAMLError as exc:
         raise RlnbError(f"The agent config {path} is no plain YAML: {exc}") from exc
-    if not isinstance(values, Mapping):
+    if not isinstance(values, dict):
         raise RlnbError(f"The agent config {path} holds no mapping of names to values, but {type(values).__name__}.")
     return values
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rlnb.spec import Command, Manifest, Problem
 
@@ -146,7 +146,10 @@ class Policy(Protocol):
 
 
 class Backend(Protocol):
-    """The whole contract of an RL library. Lives in the worker; ``env`` is what ``gym.make`` returned."""
+    """The whole contract of an RL library. Lives in the worker; ``env`` is what ``gym.make`` returned.
+
+    Exports come from :meth:`load_policy`'s module, or from a method ``export``, as in :class:`Exporting`.
+    """
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[Any] | None:
         """Train until done, logging TensorBoard events and checkpoints to ``ctx.log_dir`` on rank 0.
@@ -162,6 +165,14 @@ class Backend(Protocol):
     ) -> Policy:
         """Return the policy of a checkpoint; where it is not to be deterministic, one that samples its actions."""
         ...
+
+
+@runtime_checkable
+class Exporting(Backend, Protocol):
+    """A :class:`Backend` that writes what is deployed itself.
+
+    For any other, a policy that is a ``torch.nn.Module`` of the tensor of the observation group ``policy`` is traced.
+    """
 
     def export(
         self,

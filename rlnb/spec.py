@@ -257,7 +257,7 @@ class Library:
     agent_key: str = ""
     """Key of the agent config in a task's registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
-    """``"module:function"`` that returns an agent config for tasks that bring none."""
+    """``"module:function"`` that returns an agent config for tasks that bring none, or ``"module:file.yaml"``."""
     multi_agent: bool = False
     """Whether it trains the agents of a multi-agent task; for other libraries Isaac Lab joins them into one agent."""
     distributed: bool = False

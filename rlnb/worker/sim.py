@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
+import importlib.resources
 import importlib.util
 import inspect
 import os
@@ -22,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from rlnb import plugins
+from rlnb.agents import read_agent
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Library, Task
 from rlnb.worker import assets
@@ -245,6 +247,15 @@ def resolve_agent(task: Task, registered: Registered, library: Library) -> Any:
     if named is not None:
         own = registered.agents[named]
         return own() if callable(own) else own
+    return default_agent(library)
+
+
+def default_agent(library: Library) -> Any:
+    """Return a library's agent config for tasks that bring none; None where it has none."""
+    module, _, name = library.default_agent.partition(":")
+    if name.endswith(".yaml"):
+        with importlib.resources.as_file(importlib.resources.files(module) / name) as path:
+            return read_agent(path)
     return plugins.load(library.default_agent)() if library.default_agent else None
 
 

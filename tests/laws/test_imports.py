@@ -54,6 +54,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "plugins": ("rlnb.hookspecs", "rlnb.spec", "rlnb.errors"),
     "settings": ("rlnb.records.layout",),
     "video": ("rlnb.errors",),
+    "agents": ("rlnb.errors",),
     "records": ("rlnb.records", "rlnb.spec", "rlnb.plugins", "rlnb.errors"),
     "launch": (
         "rlnb.launch",
@@ -70,6 +71,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "rlnb.plugins",
         "rlnb.records",
         "rlnb.video",
+        "rlnb.agents",
         "rlnb.errors",
     ),
     "notebook": (

@@ -6,12 +6,10 @@ SB3 = Library(
     name="sb3",
     backend="rlnb_sb3.backend:Sb3",
     agent_key="sb3_cfg_entry_point",
-    default_agent="rlnb_sb3.agent:ppo",
+    default_agent="rlnb_sb3:ppo.yaml",
     step_unit="frame",
     logged_at_end=True,
     horizon_key="n_steps",
-    checkpoint_glob="model_*.pt",
-    checkpoint_pattern=r"model_(\d+)\.pt$",
     checkpoint_counts_finished=True,
     metrics={
         "reward": "rollout/ep_rew_mean",

@@ -1,0 +1,51 @@
+"""What a plugin's backend may leave to rlnb: its export, and the code of its default agent config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.worker import sim
+from rlnb.worker.export import traced
+
+
+class Plain:
+    """A policy that is no module."""
+
+    def __call__(self, obs: Any) -> Any:
+        return obs["policy"]
+
+    def reset(self, dones: Any) -> None: ...
+
+
+def test_a_policy_that_cannot_be_traced_is_told(tmp_path: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"no export, .* returns Plain, which is no torch.nn.Module"):
+        traced(Plain(), None, tmp_path, ["onnx"])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder = tmp_path / "rlnb_plain"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("def ppo():\n    return {'gamma': 0.5}\n")
+    (folder / "ppo.yaml").write_text("learning_rate: 3e-4\nactor: {hidden_dims: [64, 64]}\n")
+    (folder / "broken.yaml").write_text("- 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder.name
+
+
+def test_a_default_agent_is_a_function_or_a_file(module: str) -> None:
+    def default(reference: str) -> Any:
+        return sim.default_agent(rlnb.Library(name="plain", backend="", default_agent=reference))
+
+    assert default("") is None
+    assert default(f"{module}:ppo") == {"gamma": 0.5}
+    assert default(f"{module}:ppo.yaml") == {"learning_rate": 3e-4, "actor": {"hidden_dims": [64, 64]}}
+    with pytest.raises(rlnb.RlnbError, match="no mapping"):
+        default(f"{module}:broken.yaml")
+    with pytest.raises(rlnb.RlnbError, match=r"none.yaml cannot be read"):
+        default(f"{module}:none.yaml")
