@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.records import files
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.worker.context import Context
 
 
-def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:
-    run, job = RunDir(tmp_path), JobDir(tmp_path / "jobs" / "0-train")
+def context_of(tmp_path: Path, world_size: int) -> Context:
+    job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
     resources = rlnb.Resources(nodes=2 if world_size > 1 else 1, nproc_per_node=max(1, world_size // 2))
     manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", resources=resources)
-    context = Context(run, job, manifest, {})
+    return Context(RunDir(tmp_path), job, manifest, {})
+
+
+def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:
+    context = context_of(tmp_path, world_size)
     context.device = device
     context.started(horizon=1, frames_per_step=1.0, max_iterations=1)
-    return files.read_json(job.started) or {}
+    return files.read_json(tmp_path / "jobs" / "0-train" / "started.json") or {}
+
+
+def test_a_kill_leaves_no_half_checkpoint_of_echo(tmp_path: Path) -> None:
+    opened: list[str] = []
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:  # it cannot be taken away again
+        if event == "open" and str(arguments[0]).startswith(str(tmp_path / "logs")):
+            opened.append(Path(str(arguments[0])).name)
+
+    sys.addaudithook(hook)
+    plugins.load(plugins.library("echo").backend)().train(None, {}, context_of(tmp_path, 1))
+    written = [path.name for path in sorted((tmp_path / "logs").glob("model_*.json"))]
+    assert len(written) == 4
+    assert not set(opened) & set(written), "each is written under another name, and moved once it is whole"
+    assert {f".part-{name}" for name in written} <= set(opened)
 
 
 def test_ranks_of_a_node_have_its_gpus_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlnb import RlnbError, TrainContext
+from rlnb import RlnbError, TrainContext, write_whole
 
 HORIZON, NUM_ENVS, ITERATIONS = 16, 4, 20
 
@@ -69,8 +69,10 @@ class Echo:
                 continue
             writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
             if iteration % 5 == 4 or iteration == total - 1:
-                checkpoint = ctx.log_dir / f"model_{iteration}.json"
-                checkpoint.write_text(json.dumps({"iteration": iteration, "level": level}))
+                state = json.dumps({"iteration": iteration, "level": level})
+                write_whole(
+                    ctx.log_dir / f"model_{iteration}.json", lambda part, state=state: Path(part).write_text(state)
+                )
         if writer is not None:
             writer.close()
 
