@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rlnb.errors import RlnbError
 
 NOTEBOOK = "01_quickstart.ipynb"
+SOCKET_PATH = 100
+"""Letters of the path of a socket, of 107 that Linux takes; the kernel appends its number."""
 
 
 def execute(out: Path) -> Path:
@@ -31,10 +35,15 @@ def execute(out: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     executed = folder / NOTEBOOK
     os.environ.setdefault("RLNB_ROOT", str(folder / "rlnb-runs"))
-    with status("Executing the quickstart notebook (a few minutes)"):
+    with status("Executing the quickstart notebook (a few minutes)"), tempfile.TemporaryDirectory() as sockets:
         try:
             papermill.execute_notebook(
-                str(quickstart()), str(executed), cwd=str(folder), kernel_name="python3", progress_bar=False
+                str(quickstart()),
+                str(executed),
+                cwd=str(folder),
+                kernel_name="python3",
+                progress_bar=False,
+                config=_kernel_over(Path(sockets)),
             )
         except papermill.PapermillExecutionError as exc:
             raise RlnbError(f"The quickstart notebook failed; see {executed}\n{exc}") from exc
@@ -52,6 +61,17 @@ def quickstart() -> Path:
         if path.is_file():
             return path
     raise RlnbError(f"{NOTEBOOK} is neither beside this rlnb nor in it ({package}). Reinstall rlnb.")
+
+
+def _kernel_over(folder: Path) -> Any:
+    """Return the configuration of a kernel whose sockets are files of a folder, instead of ports of this machine.
+
+    Nobody else can open them. A path that is too long for a socket leaves it at ports.
+    """
+    from traitlets.config import Config
+
+    path = str(folder / "kernel")
+    return Config(KernelManager={"transport": "ipc", "ip": path} if len(path) < SOCKET_PATH else {})
 
 
 def _newest_html(folders: Iterable[Path], since_s: float) -> Path | None:

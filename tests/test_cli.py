@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -479,9 +480,12 @@ def test_demo_executes_a_notebook_and_prints_its_report(
 ) -> None:
     import nbformat
 
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell("import pathlib; pathlib.Path('my.html').write_text('x')")]
-    )
+    source = """
+        import json, pathlib
+        from ipykernel.connect import get_connection_info
+        pathlib.Path("my.html").write_text(json.loads(get_connection_info())["transport"])
+    """
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(textwrap.dedent(source))])
     path = tmp_path / "quick.ipynb"
     nbformat.write(notebook, path)
     monkeypatch.setattr(demo, "quickstart", lambda: path)
@@ -490,7 +494,9 @@ def test_demo_executes_a_notebook_and_prints_its_report(
     result = invoke("demo", "--out", out)
     assert result.exit_code == 0, result.output
     assert result.stdout.strip() == str(out / "my.html")
+    assert "Executing the quickstart notebook" in result.stderr, "a log says what it waits for"
     assert (out / demo.NOTEBOOK).is_file()
+    assert (out / "my.html").read_text() == "ipc", "nobody else can open the kernel's sockets"
 
 
 @pytest.mark.isaaclab

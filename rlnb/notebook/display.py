@@ -90,7 +90,10 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
     else:
         from rich.console import Console
 
-        with Console(stderr=True).status(text):
+        console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+        if not console.is_terminal:  # a log: of a spinner nothing would be left
+            console.print(f"{text} ...")
+        with console.status(text):
             yield lambda value: None
 
 
