@@ -28,7 +28,8 @@ def main() -> None:
     low, high = evaluation.success_interval or (0.0, 0.0)
     size = (out / "quickstart.html").stat().st_size
     record("make demo: time", f"{took / 60:.1f} min", "< 6 min", took < 360)
-    success = f"{evaluation.success_rate:.3f} ({low:.3f} to {high:.3f}) over {evaluation.episodes} episodes"
+    rate = f"{evaluation.success_rate:.3f} ({low:.3f} to {high:.3f})"
+    success = f"{rate} over {evaluation.episodes} episodes, checkpoint of the best reward"
     record("make demo: success from reset", success, ">= 0.95 over >= 100", evaluation.success_rate >= 0.95)
     record("make demo: HTML report", f"{size / 1e6:.2f} MB", "< 1.5 MB", size < 1.5e6)
 

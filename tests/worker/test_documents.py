@@ -107,7 +107,7 @@ def test_the_readme_runs_as_it_stands(workplace: Path) -> None:
 
     text = (REPO / "README.md").read_text().partition("## On the command line")[0]
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    sizes = {"num_envs=512": "num_envs=16", "max_iterations=250": "max_iterations=2"}
+    sizes = {"num_envs=512": "num_envs=16", "max_iterations=200": "max_iterations=2"}
     sizes |= {"max_iterations=300": "max_iterations=4", "episodes=128": "episodes=8"}
     cells = []
     for block in blocks:
