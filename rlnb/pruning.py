@@ -44,10 +44,7 @@ class Pruning:
             if id in busy:
                 continue
             try:
-                if path.is_dir():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink(missing_ok=True)
+                _remove(path)
             except OSError as exc:
                 failed.append(f"{path}: {exc.strerror or exc}")
         if failed:
@@ -101,6 +98,18 @@ def idle(run: Run) -> bool:
 def _run_of(path: Path) -> Run | None:
     """Return the run that a checkpoint lies in, or the folder is; None where it is gone."""
     return next((Run(folder) for folder in (path, *path.parents) if RunDir(folder).manifest.exists()), None)
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint, or a run, whose folder is moved away first.
+
+    An agent that is about to leave still writes below the old name, which would keep the folder from being empty;
+    and half a run must not be listed as something that stock Isaac Lab wrote.
+    """
+    if path.is_dir():
+        shutil.rmtree(path.rename(path.with_name(f".{path.name}.removed")))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +88,38 @@ def test_what_goes_on_again_is_not_removed(root: Path) -> None:
     assert not other.path.exists()
     run.cancel()
     until(lambda: run.state == "cancelled")
+
+
+def test_a_run_is_removed_whole_while_its_agent_leaves(root: Path) -> None:
+    run = echo(max_iterations=10).wait(WAIT_S)
+    leaving = threading.Event()
+    alive = run.jobs[0].folder.alive(0)
+
+    def leave() -> None:
+        while not leaving.is_set():
+            with contextlib.suppress(OSError):
+                alive.touch()
+
+    agent = threading.Thread(target=leave)
+    agent.start()
+    try:
+        rlnb.runs().prune(whole=True).apply()
+    finally:
+        leaving.set()
+        agent.join()
+    assert not list(run.path.parent.glob("*")), "hidden ones too"
+
+
+def test_half_a_run_is_not_listed(root: Path) -> None:
+    run = echo(max_iterations=2).wait(WAIT_S)
+    half = run.path.rename(run.path.with_name(f".{run.id}.removed"))
+    assert not rlnb.runs()
+    (half / "manifest.json").unlink()
+    for name in ("agent.yaml", "env.yaml"):
+        path = half / "logs" / "params" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert not rlnb.runs()
 
 
 def test_what_was_removed_is_still_named_as_it_was(root: Path) -> None:

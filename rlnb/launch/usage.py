@@ -99,7 +99,8 @@ class Usage:
         now = time.time()
         if self._file is None:
             folder = self._folder / f"node{self._node}"
-            folder.mkdir(parents=True, exist_ok=True)
+            for made in (self._folder.parent, self._folder, folder):  # not the run's: somebody may have removed it
+                made.mkdir(exist_ok=True)
             name = f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
             self._file = open(folder / name, "ab", buffering=0)  # noqa: SIM115  until close()
             RecordWriter(self._file).write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())

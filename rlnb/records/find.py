@@ -33,10 +33,11 @@ def find(path: Path) -> Iterator[RunRecord]:
     for folder in (path / "runs", path):
         if folder.is_dir():
             for child in sorted(folder.iterdir()):
-                if RunDir(child).manifest.exists():
+                if not child.name.startswith(".") and RunDir(child).manifest.exists():
                     yield open_record(child)
     for name, below, _ in os.walk(path):
         run = Path(name)
-        below[:] = sorted(child for child in below if not RunDir(run / child).manifest.exists())
+        shown = [child for child in below if not child.startswith(".")]
+        below[:] = sorted(child for child in shown if not RunDir(run / child).manifest.exists())
         if "params" in below and all((run / "params" / name).exists() for name in ("agent.yaml", "env.yaml")):
             yield StockRecord(run)

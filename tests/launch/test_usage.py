@@ -86,6 +86,16 @@ def test_a_full_disk_does_not_end_the_job(busy_rank, tmp_path, monkeypatch):
     usage.Usage(tmp_path / "file", 0, []).tick()
 
 
+def test_a_run_that_was_removed_is_not_made_again(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    run = RunDir(tmp_path / "run")
+    usage.Usage(run.system, 0, []).tick()
+    assert not run.path.exists()
+    run.path.mkdir()
+    usage.Usage(run.system, 0, []).tick()
+    assert list(run.system.iterdir())
+
+
 def test_a_run_shows_what_it_takes_beside_its_metrics(root):
     run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=40).wait()
     assert not [tag for tag in run.metrics.tags if tag.startswith("system/")]
