@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from rlnb.spec import Command, Manifest, Problem
 
@@ -167,11 +167,11 @@ class Backend(Protocol):
         ...
 
 
-@runtime_checkable
 class Exporting(Backend, Protocol):
     """A :class:`Backend` that writes what is deployed itself.
 
-    For any other, a policy that is a ``torch.nn.Module`` of the tensor of the observation group ``policy`` is traced.
+    For any other, a policy that is a feed-forward ``torch.nn.Module`` of the observation group ``policy`` is traced, in
+    eval mode.
     """
 
     def export(

@@ -46,7 +46,7 @@ class Pruning:
             try:
                 _remove(path)
             except OSError as exc:
-                failed.append(f"{path}: {exc.strerror or exc}")
+                failed.append(f"{exc.filename or path}: {exc.strerror or exc}")
         if failed:
             raise RlnbError("Not everything could be removed:\n  " + "\n  ".join(failed))
         return dataclasses.replace(self, done=True)
@@ -106,10 +106,14 @@ def _remove(path: Path) -> None:
     An agent that is about to leave still writes below the old name, which would keep the folder from being empty;
     and half a run must not be listed as something that stock Isaac Lab wrote.
     """
-    if path.is_dir():
-        shutil.rmtree(path.rename(path.with_name(f".{path.name}.removed")))
-    else:
+    if not path.is_dir():
         path.unlink(missing_ok=True)
+        return
+    for left in path.parent.glob(".*.removed"):  # by an earlier call, where a shared file system kept open files
+        shutil.rmtree(left, ignore_errors=True)
+    if not path.is_symlink():  # which rmtree refuses
+        path = path.rename(path.with_name(f".{path.name}.removed"))
+    shutil.rmtree(path)
 
 
 def _size(path: Path) -> int:

@@ -283,7 +283,7 @@ class Library:
     requires: tuple[str, ...] = ()
     """What the worker's interpreter needs, as pip requirements."""
     exports: tuple[str, ...] = ()
-    """Formats that ``export`` writes."""
+    """Formats that its policies can be exported in: ``"torchscript"``, ``"onnx"``, or those that its ``export`` has."""
     simulator: bool = True
     """Whether it trains an Isaac Lab env; the echo library does not."""
 

@@ -110,6 +110,23 @@ def test_a_run_is_removed_whole_while_its_agent_leaves(root: Path) -> None:
     assert not list(run.path.parent.glob("*")), "hidden ones too"
 
 
+def test_what_was_left_of_a_run_goes_with_the_next(root: Path, tmp_path: Path) -> None:
+    run = echo(max_iterations=2).wait(WAIT_S)
+    left = run.path.with_name(".earlier.removed")
+    (left / "logs").mkdir(parents=True)
+    rlnb.runs().prune(whole=True).apply()
+    assert not left.exists()
+
+
+def test_a_run_that_lies_elsewhere_is_left_alone(root: Path, tmp_path: Path) -> None:
+    run = echo(max_iterations=2).wait(WAIT_S)
+    run.path.rename(tmp_path / "elsewhere")
+    run.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: Cannot call rmtree on a symbolic link"):
+        rlnb.runs().prune(whole=True).apply()
+    assert [run.id for run in rlnb.runs()] == [run.id]
+
+
 def test_half_a_run_is_not_listed(root: Path) -> None:
     run = echo(max_iterations=2).wait(WAIT_S)
     half = run.path.rename(run.path.with_name(f".{run.id}.removed"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rlnb import plugins
 from rlnb.contracts import Backend, Exporting, Policy
@@ -16,21 +16,47 @@ from rlnb.worker.context import module_of, open_job
 from rlnb.worker.toolkit import export_module
 from rlnb.worker.train import environment
 
+GROUP = "policy"
+"""Isaac Lab's name of the observations that policies act on."""
+
 
 def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
     """Write the policy of a backend that has no ``export``: its module, traced on observations of the env.
 
     Raises:
-        RlnbError: The policy is no ``torch.nn.Module``.
+        RlnbError: The policy is no feed-forward ``torch.nn.Module`` of the observation group ``policy``.
     """
     import torch
 
     if not isinstance(policy, torch.nn.Module):
-        raise RlnbError(
-            f"Its backend has no export, and its load_policy returns {type(policy).__qualname__}, "
-            "which is no torch.nn.Module that could be traced."
-        )
-    return export_module(policy, env.reset()[0]["policy"], folder, formats)
+        raise _untraceable(f"its load_policy returns {type(policy).__qualname__}, which is no torch.nn.Module")
+
+    class OfTensor(torch.nn.Module):
+        """The policy as a module of the tensor that a trace needs, instead of Isaac Lab's dict."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.policy = policy
+
+        def forward(self, obs: Any) -> Any:
+            return self.policy({GROUP: obs})
+
+    observations = env.reset()[0]
+    if GROUP not in observations:
+        raise _untraceable(f"the observations are {', '.join(map(repr, observations))}, and not {GROUP!r}")
+    module, example = OfTensor().eval(), observations[GROUP]
+    with torch.no_grad():
+        try:
+            first, second = module(example), module(example)
+        except KeyError as exc:
+            raise _untraceable(f"its policy needs the observations {exc} too, not only {GROUP!r}") from exc
+    if not torch.equal(first, second):
+        raise _untraceable("its policy gives other actions for the same observations: it keeps a state, or samples")
+    return export_module(module, example, folder, formats)
+
+
+def _untraceable(why: str) -> RlnbError:
+    return RlnbError(f"The library's backend has no export of its own, and its policy cannot be traced: {why}.")
 
 
 def export(job_dir: Path) -> None:
@@ -53,10 +79,12 @@ def export(job_dir: Path) -> None:
     ) as (env, agent_cfg):
         checkpoint, formats = run.path / options["checkpoint"], options["formats"]
         loading: dict[str, Any] = {"device": str(env.unwrapped.device), "trust": bool(options.get("trust"))}
-        if isinstance(backend, Exporting):
-            written = backend.export(env, agent_cfg, checkpoint, run.exports, formats=formats, **loading)
+        if callable(getattr(backend, "export", None)):
+            own = cast(Exporting, backend)
+            written = own.export(env, agent_cfg, checkpoint, run.exports, formats=formats, **loading)
         else:
-            written = traced(backend.load_policy(env, agent_cfg, checkpoint, **loading), env, run.exports, formats)
+            policy = backend.load_policy(env, agent_cfg, checkpoint, **loading, deterministic=True)
+            written = traced(policy, env, run.exports, formats)
     values = {name: str(path.relative_to(run.path)) for name, path in written.items()}
     result = Result(
         outcome="completed", exit_code=0, checkpoint=options["checkpoint"], ended=files.now(), values=values

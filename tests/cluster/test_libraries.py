@@ -14,7 +14,7 @@ from rlnb.worker.packs import build
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.isaaclab,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1300),
     pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
 ]
 

@@ -231,6 +231,8 @@ def test_why_a_job_ended_is_not_hidden_by_what_slurm_says_of_ending_the_rest() -
     why = "slurmstepd-node1: error: execve(): /nowhere/python: No such file or directory"
     rest = "slurmstepd-node0: error: *** STEP 26.0 ON node0 CANCELLED AT 2026-11-23T04:42:55 ***"
     assert clusters.last_said(f"{why}\n{rest}\nsrun: error: node0: task 0: Exited with exit code 2\n\n") == why
+    newer = "[2026-11-23T04:42:55] error: *** STEP 26.0 ON n0 CANCELLED AT 2026-11-23T04:42:55 DUE TO TASK FAILURE ***"
+    assert clusters.last_said(f"{why}\n{newer}") == why
     walltime = "slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***"
     assert clusters.last_said(f"starting\n{walltime}\n{rest}") == walltime
     assert clusters.last_said(rest) == clusters.last_said("") == ""

@@ -30,5 +30,12 @@ def test_actions_are_the_librarys_own(normalised: bool, words: dict[str, Any]) -
     with torch.no_grad():
         actions = Actor(agent, deterministic=True)({"policy": raw})
     assert actions.numpy() == pytest.approx(expected, abs=1e-6)
+    torch.manual_seed(1)
+    expected_sampled, _ = agent.predict(seen, deterministic=False)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        sampled = Actor(agent, deterministic=False)({"policy": raw})
+    assert sampled.numpy() == pytest.approx(expected_sampled, abs=1e-6)
+    assert sampled.numpy() != pytest.approx(expected, abs=1e-2)
     assert abs(expected).max() == pytest.approx(2.0, abs=0.1)
     assert abs(expected).min() < 1.9, "not all of them are"

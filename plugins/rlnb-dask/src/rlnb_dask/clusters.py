@@ -26,8 +26,9 @@ SAY_S = 3.0
 """The same, while other nodes wait to hear why they have to end."""
 LOOK_S = 3.0
 """Seconds between looks at the queue: its controller serves everybody."""
-# A cancellation with a cause ends in it: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***".
-_FOLLOWS = re.compile(r"srun: |slurmstepd.*: \*\*\* (STEP|JOB) \S+ ON \S+ CANCELLED AT \S+ \*\*\*$")
+# A cancellation with a cause ends in it: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***". That a
+# task failed is none: it was said before, which. What stands before the stars depends on Slurm's version.
+_FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP|JOB) \S+ ON \S+ CANCELLED AT \S+( DUE TO TASK FAILURE)? \*\*\*$")
 
 
 class Cluster:

@@ -28,9 +28,8 @@ class Actor(torch.nn.Module):
             self.register_buffer(name, torch.as_tensor(value, device=agent.device))
 
     def forward(self, obs: Any) -> torch.Tensor:
-        """Return actions, shape (n, action_dim), for observations or Isaac Lab's dict of them."""
-        obs = obs["policy"] if isinstance(obs, dict) else obs
-        obs = ((obs - self.mean) / self.std).clamp(-self._clip, self._clip).float()
+        """Return actions, shape (n, action_dim), for Isaac Lab's dict of observations."""
+        obs = ((obs["policy"] - self.mean) / self.std).clamp(-self._clip, self._clip).float()
         if obs.shape[1:] != self._policy.observation_space.shape:  # pictures: channels first
             obs = obs.permute(0, 3, 1, 2)
         actions = self._policy.get_distribution(obs).get_actions(self._deterministic)

@@ -15,7 +15,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecNormalize
 
-from rlnb import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
+from rlnb import RlnbError, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
 from rlnb_sb3.actor import Actor
 
 CHECKPOINTS = 10
@@ -94,26 +94,28 @@ class _Ppo(PPO):
     def keep(self, path: str) -> None:
         """Write a checkpoint: models, optimiser, normaliser, counter and random numbers."""
         state = {"policy": self.policy.state_dict(), "optimizer": self.policy.optimizer.state_dict()}
-        state |= {"num_timesteps": self.num_timesteps, "random_state": random_state(), "normaliser": {}}
-        for name, rms in self._running().items():
-            state["normaliser"][name] = {key: torch.as_tensor(value) for key, value in vars(rms).items()}
+        seen = {name: {key: torch.as_tensor(one) for key, one in kept.items()} for name, kept in self._seen().items()}
+        state |= {"num_timesteps": self.num_timesteps, "random_state": random_state(), "normaliser": seen}
         torch.save(state, path)
 
     def restore(self, path: Path, trust: bool, *, weights_only: bool = False) -> None:
         """Load a checkpoint of :meth:`keep`; of its weights only, or all of it."""
         vet_checkpoint(path, trust)
         state = torch.load(path, map_location="cpu", weights_only=not trust)
+        if (normalised := bool(state["normaliser"])) != bool(self._seen()):
+            raise RlnbError(f"{path} is of an agent with normalize_input={normalised}, which this one's is not.")
         self.policy.load_state_dict(state["policy"])
-        for name, rms in self._running().items():
-            vars(rms).update({key: np.asarray(value)[()] for key, value in state["normaliser"][name].items()})
+        for name, kept in self._seen().items():
+            kept.update({key: np.asarray(value)[()] for key, value in state["normaliser"][name].items()})
         if not weights_only:
             self.policy.optimizer.load_state_dict(state["optimizer"])
             self.num_timesteps = state["num_timesteps"]
             restore_random_state(state["random_state"])
 
-    def _running(self) -> dict[str, Any]:
+    def _seen(self) -> dict[str, dict[str, Any]]:
+        """Return the running statistics, to be read and set; none without a normaliser."""
         normaliser = self.get_vec_normalize_env()
-        return {"obs": normaliser.obs_rms, "return": normaliser.ret_rms} if normaliser else {}
+        return {"obs": vars(normaliser.obs_rms), "return": vars(normaliser.ret_rms)} if normaliser else {}
 
 
 def _log_env(local: dict[str, Any], _: Any) -> bool:
