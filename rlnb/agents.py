@@ -14,14 +14,15 @@ def agent_values(agent: Mapping[str, Any] | str | Path | None) -> dict[str, Any]
 
     Args:
         agent: ``{"algorithm.learning_rate": 3e-4}``, the same nested, or the path of a YAML file that holds it nested
-            (YAML 1.2, so that ``5e-4`` is a number).
+            (YAML 1.2, so that ``5e-4`` is a number). A + before a name adds what the config leaves out:
+            ``{"+normalize_input": True}``, ``{"agent": {"+kl_threshold": 0.01}}``.
 
     Raises:
         RlnbError: The file cannot be read, or is no mapping.
     """
     if isinstance(agent, (str, Path)):
         agent = read_agent(Path(agent))
-    return dict(_flat(agent or {}))
+    return {_marked(path): value for path, value in _flat(agent or {})}
 
 
 def read_agent(path: Path) -> dict[str, Any]:
@@ -42,6 +43,13 @@ def read_agent(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise RlnbError(f"The agent config {path} holds no mapping of names to values, but {type(values).__name__}.")
     return values
+
+
+def _marked(path: str) -> str:
+    """Return a path with its +, if it has one, in the beginning."""
+    parts = path.split(".")
+    names = [part.removeprefix("+") for part in parts]
+    return ("+" if names != parts else "") + ".".join(names)
 
 
 def _flat(values: Mapping[Any, Any], above: str = "") -> list[tuple[str, Any]]:

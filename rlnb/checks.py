@@ -129,7 +129,8 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
                 what=f"{library.name} needs {', '.join(agent['missing'])} in the worker's interpreter {python}.",
                 mend=f"{python} -m pip install {needed}",
             )
-        yield from tasks.check_values(manifest.agent, agent["fields"], f"agent config of {library.name}")
+        subject, more = f"agent config of {library.name}", agent.get("takes_more", False)
+        yield from tasks.check_values(manifest.agent, agent["fields"], subject, takes_more=more)
     theirs = card["versions"].get("rlnb", "none")
     if theirs != rlnb.__version__:
         python = manifest.python or sys.executable

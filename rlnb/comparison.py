@@ -189,7 +189,8 @@ def _horizon(card: Card, name: str, values: Mapping[str, Any]) -> int:
     agent = card["agents"].get(name)
     if agent is None or "error" in agent:
         raise unknown("agent config", name, card["agents"], has=f"{card['task']} has")
-    found = {**{path: field["value"] for path, field in agent["fields"].items()}, **values}
+    given = {path.removeprefix("+"): value for path, value in values.items()}
+    found = {**{path: field["value"] for path, field in agent["fields"].items()}, **given}
     for path, value in found.items():
         if path.rsplit(".", 1)[-1] == library.horizon_key:
             return int(value)

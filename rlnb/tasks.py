@@ -197,14 +197,27 @@ def check(task: Task, card: Card) -> list[Problem]:
     return problems
 
 
-def check_values(values: Mapping[str, Any], fields: Mapping[str, Any], subject: str) -> list[Problem]:
-    """Return the values whose path does not exist or whose type does not fit."""
+def check_values(
+    values: Mapping[str, Any], fields: Mapping[str, Any], subject: str, *, takes_more: bool = False
+) -> list[Problem]:
+    """Return the values whose path does not exist or whose type does not fit.
+
+    Args:
+        values: Value by dotted path. A path with a + before it, as Hydra has it, need not exist.
+        fields: What there is, of a task card.
+        subject: Whose values they are, in words.
+        takes_more: Whether it is a YAML's, to which values can be added, and not that of a class.
+    """
     problems = []
-    for path, value in values.items():
+    for asked, value in values.items():
+        path = asked.removeprefix("+")
         if path not in fields:
             below = [name for name in fields if name.startswith(f"{path}.")]
+            if asked != path and takes_more and not below and not any(path.startswith(f"{name}.") for name in fields):
+                continue
             hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)
-            problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", mend="Correct the path."))
+            mend = f"Correct the path, or add it: '+{path}'." if takes_more and asked == path else "Correct the path."
+            problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", mend=mend))
             continue
         kind = fields[path]["type"]
         fits = isinstance(value, _ACCEPTS[kind]) and not (isinstance(value, bool) and kind in ("int", "float"))

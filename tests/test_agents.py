@@ -25,6 +25,11 @@ def test_paths_and_nests_are_the_same() -> None:
     assert agent_values(FLAT) == agent_values(NESTED) == FLAT
 
 
+def test_a_plus_stands_in_the_beginning_wherever_it_was() -> None:
+    assert agent_values({"agent": {"+kl": {"by": 0.01}}, "+seed": 1}) == {"+agent.kl.by": 0.01, "+seed": 1}
+    assert agent_values({"+agent.kl": 1e-2, "agent.+rate": 2}) == {"+agent.kl": 1e-2, "+agent.rate": 2}
+
+
 @pytest.mark.parametrize("as_text", [True, False])
 def test_a_yaml_file_is_read(tmp_path: Path, as_text: bool) -> None:
     path = tmp_path / "agent.yaml"

@@ -198,6 +198,19 @@ def test_a_path_that_does_not_exist_is_told_the_closest() -> None:
     assert problem.what == "override of Demo: no config value 'sim.dtt'. Did you mean 'sim.dt'?"
 
 
+def test_a_plus_adds_what_a_yaml_leaves_out() -> None:
+    def found(path: str, takes_more: bool = True) -> list[str]:
+        problems = tasks.check_values({path: "new"}, CARD["fields"], "agent config", takes_more=takes_more)
+        return [f"{problem.what} {problem.mend}" for problem in problems]
+
+    assert found("+gamma") == found("+sim.gamma") == found("+sim.device") == []
+    assert found("gamma") == ["agent config: no config value 'gamma'. Correct the path, or add it: '+gamma'."]
+    assert found("+gamma", takes_more=False) == ["agent config: no config value 'gamma'. Correct the path."]
+    assert found("+sim.dt") == ["agent config: sim.dt takes float (now 0.005), not 'new'. Pass a float."], "it is there"
+    assert "no config value 'sim.dt.of'. Did you mean 'sim.dt'?" in found("+sim.dt.of")[0]
+    assert "It is a group" in found("+sim")[0]
+
+
 def test_a_path_that_is_a_group_is_told_what_is_in_it() -> None:
     (problem,) = tasks.check_values({"sim": 1}, CARD["fields"], "override of Demo")
     assert "It is a group: sim.dt, sim.device" in problem.what

@@ -27,7 +27,7 @@ def asked(manifest: Manifest) -> dict[str, Any]:
         "launcher": manifest.launcher,
         "source": (manifest.task.source_sha256 or "")[:7] or None,
         **manifest.task.overrides,
-        **{f"agent.{path}": value for path, value in manifest.agent.items()},
+        **{f"agent.{path.removeprefix('+')}": value for path, value in manifest.agent.items()},
         "tags": "+".join(manifest.tags) or None,
     }
     return {name: value for name, value in found.items() if value is not None}

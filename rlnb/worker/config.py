@@ -35,15 +35,20 @@ def _children(cfg: Any) -> list[tuple[str, Any]]:
 
 
 def set_value(cfg: Any, path: str, value: Any) -> None:
-    """Set one value by dotted path.
+    """Set one value by dotted path; with a + before it, what is not there yet is added to dicts.
 
     Raises:
         RlnbError: There is no such path. Isaac Lab itself would add it in silence.
     """
+    adds, path = path.startswith("+"), path.removeprefix("+")
     *parts, leaf = path.split(".")
     node = cfg
     for part in parts:
+        if adds and isinstance(node, dict):
+            node.setdefault(part, {})
         node = _get(node, part, path)
+    if adds and isinstance(node, dict):
+        node.setdefault(leaf, None)
     current = _get(node, leaf, path)
     if isinstance(current, tuple) and isinstance(value, list):
         value = tuple(value)

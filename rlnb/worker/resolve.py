@@ -111,7 +111,11 @@ def _agents(task: Task, registered: sim.Registered, workflow: str) -> dict[str, 
                 found[name] = {"error": f"{type(exc).__name__}: {exc}"[:500]}
                 continue
             if agent_cfg is not None:
-                found[name] = {"fields": _fields(agent_cfg), "missing": _missing(library.requires)}
+                found[name] = {
+                    "fields": _fields(agent_cfg),
+                    "takes_more": isinstance(agent_cfg, dict),
+                    "missing": _missing(library.requires),
+                }
     return found
 
 

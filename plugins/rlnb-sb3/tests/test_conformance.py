@@ -1,9 +1,11 @@
 """The contract of an RL library, on the real thing."""
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
+import rlnb
 from rlnb.testing import LibraryConformance
 
 pytestmark = [
@@ -16,3 +18,14 @@ pytestmark = [
 
 class TestSb3(LibraryConformance):
     library = "sb3"
+
+    def test_statistics_of_observations_go_along(self, root: Path) -> None:
+        """Cartpole's own agent config does not normalise."""
+        normalising = {"library": "sb3", "num_envs": 16, "agent": {"+normalize_input": True}, "device": "cpu"}
+        run = rlnb.train(self.task, max_iterations=2, **normalising).wait()
+        run.resume(max_iterations=3).wait()
+        started = run.started
+        assert started is not None
+        assert started.restored["normaliser"].startswith("restored"), started.restored
+        with pytest.raises(rlnb.RunError, match="of an agent with normalize_input=True, which this one's is not"):
+            self.train(1, init_from=run).wait()
