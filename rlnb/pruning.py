@@ -109,11 +109,11 @@ def _remove(path: Path) -> None:
     if not path.is_dir():
         path.unlink(missing_ok=True)
         return
+    if path.is_symlink():
+        raise OSError(f"is a link to {path.readlink()}, which is left alone")
     for left in path.parent.glob(".*.removed"):  # by an earlier call, where a shared file system kept open files
         shutil.rmtree(left, ignore_errors=True)
-    if not path.is_symlink():  # which rmtree refuses
-        path = path.rename(path.with_name(f".{path.name}.removed"))
-    shutil.rmtree(path)
+    shutil.rmtree(path.rename(path.with_name(f".{path.name}.removed")))
 
 
 def _size(path: Path) -> int:
