@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 from collections.abc import Iterable
@@ -117,8 +118,11 @@ def _remove(path: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    files = [path] if path.is_file() else [below for below in path.rglob("*") if below.is_file()]
-    return sum(file.lstat().st_size for file in files)
+    size = 0
+    for file in [path] if path.is_file() else path.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # an agent that leaves still writes and removes
+            size += file.lstat().st_size if file.is_file() else 0
+    return size
 
 
 def in_words(size: int) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 import rlnb
 
-LEAVE_S = 5.0
+LEAVE_S = 30.0
 """Seconds that the processes of a run have to leave after the test: the result is there a moment before they end."""
 
 VIEWER = """

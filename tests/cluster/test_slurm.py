@@ -47,7 +47,7 @@ def steps(run: rlnb.Run) -> list[float]:
 def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) -> None:
     begun = time.monotonic()
     run = echo(two_nodes(), 10, nproc_per_node=2)
-    assert time.monotonic() - begun < 2.0, "train() returns at once"
+    assert time.monotonic() - begun < 15.0, "train() does not wait for the training"
     assert run.wait(90).state == "completed"
     assert (run.manifest.resources.nodes, run.manifest.resources.world_size) == (2, 4)
     wait_until(lambda: not processes(run) and not slurm.jobs(), 20)
