@@ -18,11 +18,22 @@ def agent_values(agent: Mapping[str, Any] | str | Path | None) -> dict[str, Any]
             ``{"+normalize_input": True}``, ``{"agent": {"+kl_threshold": 0.01}}``.
 
     Raises:
-        RlnbError: The file cannot be read, or is no mapping.
+        RlnbError: The file cannot be read, there is no mapping, or a value is given twice.
     """
     if isinstance(agent, (str, Path)):
         agent = read_agent(Path(agent))
-    return {_marked(path): value for path, value in _flat(agent or {})}
+    if not isinstance(agent, Mapping | None):
+        raise RlnbError(
+            f"agent={agent!r} is neither the path of a YAML file nor a mapping, as {{'algorithm.learning_rate': 3e-4}}."
+        )
+    values: dict[str, Any] = {}
+    for path, value in _flat(agent or {}):
+        marked = _marked(path)
+        if taken := {marked, f"+{marked}", marked.removeprefix("+")} & set(values):
+            before = values[taken.pop()]
+            raise RlnbError(f"The agent config value {marked!r} is given twice, as {before!r} and as {value!r}.")
+        values[marked] = value
+    return values
 
 
 def read_agent(path: Path) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def train(
             ``launcher``, ``python`` and ``tags`` go with it; others are refused.
         args: Arguments of the script.
         library: Name of the RL library.
-        max_iterations: Learning iterations; None keeps the agent config's own number.
+        max_iterations: Learning iterations, whatever the agent config says; None keeps its number.
         seed: Seed of env and policy.
         num_envs: Environments in total; None keeps the task's own number.
         agent: Agent config values, by dotted path as in ``{"algorithm.learning_rate": 3e-4}`` or nested, or the path
@@ -338,7 +338,7 @@ def runs(
         archived: Only runs that are archived; else those are left out.
 
     Raises:
-        NotFoundError: There is no such state, no run of which such a thing was asked, or the root is no folder.
+        NotFoundError: There is no such state or library, of no run such a thing was asked, or the root is no folder.
     """
     wanted = Selection(
         task=task, library=library, state=state, tag=tag, since=moment(since), where=where or {}, archived=archived

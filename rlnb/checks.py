@@ -27,13 +27,18 @@ LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
 
-def check_run(manifest: Manifest, launcher: Launcher) -> None:
+def check_run(manifest: Manifest, launcher: Launcher, found_before: Sequence[Problem] = ()) -> None:
     """Find everything that would make a run fail, before anything is written.
+
+    Args:
+        manifest: What would run.
+        launcher: Where it would run.
+        found_before: Problems with what could not be put into a manifest.
 
     Raises:
         CheckError: With all problems.
     """
-    problems = [*_check_arguments(manifest), *_check_root(options.folders.path)]
+    problems = [*found_before, *_check_arguments(manifest), *_check_root(options.folders.path)]
     if not manifest.script:  # what a script needs and does is its own affair
         problems += _check_library(manifest)
     problems += launcher.check(manifest)
@@ -131,6 +136,12 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
             )
         subject, more = f"agent config of {library.name}", agent.get("takes_more", False)
         yield from tasks.check_values(manifest.agent, agent["fields"], subject, takes_more=more)
+        for path, value in manifest.agent.items():
+            if path.removeprefix("+") in ("seed", "params.seed") and value not in (None, manifest.seed):
+                yield Problem(
+                    what=f"{subject}: {path} is {value!r}, but the run's seed is {manifest.seed}.",
+                    mend="Leave it out of the agent config: the seed of rlnb.train is that of all libraries.",
+                )
     theirs = card["versions"].get("rlnb", "none")
     if theirs != rlnb.__version__:
         python = manifest.python or sys.executable

@@ -194,7 +194,10 @@ def _horizon(card: Card, name: str, values: Mapping[str, Any]) -> int:
     for path, value in found.items():
         if path.rsplit(".", 1)[-1] == library.horizon_key:
             return int(value)
-    raise RlnbError(f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted.")
+    raise RlnbError(
+        f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted. "
+        "Library.horizon_key of its plugin names the env steps per iteration in its agent configs."
+    )
 
 
 def _median(values: Sequence[float]) -> float:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from rlnb import plugins
+from rlnb.agents import agent_values
+from rlnb.checks import check_run
 from rlnb.contracts import Launcher
 from rlnb.errors import RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.manifests import describe, origin_of
 from rlnb.run import Run
 from rlnb.scripts import script_task
-from rlnb.spec import Manifest, Task
+from rlnb.spec import Manifest, Problem, Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +53,12 @@ def plan(
     asset_root: str | None,
     tags: Sequence[str],
 ) -> Plan:
-    """Return what :func:`rlnb.train` was asked for, in its own words; it is not checked yet."""
+    """Return what :func:`rlnb.train` was asked for, in its own words; it is not checked yet.
+
+    Raises:
+        CheckError: Something of it cannot be put into a manifest; with what else is wrong.
+    """
+    problems: list[Problem] = []
     if isinstance(launcher, str):
         known = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
         raise RlnbError(f"launcher={launcher!r} is a name; a launcher is made by one of {known}.")
@@ -75,17 +83,37 @@ def plan(
         words = (str(task.source), *args)
     elif task is None:
         raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
-    checkpoint, parent = origin_of(init_from, library)
+    elif args:
+        what = f"args={args!r}, but there is no script to give them to."
+        problems.append(Problem(what=what, mend='script="train.py"; of a task, agent={...} and overrides.'))
+    origin: tuple[str | None, str | None] = (None, None)
+    values: dict[str, Any] = {}
+    with _into(problems):
+        origin = origin_of(init_from, library)
+    with _into(problems):
+        values = agent_values(agent)
+    checkpoint, parent = origin
     ranks = (
         launcher.nproc_per_node or 1 if nproc_per_node is None else 1 if nproc_per_node == "auto" else nproc_per_node
     )
     manifest = describe(
-        task, library, max_iterations, seed, num_envs, agent, device, ranks, launcher, python, asset_root, tags
+        task, library, max_iterations, seed, num_envs, values, device, ranks, launcher, python, asset_root, tags
     )
     manifest = dataclasses.replace(manifest, keep=keep, parent=parent, script=words)
+    if problems:
+        check_run(manifest, launcher, problems)  # raises these, and what else there is
     return Plan(
         manifest=manifest,
         launcher=launcher,
         options={"init_from": checkpoint, "trust": trust} if checkpoint else {},
         measure_ranks=nproc_per_node == "auto",
     )
+
+
+@contextlib.contextmanager
+def _into(problems: list[Problem]) -> Iterator[None]:
+    """Add what is raised inside to the problems, so that it is said with the others."""
+    try:
+        yield
+    except RlnbError as exc:
+        problems.append(Problem(what=str(exc)))

@@ -78,7 +78,7 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
         whole: Whether the runs go whole, records and all.
     """
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
-        raise RlnbError(f"keep={keep!r} is not a positive whole number. To remove runs as a whole: whole=True")
+        raise RlnbError(f"keep={keep!r} is not a positive whole number. To remove whole runs: whole=True, or --whole")
     items, unfinished = [], 0
     for run in runs:
         if isinstance(run.record, StockRecord):

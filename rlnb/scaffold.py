@@ -72,7 +72,7 @@ def make_plugin(name: str, kind: str, out: Path | None = None) -> Path:
     """
     names = Names(name.replace("_", "-"))
     folder = out if out is not None else Path(names.distribution)
-    problems = [*_check_name(name, names), *_check_kind(names, kind), *_check_folder(folder), *_check_copier()]
+    problems = [*_check_name(name, names, kind), *_check_kind(names, kind), *_check_folder(folder), *_check_copier()]
     if problems:
         raise CheckError(f"plugin {name!r}", problems)
     from copier import run_copy
@@ -85,13 +85,13 @@ def make_plugin(name: str, kind: str, out: Path | None = None) -> Path:
     return folder
 
 
-def _check_name(given: str, names: Names) -> Iterator[Problem]:
+def _check_name(given: str, names: Names, kind: str) -> Iterator[Problem]:
     bad = not _NAME.fullmatch(names.name) or keyword.iskeyword(names.key) or len(names.name) > LONGEST
     if bad or names.name.startswith("rlnb-"):
         yield Problem(
             what=f"{given!r} is no name for a plugin: small letters, digits and single dashes, a letter first, "
             f"{LONGEST} characters at most, no word of Python, without the 'rlnb-' that is put before it.",
-            mend=f"rlnb plugins new {_nearest(given)}",
+            mend=f"rlnb plugins new {_nearest(given)} --kind {kind if kind in KINDS else 'library'}",
         )
         return
     installed = {entry.name: entry.dist for entry in importlib.metadata.entry_points(group="rlnb")}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
+from rlnb import plugins
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.asked import asked
 from rlnb.records.notes import archived
@@ -46,12 +47,16 @@ class Selection:
             and (self.state is None or record.state == self.state)
         )
 
-    def check_names(self, records: Iterable[RunRecord]) -> None:
-        """Make sure that each name in ``where`` was ever asked of a run.
+    def check_names(self, records: Collection[RunRecord]) -> None:
+        """Make sure that the library is one, and that each name in ``where`` was ever asked of a run.
 
         Raises:
-            NotFoundError: It was not; with those that were.
+            NotFoundError: It is none, or was not; with those that are.
         """
+        if self.library is not None:
+            libraries = {*plugins.libraries(), plugins.SCRIPT.name, *(record.manifest.library for record in records)}
+            if self.library not in libraries:
+                raise unknown("RL library", self.library, libraries, has="Installed, or of these runs")
         if self.where and (known := {name for record in records for name in asked(record.manifest)}):
             for name in self.where:
                 if name not in known:

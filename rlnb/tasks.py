@@ -210,13 +210,18 @@ def check_values(
     """
     problems = []
     for asked, value in values.items():
-        path = asked.removeprefix("+")
+        path, adds = asked.removeprefix("+"), asked.startswith("+")
         if path not in fields:
             below = [name for name in fields if name.startswith(f"{path}.")]
-            if asked != path and takes_more and not below and not any(path.startswith(f"{name}.") for name in fields):
+            free = all(path.split(".")) and not below and not any(path.startswith(f"{name}.") for name in fields)
+            if adds and takes_more and free:
                 continue
             hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)
-            mend = f"Correct the path, or add it: '+{path}'." if takes_more and asked == path else "Correct the path."
+            mend = "Correct the path."
+            if adds and not takes_more:
+                mend = "Correct the path: this config is a class, to which nothing can be added."
+            elif takes_more and free and not adds and not hint:  # what is close is a typo, and would train as if unset
+                mend = f"Correct the path, or add it: '+{path}'."
             problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", mend=mend))
             continue
         kind = fields[path]["type"]

@@ -48,6 +48,17 @@ def test_another_file_is_refused_with_what_is_wrong(tmp_path: Path, text: str, w
         agent_values(path)
 
 
+def test_what_is_no_mapping_is_told_what_is() -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"agent=\[.*is neither the path of a YAML file nor a mapping"):
+        agent_values([("seed", 1)])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("twice", [{"a.b": 1, "a": {"b": 2}}, {"a.b": 1, "+a.b": 2}, {"+a.b": 1, "a": {"b": 2}}])
+def test_a_value_that_is_given_twice_is_refused(twice: dict[str, object]) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"a\.b' is given twice, as 1 and as 2"):
+        agent_values(twice)
+
+
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"none.yaml cannot be read.*No such file"):
         agent_values(tmp_path / "none.yaml")

@@ -90,7 +90,7 @@ def test_weights_of_another_run_are_named_as_its_parent(root: Path) -> None:
 
 
 def test_weights_that_are_not_there_are_refused_before_anything_is_made(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(rlnb.NotFoundError, match="neither a run nor the file of a checkpoint"):
+    with pytest.raises(rlnb.CheckError, match="neither a run nor the file of a checkpoint"):
         echo(init_from=tmp_path / "none.pt")
     empty = rlnb.train("Echo", library="echo", max_iterations=1, agent={"crash_at": 0})
     with pytest.raises(rlnb.RunError):
@@ -98,7 +98,7 @@ def test_weights_that_are_not_there_are_refused_before_anything_is_made(root: Pa
     with pytest.raises(rlnb.RlnbError, match="no checkpoint to start from"):
         echo(init_from=empty)
     with pytest.raises(rlnb.RlnbError, match="was trained with echo"):
-        rlnb.train("Isaac-Cartpole-Direct", library="rsl_rl", init_from=empty)
+        rlnb.train("Echo", library="another", init_from=empty)
     assert len(rlnb.runs()) == 1
 
 

@@ -145,7 +145,7 @@ def test_the_list_is_still_there(invoke: Invoke) -> None:
     ("name", "kind", "words"),
     [
         ("3lib", "library", ["'3lib' is no name", "rlnb plugins new my-plugin"]),
-        ("My Lib", "tasks", ["'My Lib' is no name", "rlnb plugins new my-lib"]),
+        ("My Lib", "tasks", ["'My Lib' is no name", "rlnb plugins new my-lib --kind tasks"]),
         ("../up", "tasks", ["'../up' is no name", "rlnb plugins new up"]),
         ("my--lib", "tasks", ["'my--lib' is no name", "rlnb plugins new my-lib"]),
         ("class", "library", ["'class' is no name"]),

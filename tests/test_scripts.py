@@ -99,7 +99,7 @@ def test_it_is_found_again_once_and_cancelled_with_all_its_processes(root: Path,
     agent = psutil.Process(handle["pid"])
     processes = [agent, *agent.children(recursive=True)]
     run.cancel()
-    _, alive = psutil.wait_procs(processes, timeout=5)
+    _, alive = psutil.wait_procs(processes, timeout=30)
     assert not alive
     assert run.state == "cancelled"
 
@@ -145,6 +145,11 @@ def test_all_that_is_wrong_is_said_at_once_before_anything_is_made(root: Path, t
         assert word in text
     with pytest.raises(rlnb.RlnbError, match="needs a task"):
         rlnb.train()
+    with pytest.raises(rlnb.CheckError) as caught:
+        rlnb.train("Echo", library="echo", args=["--fast"], agent=tmp_path / "no.yaml", init_from="nobody", keep=0)
+    said = [problem.what for problem in caught.value.problems]
+    for word, text in zip(["args=", "init_from='nobody'", "no.yaml cannot be read", "keep=0"], said, strict=True):
+        assert word in text
     assert len(rlnb.runs()) == 0
 
 

@@ -30,6 +30,12 @@ def test_a_name_that_was_never_asked_is_told_with_those_that_were(three):
         rlnb.runs(where={"agent.iteration": 0.01})
 
 
+def test_a_library_that_is_none_is_told_the_closest(three):
+    assert len(rlnb.runs(library="rsl_rl")) == 0, "installed, and no run has it"
+    with pytest.raises(rlnb.NotFoundError, match=r"No RL library named 'ecco'.*Did you mean 'echo'"):
+        rlnb.runs(library="ecco")
+
+
 def test_by_date(three):
     assert len(rlnb.runs(since=timedelta(hours=1))) == 3
     assert len(rlnb.runs(since=three[1].created)) == 2

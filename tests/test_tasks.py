@@ -205,7 +205,10 @@ def test_a_plus_adds_what_a_yaml_leaves_out() -> None:
 
     assert found("+gamma") == found("+sim.gamma") == found("+sim.device") == []
     assert found("gamma") == ["agent config: no config value 'gamma'. Correct the path, or add it: '+gamma'."]
-    assert found("+gamma", takes_more=False) == ["agent config: no config value 'gamma'. Correct the path."]
+    assert "this config is a class, to which nothing can be added" in found("+gamma", takes_more=False)[0]
+    assert found("sim.dtt") == ["agent config: no config value 'sim.dtt'. Did you mean 'sim.dt'? Correct the path."]
+    for nameless in ("", "+", "+sim.", "+.gamma"):
+        assert found(nameless)[0].endswith("Correct the path."), nameless
     assert found("+sim.dt") == ["agent config: sim.dt takes float (now 0.005), not 'new'. Pass a float."], "it is there"
     assert "no config value 'sim.dt.of'. Did you mean 'sim.dt'?" in found("+sim.dt.of")[0]
     assert "It is a group" in found("+sim")[0]

@@ -292,6 +292,13 @@ def test_a_task_whose_assets_are_missing_says_which(folder: Path, tmp_path: Path
         rlnb.train(STATE_TASK, asset_root=str(tmp_path))
 
 
+@pytest.mark.parametrize(("library", "path"), [("rsl_rl", "seed"), ("rl_games", "params.seed")])
+def test_a_seed_that_would_be_overruled_is_refused(folder: Path, library: str, path: str) -> None:
+    (problem,) = rlnb.check(STATE_TASK, library=library, agent={path: 5})
+    assert f"{path} is 5, but the run's seed is 42" in problem.what
+    assert rlnb.check(STATE_TASK, library=library, agent={path: 5}, seed=5) == []
+
+
 def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_worker_lives(folder: Path) -> None:
     tasks.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
     with pytest.raises(rlnb.CheckError, match="ZeroDivisionError"):
