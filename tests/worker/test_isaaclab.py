@@ -299,6 +299,12 @@ def test_a_seed_that_would_be_overruled_is_refused(folder: Path, library: str, p
     assert rlnb.check(STATE_TASK, library=library, agent={path: 5}, seed=5) == []
 
 
+def test_what_a_yaml_leaves_out_is_added_and_to_a_class_it_is_not(folder: Path) -> None:
+    assert rlnb.check(STATE_TASK, library="rl_games", agent={"+params.config.schedule_type": "standard"}) == []
+    (problem,) = rlnb.check(STATE_TASK, library="rsl_rl", agent={"+algorithm.warmup": 3})
+    assert "this config is a class" in problem.mend
+
+
 def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_worker_lives(folder: Path) -> None:
     tasks.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
     with pytest.raises(rlnb.CheckError, match="ZeroDivisionError"):
