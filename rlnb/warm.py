@@ -20,7 +20,7 @@ FRESH_AFTER_S = 10.0
 
 _current: WarmWorker | None = None
 _keep = True
-_starting = threading.Lock()
+_starting = threading.RLock()
 
 
 class Simulator:
@@ -188,8 +188,9 @@ def let_go(python: str | None, asset_root: str | None) -> None:
 
 def _start_fresh(python: str | None, asset_root: str | None) -> None:
     """Start a worker unless one was needed meanwhile: with other settings, it may be in the middle of a request."""
-    if _current is None or not _current.alive:
-        warm_worker(python, asset_root)
+    with _starting:
+        if _current is None or not _current.alive:
+            warm_worker(python, asset_root)
 
 
 def keep_none() -> None:

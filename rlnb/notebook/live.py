@@ -187,6 +187,7 @@ class Dashboard:
             self._asked.set()
         elif message.get("gone"):
             self._views.pop(str(view), None)
+            self._asked.set()
         elif "visible" in message:
             self._views[str(view)] = bool(message["visible"])
             self._asked.set()

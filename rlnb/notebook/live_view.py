@@ -122,6 +122,7 @@ class LiveView:
         self._widget = _widget()()
         self._widget.on_msg(self._heard)
         self._place = show(self._widget, display_id=True)
+        self._last_answer_s = time.monotonic()  # anywidget's import may have taken as long as a page is waited for
         self._thread.start()
         return self
 

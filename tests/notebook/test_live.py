@@ -16,6 +16,14 @@ SHORT = "library='echo', agent={'iteration_s': 0.05}, max_iterations=20"
 SOME_SECONDS = "library='echo', agent={'iteration_s': 0.2}, max_iterations=40"
 LONG = "library='echo', agent={'iteration_s': 0.2}, max_iterations=300"
 QUICKLY_S = 8.0
+UNTIL = """
+import threading, time
+deadline = time.monotonic() + 30
+while not ({}):
+    assert time.monotonic() < deadline, "it did not come to that"
+    time.sleep(0.05)
+"""
+THREADS = "sum(t.name == 'rlnb-watch' for t in threading.enumerate())"
 
 
 def told(message):
@@ -61,12 +69,7 @@ def test_for_a_person_the_curves_grow_while_the_kernel_is_free_and_end_as_plain_
     assert last["msg_type"] == "update_display_data"
     assert len(last["content"]["data"][PLOTLY]["data"]) == 4
     assert "completed" in kernel.run("print(run.state)")
-    assert (
-        kernel.run("import threading, time\ntime.sleep(1)\nprint([t.name for t in threading.enumerate()])").count(
-            "rlnb-watch"
-        )
-        == 0
-    )
+    kernel.run(UNTIL.format(f"{THREADS} == 0"))
 
 
 def test_a_page_gets_plotly_js_when_it_asks(kernel):
@@ -95,11 +98,11 @@ def test_without_a_page_nothing_of_the_curves_is_kept_until_there_is_one_again(k
     kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
     widget = look(kernel)
     kernel.until(lambda message: points(message) > 1)
-    held = "from rlnb.notebook import live\n(board,) = live._dashboards\ntime.sleep(2)\n"
-    held += "print(board._stream is not None, [len(run.metrics._reader._files) for run in board._runs])"
-    assert kernel.run(held, cell="cell-2").startswith("True")
+    held = "(board._stream is not None, [len(run.metrics._reader._files) for run in board._runs])"
+    kernel.run("from rlnb.notebook import live\n(board,) = live._dashboards", cell="cell-2")
+    assert kernel.run(f"time.sleep(2)\nprint({held})", cell="cell-2").startswith("(True")
     ask(kernel, widget, view="a-page", gone=True)
-    assert kernel.run(held, cell="cell-2").strip() == "False [0]"
+    kernel.run(UNTIL.format(f"{held} == (False, [0])"), cell="cell-2")
     ask(kernel, widget, ask="all", view="another")
     kernel.until(lambda message: points(message) > 1)
     kernel.run("run.cancel()", cell="cell-2")
@@ -133,8 +136,8 @@ def test_a_cell_that_is_run_again_leaves_one_dashboard(kernel):
     kernel.run(f"import rlnb, threading, time\nrun = rlnb.train('Echo', {LONG})", cell="cell-0")
     kernel.run(code)
     kernel.run(code)
-    count = "time.sleep(3)\nprint(sum(t.name == 'rlnb-watch' for t in threading.enumerate()))\nrun.cancel()"
-    assert kernel.run(count, cell="cell-2").strip() == "1"
+    kernel.run(UNTIL.format(f"{THREADS} == 1"), cell="cell-2")
+    assert kernel.run(f"time.sleep(1)\nprint({THREADS})\nrun.cancel()", cell="cell-2").strip() == "1"
 
 
 def test_papermill_waits_and_gets_one_picture_and_no_widget(notebook, root, tmp_path):

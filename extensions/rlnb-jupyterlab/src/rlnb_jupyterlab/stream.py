@@ -65,6 +65,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         super().on_close()
         if hasattr(self, "_page"):
             self.settings["rlnb_audience"].leave(self._page)
+            self.settings["rlnb_watcher"].wake()
 
     def _wake(self) -> None:
         self.settings["rlnb_watcher"].start(self._loop.call_soon_threadsafe)

@@ -75,6 +75,10 @@ class Watcher:
                 self._thread = threading.Thread(target=self._work, name="rlnb-watcher", daemon=True)
                 self._thread.start()
 
+    def wake(self) -> None:
+        """Look at once, if it works at all: it ends where nobody looks any more."""
+        self._wake.set()
+
     def stop(self) -> None:
         """End for good."""
         self._stopped = True
