@@ -43,7 +43,7 @@ def execute(out: Path) -> Path:
                 cwd=str(folder),
                 kernel_name="python3",
                 progress_bar=False,
-                config=_kernel_over(Path(sockets)),
+                config=kernel_over(Path(sockets)),
             )
         except papermill.PapermillExecutionError as exc:
             raise RlnbError(f"The quickstart notebook failed; see {executed}\n{exc}") from exc
@@ -63,7 +63,7 @@ def quickstart() -> Path:
     raise RlnbError(f"{NOTEBOOK} is neither beside this rlnb nor in it ({package}). Reinstall rlnb.")
 
 
-def _kernel_over(folder: Path) -> Any:
+def kernel_over(folder: Path) -> Any:
     """Return the configuration of a kernel whose sockets are files of a folder, instead of ports of this machine.
 
     Nobody else can open them. A path that is too long for a socket leaves it at ports.

@@ -16,6 +16,7 @@ import pytest
 
 import rlnb
 from rlnb import checks, options
+from rlnb.launch.slots import queue_folder
 from rlnb.records import files
 from rlnb.records.layout import RunDir
 from rlnb.spec import to_json
@@ -314,7 +315,8 @@ def test_a_run_that_waits_in_the_queue_can_be_cancelled(root: Path) -> None:
     first = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(max_running=1))
     until(lambda: first.state == "running")
     second = echo(launcher=rlnb.LocalLauncher(max_running=1))
-    time.sleep(0.3)
+    until(lambda: [*(queue_folder() / "tickets").glob("[!.]*")])
+    time.sleep(0.3)  # some looks of its agent
     assert second.state == "queued"
     second.cancel()
     until(lambda: second.state == "cancelled")

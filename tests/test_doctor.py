@@ -24,6 +24,8 @@ from rlnb.worker import sim
 
 LIMIT_S = 5.0
 """Promised for the whole look; what is measured on an idle machine is 1 s."""
+WAIT_S = 20.0
+"""For one answer of a busy machine."""
 FIT = Worker(
     command="python",
     python="3.12.1",
@@ -102,12 +104,12 @@ def test_an_interpreter_that_hangs_is_left() -> None:
     begun = time.monotonic()
     worker = doctor.look(shlex.join([sys.executable, "-c", "import time; time.sleep(60)"]), 0.5)
     assert worker.error == "no answer in 0.5 s"
-    assert time.monotonic() - begun < LIMIT_S
+    assert time.monotonic() - begun < WAIT_S
 
 
 def test_chatter_of_a_start_script_does_not_hide_the_facts() -> None:
     script = f'echo "[INFO] Using python from: here"; exec {shlex.quote(sys.executable)} "$@"'
-    worker = doctor.look(shlex.join(["/bin/sh", "-c", script, "sh"]), LIMIT_S)
+    worker = doctor.look(shlex.join(["/bin/sh", "-c", script, "sh"]), WAIT_S)
     assert worker.error == ""
     assert worker.python == ".".join(map(str, sys.version_info[:3]))
     assert worker.version("rlnb") == rlnb.__version__
@@ -128,11 +130,11 @@ def test_the_release_line_of_isaac_lab_is_the_worker_s() -> None:
 @pytest.mark.isaaclab
 def test_the_warp_cache_is_where_its_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
-    cache = Path(doctor.look(None, LIMIT_S).kernel_cache)
+    cache = Path(doctor.look(None, WAIT_S).kernel_cache)
     assert cache.parent == tmp_path.resolve()
     cache.mkdir()
     (cache / "wp_kernel.o").write_bytes(bytes(2**20))
-    assert doctor.look(None, LIMIT_S).kernel_cache_mib == 1.0
+    assert doctor.look(None, WAIT_S).kernel_cache_mib == 1.0
 
 
 def test_an_empty_kernel_cache_says_that_the_first_run_compiles() -> None:
@@ -147,14 +149,14 @@ def test_modules_that_each_start_compiles_anew_are_a_warning(tmp_path: Path, mon
     (torch / "version.py").write_text("__version__ = '2.11.0+cpu'\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    assert doctor.look(None, LIMIT_S).bytecode
+    assert doctor.look(None, WAIT_S).bytecode
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    worker = doctor.look(None, LIMIT_S)
+    worker = doctor.look(None, WAIT_S)
     finding = doctor.check_bytecode(worker)
     assert (worker.bytecode, finding.level) == (False, "warning")
     assert "compileall" in finding.mend
     compileall.compile_file(torch / "__init__.py", quiet=1)
-    assert doctor.look(None, LIMIT_S).bytecode
+    assert doctor.look(None, WAIT_S).bytecode
 
 
 def test_a_broken_plugin_is_a_fault_that_names_its_package() -> None:
@@ -311,7 +313,7 @@ def test_one_check_that_hangs_or_breaks_does_not_cost_the_others() -> None:
     begun = time.monotonic()
     checks = {"a": broken, "b": hanging, "c": lambda: [doctor.ok("c", "fine")]}
     findings = doctor._all_within(checks, 0.3)
-    assert time.monotonic() - begun < LIMIT_S
+    assert time.monotonic() - begun < WAIT_S
     assert [(finding.name, finding.level) for finding in findings] == [("a", "warning"), ("b", "warning"), ("c", "ok")]
     assert "ZeroDivisionError: of all things" in findings[0].found
     assert "no answer in 0.3 s" in findings[1].found

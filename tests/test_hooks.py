@@ -23,7 +23,7 @@ from rlnb.notebook.grid import colorize
 
 ITERATIONS = 5
 WAIT_S = 60.0
-NOTE_WAIT_S = 5.0
+NOTE_WAIT_S = 30.0
 MINE = "mine"
 
 PLUGIN = """

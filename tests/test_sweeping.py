@@ -15,11 +15,25 @@ optuna = pytest.importorskip("optuna")
 
 GOALS = {"agent.goal": (0.0, 1.0)}
 FAST = {"max_iterations": 20}
-SLOW = {"max_iterations": 60, "agent": {"iteration_s": 0.1}}
+SIX_S = {"max_iterations": 60, "agent": {"iteration_s": 0.1}}
+SLOW = {**SIX_S, "max_iterations": 600}
+"""For trials that are cancelled in the end."""
 
 
 def states(sweep):
     return [trial.state.name for trial in sweep.study.trials]
+
+
+def end(sweep):
+    """Cancel what runs of a sweep; its thread may be about to start a trial."""
+    sweep.stop()
+    deadline = time.monotonic() + 30
+    while sweep.driven_here:
+        assert time.monotonic() < deadline, "it goes on"
+        for run in sweep.runs:
+            run.cancel()
+        time.sleep(0.2)
+    sweep.wait()
 
 
 def test_trials_are_runs_and_the_best_is_the_one_with_the_best_value(root):
@@ -55,7 +69,7 @@ def test_a_hopeless_trial_is_ended_early(root):
     assert states(sweep) == ["PRUNED"]
     run = sweep.runs[0]
     assert run.state == "cancelled"
-    assert run.progress[0] < 60
+    assert run.progress[0] < SLOW["max_iterations"]
 
 
 def test_several_trials_at_a_time(root):
@@ -64,10 +78,7 @@ def test_several_trials_at_a_time(root):
     while [run.state for run in sweep.runs].count("running") < 3 and time.monotonic() < deadline:
         time.sleep(0.2)
     assert [run.state for run in sweep.runs] == ["running"] * 3
-    sweep.stop()
-    for run in sweep.runs:
-        run.cancel()
-    sweep.wait(30)
+    end(sweep)
 
 
 def test_after_the_kernel_was_killed_the_same_call_goes_on(root):
@@ -82,7 +93,7 @@ def test_after_the_kernel_was_killed_the_same_call_goes_on(root):
     kernel.wait()
     assert rlnb.get_sweep("on").study.trials[0].state.name == "RUNNING"
     sweep = rlnb.sweep(
-        "Echo", "echo", space=GOALS, n_trials=3, name="on", pruner=optuna.pruners.NopPruner(), **SLOW
+        "Echo", "echo", space=GOALS, n_trials=3, name="on", pruner=optuna.pruners.NopPruner(), **SIX_S
     ).wait(120)
     assert states(sweep) == ["COMPLETE"] * 3
     assert len(sweep.runs) == 3, "the one that ran meanwhile was taken up, not started again"
@@ -94,9 +105,7 @@ def test_one_kernel_drives_a_sweep(root):
     code = "import rlnb\nrlnb.sweep('Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=1, name='mine')"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert "rlnb.get_sweep('mine')" in other.stderr
-    for run in sweep.runs:
-        run.cancel()
-    sweep.wait(30)
+    end(sweep)
 
 
 def test_a_refused_call_does_not_keep_the_sweep(root):
@@ -154,9 +163,7 @@ def test_before_any_trial_is_complete_it_says_so(root):
         sweep.best  # noqa: B018
     with pytest.raises(rlnb.RlnbError, match="do not tell yet"):
         sweep.importances()
-    for run in sweep.runs:
-        run.cancel()
-    sweep.wait(30)
+    end(sweep)
 
 
 def test_what_is_wrong_is_told_at_once_and_nothing_is_started(root):
@@ -242,9 +249,7 @@ def test_another_search_under_the_same_name_is_refused(root):
     going = rlnb.sweep("Echo", "echo", **slow)
     with pytest.raises(rlnb.RlnbError, match="Give this one another name"):
         rlnb.sweep("Echo", "echo", **{**slow, "space": {"agent.goal": (0.5, 3.0)}})
-    for run in going.runs:
-        run.cancel()
-    going.wait(30)
+    end(going)
 
 
 @pytest.mark.parametrize(

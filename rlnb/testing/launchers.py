@@ -27,7 +27,7 @@ import pytest
 import rlnb
 from rlnb import plugins
 
-RETURN_S = 3.0
+RETURN_S = 10.0
 """Seconds within which ``train`` returns, whatever the launcher waits for."""
 LONG = 1000
 SHORT = 5

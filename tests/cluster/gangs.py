@@ -11,7 +11,7 @@ import psutil
 import rlnb
 
 
-def echo(launcher: Any, iterations: int = 1000, **arguments: Any) -> rlnb.Run:
+def echo(launcher: Any, iterations: int = 10_000, **arguments: Any) -> rlnb.Run:
     """Start a training that needs no simulator, a tenth of a second an iteration."""
     agent = {"iteration_s": 0.1, **arguments.pop("agent", {})}
     return rlnb.train("Echo", library="echo", max_iterations=iterations, launcher=launcher, agent=agent, **arguments)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rlnb
+from rlnb import demo
 from rlnb.worker.packs import build
 
 pytestmark = [
@@ -26,13 +28,15 @@ def test_the_notebook_of_clusters_trains_on_two_nodes(
     import papermill
 
     monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
-    done = papermill.execute_notebook(
-        NOTEBOOK,
-        tmp_path / "done.ipynb",
-        {"num_envs": 16, "max_iterations": 4, "report": str(tmp_path / "cluster.html")},
-        cwd=tmp_path,
-        progress_bar=False,
-    )
+    with tempfile.TemporaryDirectory() as sockets:
+        done = papermill.execute_notebook(
+            NOTEBOOK,
+            tmp_path / "done.ipynb",
+            {"num_envs": 16, "max_iterations": 4, "report": str(tmp_path / "cluster.html")},
+            cwd=tmp_path,
+            progress_bar=False,
+            config=demo.kernel_over(Path(sockets)),
+        )
     printed = "".join(
         output["text"] for cell in done.cells for output in cell.get("outputs", []) if output.get("name") == "stdout"
     )

@@ -39,7 +39,7 @@ def test_busy_cores_and_memory_of_what_runs_below(busy_rank, tmp_path, monkeypat
     measured.close()
     found = {tag: points[-1][2] for tag, points in sampled(tmp_path).items()}
     assert set(found) == {f"system/node2/{name}" for name in ("cpu_cores", "memory_gib", "rank1_memory_gib")}
-    assert 0.2 < found["system/node2/cpu_cores"] < 1.1
+    assert 0.05 < found["system/node2/cpu_cores"] < 1.5
     assert 0.001 < found["system/node2/rank1_memory_gib"] < 0.1
 
 
@@ -49,7 +49,7 @@ def test_what_a_process_did_before_is_not_counted(busy_rank, tmp_path, monkeypat
     measured = usage.Usage(tmp_path, 0, [])
     time.sleep(0.5)
     measured.tick()
-    assert sampled(tmp_path)["system/node0/cpu_cores"][0][2] < 1.2, "2.5 s of work in half a second"
+    assert sampled(tmp_path)["system/node0/cpu_cores"][0][2] < 2.0, "2.5 s of work in half a second"
 
 
 def test_nothing_is_sampled_before_it_is_due(tmp_path):

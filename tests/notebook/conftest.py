@@ -1,6 +1,7 @@
 import contextlib
 import os
 import queue
+import tempfile
 import time
 
 import pytest
@@ -27,9 +28,15 @@ class Kernel:
     """A real kernel, driven as a front end does: every request names the cell it comes from."""
 
     def __init__(self, env):
-        from jupyter_client.manager import start_new_kernel
+        from jupyter_client.manager import KernelManager
 
-        self.manager, self.client = start_new_kernel(kernel_name="python3", env=env)
+        # Sockets in a folder of its own: a port that is free when it is chosen may be somebody else's a moment later.
+        self._sockets = tempfile.TemporaryDirectory()
+        self.manager = KernelManager(kernel_name="python3", transport="ipc", ip=f"{self._sockets.name}/kernel")
+        self.manager.start_kernel(env=env)
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=60)
         self.messages = []
 
     def run(self, code, cell="cell-1", timeout_s=60):
@@ -81,6 +88,7 @@ class Kernel:
     def stop(self):
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
+        self._sockets.cleanup()
 
 
 def _answers(message, request):

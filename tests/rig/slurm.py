@@ -29,7 +29,7 @@ PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-clien
 """What has to be there, and the Debian package that brings it."""
 CPUS, MEMORY_MB = 4, 8000
 """Of each node, whatever the host has."""
-UP_S, DOWN_S = 20.0, 10.0
+UP_S, DOWN_S = 60.0, 10.0
 CONF = """
 ClusterName=rlnb
 SlurmctldHost={host}(127.0.0.1)

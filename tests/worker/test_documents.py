@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rlnb import demo
 from rlnb.worker.packs import build
 
 pytestmark = [
@@ -43,9 +45,15 @@ def executed(name: str, workplace: Path, parameters: dict[str, object]) -> Any:
     """Execute one of the notebooks by papermill and return what it left."""
     import papermill
 
-    return papermill.execute_notebook(
-        REPO / "notebooks" / name, workplace / "done.ipynb", parameters, cwd=workplace, progress_bar=False
-    )
+    with tempfile.TemporaryDirectory() as sockets:
+        return papermill.execute_notebook(
+            REPO / "notebooks" / name,
+            workplace / "done.ipynb",
+            parameters,
+            cwd=workplace,
+            progress_bar=False,
+            config=demo.kernel_over(Path(sockets)),
+        )
 
 
 def test_the_quickstart_runs_under_papermill_and_leaves_pictures_and_a_report(workplace: Path) -> None:
@@ -117,4 +125,7 @@ def test_the_readme_runs_as_it_stands(workplace: Path) -> None:
     assert len(cells) == 3
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(workplace)}}).execute()
+    with tempfile.TemporaryDirectory() as sockets:
+        config = demo.kernel_over(Path(sockets))
+        place = {"metadata": {"path": str(workplace)}}
+        NotebookClient(notebook, timeout=600, resources=place, config=config).execute()

@@ -24,7 +24,9 @@ import torch.distributed as dist
 from rlnb.worker.meeting import meet
 rank, port = int(sys.argv[1]), int(sys.argv[2])
 store = dist.TCPStore("127.0.0.1", port, 2, is_master=rank == 0, wait_for_workers=False)
-meet(store, rank, 2, 20.0)
+if rank == 0:
+    print(store.port, flush=True)
+meet(store, rank, 2, 60.0)
 print("met", flush=True)
 dist.init_process_group("gloo", store=store, rank=rank, world_size=2)  # what it left behind is in nobody's way
 dist.barrier()
@@ -38,23 +40,14 @@ def store() -> Any:
     return dist.TCPStore("127.0.0.1", 0, 4, is_master=True, wait_for_workers=False)
 
 
-def test_ranks_that_are_all_there_meet_and_make_their_group(free_port: int) -> None:
-    ranks = [
-        subprocess.Popen([sys.executable, "-c", RANK, str(rank), str(free_port)], stdout=subprocess.PIPE, text=True)
-        for rank in range(2)
-    ]
-    assert [rank.communicate(timeout=60)[0] for rank in ranks] == ["met\n", "met\n"]
+def test_ranks_that_are_all_there_meet_and_make_their_group() -> None:
+    argv = [sys.executable, "-c", RANK]
+    first = subprocess.Popen([*argv, "0", "0"], stdout=subprocess.PIPE, text=True)
+    assert first.stdout is not None
+    port = first.stdout.readline().strip()  # one that is free, and stays its own
+    ranks = [first, subprocess.Popen([*argv, "1", port], stdout=subprocess.PIPE, text=True)]
+    assert [rank.communicate(timeout=100)[0] for rank in ranks] == ["met\n", "met\n"]
     assert [rank.returncode for rank in ranks] == [0, 0]
-
-
-@pytest.fixture
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def test_a_rank_that_does_not_come_is_named_with_the_host_of_its_node(

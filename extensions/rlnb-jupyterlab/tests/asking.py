@@ -33,14 +33,18 @@ async def refused(jp_fetch: Any, *parts: str, **options: Any) -> tuple[int, dict
 
 
 async def heard(stream: Any, kind: str, within_s: float = 20.0, **wanted: Any) -> dict[str, Any]:
-    """Read the stream up to a message of a kind."""
-    deadline = time.monotonic() + within_s
+    """Return the first message of a kind, of those that came and were not asked for, and of those to come."""
+    kept: list[dict[str, Any]] = stream.__dict__.setdefault("kept", [])  # what follows may come first
+    seen, deadline = 0, time.monotonic() + within_s
     while True:
+        for number in range(seen, len(kept)):
+            message = kept[number]
+            if message["type"] == kind and all(message.get(name) == value for name, value in wanted.items()):
+                return kept.pop(number)
+        seen = len(kept)
         text = await asyncio.wait_for(stream.read_message(), deadline - time.monotonic())
         assert text is not None, "the stream was closed"
-        message = json.loads(text)
-        if message["type"] == kind and all(message.get(name) == value for name, value in wanted.items()):
-            return message
+        kept.append(json.loads(text))
 
 
 def follow(run: rlnb.Run, *names: str) -> str:

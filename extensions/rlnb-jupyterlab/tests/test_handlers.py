@@ -72,7 +72,7 @@ async def test_the_registry_knows_libraries_and_launchers(jp_fetch: Any, root: P
     found = await asked(jp_fetch, "registry", request_timeout=60)
     assert "echo" in [library["name"] for library in found["libraries"]]
     assert "local" in found["launchers"]
-    libraries = (await asked(jp_fetch, "libraries"))["libraries"]
+    libraries = (await asked(jp_fetch, "libraries", request_timeout=60))["libraries"]
     assert next(library["exports"] for library in libraries if library["name"] == "echo") == []
 
 
@@ -118,7 +118,7 @@ async def test_plugins_draw_figures_in_a_process_of_their_own(
     jp_fetch: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = echo().wait(60)
-    assert (await asked(jp_fetch, "runs", key_of(run), "figures"))["figures"] == []
+    assert (await asked(jp_fetch, "runs", key_of(run), "figures", request_timeout=60))["figures"] == []
     installed = tmp_path / "installed"
     (installed / "drawing-1.0.dist-info").mkdir(parents=True)
     (installed / "drawing.py").write_text(PLUGIN)
@@ -127,7 +127,8 @@ async def test_plugins_draw_figures_in_a_process_of_their_own(
     )
     (installed / "drawing-1.0.dist-info" / "entry_points.txt").write_text("[rlnb]\ndrawing = drawing\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")]))
-    heading, figure, _, broken = (await asked(jp_fetch, "runs", key_of(run), "figures"))["figures"]
+    found = await asked(jp_fetch, "runs", key_of(run), "figures", request_timeout=60)
+    heading, figure, _, broken = found["figures"]
     assert heading["text/html"] == "<h3>&lt;b&gt;odd&lt;/b&gt;</h3>"
     assert len(figure["application/vnd.plotly.v1+json"]["data"]) == 1
     assert figure["image/png"]
@@ -137,7 +138,7 @@ async def test_plugins_draw_figures_in_a_process_of_their_own(
 async def test_pages_that_were_opened_are_linked_until_they_end(jp_fetch: Any, jp_serverapp: Any, root: Path) -> None:
     run = echo().wait(60)
     body = json.dumps({"keys": [key_of(run)]})
-    opened = await asked(jp_fetch, "tensorboard", method="POST", body=body)
+    opened = await asked(jp_fetch, "tensorboard", method="POST", body=body, request_timeout=60)
     assert await asked(jp_fetch, "tensorboard", method="POST", body=body) == opened, "a second one is not started"
     links = (await asked(jp_fetch, "cluster"))["links"]
     assert links == [{"name": key_of(run), "title": f"TensorBoard of {run.id}", "url": opened["url"]}]
@@ -258,8 +259,10 @@ async def test_nothing_is_read_while_nobody_looks(jp_ws_fetch: Any, jp_serverapp
     stream = await jp_ws_fetch("rlnb", "stream")
     await heard(stream, "runs", reset=True)
     stream.close()
-    await asyncio.sleep(3.0)
-    assert watcher._thread is None
+    deadline = time.monotonic() + 20
+    while watcher._thread is not None:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
 
 
 async def test_the_list_is_read_before_the_first_page(made: Any, jp_configurable_serverapp: Any) -> None:

@@ -21,7 +21,7 @@ ITERATIONS, MORE_ITERATIONS = 12, 18
 ITERATION_S = 0.3
 """Slow enough for W&B to be there before the end: a training's end waits for it only so long."""
 WAIT_S = 60.0
-LOST_S = 5.0
+LOST_S = 10.0
 """What a kill may take: the pause between looks, W&B's flush, and some for a busy machine."""
 PROJECT = "my-project"
 
