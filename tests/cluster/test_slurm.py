@@ -185,7 +185,7 @@ def test_a_training_goes_on_after_its_walltime(slurm: Any, clean: Path) -> None:
 
 @pytest.mark.slow
 def test_a_node_that_dies_is_named_and_the_training_goes_on_without_it(slurm: Any, clean: Path) -> None:
-    run = running(echo(two_nodes(), 60), iterations=25)
+    run = running(echo(two_nodes(), 150), iterations=25)
     victim = next(n for n in range(4) if any(p.pid == rank(run, 1).pid for p in slurm.processes(n)))
     try:
         slurm.kill_node(victim)
@@ -195,7 +195,7 @@ def test_a_node_that_dies_is_named_and_the_training_goes_on_without_it(slurm: An
     finally:
         slurm.start_node(victim)
         wait_until(lambda: slurm.idle() == 4, 60)
-    assert len(steps(run)) == len(set(steps(run))) == 60
+    assert len(steps(run)) == len(set(steps(run))) == 150
 
 
 @pytest.mark.slow
