@@ -108,7 +108,7 @@ def main() -> None:
             f"{library}: kill -9 and resume",
             f"killed at {killed_at}, resumed at {started.first_iteration} of {started.max_iterations}; one curve: "
             f"{whole}; bit-equal to the checkpoint: {back} ({', '.join(started.restored)}); success {rate:.3f}",
-            "counters continue, bit-equal, within the noise of unbroken runs",
+            f"counters continue, bit-equal, success at most {NOISE} below the worst unbroken run",
             whole and back and rate >= min(rates) - NOISE,
         )
 

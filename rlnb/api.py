@@ -70,7 +70,7 @@ def train(
         args: Arguments of the script.
         library: Name of the RL library.
         max_iterations: Learning iterations, whatever the agent config says; None keeps its number.
-        seed: Seed of env and policy.
+        seed: Seed of env and policy, whatever the agent config says.
         num_envs: Environments in total; None keeps the task's own number.
         agent: Agent config values, by dotted path as in ``{"algorithm.learning_rate": 3e-4}`` or nested, or the path
             of a YAML file that holds them. A + before a path adds what the config leaves out:

@@ -20,7 +20,7 @@ from rlnb.notebook.display import status
 from rlnb.records import files
 from rlnb.records.layout import Root
 from rlnb.settings import options
-from rlnb.spec import Task, to_json
+from rlnb.spec import CARD_SCHEMA, Task, to_json
 from rlnb.tasks import Card
 
 
@@ -54,6 +54,7 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
     if python is not None:
         return None
     parts = {
+        "schema": CARD_SCHEMA,
         "task": [task.id, task.source_sha256, task.files, task.presets, task.physics, task.renderer, task.success],
         "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
         "libraries": sorted(plugins.libraries()),

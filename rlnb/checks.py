@@ -134,10 +134,12 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
                 what=f"{library.name} needs {', '.join(agent['missing'])} in the worker's interpreter {python}.",
                 mend=f"{python} -m pip install {needed}",
             )
-        subject, more = f"agent config of {library.name}", agent.get("takes_more", False)
-        yield from tasks.check_values(manifest.agent, agent["fields"], subject, takes_more=more)
-        for path, value in manifest.agent.items():
-            if path.removeprefix("+") in ("seed", "params.seed") and value not in (None, manifest.seed):
+        subject, fields = f"agent config of {library.name}", agent["fields"]
+        yield from tasks.check_values(manifest.agent, fields, subject, takes_more=agent.get("takes_more", ()))
+        for path in sorted({"seed", "params.seed"} & {path.removeprefix("+") for path in manifest.agent} & set(fields)):
+            value = manifest.agent.get(path, manifest.agent.get(f"+{path}"))
+            # The config's own is no wish: it stands there in whole files.
+            if isinstance(value, int) and value not in (manifest.seed, fields[path]["value"]):
                 yield Problem(
                     what=f"{subject}: {path} is {value!r}, but the run's seed is {manifest.seed}.",
                     mend="Leave it out of the agent config: the seed of rlnb.train is that of all libraries.",

@@ -13,7 +13,6 @@ from typing import Any
 
 import rlnb
 from rlnb import plugins, tasks
-from rlnb.agents import agent_values
 from rlnb.contracts import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.jobs import checkpoint_of
@@ -31,7 +30,7 @@ def describe(
     max_iterations: int | None,
     seed: int,
     num_envs: int | None,
-    agent: Mapping[str, Any] | str | Path | None,
+    agent: Mapping[str, Any],
     device: str,
     nproc_per_node: int,
     launcher: Launcher,
@@ -39,7 +38,7 @@ def describe(
     asset_root: str | None,
     tags: Sequence[str],
 ) -> Manifest:
-    """Return the manifest of a run that was asked for in these words; see :func:`train`."""
+    """Return the manifest of a run that was asked for in these words, see :func:`train`; ``agent`` by dotted path."""
     task = tasks.task(task) if isinstance(task, str) else task
     if num_envs is not None:
         task = dataclasses.replace(task, num_envs=num_envs)
@@ -52,7 +51,7 @@ def describe(
         library=library,
         max_iterations=max_iterations,
         seed=seed,
-        agent=agent_values(agent),
+        agent=dict(agent),
         resources=Resources(device=str(device), nodes=launcher.nodes, nproc_per_node=nproc_per_node),
         launcher=launcher.name,
         launcher_settings=launcher.settings,

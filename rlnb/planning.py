@@ -53,10 +53,10 @@ def plan(
     asset_root: str | None,
     tags: Sequence[str],
 ) -> Plan:
-    """Return what :func:`rlnb.train` was asked for, in its own words; it is not checked yet.
+    """Return what :func:`rlnb.train` was asked for, in its own words; what fits into a manifest is not checked yet.
 
     Raises:
-        CheckError: Something of it cannot be put into a manifest; with what else is wrong.
+        CheckError: Something does not fit into a manifest; with what else is wrong, for which the task may be resolved.
     """
     problems: list[Problem] = []
     if isinstance(launcher, str):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
+import secrets
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,10 @@ from rlnb.jobs import ENDED
 from rlnb.records.layout import RunDir
 from rlnb.records.record import StockRecord
 from rlnb.run import Run
+
+LEFT_S = 3600.0
+"""Seconds after which a folder that was to be removed is nobody's work any more."""
+_REMOVED = re.compile(r"\..+\.[0-9a-f]{8}\.removed")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +54,7 @@ class Pruning:
             try:
                 _remove(path)
             except OSError as exc:
-                failed.append(f"{exc.filename or path}: {exc.strerror or exc}")
+                failed.append(f"{path}: {exc.strerror or exc}")
         if failed:
             raise RlnbError("Not everything could be removed:\n  " + "\n  ".join(failed))
         return dataclasses.replace(self, done=True)
@@ -112,9 +119,14 @@ def _remove(path: Path) -> None:
         return
     if path.is_symlink():
         raise OSError(f"is a link to {path.readlink()}, which is left alone")
-    for left in path.parent.glob(".*.removed"):  # by an earlier call, where a shared file system kept open files
-        shutil.rmtree(left, ignore_errors=True)
-    shutil.rmtree(path.rename(path.with_name(f".{path.name}.removed")))
+    for left in path.parent.iterdir():  # by an earlier call, where a shared file system kept open files
+        if _REMOVED.fullmatch(left.name) and time.time() - left.lstat().st_ctime > LEFT_S:
+            shutil.rmtree(left, ignore_errors=True)
+    gone = path.rename(path.with_name(f".{path.name}.{secrets.token_hex(4)}.removed"))
+    try:
+        shutil.rmtree(gone)
+    except OSError as exc:
+        raise OSError(f"{exc.filename}: {exc.strerror}. What is left of it lies in {gone}") from exc
 
 
 def _size(path: Path) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb import api, plugins
+from rlnb.agents import agent_values
 from rlnb.cards import task_card
 from rlnb.checks import check_run
 from rlnb.contracts import Launcher
@@ -266,7 +267,20 @@ def _check(
     **_: Any,
 ) -> None:
     """Raise what :func:`rlnb.train` would raise, and start nothing."""
-    words = (task, library, max_iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root)
+    values = agent_values(agent)
+    words = (
+        task,
+        library,
+        max_iterations,
+        seed,
+        num_envs,
+        values,
+        device,
+        nproc_per_node,
+        launcher,
+        python,
+        asset_root,
+    )
     check_run(describe(*words, tags=()), launcher)
 
 

@@ -16,6 +16,9 @@ from rlnb.errors import RlnbError, did_you_mean
 SCHEMA = 1
 """Version of the JSON layout below; a reader refuses a newer one."""
 
+CARD_SCHEMA = 5
+"""Version of what a task card holds; a cached one of another version is not read."""
+
 MULTI_AGENT = "multi-agent"
 """The workflow, in a task card, of a task with several agents."""
 
@@ -257,7 +260,7 @@ class Library:
     agent_key: str = ""
     """Key of the agent config in a task's registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
-    """``"module:function"`` that returns an agent config for tasks that bring none, or ``"module:file.yaml"``."""
+    """``"module:function"`` that returns an agent config for tasks that bring none, or ``"package:file.yaml"``."""
     multi_agent: bool = False
     """Whether it trains the agents of a multi-agent task; for other libraries Isaac Lab joins them into one agent."""
     distributed: bool = False

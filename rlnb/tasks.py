@@ -198,7 +198,7 @@ def check(task: Task, card: Card) -> list[Problem]:
 
 
 def check_values(
-    values: Mapping[str, Any], fields: Mapping[str, Any], subject: str, *, takes_more: bool = False
+    values: Mapping[str, Any], fields: Mapping[str, Any], subject: str, *, takes_more: Sequence[str] = ()
 ) -> list[Problem]:
     """Return the values whose path does not exist or whose type does not fit.
 
@@ -206,21 +206,23 @@ def check_values(
         values: Value by dotted path. A path with a + before it, as Hydra has it, need not exist.
         fields: What there is, of a task card.
         subject: Whose values they are, in words.
-        takes_more: Whether it is a YAML's, to which values can be added, and not that of a class.
+        takes_more: Groups to which values can be added, since they are dicts and no classes; "" is the whole config.
     """
+    groups = {*takes_more, *(group for name in fields for group in _groups_of(name))}
     problems = []
     for asked, value in values.items():
         path, adds = asked.removeprefix("+"), asked.startswith("+")
         if path not in fields:
-            below = [name for name in fields if name.startswith(f"{path}.")]
-            free = all(path.split(".")) and not below and not any(path.startswith(f"{name}.") for name in fields)
-            if adds and takes_more and free:
+            inside = max((group for group in _groups_of(path) if group in groups), key=len, default="")
+            free = all(path.split(".")) and path not in groups and not fields.keys() & {*_groups_of(path)}
+            if adds and free and inside in takes_more:
                 continue
+            below = [name for name in fields if name.startswith(f"{path}.")]
             hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)
             mend = "Correct the path."
-            if adds and not takes_more:
-                mend = "Correct the path: this config is a class, to which nothing can be added."
-            elif takes_more and free and not adds and not hint:  # what is close is a typo, and would train as if unset
+            if adds and inside not in takes_more:
+                mend = f"Correct the path: {inside or 'this config'} is a class, to which nothing can be added."
+            elif not adds and free and inside in takes_more and not hint:  # what is close is a typo
                 mend = f"Correct the path, or add it: '+{path}'."
             problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", mend=mend))
             continue
@@ -234,3 +236,9 @@ def check_values(
                 )
             )
     return problems
+
+
+def _groups_of(path: str) -> list[str]:
+    """Return the groups that a path lies in, the whole config first: "", "a", "a.b" of "a.b.c"."""
+    parts = path.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts))]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlnb import api
+from rlnb.agents import agent_values
 from rlnb.errors import RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.manifests import describe
@@ -97,11 +98,22 @@ def verify_sync(
     """
     if nproc_per_node < 2:
         raise RlnbError(f"nproc_per_node={nproc_per_node!r}: synchronisation takes two ranks at least.")
-    launcher = LocalLauncher()
+    launcher, values = LocalLauncher(), agent_values(agent)
 
     def ranks_of(synchronised: bool, tags: Sequence[str]) -> Mapping[str, Sequence[str]]:
         manifest = describe(
-            task, library, iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root, tags
+            task,
+            library,
+            iterations,
+            seed,
+            num_envs,
+            values,
+            device,
+            nproc_per_node,
+            launcher,
+            python,
+            asset_root,
+            tags,
         )
         run = api.start(manifest, launcher, {"synchronised": synchronised}).wait(timeout_s)
         result = run.jobs[0].result

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb import jobs
+from rlnb import jobs, pruning
 from rlnb.records import files
 from rlnb.spec import Job, to_json
 
@@ -110,12 +110,26 @@ def test_a_run_is_removed_whole_while_its_agent_leaves(root: Path) -> None:
     assert not list(run.path.parent.glob("*")), "hidden ones too"
 
 
-def test_what_was_left_of_a_run_goes_with_the_next(root: Path, tmp_path: Path) -> None:
-    run = echo(max_iterations=2).wait(WAIT_S)
-    left = run.path.with_name(".earlier.removed")
-    (left / "logs").mkdir(parents=True)
-    rlnb.runs().prune(whole=True).apply()
-    assert not left.exists()
+def test_what_was_left_of_a_run_goes_with_a_later_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [echo(max_iterations=2, tags=[str(number)]).wait(WAIT_S) for number in range(3)]
+    theirs = runs[0].path.with_name(".of-somebody.removed")
+    theirs.mkdir()
+
+    def busy(folder: Path) -> None:
+        raise OSError(16, "Device or resource busy", ".nfs0001")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", busy)
+        with pytest.raises(rlnb.RlnbError) as caught:
+            rlnb.runs(tag="0").prune(whole=True).apply()
+    (left,) = runs[0].path.parent.glob(f".{runs[0].id}.*")
+    why = f".nfs0001: Device or resource busy. What is left of it lies in {left}"
+    assert str(caught.value) == f"Not everything could be removed:\n  {runs[0].path}: {why}"
+    rlnb.runs(tag="1").prune(whole=True).apply()
+    assert left.exists(), "somebody may be removing it"
+    monkeypatch.setattr(pruning, "LEFT_S", -1.0)
+    rlnb.runs(tag="2").prune(whole=True).apply()
+    assert [child.name for child in theirs.parent.iterdir()] == [theirs.name]
 
 
 def test_a_run_that_lies_elsewhere_is_left_alone(root: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -199,13 +200,15 @@ def test_a_path_that_does_not_exist_is_told_the_closest() -> None:
 
 
 def test_a_plus_adds_what_a_yaml_leaves_out() -> None:
-    def found(path: str, takes_more: bool = True) -> list[str]:
+    def found(path: str, takes_more: Sequence[str] = ("", "sim")) -> list[str]:
         problems = tasks.check_values({path: "new"}, CARD["fields"], "agent config", takes_more=takes_more)
         return [f"{problem.what} {problem.mend}" for problem in problems]
 
     assert found("+gamma") == found("+sim.gamma") == found("+sim.device") == []
     assert found("gamma") == ["agent config: no config value 'gamma'. Correct the path, or add it: '+gamma'."]
-    assert "this config is a class, to which nothing can be added" in found("+gamma", takes_more=False)[0]
+    assert "this config is a class, to which nothing can be added" in found("+gamma", ["sim"])[0]
+    assert "sim is a class, to which nothing can be added" in found("+sim.gamma", [""])[0]
+    assert found("+sim.empty.gamma", ["sim.empty"]) == []
     assert found("sim.dtt") == ["agent config: no config value 'sim.dtt'. Did you mean 'sim.dt'? Correct the path."]
     for nameless in ("", "+", "+sim.", "+.gamma"):
         assert found(nameless)[0].endswith("Correct the path."), nameless

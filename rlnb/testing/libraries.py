@@ -159,12 +159,10 @@ class LibraryConformance:
 
     def test_the_seed_reaches_the_policy_and_the_env(self, trained: rlnb.Run) -> None:
         """The same seed gives the same run; with another, other observations at the first reset and another curve."""
-        again = self.train(2).wait(timeout_s=START_S)
-        other = self.train(2, seed=7).wait(timeout_s=START_S)
-        first = _learned(trained, 2)
-        assert first, f"none of {', '.join(LEARNED)} is logged in the first two iterations"
-        assert _learned(again, 2) == first
-        assert _learned(other, 2) != first
+        again = self.train(self.iterations).wait(timeout_s=START_S)
+        other = self.train(self.iterations, seed=7).wait(timeout_s=START_S)
+        assert _learned(again) == _learned(trained)
+        assert _learned(other) != _learned(trained)
         assert _first_observations(again) == _first_observations(trained)
         assert _first_observations(other) != _first_observations(trained)
 
@@ -257,10 +255,10 @@ class LibraryConformance:
 
     def test_weights_of_another_run_are_a_start(self, trained: rlnb.Run) -> None:
         """``init_from`` takes the weights of a run and counts from 0; its lineage is in the manifest."""
-        run = self.train(1, init_from=trained).wait(timeout_s=START_S)
+        run = self.train(self.iterations, init_from=trained).wait(timeout_s=START_S)
         assert run.manifest.parent == trained.id
-        assert run.progress == (1, 1)
-        assert _learned(run, 1) != _learned(trained, 1), "it began with the weights that a new run has"
+        assert run.progress == (self.iterations, self.iterations)
+        assert _learned(run) != _learned(trained), "it began with the weights that a new run has"
         assert _first_observations(run) == _first_observations(trained), "the same seed, other weights"
 
     # -- several ranks
@@ -282,13 +280,11 @@ class LibraryConformance:
         assert proof.synchronised, proof.rows()
 
 
-def _learned(run: rlnb.Run, iterations: int) -> dict[str, list[float]]:
-    """Return what the first iterations logged of learning, by metric."""
-    found = {}
-    for name in set(LEARNED) & set(run.metrics.names):
-        points = zip(run.metrics[name].values, run.metrics[name].iterations, strict=True)
-        found[name] = [value for value, iteration in points if iteration < iterations]
-    return {name: values for name, values in found.items() if values}  # no reward before an episode has ended
+def _learned(run: rlnb.Run) -> dict[str, list[float]]:
+    """Return what a run logged of its learning, by metric."""
+    found = {name: list(run.metrics[name].values) for name in LEARNED if name in run.metrics.names}
+    assert found, f"none of {', '.join(LEARNED)} is logged in {run.progress[0]} iterations; `iterations` can be more"
+    return found
 
 
 def _first_observations(run: rlnb.Run) -> list[str]:

@@ -22,6 +22,14 @@ def leaves(cfg: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(value, below)
 
 
+def dicts(cfg: Any, path: str = "") -> Iterator[str]:
+    """Yield the dotted path of every dict of a config, to which values can be added; "" is the config itself."""
+    if isinstance(cfg, dict):
+        yield path
+    for name, value in _children(cfg):
+        yield from dicts(value, f"{path}.{name}" if path else name)
+
+
 def _is_node(value: Any) -> bool:
     return isinstance(value, Mapping) or hasattr(value, "__dataclass_fields__")
 

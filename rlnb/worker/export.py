@@ -18,6 +18,10 @@ from rlnb.worker.train import environment
 
 GROUP = "policy"
 """Isaac Lab's name of the observations that policies act on."""
+FORMATS = {"onnx", "torchscript"}
+"""What a module can be traced to."""
+EXPORT_TOLERANCE = 1e-5
+"""How far an exported action may be from the policy's own."""
 
 
 def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
@@ -41,17 +45,27 @@ def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Ma
         def forward(self, obs: Any) -> Any:
             return self.policy({GROUP: obs})
 
+    if unknown := set(formats) - FORMATS:
+        raise _untraceable(f"it would be as {' and '.join(sorted(FORMATS))}, and not as {', '.join(sorted(unknown))}")
     observations = env.reset()[0]
     if GROUP not in observations:
         raise _untraceable(f"the observations are {', '.join(map(repr, observations))}, and not {GROUP!r}")
     module, example = OfTensor().eval(), observations[GROUP]
+    if not isinstance(example, torch.Tensor):
+        raise _untraceable(f"the observations {GROUP!r} are a {type(example).__name__}, not one tensor")
     with torch.no_grad():
         try:
             first, second = module(example), module(example)
         except KeyError as exc:
             raise _untraceable(f"its policy needs the observations {exc} too, not only {GROUP!r}") from exc
-    if not torch.equal(first, second):
-        raise _untraceable("its policy gives other actions for the same observations: it keeps a state, or samples")
+        if not first.isfinite().all():
+            raise _untraceable("its actions for the first observations are not finite")
+        if not torch.equal(first, second):
+            raise _untraceable("its policy gives other actions for the same observations: it keeps a state, or samples")
+        script = torch.jit.trace(module, example, check_trace=False)
+        for other in (-example, 10 * example, example[:1]):
+            if not torch.allclose(script(other), module(other), atol=EXPORT_TOLERANCE):
+                raise _untraceable("what it does depends on its observations in a way that a trace forgets")
     return export_module(module, example, folder, formats)
 
 

@@ -14,11 +14,9 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from rlnb import plugins
-from rlnb.spec import MULTI_AGENT, Task
+from rlnb.spec import CARD_SCHEMA, MULTI_AGENT, Task
 from rlnb.worker import assets, config, packs, sim
 from rlnb.worker.cameras import own_cameras
-
-CARD_SCHEMA = 4
 
 
 def card(task: Task, asset_root: str | None) -> dict[str, Any]:
@@ -113,7 +111,7 @@ def _agents(task: Task, registered: sim.Registered, workflow: str) -> dict[str, 
             if agent_cfg is not None:
                 found[name] = {
                     "fields": _fields(agent_cfg),
-                    "takes_more": isinstance(agent_cfg, dict),
+                    "takes_more": sorted(config.dicts(agent_cfg)),
                     "missing": _missing(library.requires),
                 }
     return found

@@ -254,7 +254,11 @@ def default_agent(library: Library) -> Any:
     """Return a library's agent config for tasks that bring none; None where it has none."""
     module, _, name = library.default_agent.partition(":")
     if name.endswith(".yaml"):
-        with importlib.resources.as_file(importlib.resources.files(module) / name) as path:
+        try:
+            folder = importlib.resources.files(module)
+        except (ImportError, TypeError) as exc:  # TypeError: a module that is no package, on Python 3.11
+            raise RlnbError(f"{library.default_agent!r}: there is no package {module!r}. {exc}") from exc
+        with importlib.resources.as_file(folder / name) as path:
             return read_agent(path)
     return plugins.load(library.default_agent)() if library.default_agent else None
 

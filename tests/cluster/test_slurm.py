@@ -45,9 +45,7 @@ def steps(run: rlnb.Run) -> list[float]:
 
 
 def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) -> None:
-    begun = time.monotonic()
     run = echo(two_nodes(), 10, nproc_per_node=2)
-    assert time.monotonic() - begun < 15.0, "train() does not wait for the training"
     assert run.wait(90).state == "completed"
     assert (run.manifest.resources.nodes, run.manifest.resources.world_size) == (2, 4)
     wait_until(lambda: not processes(run) and not slurm.jobs(), 20)
@@ -61,7 +59,10 @@ def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) 
 
 def test_cancel_leaves_no_process_on_any_node(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    run = running(echo(two_nodes()))
+    begun = time.monotonic()
+    run = echo(two_nodes())
+    assert time.monotonic() - begun < 15.0, "train() does not wait for the training"
+    running(run)
     assert len(processes(run)) >= 5
     assert rank(run, 0).environ()["OMP_NUM_THREADS"] == "1", "as the kernel has it"
     run.cancel()

@@ -9,7 +9,6 @@ import contextlib
 import importlib.util
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -275,5 +274,6 @@ def test_a_logged_scalar_is_readable_within_a_second(root: Path) -> None:
         time.sleep(0.02)
     run.cancel()
     until(lambda: run.state == "cancelled")
-    assert statistics.median(delays) < 1.0
-    assert max(delays) < 10.0, "a busy machine keeps some longer"
+    *others, worst = sorted(delays)
+    assert max(others) < 1.0
+    assert worst < 10.0, "a busy machine may keep one longer"

@@ -76,6 +76,8 @@ def test_a_module_is_traced_in_eval_mode(tmp_path: Path) -> None:
         (lambda self, obs, _: self.linear(obs), ["camera"], "the observations are 'camera', and not 'policy'"),
         (lambda self, obs, every: self.linear(obs + every["depth"]), ["policy", "depth"], "needs the .* 'depth' too"),
         (lambda self, obs, _: self.linear(obs) * self.calls, ["policy"], "it keeps a state, or samples"),
+        (lambda self, obs, _: self.linear(obs) / 0.0, ["policy"], "not finite"),
+        (lambda self, obs, _: self.linear(obs if obs[0, 0] < 0 else -obs), ["policy"], "a way that a trace forgets"),
     ],
 )
 def test_a_module_that_a_trace_would_get_wrong_is_refused(
@@ -85,6 +87,23 @@ def test_a_module_that_a_trace_would_get_wrong_is_refused(
     with pytest.raises(rlnb.RlnbError, match=f"cannot be traced: .*{why}"):
         traced(network(act), Env(*groups), tmp_path, ["torchscript", "onnx"])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_format_that_no_trace_has_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(rlnb.RlnbError, match="as onnx and torchscript, and not as tflite"):
+        traced(network(lambda self, obs, _: self.linear(obs)), Env("policy"), tmp_path, ["onnx", "tflite"])
+
+
+def test_observations_that_are_no_tensor_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+
+    class Apart(Env):
+        def reset(self) -> Any:
+            return {"policy": super().reset()[0]}, {}
+
+    with pytest.raises(rlnb.RlnbError, match="the observations 'policy' are a dict, not one tensor"):
+        traced(network(lambda self, obs, _: self.linear(obs)), Apart("joints"), tmp_path, ["onnx"])
 
 
 def test_a_policy_that_is_no_module_is_told(tmp_path: Path) -> None:
@@ -116,3 +135,5 @@ def test_a_default_agent_is_a_function_or_a_file(module: str) -> None:
         default(f"{module}:broken.yaml")
     with pytest.raises(rlnb.RlnbError, match=r"none.yaml cannot be read"):
         default(f"{module}:none.yaml")
+    with pytest.raises(rlnb.RlnbError, match=r"'nowhere:ppo\.yaml': there is no package 'nowhere'"):
+        default("nowhere:ppo.yaml")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.worker.config import set_value
+from rlnb.worker.config import dicts, set_value
 
 
 @dataclass
@@ -32,6 +32,7 @@ def test_what_is_not_there_is_told() -> None:
 
 def test_a_plus_adds_to_dicts_only() -> None:
     cfg: dict[str, Any] = {"agent": {"learning_rate": 1e-3}, "algorithm": Algorithm()}
+    assert sorted(dicts(cfg)) == ["", "agent", "algorithm.extra"], "as a card says, against which it is checked"
     set_value(cfg, "+agent.kl.threshold", 0.01)
     set_value(cfg, "+normalize_input", True)
     set_value(cfg, "+agent.learning_rate", 1)

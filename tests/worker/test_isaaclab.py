@@ -297,12 +297,16 @@ def test_a_seed_that_would_be_overruled_is_refused(folder: Path, library: str, p
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={path: 5})
     assert f"{path} is 5, but the run's seed is 42" in problem.what
     assert rlnb.check(STATE_TASK, library=library, agent={path: 5}, seed=5) == []
+    assert rlnb.check(STATE_TASK, library=library, agent={path: 42}, seed=5) == [], "the config's own, as in its file"
+    (problem,) = rlnb.check(STATE_TASK, library=library, agent={f"{path}x": 5})
+    assert "Did you mean" in problem.what
 
 
 def test_what_a_yaml_leaves_out_is_added_and_to_a_class_it_is_not(folder: Path) -> None:
     assert rlnb.check(STATE_TASK, library="rl_games", agent={"+params.config.schedule_type": "standard"}) == []
+    assert rlnb.check(STATE_TASK, library="rsl_rl", agent={"+obs_groups.teacher": ["policy"]}) == []
     (problem,) = rlnb.check(STATE_TASK, library="rsl_rl", agent={"+algorithm.warmup": 3})
-    assert "this config is a class" in problem.mend
+    assert "algorithm is a class" in problem.mend
 
 
 def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_worker_lives(folder: Path) -> None:

@@ -235,6 +235,9 @@ def test_why_a_job_ended_is_not_hidden_by_what_slurm_says_of_ending_the_rest() -
     assert clusters.last_said(f"{why}\n{newer}") == why
     walltime = "slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***"
     assert clusters.last_said(f"starting\n{walltime}\n{rest}") == walltime
+    by_hand = "slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-23T04:42:55 ***"
+    assert clusters.last_said(f"starting\n{by_hand}\n{rest}") == by_hand
+    assert clusters.last_said(f"{why}\n{by_hand.removesuffix('***')}DUE TO TASK FAILURE ***") == why
     assert clusters.last_said(rest) == clusters.last_said("") == ""
 
 

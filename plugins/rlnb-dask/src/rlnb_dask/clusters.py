@@ -28,7 +28,7 @@ LOOK_S = 3.0
 """Seconds between looks at the queue: its controller serves everybody."""
 # A cancellation with a cause ends in it: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***". That a
 # task failed is none: it was said before, which. What stands before the stars depends on Slurm's version.
-_FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP|JOB) \S+ ON \S+ CANCELLED AT \S+( DUE TO TASK FAILURE)? \*\*\*$")
+_FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP \S+ ON \S+ CANCELLED AT \S+|\S.* DUE TO TASK FAILURE) \*\*\*$")
 
 
 class Cluster:
@@ -170,7 +170,8 @@ def last_said(text: str) -> str:
 
     Args:
         text: What it printed. srun tells about its nodes in it, and once one of them has failed, Slurm may or may not
-            tell of ending the step on the others: both only follow from what was said before.
+            tell of ending the step on the others: both only follow from what was said before. That somebody cancelled
+            the job does not.
     """
     return _last_line("\n".join(line for line in text.splitlines() if not _FOLLOWS.match(line.strip())))
 
