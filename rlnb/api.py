@@ -66,7 +66,7 @@ def train(
         script: Instead of a task, any training script that Python or torchrun can start, such as Isaac Lab's
             ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder; metrics come from
             the event files that it writes there. Of the arguments below only ``args``, ``nproc_per_node``,
-            ``launcher``, ``python`` and ``tags`` go with it; others are refused.
+            ``launcher``, ``python`` and ``tags`` go with it; others are refused, ``warm`` says nothing to it.
         args: Arguments of the script.
         library: Name of the RL library.
         max_iterations: Learning iterations, whatever the agent config says; None keeps its number.

@@ -23,6 +23,8 @@ MOST_GIB = 2.0
 """Camera frames that one preview may hold."""
 BYTES_PER_VALUE = 4
 """Of a pixel of a data type; three for normals."""
+MOST_SEED = 2**32 - 1
+"""The largest that numpy takes."""
 LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
@@ -56,14 +58,28 @@ def _check_library(manifest: Manifest) -> Iterator[Problem]:
         ours = manifest.library in OUR_LIBRARIES
         mend = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
         yield Problem(what=str(error), mend=mend)
+        if manifest.task.id not in _without_simulator():
+            yield from _check_alone(manifest)
     elif spec.simulator:
         yield from _check_task(manifest, spec)
+    elif manifest.task.id not in (known := _without_simulator()):
+        error = unknown("task", manifest.task.id, known, has=f"{spec.name} trains without a simulator, on")
+        yield Problem(what=str(error))
+
+
+def _without_simulator() -> set[str]:
+    """Return the tasks of plugins' own: what they say of Isaac Lab's is when they succeed, of their own nothing."""
+    return {name for name, task in plugins.tasks().items() if task.success is None}
+
+
+def _check_alone(manifest: Manifest) -> Iterator[Problem]:
+    """Find what is wrong with a task, whatever trains it."""
+    try:
+        card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
+    except RlnbError as exc:
+        yield Problem(what=str(exc))
     else:
-        # What plugins say of Isaac Lab's tasks is when they succeed; a task of their own says nothing of that.
-        without = {name: task for name, task in plugins.tasks().items() if task.success is None}
-        if manifest.task.id not in without:
-            error = unknown("task", manifest.task.id, without, has=f"{spec.name} trains without a simulator, on")
-            yield Problem(what=str(error))
+        yield from tasks.check(manifest.task, card)
 
 
 _EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep": 5}
@@ -79,8 +95,10 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     for name, value in numbers.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             yield Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}={_EXAMPLES[name]}")
-    if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or manifest.seed < 0:
-        yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 on.", mend="seed=42")
+    if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
+        yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", mend="seed=42")
+    if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
+        yield Problem(what=f"tags={list(manifest.tags)!r} are not words.", mend='tags=["baseline"]')
     for name, value in manifest.agent.items():
         try:
             to_json(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ Trust = Annotated[bool, typer.Option("--trust", help="Load a checkpoint that hol
 Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait for the end, or print the id and return.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-
+_POINTED = re.compile(r"[-+]?(\d+\.\d*|\.\d+)([eE][-+]?\d+)?")
 EXAMPLES = {
     "set": "sim.dt=0.005",
     "agent": "algorithm.learning_rate=3e-4",
@@ -51,7 +52,7 @@ def values(**options: Sequence[str] | None) -> list[dict[str, Any]]:
 
 
 def value(text: str) -> Any:
-    """Return the JSON value that ``text`` is, else the text itself."""
+    """Return the JSON value that ``text`` is, else the number as in Python (``.5``), else the text itself."""
 
     def refuse(word: str) -> Any:
         raise ValueError(f"{word} is no JSON")  # Python's reader would take NaN and Infinity
@@ -59,4 +60,4 @@ def value(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=refuse)
     except ValueError:
-        return text
+        return float(text) if _POINTED.fullmatch(text) else text

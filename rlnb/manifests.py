@@ -19,7 +19,7 @@ from rlnb.jobs import checkpoint_of
 from rlnb.records import files
 from rlnb.records.layout import RunDir
 from rlnb.records.record import RunRecord
-from rlnb.run import Run
+from rlnb.run import Run, run_of
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
 
@@ -67,6 +67,8 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> tuple[str | N
     """Return the checkpoint whose weights to start from, and the name of where they come from."""
     if init_from is None:
         return None, None
+    if not isinstance(init_from, Run | str | Path):
+        raise RlnbError(f"init_from={init_from!r} is neither a run nor the file of a checkpoint.")
     if not isinstance(init_from, Run) and not Path(init_from).is_file():
         from rlnb import api
 
@@ -82,7 +84,11 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> tuple[str | N
         if init_from.checkpoints.last is None:
             raise RlnbError(f"{init_from.id} ({init_from.state}) has no checkpoint to start from.")
         return str(init_from.checkpoints.last), init_from.id
-    return str(Path(init_from).absolute()), str(init_from)
+    path = Path(init_from).absolute()
+    run = run_of(path)
+    if run is not None and run.library != library:
+        raise RlnbError(f"{path} is of {run.id}, trained with {run.library}: its weights do not fit {library}.")
+    return str(path), str(init_from)
 
 
 def acting(run: Run | None, checkpoint: str | Path | None, trust: bool) -> dict[str, Any] | None:
@@ -111,9 +117,9 @@ def _git() -> dict[str, str]:
     """Return commit and cleanliness of the working folder; nothing where it is no repository."""
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=2, check=True)
-        changed = subprocess.run(
-            ["git", "status", "--porcelain"], capture_output=True, text=True, timeout=2, check=True
-        )
+        # Its lock on the index would stay where a slow disk runs into the time limit, and nobody could commit any more.
+        status = ["git", "--no-optional-locks", "status", "--porcelain"]
+        changed = subprocess.run(status, capture_output=True, text=True, timeout=2, check=True)
     except (OSError, subprocess.SubprocessError):
         return {}
     return {"commit": commit.stdout.strip(), "state": "changed" if changed.stdout.strip() else "clean"}

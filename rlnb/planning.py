@@ -78,14 +78,22 @@ def plan(
             "nproc_per_node": "auto" if nproc_per_node == "auto" else None,
             "init_from": init_from,
             "keep": keep,
+            "trust": trust or None,
+            "asset_root": asset_root,
         }
         task, library = script_task(script, args, asked), plugins.SCRIPT.name
         words = (str(task.source), *args)
     elif task is None:
         raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
+    elif not isinstance(task, str | Task):
+        raise RlnbError(f'{task!r} is no task, nor the name of one: rlnb.train("Isaac-Cartpole-Direct").')
     elif args:
         what = f"args={args!r}, but there is no script to give them to."
-        problems.append(Problem(what=what, mend='script="train.py"; of a task, agent={...} and overrides.'))
+        mend = 'script="train.py"; what a task takes is agent={...} and rlnb.task(..., overrides={...}).'
+        problems.append(Problem(what=what, mend=mend))
+    if isinstance(tags, str):
+        problems.append(Problem(what=f"tags={tags!r} is one word, and not several.", mend=f"tags=[{tags!r}]"))
+        tags = ()
     origin: tuple[str | None, str | None] = (None, None)
     values: dict[str, Any] = {}
     with _into(problems):

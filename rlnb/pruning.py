@@ -14,9 +14,8 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.jobs import ENDED
-from rlnb.records.layout import RunDir
 from rlnb.records.record import StockRecord
-from rlnb.run import Run
+from rlnb.run import Run, run_of
 
 LEFT_S = 3600.0
 """Seconds after which a folder that was to be removed is nobody's work any more."""
@@ -46,7 +45,7 @@ class Pruning:
             RlnbError: Something could not be removed, or a run goes on again; the rest is gone.
         """
         failed = []
-        busy = {id for id, path in {id: _run_of(path) for id, path, _ in self.items}.items() if path and not idle(path)}
+        busy = {id for id, path in {id: run_of(path) for id, path, _ in self.items}.items() if path and not idle(path)}
         failed += [f"{id}: goes on again, it is left alone" for id in sorted(busy)]
         for id, path, _ in self.items:
             if id in busy:
@@ -101,11 +100,6 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
 def idle(run: Run) -> bool:
     """Return whether nothing of a run goes on, neither its training nor an evaluation."""
     return run.state in ENDED and not any(job.folder.command.exists() and job.state() not in ENDED for job in run.jobs)
-
-
-def _run_of(path: Path) -> Run | None:
-    """Return the run that a checkpoint lies in, or the folder is; None where it is gone."""
-    return next((Run(folder) for folder in (path, *path.parents) if RunDir(folder).manifest.exists()), None)
 
 
 def _remove(path: Path) -> None:

@@ -13,6 +13,7 @@ from rlnb.errors import RlnbError, RunError, unknown
 from rlnb.jobs import ENDED, POLL_S, checkpoint_of, do, raise_unless_completed
 from rlnb.records import files
 from rlnb.records.find import open_record
+from rlnb.records.layout import RunDir
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.run_facts import RunFacts
 
@@ -341,3 +342,8 @@ class Run(RunFacts):
             ("folder", str(self.path)),
         ]
         return table(["", ""], rows, caption=self.id)
+
+
+def run_of(path: Path) -> Run | None:
+    """Return the run that a file lies in, or the folder is; None where there is none."""
+    return next((Run(folder) for folder in (path, *path.parents) if RunDir(folder).manifest.exists()), None)

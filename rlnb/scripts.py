@@ -11,6 +11,9 @@ from typing import Any
 from rlnb.errors import CheckError
 from rlnb.spec import Problem, Task
 
+OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device")
+"""Arguments that training scripts often have too."""
+
 
 def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, Any]) -> Task:
     """Return what a script trains, as far as can be told: the task that its ``--task`` names, else its own name.
@@ -35,11 +38,11 @@ def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, A
 def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Any]) -> Iterator[Problem]:
     if not path.is_file():
         yield Problem(what=f"there is no file {path}.")
-    if isinstance(args, str) or not all(isinstance(word, str) for word in args):
+    if isinstance(args, str) or not isinstance(args, Sequence) or not all(isinstance(word, str) for word in args):
         yield Problem(what=f"args={args!r} is not a list of strings.", mend='args=["--num_envs", "64"]')
     for name, value in refused.items():
         if value is not None:
             yield Problem(
                 what=f"{name}={value!r}, but a script is told what to do by its own arguments.",
-                mend=f'args=["--{name}", "{value}"], if the script has it.',
+                mend=f'args=["--{name}", "{value}"], if the script has it.' if name in OFTEN_ITS else "Leave it out.",
             )

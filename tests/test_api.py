@@ -90,6 +90,11 @@ def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_written(root: P
         ("num_envs", 0),
         ("nproc_per_node", 0),
         ("seed", 1.5),
+        ("seed", 2**32),
+        ("tags", "abc"),
+        ("tags", [1]),
+        ("tags", ["a", " "]),
+        ("init_from", 3),
         ("device", 0),
         ("device", "gpu:0"),
         ("agent", {"a": {1, 2}}),
@@ -105,6 +110,31 @@ def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:
     (what,) = problems_of(lambda: rlnb.train("Ecko", library="echo"))
     assert "No task named 'Ecko'" in what
     assert "Did you mean 'Echo'?" in what
+
+
+def test_a_wrong_library_hides_nothing_of_the_task(root: Path) -> None:
+    assert len(problems_of(lambda: rlnb.train("Echo", library="ecco", num_envs=0))) == 2
+    whats = problems_of(lambda: rlnb.train("no_module_of_mine:Cfg", library="ecco"))
+    assert ["No RL library named 'ecco'" in whats[0], "no_module_of_mine" in whats[1]] == [True, True]
+
+
+@pytest.mark.parametrize("task", [3, {"id": "Echo"}])
+def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
+    with pytest.raises(rlnb.RlnbError, match="is no task, nor the name of one"):
+        rlnb.train(task, library="echo")
+    with pytest.raises(rlnb.CheckError, match=r"overrides=3 is no mapping"):
+        rlnb.task("Echo", overrides=3)  # type: ignore[arg-type]
+
+
+def test_what_one_run_wrote_does_not_hide_the_others(root: Path) -> None:
+    run, other = echo().wait(60), echo().wait(60)
+    for path, values in (
+        (run.jobs[0].folder.started, {"frames_per_step": 0}),
+        (run.path / "manifest.json", {"tags": [1]}),
+    ):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    assert len(rlnb.runs().table()) == len(rlnb.runs(where={"seed": 42})) == 2
+    assert other.id in rlnb.runs()._repr_html_()
 
 
 def test_more_nodes_than_this_machine_has_is_a_problem(root: Path) -> None:

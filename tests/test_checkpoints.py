@@ -99,7 +99,10 @@ def test_weights_that_are_not_there_are_refused_before_anything_is_made(root: Pa
         echo(init_from=empty)
     with pytest.raises(rlnb.RlnbError, match="was trained with echo"):
         rlnb.train("Echo", library="another", init_from=empty)
-    assert len(rlnb.runs()) == 1
+    theirs = echo().wait(WAIT_S)
+    with pytest.raises(rlnb.CheckError, match=f"is of {theirs.id}, trained with echo: its weights do not fit another"):
+        rlnb.train("Echo", library="another", init_from=theirs.checkpoints.last)
+    assert len(rlnb.runs()) == 2
 
 
 def test_pruning_shows_first_and_removes_what_it_showed(root: Path) -> None:

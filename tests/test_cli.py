@@ -146,6 +146,10 @@ def test_a_place_that_is_not_there_is_told(invoke: Invoke, tmp_path: Path, words
         ("-Infinity", "-Infinity"),
         ("", ""),
         ("a=b", "a=b"),
+        (".005", 0.005),
+        ("-1.e-3", -0.001),
+        ("007", "007"),
+        ("1.2.3", "1.2.3"),
     ],
 )
 def test_a_value_is_json_else_text(text: str, expected: Any) -> None:

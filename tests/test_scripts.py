@@ -104,7 +104,9 @@ def test_it_is_found_again_once_and_cancelled_with_all_its_processes(root: Path,
     assert run.state == "cancelled"
 
 
-@pytest.mark.parametrize("asked", [{"seed": 3}, {"device": "cpu"}, {"library": "skrl"}, {"nproc_per_node": "auto"}])
+@pytest.mark.parametrize(
+    "asked", [{"seed": 3}, {"device": "cpu"}, {"library": "skrl"}, {"nproc_per_node": "auto"}, {"trust": True}]
+)
 def test_what_only_its_own_arguments_can_say_is_refused(root: Path, script: Path, asked: dict[str, Any]) -> None:
     ((name, value),) = asked.items()
     with pytest.raises(rlnb.CheckError, match=f"{name}={value!r}, but a script"):

@@ -43,3 +43,12 @@ def test_checkpoints_come_by_iteration_and_what_is_being_written_is_none(tmp_pat
         (logs / name).touch()
     found = RunDir(tmp_path).checkpoints("*.pt", r"model_(\d+)\.pt$")
     assert [path.name for path in found] == ["best.pt", "model_9.pt", "model_10.pt"]
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_what_is_no_checkpoint_is_not_to_be_trusted(tmp_path: Path, trust: bool) -> None:
+    path = tmp_path / "model_1.pt"
+    for text in ('{"iteration": 1}', ""):
+        path.write_text(text)
+        with pytest.raises(rlnb.RlnbError, match=r"model_1\.pt is no checkpoint: torch\.save writes no such file"):
+            rlnb.vet_checkpoint(path, trust)

@@ -62,6 +62,8 @@ def report(runs: Run | Sequence[Run], path: str | Path | None = None, *, pdf: bo
     Raises:
         RlnbError: papermill, nbconvert or Chromium is missing, there is no run, or the report cannot be made.
     """
+    if isinstance(runs, str | Path):
+        raise RlnbError(f"{str(runs)!r} is no run; rlnb.get_run(id) gives one.")
     chosen = list(runs) if isinstance(runs, Sequence) else [runs]
     if not chosen:
         raise RlnbError("There is no run to report on. See what there is: rlnb.runs()")

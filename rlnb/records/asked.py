@@ -28,6 +28,6 @@ def asked(manifest: Manifest) -> dict[str, Any]:
         "source": (manifest.task.source_sha256 or "")[:7] or None,
         **manifest.task.overrides,
         **{f"agent.{path.removeprefix('+')}": value for path, value in manifest.agent.items()},
-        "tags": "+".join(manifest.tags) or None,
+        "tags": "+".join(map(str, manifest.tags)) or None,
     }
     return {name: value for name, value in found.items() if value is not None}

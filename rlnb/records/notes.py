@@ -103,7 +103,7 @@ class Tags(MutableSet[str]):
     """The tags of a run: those that it was started with, and what was changed since."""
 
     def __init__(self, folder: Path, first: Iterable[str]) -> None:
-        self._folder, self._tags = folder, dict.fromkeys(first)
+        self._folder, self._tags = folder, dict.fromkeys(map(str, first))
         for note in read(folder):
             if note.kind == "tag":
                 self._tags[note.text] = None

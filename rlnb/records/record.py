@@ -209,11 +209,12 @@ class RunRecord:
         for job in self.jobs:
             started = job.started if job.kind == "train" else None
             if started is not None:
-                per_iteration = started.horizon * started.num_envs / started.frames_per_step
+                frames_per_step = started.frames_per_step or 1.0  # of an older rlnb: 0 is refused where it is written
+                per_iteration = started.horizon * started.num_envs / frames_per_step
                 spans.append(
                     Span(
                         start_time=started.time_s,
-                        frames_per_step=started.frames_per_step,
+                        frames_per_step=frames_per_step,
                         steps_per_iteration=per_iteration,
                         logged_at_end=self.library_spec is not None and self.library_spec.logged_at_end,
                     )

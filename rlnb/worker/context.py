@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
+from rlnb.errors import RlnbError
 from rlnb.records import files
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.spec import Job, Manifest, Started, from_json, to_json
@@ -63,9 +64,18 @@ class Context:
         first_iteration: int = 0,
         num_envs: int | None = None,
     ) -> None:
-        """Write ``started.json`` and tell the plugins. Rank 0 only; the others return at once."""
+        """Write ``started.json`` and tell the plugins. Rank 0 only; the others return at once.
+
+        Raises:
+            RlnbError: An iteration would have no steps or no frames.
+        """
         if self.rank != 0:
             return
+        if horizon < 1 or frames_per_step <= 0:
+            raise RlnbError(
+                f"An iteration of {horizon} env steps, and {frames_per_step:g} frames a step of the curves, is none: "
+                "look at the rollout's length in the agent config."
+            )
         started = Started(
             hosts=self._job.hosts() or (socket.gethostname(),),
             devices=self._devices(),

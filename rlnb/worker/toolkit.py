@@ -9,6 +9,9 @@ from typing import Any
 
 from rlnb.errors import RlnbError
 
+TORCH_BEGINS = (b"P", b"\x80")
+"""How a file of ``torch.save`` begins: as an archive (PK), or of before 1.6 as a pickle."""
+
 
 def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
     """Refuse a checkpoint that holds more than tensors, numbers, strings and their containers.
@@ -20,8 +23,11 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
         trust: Whether the user vouches for its origin; then nothing is checked.
 
     Raises:
-        RlnbError: torch's weights-only reader refuses it, and nobody vouches for it.
+        RlnbError: torch has not written it; or its weights-only reader refuses it, and nobody vouches for it.
     """
+    with open(checkpoint, "rb") as file:
+        if file.read(1) not in TORCH_BEGINS:
+            raise RlnbError(f"{checkpoint} is no checkpoint: torch.save writes no such file.")
     if trust:
         return
     import numpy as np

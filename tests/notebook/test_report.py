@@ -171,6 +171,8 @@ def test_a_missing_papermill_is_told_with_the_pip_line(runs, monkeypatch):
 def test_no_run_to_report_on_is_an_error():
     with pytest.raises(rlnb.RlnbError, match="no run"):
         rlnb.report([])
+    with pytest.raises(rlnb.RlnbError, match=r"'an-id' is no run; rlnb\.get_run"):
+        rlnb.report("an-id")
 
 
 def again(run):

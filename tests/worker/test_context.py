@@ -29,6 +29,12 @@ def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:
     return files.read_json(tmp_path / "jobs" / "0-train" / "started.json") or {}
 
 
+@pytest.mark.parametrize(("horizon", "frames"), [(0, 16.0), (16, 0.0)])
+def test_an_iteration_of_nothing_is_refused(tmp_path: Path, horizon: int, frames: float) -> None:
+    with pytest.raises(rlnb.RlnbError, match="is none: look at the rollout's length"):
+        context_of(tmp_path, 1).started(horizon=horizon, frames_per_step=frames, max_iterations=1)
+
+
 def test_a_kill_leaves_no_half_checkpoint_of_echo(tmp_path: Path) -> None:
     opened: list[str] = []
 

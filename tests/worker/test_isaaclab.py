@@ -304,7 +304,6 @@ def test_a_seed_that_would_be_overruled_is_refused(folder: Path, library: str, p
 
 def test_what_a_yaml_leaves_out_is_added_and_to_a_class_it_is_not(folder: Path) -> None:
     assert rlnb.check(STATE_TASK, library="rl_games", agent={"+params.config.schedule_type": "standard"}) == []
-    assert rlnb.check(STATE_TASK, library="rsl_rl", agent={"+obs_groups.teacher": ["policy"]}) == []
     (problem,) = rlnb.check(STATE_TASK, library="rsl_rl", agent={"+algorithm.warmup": 3})
     assert "algorithm is a class" in problem.mend
 

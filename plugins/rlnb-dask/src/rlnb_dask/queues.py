@@ -313,7 +313,8 @@ class QueueLauncher(HostedLauncher):
             )
         elif self.name == "slurm" and (refused := _refused(self.job_script())):
             yield Problem(
-                what=f"Slurm would refuse this job: {refused}", mend="`sinfo` lists partitions and their limits."
+                what=f"Slurm would refuse this job: {refused}",
+                mend="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no Slurm that runs.",
             )
 
     def __repr__(self) -> str:

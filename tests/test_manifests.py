@@ -1,0 +1,28 @@
+"""What a manifest records of the place that a run was started from."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import rlnb
+
+
+def test_the_commit_is_recorded_and_the_repository_left_as_it_is(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    monkeypatch.chdir(repository)
+    (repository / "task.py").write_text("1")
+    who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
+    for words in (["init", "--quiet"], ["add", "."], [*who, "commit", "--quiet", "--message", "first"]):
+        subprocess.run(["git", *words], check=True)
+    os.utime(repository / "task.py", (0, 0))  # git would note in its index that it is the same nevertheless
+    index = (repository / ".git" / "index").read_bytes()
+    git = rlnb.train("Echo", library="echo", max_iterations=1).manifest.git
+    assert (len(git["commit"]), git["state"]) == (40, "clean")
+    assert (repository / ".git" / "index").read_bytes() == index, "no lock was taken, so none can stay"
