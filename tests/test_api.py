@@ -112,12 +112,6 @@ def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:
     assert "Did you mean 'Echo'?" in what
 
 
-def test_a_wrong_library_hides_nothing_of_the_task(root: Path) -> None:
-    assert len(problems_of(lambda: rlnb.train("Echo", library="ecco", num_envs=0))) == 2
-    whats = problems_of(lambda: rlnb.train("no_module_of_mine:Cfg", library="ecco"))
-    assert ["No RL library named 'ecco'" in whats[0], "no_module_of_mine" in whats[1]] == [True, True]
-
-
 @pytest.mark.parametrize("task", [3, {"id": "Echo"}])
 def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
     with pytest.raises(rlnb.RlnbError, match="is no task, nor the name of one"):

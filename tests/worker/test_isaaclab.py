@@ -302,6 +302,15 @@ def test_a_seed_that_would_be_overruled_is_refused(folder: Path, library: str, p
     assert "Did you mean" in problem.what
 
 
+def test_a_wrong_library_hides_nothing_of_the_task(folder: Path) -> None:
+    task = rlnb.task(STATE_TASK, overrides={"sim.dtt": 0.1})
+    whats = [problem.what for problem in rlnb.check(task, library="rslrl")]
+    assert "Did you mean 'rsl_rl'?" in whats[0]
+    assert "no config value 'sim.dtt'" in whats[1]
+    (what,) = [problem.what for problem in rlnb.check("Echo", library="ecco")]
+    assert "No RL library named 'ecco'" in what
+
+
 def test_what_a_yaml_leaves_out_is_added_and_to_a_class_it_is_not(folder: Path) -> None:
     assert rlnb.check(STATE_TASK, library="rl_games", agent={"+params.config.schedule_type": "standard"}) == []
     (problem,) = rlnb.check(STATE_TASK, library="rsl_rl", agent={"+algorithm.warmup": 3})
