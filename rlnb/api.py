@@ -65,7 +65,7 @@ def train(
         task: A task, or its name (see :func:`rlnb.task`).
         script: Instead of a task, any training script that Python or torchrun can start, such as Isaac Lab's
             ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder; metrics come from
-            the event files that it writes there. Of the arguments below only ``args``, ``nproc_per_node``,
+            the event files that it writes there. Of the arguments below only ``args``, ``nproc_per_node`` (a number),
             ``launcher``, ``python`` and ``tags`` go with it; others are refused, ``warm`` says nothing to it.
         args: Arguments of the script.
         library: Name of the RL library.

@@ -24,7 +24,7 @@ WhereSet = Annotated[
 ]
 Ranks = Annotated[
     str | None,
-    typer.Option(help="Worker processes (ranks) of each machine: 1, on a cluster its GPUs; auto: what is fastest."),
+    typer.Option(help="Ranks of each machine: 1, on a cluster its GPUs; auto: what is fastest for a task, no script."),
 ]
 
 
