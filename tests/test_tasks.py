@@ -274,3 +274,10 @@ def test_a_damaged_card_is_as_good_as_none(root: Path) -> None:
     path = cache(task, CARD)
     path.write_text(json.dumps(CARD)[:50])
     assert cards.cached_card(options.folders, task, None, None) is None
+
+
+def test_a_card_of_another_version_of_rlnb_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = rlnb.task("Demo")
+    before = cards.card_path(options.folders, task, None, None)
+    monkeypatch.setattr(cards, "CARD_SCHEMA", cards.CARD_SCHEMA + 1)
+    assert cards.card_path(options.folders, task, None, None) != before
