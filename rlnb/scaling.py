@@ -267,20 +267,8 @@ def _check(
     **_: Any,
 ) -> None:
     """Raise what :func:`rlnb.train` would raise, and start nothing."""
-    values = agent_values(agent)
-    words = (
-        task,
-        library,
-        max_iterations,
-        seed,
-        num_envs,
-        values,
-        device,
-        nproc_per_node,
-        launcher,
-        python,
-        asset_root,
-    )
+    agent = agent_values(agent)
+    words = (task, library, max_iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root)
     check_run(describe(*words, tags=()), launcher)
 
 

@@ -98,24 +98,13 @@ def verify_sync(
     """
     if nproc_per_node < 2:
         raise RlnbError(f"nproc_per_node={nproc_per_node!r}: synchronisation takes two ranks at least.")
-    launcher, values = LocalLauncher(), agent_values(agent)
+    here, values = LocalLauncher(), agent_values(agent)
 
     def ranks_of(synchronised: bool, tags: Sequence[str]) -> Mapping[str, Sequence[str]]:
         manifest = describe(
-            task,
-            library,
-            iterations,
-            seed,
-            num_envs,
-            values,
-            device,
-            nproc_per_node,
-            launcher,
-            python,
-            asset_root,
-            tags,
+            task, library, iterations, seed, num_envs, values, device, nproc_per_node, here, python, asset_root, tags
         )
-        run = api.start(manifest, launcher, {"synchronised": synchronised}).wait(timeout_s)
+        run = api.start(manifest, here, {"synchronised": synchronised}).wait(timeout_s)
         result = run.jobs[0].result
         assert result is not None, "a completed run has written its result"
         return result.values["ranks"]  # type: ignore[no-any-return]
