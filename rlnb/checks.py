@@ -59,7 +59,7 @@ def _check_library(manifest: Manifest) -> Iterator[Problem]:
         mend = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
         yield Problem(what=str(error), mend=mend)
         if manifest.task.id not in _without_simulator():
-            yield from _check_alone(manifest)
+            yield from _check_task(manifest, None)
     elif spec.simulator:
         yield from _check_task(manifest, spec)
     elif manifest.task.id not in (known := _without_simulator()):
@@ -70,16 +70,6 @@ def _check_library(manifest: Manifest) -> Iterator[Problem]:
 def _without_simulator() -> set[str]:
     """Return the tasks of plugins' own: what they say of Isaac Lab's is when they succeed, of their own nothing."""
     return {name for name, task in plugins.tasks().items() if task.success is None}
-
-
-def _check_alone(manifest: Manifest) -> Iterator[Problem]:
-    """Find what is wrong with a task, whatever trains it."""
-    try:
-        card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
-    except RlnbError as exc:
-        yield Problem(what=str(exc))
-    else:
-        yield from tasks.check(manifest.task, card)
 
 
 _EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep": 5}
@@ -118,9 +108,10 @@ def _check_root(root: Path) -> Iterator[Problem]:
         yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", mend=f"Make room. {mend}")
 
 
-def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
+def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem]:
+    """Find what is wrong with a task and, unless there is no such library, with its training."""
     ranks = manifest.resources.nproc_per_node
-    if isinstance(ranks, int) and ranks > 1 and not library.distributed:
+    if library is not None and isinstance(ranks, int) and ranks > 1 and not library.distributed:
         yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", mend="nproc_per_node=1")
     try:
         card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
@@ -128,6 +119,8 @@ def _check_task(manifest: Manifest, library: Library) -> Iterator[Problem]:
         yield Problem(what=str(exc))
         return
     yield from tasks.check(manifest.task, card)
+    if library is None:
+        return
     num_envs = manifest.task.num_envs or card["num_envs"]
     world = manifest.resources.world_size if isinstance(ranks, int) else 1
     if isinstance(num_envs, int) and world > 1 and num_envs % world:
