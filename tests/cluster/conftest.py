@@ -60,9 +60,9 @@ def slurm() -> Iterator[Any]:
 @pytest.fixture
 def clean(root: Path) -> Iterator[Path]:
     """A root of whose runs nothing goes on, on any node."""
-    from gangs import processes, wait_until
+    from gangs import LEAVE_S, processes, wait_until
 
     yield root
     for run in rlnb.runs():
         run.cancel()
-    wait_until(lambda: not any(processes(run) for run in rlnb.runs()), 30)
+    wait_until(lambda: not any(processes(run) for run in rlnb.runs()), LEAVE_S)

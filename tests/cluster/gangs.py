@@ -9,6 +9,12 @@ from typing import Any
 import psutil
 
 import rlnb
+from rlnb.job import EXIT_GRACE_S
+
+LEAVE_S = EXIT_GRACE_S + 25.0
+"""Seconds in which nothing is left of a run that completed. Where the first node leaves before another has heard that
+all are through, torchrun imports torch's compiler there to log it, which a busy machine is long about: its agent gives
+it ``EXIT_GRACE_S``."""
 
 
 def echo(launcher: Any, iterations: int = 10_000, **arguments: Any) -> rlnb.Run:

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
-from gangs import echo, processes, rank, wait_until
+from gangs import LEAVE_S, echo, processes, rank, wait_until
 
 import rlnb
 
@@ -35,7 +35,7 @@ def test_a_gang_trains_on_the_workers_of_a_cluster(cluster: Any, clean: Path) ->
     assert run.wait(90).state == "completed"
     assert run.manifest.resources.world_size == 2
     assert len(run.jobs[-1].folder.hosts()) == 2
-    wait_until(lambda: not processes(run), 20)
+    wait_until(lambda: not processes(run), LEAVE_S)
 
 
 def test_keys_in_memory_are_in_no_record_and_readable_by_nobody_else(cluster: Any, clean: Path) -> None:
@@ -45,7 +45,7 @@ def test_keys_in_memory_are_in_no_record_and_readable_by_nobody_else(cluster: An
     assert all(path.stat().st_mode & 0o077 == 0 for path in keys.iterdir())
     assert "PRIVATE KEY" not in (run.path / "manifest.json").read_text()
     run.wait(90)
-    wait_until(lambda: not processes(run), 20)
+    wait_until(lambda: not processes(run), LEAVE_S)
     assert not keys.exists(), "they are gone with the job"
 
 

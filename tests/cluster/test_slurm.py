@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
-from gangs import echo, processes, rank, wait_until
+from gangs import LEAVE_S, echo, processes, rank, wait_until
 
 import rlnb
 
@@ -48,7 +48,7 @@ def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) 
     run = echo(two_nodes(), 10, nproc_per_node=2)
     assert run.wait(90).state == "completed"
     assert (run.manifest.resources.nodes, run.manifest.resources.world_size) == (2, 4)
-    wait_until(lambda: not processes(run) and not slurm.jobs(), 20)
+    wait_until(lambda: not processes(run) and not slurm.jobs(), LEAVE_S)
     job = run.jobs[-1].folder
     assert len(job.hosts()) == 2
     assert len(run.started.devices) == 4

@@ -28,8 +28,8 @@ from rlnb_dask.quiet import QUIET
 logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.25
 LOOK_S = 1.0
-END_S = 20.0
-"""Seconds that agents have to end once they were asked to, or one of them has failed."""
+END_S = 30.0
+"""Seconds that agents have to end once they were asked to, or there is a result: more than they give their ranks."""
 DASK = {
     **QUIET,
     "distributed.scheduler.allowed-failures": 0,  # a task whose worker is gone fails, and does not wait for another
