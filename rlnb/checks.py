@@ -6,8 +6,9 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import rlnb
 from rlnb import plugins, tasks
@@ -25,6 +26,8 @@ BYTES_PER_VALUE = 4
 """Of a pixel of a data type; three for normals."""
 MOST_SEED = 2**32 - 1
 """The largest that numpy takes."""
+OVERRULED = {"scene.num_envs": "num_envs", "seed": "seed", "sim.device": "device"}
+"""Path in an env config to the argument of ``rlnb.train`` that it is set to."""
 LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
@@ -119,6 +122,8 @@ def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem
         yield Problem(what=str(exc))
         return
     yield from tasks.check(manifest.task, card)
+    subject = f"override of {manifest.task.id}"
+    yield from _check_overruled(manifest, manifest.task.overrides, card["fields"], OVERRULED, subject)
     if library is None:
         return
     num_envs = manifest.task.num_envs or card["num_envs"]
@@ -147,14 +152,7 @@ def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem
             )
         subject, fields = f"agent config of {library.name}", agent["fields"]
         yield from tasks.check_values(manifest.agent, fields, subject, takes_more=agent.get("takes_more", ()))
-        for path in sorted({"seed", "params.seed"} & {path.removeprefix("+") for path in manifest.agent} & set(fields)):
-            value = manifest.agent.get(path, manifest.agent.get(f"+{path}"))
-            # The config's own is no wish: it stands there in whole files.
-            if isinstance(value, int) and value not in (manifest.seed, fields[path]["value"]):
-                yield Problem(
-                    what=f"{subject}: {path} is {value!r}, but the run's seed is {manifest.seed}.",
-                    mend="Leave it out of the agent config: the seed of rlnb.train is that of all libraries.",
-                )
+        yield from _check_overruled(manifest, manifest.agent, fields, library.overruled, subject)
     theirs = card["versions"].get("rlnb", "none")
     if theirs != rlnb.__version__:
         python = manifest.python or sys.executable
@@ -162,6 +160,29 @@ def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem
             what=f"rlnb {rlnb.__version__} runs here, rlnb {theirs} in the worker's interpreter {python}.",
             mend=f"{python} -m pip install rlnb=={rlnb.__version__}",
         )
+
+
+def _check_overruled(
+    manifest: Manifest, values: Mapping[str, Any], fields: Mapping[str, Any], overruled: Mapping[str, str], subject: str
+) -> Iterator[Problem]:
+    """Find values that would be overruled in silence by an argument of train()."""
+    arguments = {
+        "seed": manifest.seed,
+        "max_iterations": manifest.max_iterations,
+        "num_envs": manifest.task.num_envs,
+        "device": manifest.resources.device,
+    }
+    for asked, value in values.items():
+        path = asked.removeprefix("+")
+        argument = overruled.get(path, "")
+        given = arguments.get(argument)
+        if path not in fields or given is None or not isinstance(value, type(given)):
+            continue
+        if value not in (given, fields[path]["value"]):  # its own is no wish: it stands there in whole files
+            yield Problem(
+                what=f"{subject}: {path} is {value!r}, but {argument}={given!r} of rlnb.train holds.",
+                mend=f"Leave it out here, and say {argument}= to rlnb.train.",
+            )
 
 
 def check_task(task: Task, card: tasks.Card) -> None:

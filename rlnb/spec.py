@@ -271,6 +271,9 @@ class Library:
     """Whether an iteration's scalars stand where it ended on that axis; else where it began."""
     horizon_key: str = "num_steps_per_env"
     """Name of the env steps per iteration in its agent configs; read from folders of stock Isaac Lab."""
+    overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
+    """Path in its agent configs to the argument of ``rlnb.train`` that its backend sets it to: ``"seed"``,
+    ``"max_iterations"``, ``"device"``. Another value there is refused."""
     checkpoint_glob: str = "**/*.pt"
     """Checkpoints below ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"

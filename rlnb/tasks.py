@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -231,6 +232,7 @@ def check_values(
             continue
         kind = fields[path]["type"]
         fits = isinstance(value, _ACCEPTS[kind]) and not (isinstance(value, bool) and kind in ("int", "float"))
+        fits = fits and not (isinstance(value, float) and math.isnan(value))
         if value is not None and not fits:
             problems.append(
                 Problem(

@@ -180,6 +180,7 @@ def test_a_value_that_fits_is_no_problem(path: str, value: Any) -> None:
     [
         ("sim.dt", "abc", "float"),
         ("sim.dt", True, "float"),
+        ("sim.dt", float("nan"), "float"),
         ("decimation", 2.5, "int"),
         ("decimation", True, "int"),
         ("scene.replicate", 1, "bool"),

@@ -292,12 +292,44 @@ def test_a_task_whose_assets_are_missing_says_which(folder: Path, tmp_path: Path
         rlnb.train(STATE_TASK, asset_root=str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("library", "seed", "iterations", "device"),
+    [
+        ("rsl_rl", "seed", "max_iterations", "device"),
+        ("rl_games", "params.seed", "params.config.max_epochs", "params.config.device"),
+        ("skrl", "seed", "trainer.timesteps", None),
+        ("sb3", "seed", "n_timesteps", None),
+    ],
+)
+def test_what_would_be_overruled_is_refused(
+    folder: Path, library: str, seed: str, iterations: str, device: str | None
+) -> None:
+    (problem,) = rlnb.check(STATE_TASK, library=library, agent={seed: 5})
+    assert f"{seed} is 5, but seed=42 of rlnb.train holds" in problem.what
+    assert rlnb.check(STATE_TASK, library=library, agent={seed: 5}, seed=5) == []
+    assert rlnb.check(STATE_TASK, library=library, agent={seed: 42}, seed=5) == [], "the config's own, as in its file"
+    (problem,) = rlnb.check(STATE_TASK, library=library, agent={iterations: 7}, max_iterations=9)
+    assert f"{iterations} is 7, but max_iterations=9 of rlnb.train holds" in problem.what
+    assert rlnb.check(STATE_TASK, library=library, agent={iterations: 7}) == [], "which is how long it trains"
+    if device:
+        (problem,) = rlnb.check(STATE_TASK, library=library, agent={device: "cpu"})
+        assert f"{device} is 'cpu', but device='auto' of rlnb.train holds" in problem.what
+        assert rlnb.check(STATE_TASK, library=library, agent={device: "cpu"}, device="cpu") == []
+
+
+def test_an_override_that_would_be_overruled_is_refused(folder: Path) -> None:
+    values = {"scene.num_envs": 8, "seed": 5, "sim.device": "cpu"}
+    task = rlnb.task(STATE_TASK, overrides=values)
+    found = rlnb.check(task, num_envs=16)
+    assert [problem.mend for problem in found] == [
+        f"Leave it out here, and say {argument}= to rlnb.train." for argument in ("num_envs", "seed", "device")
+    ]
+    assert rlnb.check(task, num_envs=8, seed=5, device="cpu") == []
+    assert rlnb.check(rlnb.task(STATE_TASK, overrides={"scene.num_envs": 8})) == []
+
+
 @pytest.mark.parametrize(("library", "path"), [("rsl_rl", "seed"), ("rl_games", "params.seed")])
-def test_a_seed_that_would_be_overruled_is_refused(folder: Path, library: str, path: str) -> None:
-    (problem,) = rlnb.check(STATE_TASK, library=library, agent={path: 5})
-    assert f"{path} is 5, but the run's seed is 42" in problem.what
-    assert rlnb.check(STATE_TASK, library=library, agent={path: 5}, seed=5) == []
-    assert rlnb.check(STATE_TASK, library=library, agent={path: 42}, seed=5) == [], "the config's own, as in its file"
+def test_a_typo_in_an_agent_value_is_no_value(folder: Path, library: str, path: str) -> None:
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={f"{path}x": 5})
     assert "Did you mean" in problem.what
 

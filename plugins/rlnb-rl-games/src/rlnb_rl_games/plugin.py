@@ -10,6 +10,12 @@ RL_GAMES = Library(
     distributed=True,
     step_unit="frame",
     horizon_key="horizon_length",
+    overruled={
+        "params.seed": "seed",
+        "params.config.max_epochs": "max_iterations",
+        "params.config.device": "device",
+        "params.config.device_name": "device",
+    },
     checkpoint_glob="nn/*.pth",
     checkpoint_pattern=r"_ep_(\d+)_",
     checkpoint_counts_finished=True,

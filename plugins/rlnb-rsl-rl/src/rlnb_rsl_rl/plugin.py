@@ -9,6 +9,7 @@ RSL_RL = Library(
     default_agent="rlnb_rsl_rl.agent:ppo",
     distributed=True,
     step_unit="iteration",
+    overruled={"seed": "seed", "max_iterations": "max_iterations", "device": "device"},
     checkpoint_glob="model_*.pt",
     checkpoint_pattern=r"model_(\d+)\.pt$",
     metrics={

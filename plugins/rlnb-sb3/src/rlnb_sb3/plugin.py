@@ -10,6 +10,7 @@ SB3 = Library(
     step_unit="frame",
     logged_at_end=True,
     horizon_key="n_steps",
+    overruled={"seed": "seed", "n_timesteps": "max_iterations", "device": "device"},
     checkpoint_counts_finished=True,
     metrics={
         "reward": "rollout/ep_rew_mean",

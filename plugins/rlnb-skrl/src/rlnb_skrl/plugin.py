@@ -16,6 +16,7 @@ SKRL = Library(
     step_unit="timestep",
     logged_at_end=True,
     horizon_key="rollouts",
+    overruled={"seed": "seed", "trainer.timesteps": "max_iterations"},
     checkpoint_glob="checkpoints/*.pt",
     checkpoint_pattern=r"agent_(\d+)\.pt$",
     checkpoint_counts_finished=True,
