@@ -119,7 +119,9 @@ def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem
     try:
         card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError as exc:
-        yield Problem(what=str(exc))
+        without = [name for name, spec in plugins.libraries().items() if not spec.simulator]
+        own = manifest.task.id in _without_simulator()
+        yield Problem(what=str(exc), mend=f"Without a simulator: library={without[0]!r}." if own and without else "")
         return
     yield from tasks.check(manifest.task, card)
     subject = f"override of {manifest.task.id}"

@@ -334,6 +334,13 @@ def test_a_typo_in_an_agent_value_is_no_value(folder: Path, library: str, path: 
     assert "Did you mean" in problem.what
 
 
+def test_a_task_without_a_simulator_names_its_library(folder: Path) -> None:
+    (problem,) = rlnb.check("Echo")
+    assert problem.mend == "Without a simulator: library='echo'."
+    (problem,) = rlnb.check("Ecco")
+    assert not problem.mend
+
+
 def test_a_wrong_library_hides_nothing_of_the_task(folder: Path) -> None:
     task = rlnb.task(STATE_TASK, overrides={"sim.dtt": 0.1})
     whats = [problem.what for problem in rlnb.check(task, library="rslrl")]
