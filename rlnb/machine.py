@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from rlnb.hosted import check_hosted
 LEAST_MEMORY_GIB = 4.0
 """A worker takes 1.2 to 1.5 GiB, and a kernel, a warm worker and a training may live side by side."""
 LEAST_DISK_MIB, SCARCE_DISK_GIB = 50, 2.0
+SINFO_S = 3.0
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -25,7 +27,7 @@ def checks(root: Path) -> dict[str, Callable[[], Sequence[Finding]]]:
     return {
         "machine": check_machine,
         "run folder": lambda: check_folder(root),
-        "Slurm": lambda: [check_slurm(shutil.which("sbatch"))],
+        "Slurm": lambda: [check_slurm(shutil.which("sbatch"), *partitions())],
         "browser": lambda: [check_browser(next(filter(None, map(shutil.which, BROWSERS)), None))],
         "Jupyter": lambda: [check_jupyter(_version("jupyterlab"), _version("ipykernel"))],
         "hosted": lambda: check_hosted(root, os.environ),
@@ -99,10 +101,27 @@ def check_disk(free_mib: float) -> Finding:
 # -- what is around it -----------------------------------------------------------------------------------
 
 
-def check_slurm(sbatch: str | None) -> Finding:
+def partitions() -> tuple[str, str]:
+    """Return the names of Slurm's partitions, and why there are none."""
+    try:
+        asked = ["sinfo", "--noheader", "--format=%R"]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=SINFO_S, check=False)
+    except FileNotFoundError:
+        return "", "there is no sinfo"
+    except subprocess.TimeoutExpired:
+        return "", f"sinfo has no answer in {SINFO_S:g} s"
+    said = (done.stderr.strip().splitlines() or [f"sinfo ends with {done.returncode}"])[-1]
+    return ", ".join(sorted(set(done.stdout.split()))), said if done.returncode else ""
+
+
+def check_slurm(sbatch: str | None, partitions: str, why_none: str) -> Finding:
     """Tell whether jobs can be sent to Slurm from here."""
-    found = f"{sbatch}" if sbatch else "no sbatch on PATH: runs start on this machine"
-    return ok("Slurm", found)
+    if sbatch is None:
+        return ok("Slurm", "no sbatch on PATH: runs start on this machine")
+    if why_none:
+        mend = "Set SLURM_CONF, or run on a login node; without launcher=rlnb.slurm(...) runs start on this machine."
+        return warning("Slurm", f"{sbatch} is here, but no Slurm that answers: {why_none}", mend)
+    return ok("Slurm", f"{sbatch}, partitions: {partitions or 'none'}")
 
 
 def check_browser(browser: str | None) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import dataclasses
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -226,6 +227,20 @@ def test_little_memory_one_cpu_and_a_small_disk_are_warnings() -> None:
     assert [machine.check_memory(8, free).level for free in (1.0, 6.0)] == ["warning", "ok"]
     assert [machine.check_cpus(count, "x86_64").level for count in (0.5, 1, 2)] == ["warning", "warning", "ok"]
     assert [machine.check_disk(mib).level for mib in (10, 500, 9000)] == ["fault", "warning", "ok"]
+
+
+def test_a_slurm_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert machine.check_slurm(None, "", "there is no sinfo").level == "ok", "a machine of one's own needs none"
+    (sinfo := tmp_path / "sinfo").write_text("#!/bin/sh\necho gpu; echo cpu; echo gpu\n")
+    sinfo.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert machine.check_slurm("sbatch", *machine.partitions()).found == "sbatch, partitions: cpu, gpu"
+    sinfo.write_text("#!/bin/sh\necho 'sinfo: error: no config' >&2; echo 'sinfo: fatal: no source' >&2; exit 1\n")
+    finding = machine.check_slurm("sbatch", *machine.partitions())
+    assert (finding.level, finding.found.rpartition(": ")[2]) == ("warning", "no source")
+    sinfo.write_text("#!/bin/sh\nexec sleep 5\n")
+    monkeypatch.setattr(machine, "SINFO_S", 0.3)
+    assert "no answer in 0.3 s" in machine.check_slurm("sbatch", *machine.partitions()).found
 
 
 def test_looking_at_the_run_folder_leaves_nothing_there(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import pytest
 from gangs import LEAVE_S, echo, processes, rank, wait_until
 
 import rlnb
+from rlnb import machine
 
 CANCEL_S, CRASH_S = 15.0, 20.0
 """A core shared with other tests; benchmarks/cluster.py measures an idle machine."""
@@ -42,6 +43,11 @@ def running(run: rlnb.Run, iterations: int = 3) -> rlnb.Run:
 
 def steps(run: rlnb.Run) -> list[float]:
     return list(run.metrics["reward"].iterations)
+
+
+def test_the_doctor_names_the_partitions(slurm: Any) -> None:
+    (finding,) = machine.checks(Path.cwd())["Slurm"]()
+    assert (finding.level, finding.found.partition(", ")[2]) == ("ok", "partitions: first, main")
 
 
 def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) -> None:
