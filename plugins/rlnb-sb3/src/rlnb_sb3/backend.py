@@ -41,8 +41,7 @@ class Sb3:
             ctx.resumed(agent.keep)
         first = agent.num_timesteps // frames
         ctx.started(horizon=agent.n_steps, frames_per_step=1.0, max_iterations=iterations, first_iteration=first)
-        left = max(0, iterations - first) * frames
-        agent.learn(left, callback=_log_env, log_interval=None, reset_num_timesteps=False)
+        agent.learn(max(0, iterations - first) * frames, _log_env, log_interval=None, reset_num_timesteps=False)
         agent.logger.close()
         return [agent.policy]
 
