@@ -74,7 +74,8 @@ def train(
         num_envs: Environments in total; None keeps the task's own number.
         agent: Agent config values, by dotted path as in ``{"algorithm.learning_rate": 3e-4}`` or nested, or the path
             of a YAML file that holds them. A + before a path adds what the config leaves out:
-            ``{"+normalize_input": True}``; those of RSL-RL are classes and take no more.
+            ``{"+normalize_input": True}``; those of RSL-RL are classes and take no more. What another argument sets,
+            such as the seed, is refused here if it differs.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one.
         nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one, on a cluster one
             for each GPU that was asked for. ``"auto"`` is that too on a cluster; on this machine one on each of its

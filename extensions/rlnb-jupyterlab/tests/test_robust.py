@@ -16,8 +16,9 @@ import pytest
 from asking import Page, asked, echo, follow, heard, refused
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from PIL import Image
-from rlnb_jupyterlab import actions, feeds, queues, registry, served, subprocesses
+from rlnb_jupyterlab import actions, feeds, queues, registry, served, subprocesses, watcher
 from rlnb_jupyterlab.audience import Audience
+from rlnb_jupyterlab.audience import Page as Watching
 from rlnb_jupyterlab.watcher import Watcher, key_of
 from tornado.httpclient import HTTPClientError
 
@@ -302,19 +303,42 @@ def test_a_page_that_comes_back_is_not_shown_what_is_old(monkeypatch: pytest.Mon
 
 
 def test_curves_of_what_has_ended_are_let_go_of(root: Path) -> None:
-    from rlnb_jupyterlab.audience import Page as Watching
-
     run = echo().wait(60)
     audience, said = Audience(), []
     page = Watching(send=lambda text: said.append(json.loads(text)), watched={key_of(run): {}})
-    watcher = Watcher([root], audience)
-    watcher._call = lambda send, text: send(text)
+    watching = Watcher([root], audience)
+    watching._call = lambda send, text: send(text)
     audience.join(page)
-    watcher._tell()
+    watching._tell()
     assert any(message["type"] == "curves" for message in said)
-    read = watcher._runs[key_of(run)]
-    watcher._tell()
-    assert watcher._runs[key_of(run)] is read, "it is still watched"
+    read = watching._runs[key_of(run)]
+    watching._tell()
+    assert watching._runs[key_of(run)] is read, "it is still watched"
     page.watched = {}
-    watcher._tell()
-    assert watcher._runs[key_of(run)] is not read
+    watching._tell()
+    assert watching._runs[key_of(run)] is not read
+
+
+@pytest.mark.parametrize(("slow", "soon"), [("waits", True), ("once", True), ("always", False)])
+def test_looks_come_less_often_only_where_they_keep_a_core_busy(
+    root: Path, monkeypatch: pytest.MonkeyPatch, slow: str, soon: bool
+) -> None:
+    monkeypatch.setattr(watcher, "LOOK_S", 0.1)
+    audience, looks = Audience(), []
+
+    class Slow(Watcher):
+        def _tell(self) -> None:
+            looks.append(time.monotonic())
+            if slow == "waits":
+                time.sleep(0.3)
+            elif slow == "always" or len(looks) == 1:
+                busy_until = time.thread_time() + 0.3
+                while time.thread_time() < busy_until:
+                    pass
+
+    watching = Slow([root], audience)
+    audience.join(Watching(send=lambda _: None))
+    watching.start(lambda send, text: send(text))
+    time.sleep(6.0)
+    watching.stop()
+    assert (len(looks) > 5) is soon, looks

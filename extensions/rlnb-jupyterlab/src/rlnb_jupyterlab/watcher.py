@@ -21,7 +21,8 @@ logger = logging.getLogger(__name__)
 LOOK_S = 2.0
 """Seconds between two looks at the runs, at least."""
 SHARE = 0.03
-"""Largest part of a core that looks take: with very many live runs they come less often."""
+"""Largest part of a core that looks take: with very many live runs they come less often. One look that took long does
+not count, be it that it imported something: the next would come late for nothing."""
 FIRST_S = 0.3
 """Of each, seconds for runs that were not known: of very many the newest are shown first."""
 FILL_S = 0.5
@@ -110,18 +111,20 @@ class Watcher:
             logger.exception("the list of runs could not be read")
 
     def _work(self) -> None:
+        before = 0.0
         while not self._over():
-            begun = time.monotonic()
+            begun = time.thread_time()  # not on the clock: on a busy machine, or a slow disk, looks wait
             try:
                 self._tell()
                 soon = self._catalog.behind > 0
             except Exception:  # a folder that changes under our eyes must not end the panel
                 logger.exception("the list of runs could not be brought up to date")
                 soon = False
-            took = time.monotonic() - begun
+            spent = time.thread_time() - begun
             if not soon:
-                self._wake.wait(LOOK_S if self._without else max(LOOK_S, took / SHARE))
+                self._wake.wait(LOOK_S if self._without else max(LOOK_S, min(before, spent) / SHARE))
                 self._wake.clear()
+            before = spent
 
     def _over(self) -> bool:
         with self._beginning:
