@@ -331,7 +331,7 @@ def test_looks_come_less_often_only_where_they_keep_a_core_busy(
             looks.append(time.monotonic())
             if slow == "waits":
                 time.sleep(0.3)
-            elif slow == "always" or len(looks) == 1:
+            elif slow == "always" or len(looks) == 3:
                 busy_until = time.thread_time() + 0.3
                 while time.thread_time() < busy_until:
                     pass
