@@ -178,9 +178,11 @@ def _check_overruled(
         path = asked.removeprefix("+")
         argument = overruled.get(path, "")
         given = arguments.get(argument)
-        if path not in fields or given is None or not isinstance(value, type(given)):
+        there = path in fields or asked != path  # with a + it is added
+        if not there or given is None or not isinstance(value, type(given)):
             continue
-        if value not in (given, fields[path]["value"]):  # its own is no wish: it stands there in whole files
+        own = fields.get(path, {}).get("value")  # is no wish: it stands there in whole files
+        if value not in (given, own):
             yield Problem(
                 what=f"{subject}: {path} is {value!r}, but {argument}={given!r} of rlnb.train holds.",
                 mend=f"Leave it out here, and say {argument}= to rlnb.train.",

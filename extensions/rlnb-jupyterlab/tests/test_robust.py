@@ -329,6 +329,7 @@ def test_looks_come_less_often_only_where_they_keep_a_core_busy(
     class Slow(Watcher):
         def _tell(self) -> None:
             looks.append(time.monotonic())
+            super()._tell()
             if slow == "waits":
                 time.sleep(0.3)
             elif slow == "always" or len(looks) == 3:
