@@ -8,6 +8,9 @@ import pytest
 
 import rlnb
 from rlnb.agents import agent_values
+from rlnb.checks import _check_overruled
+from rlnb.launch.local import LocalLauncher
+from rlnb.manifests import describe
 
 FLAT = {"algorithm.learning_rate": 5e-4, "actor.hidden_dims": [64, 64], "seed": None}
 NESTED = {"algorithm": {"learning_rate": 5e-4, "empty": {}}, "actor": {"hidden_dims": [64, 64]}, "seed": None}
@@ -69,3 +72,11 @@ def test_the_values_of_a_file_are_the_runs(root: Path, tmp_path: Path) -> None:
     path.write_text("iteration_s: 1e-3\n")
     run = rlnb.train("Echo", library="echo", max_iterations=2, agent=path).wait(60)
     assert run.manifest.agent == {"iteration_s": 0.001}
+
+
+def test_a_value_that_is_added_is_refused_where_it_would_be_overruled(root: Path) -> None:
+    manifest = describe("Echo", "echo", None, 42, None, {}, "auto", 1, LocalLauncher(), None, None, ())
+    overruled = {"device": "device"}
+    (problem,) = _check_overruled(manifest, {"+device": "cpu"}, {}, overruled, "agent config")
+    assert problem.what == "agent config: device is 'cpu', but device='auto' of rlnb.train holds."
+    assert not list(_check_overruled(manifest, {"device": "cpu"}, {}, overruled, "agent config")), "it is no value"
