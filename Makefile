@@ -132,6 +132,10 @@ bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should r
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/painted.py
 	$(BIN)/python benchmarks/demo.py
+	$(BIN)/python benchmarks/cold_start.py starts
+	$(BIN)/python benchmarks/cold_start.py together
+	$(BIN)/python benchmarks/cold_start.py hang
+	$(BIN)/python benchmarks/cold_start.py packs
 
 clean:
 	rm -rf $(VENV) .venv-* $(OUT) .pytest_cache .mypy_cache .ruff_cache

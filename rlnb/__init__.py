@@ -58,6 +58,7 @@ _WHERE = {
     "get_run": "rlnb.api",
     "get_sweep": "rlnb.sweeping",
     "hookimpl": "rlnb.hookspecs",
+    "make_launcher": "rlnb.plugins",
     "options": "rlnb.settings",
     "preview": "rlnb.api",
     "random_state": "rlnb.worker.toolkit",

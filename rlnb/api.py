@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import logging
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -28,12 +29,13 @@ from rlnb.notebook.display import status
 from rlnb.planning import plan
 from rlnb.records import files
 from rlnb.records.find import find
-from rlnb.records.layout import JobDir, Root, RunDir
+from rlnb.records.layout import JobDir, Root, RunDir, run_dir_of
 from rlnb.records.record import RunRecord
 from rlnb.run import Run
 from rlnb.selection import Selection, moment
+from rlnb.serial import from_json, to_json
 from rlnb.settings import options
-from rlnb.spec import Job, JobKind, Manifest, Problem, Task, to_json
+from rlnb.spec import Command, Job, JobKind, Manifest, Problem, Task
 
 logger = logging.getLogger(__name__)
 
@@ -158,13 +160,8 @@ def create(
     warm: bool | None = None,
 ) -> Run:
     """Make the folder of a run that has been checked, start its training."""
-    run_dir = _create(root, manifest)
-    try:
-        submit(run_dir, manifest, Job(kind="train", options=options_ or {}), launcher, warm=warm)
-    except Exception:
-        if not run_dir.jobs():  # nothing was started
-            shutil.rmtree(run_dir.path)
-        raise
+    run_dir = _create(root, manifest, Job(kind="train", options=options_ or {}), launcher)
+    _begin(run_dir.jobs()[-1], "train", manifest, launcher, warm=warm, undo=run_dir.path)
     return Run(run_dir.path)
 
 
@@ -250,9 +247,9 @@ def preview(
         return read(reply)
 
 
-def _create(root: Root, manifest: Manifest) -> RunDir:
-    """Make the run's folder whole, then give it its name: a run is there or it is not."""
-    staging = root.runs / f".{manifest.run_id}"
+def _create(root: Root, manifest: Manifest, job: Job, launcher: Launcher) -> RunDir:
+    """Make the run's folder whole, its first job included, then give it its name: a run is there or it is not."""
+    staging, run_dir = root.runs / f".{manifest.run_id}", RunDir(root.runs / manifest.run_id)
     try:
         staging.mkdir(parents=True)
         draft = RunDir(staging)
@@ -265,22 +262,35 @@ def _create(root: Root, manifest: Manifest) -> RunDir:
                 (draft.source / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(module.parent / name, draft.source / name)
         files.write_once(draft.manifest, to_json(manifest))
-        staging.rename(root.runs / manifest.run_id)
+        draft.next_job(job.kind, _job_writer(run_dir, manifest, job, launcher))
+        staging.rename(run_dir.path)
     except OSError as exc:
-        shutil.rmtree(staging, ignore_errors=True)
         raise RlnbError(f"The run folder could not be made in {root.runs}: {exc}. Nothing is left of it.") from exc
-    return RunDir(root.runs / manifest.run_id)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return run_dir
 
 
-def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:
-    """Add a job to a run and start it, in the warm worker where that fits."""
-    folder = run_dir.next_job(job.kind)
+def _job_writer(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher) -> Callable[[JobDir, str], None]:
+    """Return what writes the records of a job of ``run_dir`` into its draft: what it does, and its command."""
+
+    def write(draft: JobDir, name: str) -> None:
+        command = _command(manifest, job.kind, launcher, run_dir, JobDir(run_dir.jobs_folder / name))
+        wrapped = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
+        files.write_once(draft.job, to_json(job))
+        files.write_once(draft.command, to_json(wrapped or command))
+
+    return write
+
+
+def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_dir: RunDir, job_dir: JobDir) -> Command:
+    """Return the command of a job as rlnb itself would run it."""
     local, gpus = isinstance(launcher, LocalLauncher), gpu_count()
-    command = worker_command(
+    return worker_command(
         manifest,
-        job.kind,
+        kind,
         run_dir.path,
-        folder.path,
+        job_dir.path,
         max_running=launcher.max_running,
         walltime_s=launcher.walltime_s,
         gpu_per_slot=local
@@ -289,24 +299,45 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
         and manifest.resources.nproc_per_node <= (launcher.max_running or 1) <= gpus,
         threads=launcher.threads if isinstance(launcher, LocalLauncher) else None,
     )
-    wrapped = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
-    replaceable = wrapped is None and _plain(command)
-    command = wrapped or command
-    files.write_once(folder.job, to_json(job))
-    files.write_once(folder.command, to_json(command))
-    use_warm = (options.warm if warm is None else warm) and local and manifest.resources.world_size == 1
-    worker = warm_process.idle_worker(manifest.python, manifest.asset_root) if use_warm and replaceable else None
-    if worker is not None and job.kind == "train":
-        handle = worker.adopt(folder.path)
-        warm_process.let_go(manifest.python, manifest.asset_root)
-    else:
-        try:
-            handle = launcher.submit(command, folder.path)
-        except Exception:  # nothing was started: the run is as it was before
-            shutil.rmtree(folder.path)
-            raise
-    files.write_once(folder.handle, dict(handle))
+
+
+def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:
+    """Add a job to a run and start it, in the warm worker where that fits.
+
+    Raises:
+        RlnbError: The job could not be written; the run is as it was before.
+    """
+    try:
+        folder = run_dir.next_job(job.kind, _job_writer(run_dir, manifest, job, launcher))
+    except OSError as exc:
+        raise RlnbError(
+            f"The job could not be written in {run_dir.jobs_folder}: {exc}. Nothing was started, and the run is as it "
+            "was before."
+        ) from exc
+    _begin(folder, job.kind, manifest, launcher, warm=warm, undo=folder.path)
     return folder
+
+
+def _begin(
+    folder: JobDir, kind: JobKind, manifest: Manifest, launcher: Launcher, *, warm: bool | None, undo: Path
+) -> None:
+    """Start a job whose command is written, in the warm worker where that fits; remove ``undo`` if that fails."""
+    command = from_json(Command, files.read_json(folder.command) or {})
+    use_warm = options.warm if warm is None else warm
+    fits = kind == "train" and isinstance(launcher, LocalLauncher) and manifest.resources.world_size == 1
+    own = command == _command(manifest, kind, launcher, run_dir_of(folder.path), folder)
+    worker = None
+    if use_warm and fits and own and _plain(command):
+        worker = warm_process.idle_worker(manifest.python, manifest.asset_root)
+    try:
+        handle = worker.adopt(folder.path) if worker is not None else launcher.submit(command, folder.path)
+    except Exception:  # nothing was started
+        shutil.rmtree(undo, ignore_errors=True)
+        raise
+    if worker is not None:
+        warm_process.let_go(manifest.python, manifest.asset_root)
+    with contextlib.suppress(OSError):  # a full disk: it runs, and its agent's heartbeat tells where it stands
+        files.write_once(folder.handle, dict(handle))
 
 
 def _plain(command: Any) -> bool:
@@ -352,8 +383,8 @@ def runs(
             if wanted.fits(record):
                 found.append(record)
             readable.append(record)
-        except RlnbError as exc:  # one damaged record must not hide the others
-            logger.warning("%s", exc)
+        except (RlnbError, OSError) as exc:  # one odd record must not hide the others
+            logger.warning("%s is not listed. %s", record.path, exc)
     wanted.check_names(readable)
     found.sort(key=lambda record: record.manifest.created, reverse=True)
     return Runs([Run.of(record) for record in found])

@@ -24,8 +24,9 @@ from rlnb.notebook.display import status
 from rlnb.records import files
 from rlnb.records.layout import Root
 from rlnb.run import Run
+from rlnb.serial import to_json
 from rlnb.settings import options
-from rlnb.spec import Manifest, Resources, to_json
+from rlnb.spec import Manifest, Resources
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,8 @@ from rlnb import warm as warm_process
 from rlnb.cards import task_card
 from rlnb.errors import CheckError, NotFoundError, unknown
 from rlnb.notebook.display import status, table
-from rlnb.spec import Problem, Task, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Problem, Task
 
 if TYPE_CHECKING:
     import pandas as pd

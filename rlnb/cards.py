@@ -19,8 +19,9 @@ from rlnb.errors import RlnbError
 from rlnb.notebook.display import status
 from rlnb.records import files
 from rlnb.records.layout import Root
+from rlnb.serial import to_json
 from rlnb.settings import options
-from rlnb.spec import CARD_SCHEMA, Task, to_json
+from rlnb.spec import CARD_SCHEMA, Task
 from rlnb.tasks import Card
 
 

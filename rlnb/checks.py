@@ -15,8 +15,9 @@ from rlnb import plugins, tasks
 from rlnb.cards import task_card
 from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, RlnbError, unknown
+from rlnb.serial import to_json
 from rlnb.settings import options
-from rlnb.spec import MULTI_AGENT, Library, Manifest, Problem, Task, to_json
+from rlnb.spec import MULTI_AGENT, Library, Manifest, Problem, Task
 
 OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
 """Libraries whose plugins are packages named ``rlnb-<library>``."""

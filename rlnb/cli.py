@@ -182,7 +182,7 @@ def warm(
     WARP_CACHE_PATH says where the cache lies; on a cluster, set it to a folder that all nodes see.
     """
     import rlnb
-    from rlnb.spec import to_json
+    from rlnb.serial import to_json
     from rlnb.warm import request
 
     for task in tasks:
@@ -273,7 +273,7 @@ def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: Json = 
         root=options.folders.path, python=python or options.python, asset_root=asset_root or options.asset_root
     )
     if as_json:
-        from rlnb.spec import to_json
+        from rlnb.serial import to_json
 
         screen.print_json(to_json(findings))
     else:

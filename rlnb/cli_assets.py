@@ -77,7 +77,7 @@ def mirror(
     import rlnb
     from rlnb import warm
     from rlnb.notebook.display import status
-    from rlnb.spec import to_json
+    from rlnb.serial import to_json
 
     *names, folder = tasks
     if not names:

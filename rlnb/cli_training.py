@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from rlnb import screen
 from rlnb.cli_arguments import AssetRoot, Checkpoint, Python, RunId, TaskId, Trust, Wait, value, values
-from rlnb.errors import RlnbError, unknown
+from rlnb.errors import RlnbError
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
@@ -36,17 +35,7 @@ def _launcher(name: str | None, settings: Mapping[str, Any]) -> Launcher | None:
         if settings:
             raise RlnbError("--launcher-set says nothing without --launcher. `rlnb launchers` lists them.")
         return None
-    factory = plugins.load(plugins.launcher(name).factory)
-    takes = inspect.signature(factory).parameters
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
-        for setting in settings:
-            if setting not in takes:
-                raise unknown("setting", setting, takes, has=f"{name} takes")
-    try:
-        made: Launcher = factory(**settings)
-    except TypeError as exc:
-        raise RlnbError(f"--launcher {name}: {exc}") from exc
-    return made
+    return plugins.make_launcher(name, settings)
 
 
 def train(

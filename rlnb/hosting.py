@@ -13,7 +13,8 @@ from rlnb.errors import RlnbError
 from rlnb.records import files
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.record import RunRecord
-from rlnb.spec import Command, Manifest, Outcome, Result, from_json, to_json
+from rlnb.serial import from_json, to_json
+from rlnb.spec import Command, Manifest, Outcome, Result
 
 
 class HostedJob:

@@ -19,7 +19,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import re
 import select
 import selectors
 import shutil
@@ -36,11 +35,14 @@ from rlnb.launch.child import adopt_orphans, describe_exit, die_with_parent, spa
 from rlnb.launch.descendants import ask_for_stacks, kill_descendants
 from rlnb.launch.gang import HANGS, Member, Peers, Stall, injected, newest_training
 from rlnb.launch.local import visible_gpus
+from rlnb.launch.silence import Silence
 from rlnb.launch.slots import take_slots
+from rlnb.launch.torchrun import killed_rank
 from rlnb.launch.usage import Usage
 from rlnb.records import files
 from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.spec import Command, Manifest, Outcome, Result, from_json, to_json
+from rlnb.serial import from_json, to_json
+from rlnb.spec import Command, Manifest, Outcome, Result
 
 POLL_S = 0.25
 """Seconds between looks at the job's folder; the end of the child and signals are heard at once."""
@@ -52,8 +54,6 @@ EXIT_GRACE_S = 20.0
 RESERVE_BYTES = 32768
 ROOT_CAUSE_S = 10.0
 """Seconds that a node whose ranks failed waits for the one where it began to say why."""
-_SIGNALLED = re.compile(r"rank\s+: (\d+).*\n\s*exitcode\s+: -(\d+) ")
-"""In torchrun's own words, of which rank ended first: that a signal ended it."""
 FULL_BYTES = 2**20
 """Free space below which a failure is the disk's."""
 
@@ -70,6 +70,7 @@ class Agent:
         lifeline: bool = False,
         deadline: float | None = None,
         hang_after_s: float | None = None,
+        earlier_log: IO[bytes] | None = None,
     ) -> None:
         """Take charge of a job.
 
@@ -80,12 +81,14 @@ class Agent:
             lifeline: Whether to end when standard input does.
             deadline: When the queue takes the node away, in seconds since the epoch.
             hang_after_s: Seconds without a new scalar after which a rank is taken to hang.
+            earlier_log: Log of the living worker that does the job, which writes there until it has heard of the job.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
         self._command = dataclasses.replace(command, env={**command.env, **self._member.env()})
         self._node, self._several = self._member.node, self._member.nodes > 1
         self._peers = Peers(job, self._member) if self._several else None
         self._stall = Stall(run_dir_of(job.path), hang_after_s) if hang_after_s and job.kind == "train" else None
+        self._earlier_log = earlier_log
         self._signalled = self._let_go = self._interrupted = False
         self._beat = 0.0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -144,6 +147,7 @@ class Agent:
     def _watch(self, child: subprocess.Popen[bytes]) -> tuple[Outcome, str]:
         deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
         leave_by: float | None = None
+        start = self._start()
         with wakes(child, POLL_S, lifeline=self._lifeline) as wait, self._sampling() as sample:
             while (code := child.poll()) is None:
                 if self._must_stop():
@@ -159,15 +163,35 @@ class Agent:
                 if self._stall is not None and (hangs := self._stall.hangs()):
                     ask_for_stacks()
                     return "failed", hangs
+                if start is not None and self._all_begun() and (hangs := start.hangs()):
+                    return "failed", hangs
                 if leave_by is None and files.there(self._job.result):
                     leave_by = time.monotonic() + (EXIT_GRACE_S if self._completed() else 0.0)
                 if leave_by is not None and time.monotonic() > leave_by:
                     return "completed", ""
                 sample()
                 self._let_go = wait() or self._let_go
-        if code == 0:
+        if code == 0 and not (self._ours and self._node == 0 and not files.there(self._job.result)):
             return "completed", ""
         return "failed", self._describe_exit(code)
+
+    def _start(self) -> Silence | None:
+        """Return the watch on the start of one of rlnb's own trainings; None for any other job."""
+        if not (self._ours and self._job.kind == "train"):
+            return None
+        job, run = self._job, run_dir_of(self._job.path)
+        before = _size(run.event_files())
+        return Silence(
+            job.log(self._node),
+            lambda: files.there(job.started),
+            logs=lambda: _size(run.event_files()) > before,
+            mark=job.silent(self._node),
+            earlier_log=self._earlier_log,
+        )
+
+    def _all_begun(self) -> bool:
+        """Return whether every node has begun: until then the ranks wait for each other in silence."""
+        return all(files.there(self._job.running(node)) for node in range(self._member.nodes))
 
     def _stopped(self) -> tuple[Outcome, str]:
         """Say who wanted the job to end: a person, or on one of several nodes the queue."""
@@ -185,10 +209,12 @@ class Agent:
 
     def _describe_exit(self, code: int) -> str:
         """Say how the process ended, after having given the rank that ended first the time to say why."""
+        if code == 0:
+            return "the worker ended with status 0 and left no result"
         if not self._several and "torch.distributed.run" not in self._command.argv:
             return describe_exit(code)
-        if found := _SIGNALLED.search(files.tail(self._job.log(self._node))):
-            return f"rank {found[1]} on {self._member}: {describe_exit(-int(found[2]))}"
+        if killed := killed_rank(self._job.log(self._node)):
+            return f"rank {killed[0]} on {self._member}: {describe_exit(-killed[1])}"
         deadline = time.monotonic() + (ROOT_CAUSE_S if self._ours else 0.0)
         while not files.there(self._job.result) and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -245,6 +271,14 @@ class Agent:
         return 0 if outcome == "completed" else 1
 
 
+def _size(paths: Sequence[Path]) -> int:
+    size = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            size += path.stat().st_size
+    return size
+
+
 def _keep_space(path: Path) -> None:
     with contextlib.suppress(OSError), open(path, "wb") as file:
         file.write(b"\0" * RESERVE_BYTES)
@@ -294,12 +328,13 @@ def keep_warm(log: Path, argv: Sequence[str]) -> int:
         )
     os.close(worker_end)
     assert worker.stdin is not None
-    line = _relay(replies, worker.stdin)
+    line = _relay(replies, worker.stdin, log)
     if line is None:
         kill_descendants(0.0)
         return 0
-    job = JobDir(Path(json.loads(line)["adopt"]))
-    os.write(1, json.dumps({"adopted": True}).encode() + b"\n")
+    job, earlier_log = JobDir(Path(json.loads(line)["adopt"])), open(log, "rb")  # noqa: SIM115 - the kernel removes it
+    earlier_log.seek(0, os.SEEK_END)
+    _tell_kernel({"adopted": True})
     _let_go_of_kernel(job.log())
 
     def start(_: Command) -> subprocess.Popen[bytes]:
@@ -308,21 +343,30 @@ def keep_warm(log: Path, argv: Sequence[str]) -> int:
         worker.stdin.flush()
         return worker
 
-    return Agent(job, from_json(Command, files.read_json(job.command) or {})).run(start)
+    command = from_json(Command, files.read_json(job.command) or {})
+    return Agent(job, command, earlier_log=earlier_log).run(start)
 
 
-def _relay(replies: int, worker: IO[bytes]) -> bytes | None:
-    """Pass lines both ways; return the line that hands over a job, None when either side is gone."""
-    pending = b""
+def _relay(replies: int, worker: IO[bytes], log: Path) -> bytes | None:
+    """Pass lines both ways; return the line that hands over a job, None when either side is gone or the start hangs."""
+    pending, ready, told = b"", False, False
+    start = Silence(log, lambda: ready)
     with selectors.DefaultSelector() as selector:
         selector.register(0, selectors.EVENT_READ)
         selector.register(replies, selectors.EVENT_READ)
         while True:
-            for key, _ in selector.select():
+            if hangs := start.hangs():
+                _tell_kernel({"hangs": hangs})
+                return None
+            if start.silent and not told:
+                _tell_kernel({"silent": str(log)})
+            told = start.silent
+            for key, _ in selector.select(None if ready else 1.0):
                 data = os.read(key.fd, 1 << 16)
                 if not data:
                     return None
                 if key.fd == replies:
+                    ready = True  # the first that a worker says is that it has started
                     os.write(1, data)
                     continue
                 *lines, pending = (pending + data).split(b"\n")
@@ -334,6 +378,10 @@ def _relay(replies: int, worker: IO[bytes]) -> bytes | None:
                         worker.flush()
                     except BrokenPipeError:
                         return None
+
+
+def _tell_kernel(message: Mapping[str, object]) -> None:
+    os.write(1, json.dumps(message).encode() + b"\n")
 
 
 def _let_go_of_kernel(log: Path) -> None:

@@ -14,8 +14,9 @@ from rlnb.records import files
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord, RunRecord, StockRecord
 from rlnb.records.script import ScriptRecord
+from rlnb.serial import to_json
 from rlnb.settings import options
-from rlnb.spec import Command, Job, JobKind, Result, State, to_json
+from rlnb.spec import Command, Job, JobKind, Result, State
 
 ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
 POLL_S = 0.25
@@ -90,8 +91,15 @@ def _in_warm_worker(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) ->
 
 def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     """Raise a :class:`RunError` that names the log and the next call, unless the job has completed."""
-    state = job.state() if job else "created"
-    if job is None or state == "completed":
+    if job is None:
+        if record.state == "lost":
+            raise RunError(
+                f"{record.id} is lost: its kernel ended before the training started.\n"
+                f"  next: start the training again. To remove this run: rlnb runs prune {record.id} --whole --yes"
+            )
+        return
+    state = job.state()
+    if state == "completed":
         return
     result = job.result if state != "lost" else None
     told = job.folder.log(result.values.get("node", 0) if result else 0)

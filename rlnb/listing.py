@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rlnb.pruning import Pruning
+
+logger = logging.getLogger(__name__)
 
 SHOWN = 100
 """Rows of a long list that a notebook shows."""
@@ -75,7 +78,7 @@ class Runs(Sequence[Run]):
         """
         values = [asked(run.manifest).get(name) for run in self]
         if all(value is None for value in values):
-            lasts = [run.metrics.last(name) for run in self]
+            lasts = [_last(run, name) for run in self]
             values = [None if math.isnan(last) else last for last in lasts]
         if self and all(value is None for value in values):
             there = {known for run in self for known in (*asked(run.manifest), *run.metrics.names, *run.metrics.tags)}
@@ -118,24 +121,7 @@ class Runs(Sequence[Run]):
         return prune(self, keep=keep, whole=whole)
 
     def _rows(self, most: int) -> list[RunRow]:
-        rows = []
-        for run in self._runs[:most]:
-            done, total = run.progress
-            metrics = run.metrics
-            rows.append(
-                RunRow(
-                    id=run.id,
-                    task=run.task,
-                    library=run.library,
-                    state=run.state,
-                    iteration=f"{done}/{total}" if total else "",
-                    reward=metrics.last("reward") if "reward" in metrics.names else None,
-                    success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,
-                    created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
-                    tags=", ".join(run.tags),
-                )
-            )
-        return rows
+        return [_row(run) for run in self._runs[:most]]
 
     def __repr__(self) -> str:
         return f"Runs({len(self._runs)})"
@@ -157,11 +143,11 @@ class RunRow:
     task: str
     library: str
     state: str
-    iteration: str
-    reward: float | None
-    success_rate: float | None
+    iteration: str = ""
+    reward: float | None = None
+    success_rate: float | None = None
     created: str
-    tags: str
+    tags: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,6 +167,33 @@ class Archiving:
     def __repr__(self) -> str:
         ids = ", ".join(run.id for run in self.runs[:5])
         return f"Archiving({self.kind} {len(self.runs)} runs: {ids}{', ...' if len(self.runs) > 5 else ''})"
+
+
+def _row(run: Run) -> RunRow:
+    """Return a run in one line; what an odd record keeps from being read is empty, and hides no other run."""
+    created = run.created.astimezone().strftime("%Y-%m-%d %H:%M")
+    row = RunRow(id=run.id, task=run.task, library=run.library, state=run.state, created=created)
+    try:
+        (done, total), metrics = run.progress, run.metrics
+        return dataclasses.replace(
+            row,
+            iteration=f"{done}/{total}" if total else "",
+            reward=metrics.last("reward") if "reward" in metrics.names else None,
+            success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,
+            tags=", ".join(run.tags),
+        )
+    except Exception as exc:
+        logger.warning("%s: %s", run.path, exc)
+        return row
+
+
+def _last(run: Run, name: str) -> float:
+    """Return a metric's last value; NaN where there is none, or where an odd record keeps it from being read."""
+    try:
+        return run.metrics.last(name)
+    except Exception as exc:
+        logger.warning("%s: %s", run.path, exc)
+        return math.nan
 
 
 def _text(value: Any) -> str:

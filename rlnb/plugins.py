@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import inspect
 import logging
 import sys
 import traceback
 import warnings
+from collections.abc import Iterable, Mapping
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
 from rlnb import hookspecs
-from rlnb.errors import RlnbError, unknown
-from rlnb.spec import AssetPack, LauncherType, Library, Manifest, Task
+from rlnb.errors import CheckError, RlnbError, did_you_mean, unknown
+from rlnb.spec import AssetPack, LauncherType, Library, Manifest, Problem, Task
+
+if TYPE_CHECKING:
+    from rlnb.contracts import Launcher
 
 logger = logging.getLogger(__name__)
 N = TypeVar("N", Library, LauncherType, Task, AssetPack)
@@ -113,6 +118,38 @@ def launcher(name: str) -> LauncherType:
         NotFoundError: No plugin brings it.
     """
     return _get("launcher", name, launchers())
+
+
+def make_launcher(name: str, settings: Mapping[str, Any]) -> Launcher:
+    """Return the installed launcher of that name with these settings, as ``rlnb.<name>(**settings)`` does.
+
+    Raises:
+        CheckError: There is no such launcher, or it does not take these settings; each of them is a problem.
+        RlnbError: The launcher itself refuses a value.
+    """
+    if name not in (installed := launchers()):
+        raise CheckError("launcher", [_not_one_of("a launcher", name, installed)])
+    factory = load(installed[name].factory)
+    parameters = inspect.signature(factory).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    if strange := [key for key in settings if key not in parameters and not takes_any]:
+        raise CheckError(name, [_not_one_of(f"a setting of {name}", key, parameters) for key in strange])
+    try:
+        made: Launcher = factory(**settings)
+    except RlnbError:
+        raise
+    except Exception as exc:  # whatever a plugin's own code does with a value of another type
+        given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        what = f"{name}({given}) could not be made: {type(exc).__name__}: {exc}."
+        mend = f"Use the settings of help(rlnb.{name})."
+        raise CheckError(name, [Problem(what=what, mend=mend)]) from exc
+    return made
+
+
+def _not_one_of(kind: str, name: str, known: Iterable[str]) -> Problem:
+    names = sorted(known)
+    mend = f"Use one of {', '.join(names)}." if names else "Leave it out."
+    return Problem(what=f"{name!r} is not {kind}.{did_you_mean(name, names)}", mend=mend)
 
 
 def launcher_of(manifest: Manifest) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import re
 import secrets
 import shutil
@@ -17,6 +18,8 @@ from rlnb.jobs import ENDED
 from rlnb.records.record import StockRecord
 from rlnb.run import Run, run_of
 
+logger = logging.getLogger(__name__)
+
 LEFT_S = 3600.0
 """Seconds after which a folder that was to be removed is nobody's work any more."""
 _REMOVED = re.compile(r"\..+\.[0-9a-f]{8}\.removed")
@@ -29,7 +32,7 @@ class Pruning:
     items: tuple[tuple[str, Path, int], ...]
     """Run id, path (a checkpoint, or the folder of a whole run) and size in bytes."""
     unfinished: int
-    """Runs that were passed over since they have not ended."""
+    """Runs that were passed over since they have not ended, as far as can be read."""
     done: bool = False
     """Whether it was done."""
 
@@ -92,14 +95,22 @@ def prune(runs: Iterable[Run], *, keep: int = 1, whole: bool = False) -> Pruning
         if not idle(run):
             unfinished += 1
             continue
-        for path in [run.path] if whole else run.checkpoints.spare(keep):
-            items.append((run.id, path, _size(path)))
+        try:
+            items += [(run.id, path, _size(path)) for path in ([run.path] if whole else run.checkpoints.spare(keep))]
+        except Exception as exc:  # whatever an odd record brings about must not hide the other runs
+            logger.warning("%s is left alone. %s", run.path, exc)
+            unfinished += 1
     return Pruning(items=tuple(items), unfinished=unfinished)
 
 
 def idle(run: Run) -> bool:
-    """Return whether nothing of a run goes on, neither its training nor an evaluation."""
-    return run.state in ENDED and not any(job.folder.command.exists() and job.state() not in ENDED for job in run.jobs)
+    """Return whether nothing of a run goes on, neither its training nor an evaluation, as far as that can be read."""
+    try:
+        run.record.folder.jobs()  # raises where another user's jobs cannot be listed: in run.jobs there are none then
+        unfinished = any(job.folder.command.exists() and job.state() not in ENDED for job in run.jobs)
+        return run.state in ENDED and not unfinished
+    except OSError:
+        return False
 
 
 def _remove(path: Path) -> None:

@@ -82,6 +82,12 @@ class RunFacts:
         return [name for name in holders() if name != self.id] if here and self.state == "queued" else []
 
     @property
+    def silent_logs(self) -> list[Path]:
+        """Logs of workers that start and have written nothing for two minutes but where each of their threads is."""
+        job = self._record.training
+        return job.folder.silent_logs() if job and self.state == "starting" else []
+
+    @property
     def result(self) -> Result | None:
         """How the training ended; None before."""
         job = self._record.training
@@ -157,7 +163,8 @@ class RunFacts:
     def command(self) -> str:
         """The shell command that the newest training job ran."""
         from rlnb.launch.command import shell
-        from rlnb.spec import Command, from_json
+        from rlnb.serial import from_json
+        from rlnb.spec import Command
 
         job = self._record.training
         data = files.read_json(job.folder.command) if job else None

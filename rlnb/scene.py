@@ -19,8 +19,9 @@ from rlnb.launch.warm import WarmWorker
 from rlnb.manifests import acting, task_of
 from rlnb.notebook.display import status
 from rlnb.run import Run
+from rlnb.serial import to_json
 from rlnb.settings import options
-from rlnb.spec import Task, to_json
+from rlnb.spec import Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -35,17 +35,27 @@ class Selection:
             raise unknown("state", self.state, get_args(State), has="States")
 
     def fits(self, record: RunRecord) -> bool:
-        """Return whether a run is meant; what costs least to know is asked first."""
-        manifest = record.manifest
-        return (
+        """Return whether a run is meant; what costs least to know is asked first.
+
+        Raises:
+            RlnbError: Its records cannot be read. What a test in ``where`` raises is the caller's own.
+        """
+        manifest, created = record.manifest, record.created
+        if not (
             (self.task is None or manifest.task.id == self.task)
             and (self.library is None or manifest.library == self.library)
-            and (self.since is None or record.created >= self.since)
+            and (self.since is None or created >= self.since)
             and all(_fits(asked(manifest).get(name), value) for name, value in self.where.items())
-            and archived(record.folder.notes) == self.archived
-            and (self.tag is None or self.tag in tags_of(record))
-            and (self.state is None or record.state == self.state)
-        )
+        ):
+            return False
+        try:
+            return (
+                archived(record.folder.notes) == self.archived
+                and (self.tag is None or self.tag in tags_of(record))
+                and (self.state is None or record.state == self.state)
+            )
+        except Exception as exc:  # whatever an odd record brings about must not hide the other runs
+            raise RlnbError(f"{record.path} cannot be read: {exc}") from exc
 
     def check_names(self, records: Collection[RunRecord]) -> None:
         """Make sure that the library is one, and that each name in ``where`` was ever asked of a run.

@@ -1,20 +1,14 @@
-"""The nouns that rooms exchange: frozen dataclasses, standard library only, JSON both ways."""
+"""The nouns that rooms exchange: frozen dataclasses, standard library only."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import types
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, TypeVar
-
-from rlnb.errors import RlnbError, did_you_mean
+from typing import Any, Literal
 
 SCHEMA = 1
-"""Version of the JSON layout below; a reader refuses a newer one."""
+"""Version of the nouns below as JSON (:mod:`rlnb.serial`); a reader refuses a newer one."""
 
 CARD_SCHEMA = 5
 """Version of what a task card holds; a cached one of another version is not read."""
@@ -329,59 +323,3 @@ class Panel:
     """Heading."""
     figure: Callable[[], Any]
     """Returns a ``plotly.graph_objects.Figure``; called when it is shown."""
-
-
-# -- JSON ----------------------------------------------------------------------------------------
-
-T = TypeVar("T")
-
-
-def to_json(value: Any) -> Any:
-    """Return ``value`` as plain JSON types: dataclasses become dicts, tuples lists, paths strings."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise RlnbError(
-        f"{value!r} ({type(value).__name__}) cannot be written as JSON. Use numbers, strings, lists, dicts."
-    )
-
-
-def from_json(cls: type[T], data: Mapping[str, Any]) -> T:
-    """Build a dataclass of this module from :func:`to_json`'s output.
-
-    Raises:
-        RlnbError: A key that the class does not have, a missing one, or a newer schema.
-    """
-    if data.get("schema", SCHEMA) > SCHEMA:
-        raise RlnbError(f"{cls.__name__} has schema {data['schema']}, this rlnb reads up to {SCHEMA}. Update rlnb.")
-    hints = _hints(cls)  # type: ignore[arg-type]  # a class is hashable
-    for key in data:
-        if key not in hints:
-            raise RlnbError(
-                f"{cls.__name__} has no field {key!r}. Fields: {', '.join(hints)}.{did_you_mean(key, hints)}"
-            )
-    try:
-        return cls(**{key: _restore(hints[key], value) for key, value in data.items()})
-    except TypeError as exc:
-        raise RlnbError(f"{cls.__name__}: {exc}") from exc
-
-
-@functools.cache
-def _hints(cls: type) -> dict[str, Any]:
-    """Return the fields' types of a class: a list of a thousand runs asks for the same ones each time."""
-    return typing.get_type_hints(cls)
-
-
-def _restore(hint: Any, value: Any) -> Any:
-    if isinstance(value, Mapping) and dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return from_json(hint, value)
-    if isinstance(value, list) and typing.get_origin(hint) is tuple:
-        return tuple(value)
-    return value

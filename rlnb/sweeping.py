@@ -20,9 +20,10 @@ from rlnb.errors import RlnbError, unknown
 from rlnb.launch.local import LocalLauncher
 from rlnb.listing import Runs
 from rlnb.run import Run
+from rlnb.serial import to_json
 from rlnb.settings import options
 from rlnb.space import Space, check, split
-from rlnb.spec import METRICS, Task, to_json
+from rlnb.spec import METRICS, Task
 from rlnb.tasks import task as make_task
 from rlnb.trials import Driver, runs_of
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from rlnb.errors import CheckError, RlnbError, did_you_mean
 from rlnb.records.layout import Root
+from rlnb.serial import to_json
 from rlnb.settings import options
-from rlnb.spec import Problem, Task, to_json
+from rlnb.spec import Problem, Task
 
 Card = Mapping[str, Any]
 """What the worker says of a task; see :func:`rlnb.worker.resolve.card`."""

@@ -14,7 +14,8 @@ from rlnb.cards import task_card
 from rlnb.checks import check_task
 from rlnb.errors import RlnbError
 from rlnb.notebook.display import status, table
-from rlnb.spec import Task, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Task
 
 if TYPE_CHECKING:
     import ipywidgets

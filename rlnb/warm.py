@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from rlnb import tasks
 from rlnb.launch.warm import WarmWorker
+from rlnb.serial import to_json
 from rlnb.settings import options
-from rlnb.spec import Task, to_json
+from rlnb.spec import Task
 
 FRESH_AFTER_S = 10.0
 """Two start-ups side by side would delay the run's first iteration on a small machine."""

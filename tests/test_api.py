@@ -19,7 +19,7 @@ from rlnb import checks, options
 from rlnb.launch.slots import queue_folder
 from rlnb.records import files
 from rlnb.records.layout import RunDir
-from rlnb.spec import to_json
+from rlnb.serial import to_json
 
 ITERATIONS = 10
 HORIZON, NUM_ENVS = 16, 4

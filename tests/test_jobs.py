@@ -13,7 +13,8 @@ import pytest
 import rlnb
 from rlnb import jobs, pruning
 from rlnb.records import files
-from rlnb.spec import Job, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Job
 
 WAIT_S = 60.0
 SLOW = {"iteration_s": 0.1}

@@ -7,6 +7,10 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 STACKS_S = 1.0
 """Seconds that processes have to write where they are."""
@@ -46,15 +50,30 @@ def _living(me: object) -> list:  # type: ignore[type-arg]
     return living
 
 
-def ask_for_stacks() -> int:
-    """Have every process below this one write where each of its threads is, to its own output; return how many can.
+def workers() -> list[psutil.Process]:
+    """Return the workers below this process that are visible: Python itself, no wrapper, torchrun or container."""
+    import psutil
 
-    Those can that catch SIGUSR1: the ranks, by Python's faulthandler. Any other it would end.
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            argv = process.cmdline()
+            is_worker = "rlnb.worker" in argv and "torch.distributed.run" not in argv
+            if is_worker and process.name().startswith("python"):
+                found.append(process)
+    return found
+
+
+def ask_for_stacks() -> int:
+    """Have every worker below this one write where each of its threads is, to its own output; return how many can.
+
+    A worker catches SIGUSR1 with Python's faulthandler. The signal would end any other process, and the client of a
+    container would forward it.
     """
     import psutil
 
     asked = 0
-    for process in psutil.Process().children(recursive=True):
+    for process in workers():
         if _catches(process.pid, signal.SIGUSR1):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGUSR1)
@@ -69,4 +88,15 @@ def _catches(pid: int, number: signal.Signals) -> bool:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("SigCgt:"):
                 return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def loaded(library: str) -> bool:
+    """Return whether a process below this one has loaded a shared library, by the name of its file."""
+    import psutil
+
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(OSError):
+            if f"/{library}" in Path(f"/proc/{process.pid}/maps").read_text(errors="replace"):
+                return True
     return False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlnb.errors import RlnbError
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.spec import Manifest, Problem, Resources
 
@@ -18,11 +20,16 @@ class LocalLauncher(HostedLauncher):
     Args:
         max_running: Trainings at once; None is one per GPU, or one without a GPU.
         walltime_s: Seconds after which a run is stopped; None sets no limit.
+
+    Raises:
+        RlnbError: ``max_running`` is not a positive whole number, or ``walltime_s`` not a positive number.
     """
 
     name, nodes, nproc_per_node, log = "local", 1, None, "node0.log"
 
     def __init__(self, *, max_running: int | None = None, walltime_s: float | None = None) -> None:
+        if problems := [*_check_numbers(max_running, walltime_s)]:
+            raise RlnbError(" ".join(problems))
         self.max_running = max_running or max(1, gpu_count())
         self.walltime_s = walltime_s
 
@@ -60,6 +67,15 @@ class LocalLauncher(HostedLauncher):
 
     def __repr__(self) -> str:
         return f"LocalLauncher(max_running={self.max_running})"
+
+
+def _check_numbers(max_running: Any, walltime_s: Any) -> Iterator[str]:
+    number = isinstance(max_running, int) and not isinstance(max_running, bool)
+    if max_running is not None and not (number and max_running > 0):
+        yield f"max_running={max_running!r} is not a positive whole number. Use max_running=1."
+    number = isinstance(walltime_s, int | float) and not isinstance(walltime_s, bool)
+    if walltime_s is not None and not (number and 0 < walltime_s < math.inf):
+        yield f"walltime_s={walltime_s!r} is not a positive number. Use walltime_s=3600, or None for no limit."
 
 
 def _check_gpus(asked: Resources) -> Iterator[Problem]:

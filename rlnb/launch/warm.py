@@ -48,6 +48,7 @@ class WarmWorker:
         """Requests that have been answered."""
         self._made = 0
         self._settled_bytes = 0
+        self._hangs = ""
         self._lock = threading.Lock()
         command = interpreter(python)
         if shutil.which(command[0]) is None:
@@ -115,6 +116,14 @@ class WarmWorker:
             assert self._agent.stdout is not None
             while line := self._agent.stdout.readline():
                 reply = json.loads(line)
+                if "silent" in reply:
+                    logger.warning(
+                        "The worker has written nothing for minutes while it starts. Its log shows where each of its "
+                        "threads is: %s",
+                        reply["silent"],
+                    )
+                if "hangs" in reply:
+                    self._hangs = reply["hangs"]
                 if reply.get("id") != number:  # an interrupted request may still be answered
                     continue
                 if "meanwhile" in reply:
@@ -137,6 +146,11 @@ class WarmWorker:
 
     def _ended(self) -> WorkerError:
         """Return what to say of a worker that is gone."""
+        assert self._agent.stdout is not None
+        for line in self._agent.stdout:  # nobody may have read why
+            self._hangs = json.loads(line).get("hangs", self._hangs)
+        if self._hangs:
+            return WorkerError(f"{self._hangs}\n{files.tail(self.log)}")
         words = f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}"
         if self.answered:
             return WorkerError(words)

@@ -115,7 +115,8 @@ def progress(run: Run) -> Iterator[Callable[[], None]]:
 
             def update() -> None:
                 done, total = run.progress
-                bars.update(row, completed=done, total=total or None, description=f"{run.id} {run.state}")
+                where = f" (silent, see {logs[0]})" if (logs := run.silent_logs) else ""
+                bars.update(row, completed=done, total=total or None, description=f"{run.id} {run.state}{where}")
 
             yield update
     else:
@@ -154,11 +155,12 @@ def facts(run: Run) -> str:
     metrics = run.metrics
     logged = [name for name in ("reward", "success_rate", "fps") if name in metrics.names]
     latest = [f"{name} {short(metrics.last(name))}" for name in logged]
-    left = run.eta_s
     used = [f"{_used(run, name):.1f} {unit}" for name, unit in (("cpu_cores", "cores"), ("memory_gib", "GiB"))]
     ahead = ", ".join(run.waits_for)
     waits = f"waits for {ahead}" if ahead else ""
-    found = [waits, f"iteration {done} of {total}" if total else "", f"{duration(left)} left" if left else "", *latest]
+    silent = "".join(f"no output for minutes, see {log}" for log in run.silent_logs[:1])
+    left = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
+    found = [silent, waits, f"iteration {done} of {total}" if total else "", left, *latest]
     return ", ".join(fact for fact in (*found, *(used if run.system.tags and not run.result else ())) if fact)
 
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from rlnb.errors import RlnbError
+from rlnb.records import files
 from rlnb.records.repeats import Repeats
 
 if TYPE_CHECKING:
@@ -150,7 +152,7 @@ class EventReader:
     def _read(self, path: Path, file: _File, deadline: float) -> int:
         count = 0
         try:
-            with open(path, "rb") as opened:
+            with files.open_regular(path) as opened:
                 size = opened.seek(0, 2)
                 grown = True  # until there is a torn tail, which is for the next call and not for this one's haste
                 while grown and file.offset < size and time.monotonic() < deadline:
@@ -160,8 +162,11 @@ class EventReader:
                 if grown and size - file.offset > TAIL_BYTES:
                     self._read_tail(opened, file, size)
                 self.behind += size - file.offset if grown else 0
+        except RlnbError as exc:  # a pipe, say
+            file.damaged = True
+            files.warn_once(str(exc))
         except OSError as exc:
-            logger.warning("%s cannot be read: %s", path, exc)
+            files.warn_once(f"{path} cannot be read: {exc.strerror or exc}. Make it readable, or move it away.")
         except Exception as exc:  # protobuf's DecodeError has no public base class
             file.damaged = True
             logger.warning("%s is damaged after byte %d, the rest is not read: %s", path, file.offset, exc)
@@ -219,7 +224,7 @@ def _records(data: bytes, *, at_end: bool) -> Iterator[tuple[bytes, int]]:
     offset, size = 0, len(data)
     while offset + _HEADER.size <= size:
         length, crc = _HEADER.unpack_from(data, offset)
-        if length > _LARGEST_RECORD:
+        if not 0 < length <= _LARGEST_RECORD:
             raise ValueError(f"a record claims {length} bytes")
         end = offset + _HEADER.size + length + _FOOTER_BYTES
         if end > size:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
+import logging
 import os
 import secrets
+import stat
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from rlnb.errors import RlnbError
+
+logger = logging.getLogger(__name__)
+
+RECORD_BYTES = 1 << 24
+"""Largest record of a run that a list reads."""
+LARGEST_BYTES = 1 << 30
+"""Largest file of JSON: an evaluation holds every episode."""
 
 
 def now() -> str:
@@ -88,18 +98,42 @@ def _create(path: Path, content: bytes) -> bool:
     return True
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+@functools.lru_cache(maxsize=1024)
+def warn_once(text: str) -> None:
+    """Log a warning the first time only: whoever lists runs reads the same records again and again."""
+    logger.warning("%s", text)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; a pipe would keep the reader waiting, and a device never ends.
+
+    Raises:
+        RlnbError: It is not a regular file.
+        OSError: It does not exist, or cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise RlnbError(f"{path} is not a regular file. Move it away.")
+    return open(descriptor, "rb")
+
+
+def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Any] | None:
     """Return the object in ``path``; None when there is no such file.
 
     Raises:
-        RlnbError: It cannot be read, or is not a whole JSON object; rlnb never writes such a file itself.
+        RlnbError: It cannot be read, is larger than the limit, or is not a whole JSON object; rlnb never writes such a
+            file itself.
     """
     try:
-        content = path.read_bytes()
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_size > limit_bytes:
+                raise RlnbError(f"{path} is larger than {limit_bytes >> 20} MiB. Move it away.")
+            content = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
-        raise RlnbError(f"{path} cannot be read: {exc.strerror or exc}") from exc
+        raise RlnbError(f"{path} cannot be read: {exc.strerror or exc}. Make it readable, or move it away.") from exc
     try:
         data = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as exc:
@@ -110,12 +144,12 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def tail(path: Path, lines: int = 40, limit_bytes: int = 65536) -> str:
-    """Return the last ``lines`` whole lines of a log; an empty string when it does not exist."""
+    """Return the last ``lines`` whole lines of a log; an empty string when it is no regular file."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - limit_bytes))
             text = file.read().decode("utf-8", "replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, RlnbError):
         return ""
     return "\n".join(text.splitlines()[-lines:])

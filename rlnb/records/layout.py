@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,17 +131,31 @@ class RunDir:
         found = [(int(m.group(1)), child) for child in _children(self.jobs_folder) if (m := _JOB.match(child.name))]
         return [JobDir(child) for _, child in sorted(found)]
 
-    def next_job(self, kind: str) -> JobDir:
-        """Create and return the folder of a further job."""
+    def next_job(self, kind: str, write: Callable[[JobDir, str], object] = lambda draft, name: None) -> JobDir:
+        """Make the folder of a further job and return it.
+
+        The folder appears with its records in it: a process that is killed meanwhile, or a full disk, leaves the run
+        as it was.
+
+        Args:
+            kind: What the job does.
+            write: ``function(draft, name)`` writes the job's records into ``draft``, which is then given its name.
+        """
         while True:
-            jobs = self.jobs()
-            number = jobs[-1].number + 1 if jobs else 0
-            job = JobDir(self.jobs_folder / f"{number}-{kind}")
+            names = (_JOB.match(child.name.removeprefix(".")) for child in _children(self.jobs_folder))
+            number = max((int(match[1]) for match in names if match), default=-1) + 1
+            draft, job = (JobDir(self.jobs_folder / f"{prefix}{number}-{kind}") for prefix in (".", ""))
             try:
-                job.path.mkdir(parents=True)
+                draft.path.mkdir(parents=True)
             except FileExistsError:  # another kernel took that number
                 continue
-            return job
+            try:
+                if not job.path.exists():  # another kernel took the number just before
+                    write(draft, job.path.name)
+                    draft.path.rename(job.path)
+                    return job
+            finally:
+                shutil.rmtree(draft.path, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -219,6 +234,15 @@ class JobDir:
     def running(self, node: int = 0) -> Path:
         """Exists once the agent has left the queue and started its process."""
         return self.path / f"node{node}.running"
+
+    def silent(self, node: int = 0) -> Path:
+        """Exists while the worker of a node starts and has written nothing for minutes but its stacks."""
+        return self.path / f"node{node}.silent"
+
+    def silent_logs(self) -> list[Path]:
+        """Return the log of every node whose worker is silent as it starts."""
+        names = (re.fullmatch(r"node(\d+)\.silent", child.name) for child in _children(self.path))
+        return [self.log(node) for node in sorted(int(match[1]) for match in names if match)]
 
     def hosts(self) -> tuple[str, ...]:
         """Return the host of every node that has begun, in order."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import html
-import logging
 import secrets
 import time
 from collections.abc import Iterable, Iterator, MutableSet, Sequence
@@ -14,9 +13,7 @@ from typing import Any, Literal, get_args
 
 from rlnb.errors import RlnbError
 from rlnb.records import files
-from rlnb.spec import from_json, to_json
-
-logger = logging.getLogger(__name__)
+from rlnb.serial import from_json, to_json
 
 Kind = Literal["note", "tag", "untag", "archive", "restore"]
 
@@ -38,11 +35,11 @@ def read(folder: Path) -> list[Note]:
     found = []
     for path in sorted(folder.glob("*.json")):
         try:
-            data = files.read_json(path)
+            data = files.read_json(path, files.RECORD_BYTES)
             if data is not None and data.get("kind") in get_args(Kind):
-                found.append(from_json(Note, data))
+                found.append(from_json(Note, data, ignore_unknown=True))
         except RlnbError as exc:
-            logger.warning("%s", exc)
+            files.warn_once(f"The note {path} is passed over. {exc}")
     return found
 
 

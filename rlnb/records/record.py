@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
@@ -14,7 +14,8 @@ from rlnb.records import files
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.metrics import Metrics, Span, SystemMetrics
-from rlnb.spec import Library, Manifest, Result, Started, State, from_json
+from rlnb.serial import from_json
+from rlnb.spec import Library, Manifest, Result, Started, State
 
 LOST_AFTER_S = 5.0
 """Seconds without a heartbeat after which a job whose process is gone counts as lost."""
@@ -22,6 +23,23 @@ SILENT_AFTER_S = 60.0
 """The same where the launcher cannot tell whether the process lives (another host)."""
 _FIRST_SCALAR_BYTES = 200
 """An event file with a first scalar is larger than this; one with only its version record is not."""
+_MOST_COUNT = 1e15
+"""Counts beyond this are garbage: what is computed from them would overflow."""
+
+T = TypeVar("T")
+
+
+def _read(cls: type[T], path: Path) -> T | None:
+    """Return a record of a run, which a newer rlnb may have written; None when there is none.
+
+    Raises:
+        RlnbError: It cannot be read.
+    """
+    data = files.read_json(path, files.RECORD_BYTES)
+    try:
+        return None if data is None else from_json(cls, data, ignore_unknown=True)
+    except RlnbError as exc:
+        raise RlnbError(f"{path}: {exc}") from exc
 
 
 class JobRecord:
@@ -39,14 +57,33 @@ class JobRecord:
 
     @property
     def result(self) -> Result | None:
-        if self._result is None and (data := files.read_json(self.folder.result)):
-            self._result = from_json(Result, data)  # written once, so read once
+        if self._result is None:
+            self._result = _read(Result, self.folder.result)  # written once, so read once
         return self._result
 
     @property
     def started(self) -> Started | None:
-        if self._started is None and (data := files.read_json(self.folder.started)):
-            self._started = from_json(Started, data)
+        """What really runs; None before that is known, and where it cannot be read, which is logged once."""
+        try:
+            return self.read_started()
+        except RlnbError as exc:
+            files.warn_once(str(exc))
+            return None
+
+    def read_started(self) -> Started | None:
+        """Return what really runs; None before that is known.
+
+        Raises:
+            RlnbError: It cannot be read, or its counts are none.
+        """
+        if self._started is None and (told := _read(Started, self.folder.started)):
+            counts = (told.horizon, told.num_envs, told.frames_per_step)
+            if not (all(0 <= count <= _MOST_COUNT for count in counts) and told.horizon and told.num_envs):
+                path, names = self.folder.started, "horizon, num_envs, frames_per_step"
+                raise RlnbError(
+                    f"{path}: {names}={counts} are not positive numbers. Correct them, or move the file away."
+                )
+            self._started = told
         return self._started
 
     @property
@@ -56,12 +93,21 @@ class JobRecord:
 
     @property
     def handle(self) -> dict[str, Any] | None:
-        return files.read_json(self.folder.handle)
+        return files.read_json(self.folder.handle, files.RECORD_BYTES)
 
     @property
     def noted(self) -> dict[str, Any]:
         """What its launcher noted of it, such as the queue's number of it."""
         return files.read_json(self.folder.submitted) or {}
+
+    @property
+    def never_began(self) -> bool:
+        """Whether its kernel died before the command was written, as it could in version 0.1.0."""
+        try:
+            written = self.folder.command.exists() or self.folder.result.exists()
+        except OSError:  # a folder of another user
+            return False
+        return not written and files.age_s(self.folder.path) > SILENT_AFTER_S
 
     def state(self) -> State:
         """Return where the job stands, from the files it has and whether its process lives."""
@@ -82,27 +128,27 @@ class JobRecord:
 
     def goes_on(self) -> bool:
         """Return whether the cluster interrupted it and who may go on with it, as a further job, is still there."""
-        result, handle = self.result, self.handle
+        result = self.result
         interrupted = result is not None and result.values.get("interrupted") and not self.folder.cancel.exists()
-        return bool(interrupted and handle and self._alive(handle))
+        return bool(interrupted and self._alive())
 
-    def _alive(self, handle: dict[str, Any]) -> bool | None:
+    def _alive(self) -> bool | None:
+        """Return whether its process lives; None without a handle, and where its launcher cannot tell."""
         launcher = plugins.launchers().get(self._launcher)
-        if launcher is None:  # its plugin is not installed here
-            return None
         try:
+            handle = self.handle
+            if launcher is None or handle is None:  # its plugin is not installed here
+                return None
             found: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
-        except (KeyError, TypeError):  # somebody else wrote the handle
+        except Exception as exc:  # somebody else wrote the handle
+            files.warn_once(f"{self.folder.handle} does not tell whether the job runs: {exc!r}. Move it away.")
             return None
         return found
 
     def _gone(self) -> bool:
-        handle = self.handle
-        if handle is None:  # between command.json and handle.json the kernel may have died
+        alive = self._alive()
+        if alive is None:  # also between command.json and handle.json, where the kernel may have died
             return files.age_s(self.folder.command) > SILENT_AFTER_S and self._silence_s() > SILENT_AFTER_S
-        alive = self._alive(handle)
-        if alive is None:
-            return self._silence_s() > SILENT_AFTER_S
         # The grace lets an agent that has just ended be seen after its result, never before.
         return not alive and self._silence_s() > LOST_AFTER_S and not self.folder.result.exists()
 
@@ -113,8 +159,12 @@ class JobRecord:
         if self.kind != "train":
             return begun == self.folder.started
         since = begun.stat().st_mtime - 1.0
-        sizes = (path.stat() for path in run_dir_of(self.folder.path).event_files())
-        return any(stat.st_size > _FIRST_SCALAR_BYTES and stat.st_mtime > since for stat in sizes)
+        for path in run_dir_of(self.folder.path).event_files():
+            with contextlib.suppress(OSError):  # a link that leads nowhere
+                stat = path.stat()
+                if stat.st_size > _FIRST_SCALAR_BYTES and stat.st_mtime > since:
+                    return True
+        return False
 
 
 class RunRecord:
@@ -139,10 +189,9 @@ class RunRecord:
     def manifest(self) -> Manifest:
         """What was asked."""
         if self._manifest is None:
-            data = files.read_json(self.folder.manifest)
-            if data is None:
-                raise RlnbError(f"{self.folder.manifest} does not exist: {self.path} is not a run.")
-            self._manifest = from_json(Manifest, data)
+            self._manifest = _read(Manifest, self.folder.manifest)
+        if self._manifest is None:
+            raise RlnbError(f"{self.folder.manifest} does not exist: {self.path} is not a run.")
         return self._manifest
 
     @property
@@ -155,12 +204,24 @@ class RunRecord:
 
     @property
     def created(self) -> datetime:
-        return datetime.fromisoformat(self.manifest.created)
+        text = self.manifest.created
+        try:
+            when = datetime.fromisoformat(text)
+            when.astimezone()  # as lists show it: no earlier than the year 1
+        except (ValueError, OverflowError) as exc:
+            raise RlnbError(
+                f"{self.path}: created={text!r} in its manifest is not an ISO 8601 time. Correct it."
+            ) from exc
+        return when if when.tzinfo else when.replace(tzinfo=UTC)
 
     @property
     def jobs(self) -> list[JobRecord]:
-        """Every job of the run, oldest first."""
-        folders = self.folder.jobs()
+        """Every job of the run, oldest first; none where they cannot be read, which is logged once."""
+        try:
+            folders = self.folder.jobs()
+        except OSError as exc:
+            files.warn_once(f"{self.folder.jobs_folder} cannot be read: {exc.strerror or exc}. Make it readable.")
+            return []
         for folder in folders:
             if folder.path not in self._jobs:
                 self._jobs[folder.path] = JobRecord(folder, self.manifest.launcher)
@@ -168,21 +229,23 @@ class RunRecord:
 
     @property
     def training(self) -> JobRecord | None:
-        """The newest training job."""
-        return next((job for job in reversed(self.jobs) if job.kind == "train"), None)
+        """The newest training job that was given a command."""
+        return next((job for job in reversed(self.jobs) if job.kind == "train" and not job.never_began), None)
 
     @property
     def last_started(self) -> Started | None:
         """What the newest training says that has begun: one after it, which waits for its nodes, has no word yet."""
-        told = (job.started for job in reversed(self.jobs) if job.kind == "train")
+        told = (job.read_started() for job in reversed(self.jobs) if job.kind == "train")
         return next((started for started in told if started is not None), None)
 
     @property
     def state(self) -> State:
         """Where the training stands; between two jobs that a cluster makes of it, it waits for the second."""
         job = self.training
-        state = job.state() if job else "created"
-        return "queued" if job and state in ("timeout", "failed") and job.goes_on() else state
+        if job is None:
+            return "lost" if files.age_s(self.folder.manifest) > SILENT_AFTER_S else "created"
+        state = job.state()
+        return "queued" if state in ("timeout", "failed") and job.goes_on() else state
 
     @property
     def library_spec(self) -> Library | None:
@@ -236,23 +299,22 @@ class StockRecord(RunRecord):
 
     @property
     def manifest(self) -> Manifest:
-        from rlnb.spec import Task
-
-        data = files.read_json(self.path / "run.json") or {}
+        data = files.read_json(self.path / "run.json", files.RECORD_BYTES) or {}
         created = data.get("created_at") or datetime.fromtimestamp(self.path.stat().st_mtime, UTC).isoformat()
-        return Manifest(
-            run_id=self.path.name,
-            created=created,
-            task=Task(id=data.get("task", self.path.parent.name)),
-            library=data.get("library", self.path.parent.parent.name),
-            launcher="none",
-        )
+        manifest = {
+            "run_id": self.path.name,
+            "created": created,
+            "task": {"id": data.get("task", self.path.parent.name)},
+            "library": data.get("library", self.path.parent.parent.name),
+            "launcher": "none",
+        }
+        return from_json(Manifest, manifest)
 
     @property
     def state(self) -> State:
         """Running while its event files grow; stock runs leave no word of their end."""
-        newest = max((path.stat().st_mtime for path in self.path.rglob("*tfevents*")), default=0.0)
-        return "running" if time.time() - newest < SILENT_AFTER_S else "completed"
+        newest_s = min((files.age_s(path) for path in self.path.rglob("*tfevents*")), default=float("inf"))
+        return "running" if newest_s < SILENT_AFTER_S else "completed"
 
     @property
     def metrics(self) -> Metrics:
@@ -291,12 +353,14 @@ class StockRecord(RunRecord):
 
 
 def _yaml_int(path: Path, key: str) -> int:
-    """Return the first ``key: <int>`` of a YAML file; 1 when there is none.
+    """Return the first ``key: <int>`` of a YAML file; 1 when there is none above 0.
 
     Isaac Lab's dumps hold Python tags that safe YAML readers refuse, and one number is all we need.
     """
     try:
-        match = re.search(rf"^\s*{key}: (\d+)$", path.read_text(), re.MULTILINE)
-    except OSError:
+        with files.open_regular(path) as file:
+            text = file.read(files.RECORD_BYTES).decode("utf-8", "replace")
+    except (OSError, RlnbError):
         return 1
-    return int(match.group(1)) if match else 1
+    match = re.search(rf"^\s*{key}: (\d{{1,15}})$", text, re.MULTILINE)
+    return (int(match.group(1)) if match else 1) or 1

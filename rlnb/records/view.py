@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
-from rlnb.spec import from_json, to_json
+from rlnb.serial import from_json, to_json
 
 if TYPE_CHECKING:
     import numpy as np

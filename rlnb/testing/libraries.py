@@ -12,6 +12,7 @@ worker's interpreter, with ``pytest``, ``onnx`` and ``onnxruntime``.
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import time
@@ -37,9 +38,39 @@ RATE_TOLERANCE = 0.3
 EXPORT_TOLERANCE = 1e-5
 ROWS = 1000
 """Recorded observations that an export is compared on."""
+LOAD_TOLERANCE = 1e-6
+"""Difference allowed between the actions of weights that were loaded twice."""
 LEARNED = ("reward", "policy_loss", "value_loss", "entropy", "action_std")
 """Metrics that say what was learned; the others are of the clock, the task, or a schedule."""
 HEAVY = ("torch", "isaaclab", "tensorboard", "pandas")
+
+ACT = """
+import copy, dataclasses, json, sys
+from pathlib import Path
+import torch
+import rlnb
+from rlnb import plugins
+from rlnb.worker import sim
+from rlnb.worker.train import environment
+
+manifest = rlnb.Run(Path(sys.argv[1])).manifest
+library = plugins.library(manifest.library)
+sim.start(manifest.asset_root)
+task = dataclasses.replace(manifest.task, num_envs=4)
+observations = None
+for checkpoint, seed in json.loads(sys.argv[2]):
+    made = environment(task, library, agent=manifest.agent, seed=seed, device="cpu", manifest=manifest)
+    with made as (env, agent_cfg):
+        backend = plugins.load(library.backend)()
+        policy = backend.load_policy(env, agent_cfg, Path(checkpoint), device="cpu", trust=False)
+        own, _ = env.reset()
+        observations = observations or copy.deepcopy(own)
+        with torch.inference_mode():
+            actions = policy(observations)
+        parts = actions.values() if isinstance(actions, dict) else [actions]
+        print("ACTIONS", json.dumps([part.tolist() for part in parts]), flush=True)
+"""
+"""Loads checkpoints, each in an env of a seed, and prints the actions of each for the first env's observations."""
 
 
 class LibraryConformance:
@@ -92,6 +123,12 @@ class LibraryConformance:
     def trained(cls, root: Path) -> rlnb.Run:
         """A short run that has completed."""
         return cls.train(cls.iterations).wait(timeout_s=START_S)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def other(cls, root: Path) -> rlnb.Run:
+        """A short run with another seed."""
+        return cls.train(cls.iterations, seed=7).wait(timeout_s=START_S)
 
     # -- registration
 
@@ -157,10 +194,9 @@ class LibraryConformance:
         measured = started.horizon * started.num_envs / np.median(seconds)
         assert np.median(fps.values[1:]) == pytest.approx(measured, rel=RATE_TOLERANCE)
 
-    def test_the_seed_reaches_the_policy_and_the_env(self, trained: rlnb.Run) -> None:
+    def test_the_seed_reaches_the_policy_and_the_env(self, trained: rlnb.Run, other: rlnb.Run) -> None:
         """The same seed gives the same run; with another, other observations at the first reset and another curve."""
         again = self.train(self.iterations).wait(timeout_s=START_S)
-        other = self.train(self.iterations, seed=7).wait(timeout_s=START_S)
         assert _learned(again) == _learned(trained)
         assert _learned(other) != _learned(trained)
         assert _first_observations(again) == _first_observations(trained)
@@ -181,6 +217,13 @@ class LibraryConformance:
         sampled = trained.evaluate(episodes=16, num_envs=8, deterministic=False)
         assert sampled.returns != pytest.approx(evaluation.returns, rel=1e-3)
         assert set(Path.cwd().iterdir()) == beside
+
+    def test_a_policy_has_the_weights_of_its_checkpoint(self, trained: rlnb.Run, other: rlnb.Run) -> None:
+        """A checkpoint gives the same actions in envs of any seed; that of another run gives other actions."""
+        own, others = trained.checkpoints[-1], other.checkpoints[-1]
+        actions, again, different = _actions(trained, (own, 1), (own, 2), (others, 1))
+        assert again == pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are random ones, not the checkpoint's"
+        assert different != pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are not those of the checkpoint"
 
     def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run) -> None:
         """Every format gives the policy's own actions on recorded observations."""
@@ -292,6 +335,15 @@ def _first_observations(run: rlnb.Run) -> list[str]:
     result = run.jobs[0].result
     assert result is not None
     return result.values["ranks"]["observations"]  # type: ignore[no-any-return]
+
+
+def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
+    """Return the actions of checkpoints, each loaded in an env of a seed, for the same observations."""
+    argv = [sys.executable, "-c", ACT, str(run.path), json.dumps([(str(path), seed) for path, seed in loads])]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=START_S)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    lines = [line.removeprefix("ACTIONS ") for line in done.stdout.splitlines() if line.startswith("ACTIONS ")]
+    return [np.concatenate([np.ravel(part) for part in json.loads(line)]) for line in lines]
 
 
 def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """``python -m rlnb.worker KIND RUN_DIR JOB_DIR``, started by the node agent or by torchrun, and
 ``python -m rlnb.worker serve REPLY_FD``, the warm worker; ``python -m rlnb.worker assets-build [FOLDER]
-[--robots] [--force]`` writes the offline asset packs and prints what that left, as JSON."""
+[--robots] [--force]`` writes the offline asset packs and prints what that left, as JSON;
+``python -m rlnb.worker asset-root CLOUD`` prints where robot assets come from."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     from rlnb import plugins
     from rlnb.records import files
     from rlnb.records.layout import JobDir
-    from rlnb.spec import Result, to_json
+    from rlnb.serial import to_json
+    from rlnb.spec import Result
     from rlnb.worker.context import open_job
 
     if _is_echo(exc):
@@ -67,13 +69,43 @@ def _is_echo(exc: BaseException) -> bool:
     return type(exc).__name__.startswith("Dist") or any(word in str(exc) for word in ("gloo", "NCCL", "ncclInternal"))
 
 
+def _asset_root(cloud: str) -> int:
+    """Print the asset root as JSON, or why there is none; the log of the worker that asks has the details."""
+    import logging
+
+    from rlnb.errors import RlnbError
+    from rlnb.serial import to_json
+    from rlnb.worker import assets
+
+    _end_with_parent()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    answer = os.dup(1)
+    os.dup2(2, 1)  # a pack's own prints are for the log
+    try:
+        said = to_json(assets.resolve(cloud))
+    except RlnbError as exc:
+        said = {"error": str(exc)}
+    except OSError as exc:
+        words = "Set RLNB_CACHE to a folder that you can write to, or asset_root to a folder of assets."
+        said = {"error": f"The asset packs cannot be written: {exc}. {words}"}
+    os.write(answer, json.dumps(said).encode() + b"\n")
+    return 0
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
 def main(argv: list[str]) -> int:
+    faulthandler.register(signal.SIGUSR1)  # the agent's question where each thread is
+    if argv[0] == "asset-root":
+        return _asset_root(argv[1])
     if argv[0] == "serve":
         from rlnb.worker.serve import serve
 
         return serve(int(argv[1]))
     if argv[0] == "assets-build":
-        from rlnb.spec import to_json
+        from rlnb.serial import to_json
         from rlnb.worker import packs
 
         folder = next((Path(a) for a in argv[1:] if not a.startswith("--")), None)
@@ -81,8 +113,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(f"{json.dumps(to_json(built))}\n")
         return 0
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's ranks are in sessions of their own
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-    faulthandler.register(signal.SIGUSR1)  # the agent's question where each thread is
+        _end_with_parent()
     kind, _run_dir, job_dir = argv
     return work(kind, Path(job_dir))
 

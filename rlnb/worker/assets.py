@@ -6,12 +6,17 @@ that this machine can build for itself.
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rlnb.errors import RlnbError
 from rlnb.worker import packs
 
 CLOUD_TIMEOUT_S = 2.0
@@ -34,21 +39,52 @@ class AssetRoot:
         return "://" not in self.path
 
 
-def resolve(explicit: str | None, cloud: str | None) -> AssetRoot:
-    """Return the asset root, building the local pack if nothing else is there.
+def search(explicit: str | None, cloud: str) -> Callable[[], AssetRoot]:
+    """Begin to look for the asset root; return a function that waits for it.
+
+    A question to the cloud, and the build of a pack, run in a process of their own while this one imports torch. In a
+    thread they would import USD beside torch, and two threads that load C libraries can wait for each other for ever:
+    one holds the dynamic loader's lock and needs the GIL, the other holds the GIL and needs that lock.
 
     Args:
         explicit: What the user set for this run.
-        cloud: Isaac Lab's own default root, a URL; None skips it.
+        cloud: Isaac Lab's own default root, a URL.
     """
+    if (known := _known(explicit)) is not None:
+        return lambda: known
+    argv = [sys.executable, "-m", "rlnb.worker", "asset-root", cloud]
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+
+    def answer() -> AssetRoot:
+        lines = process.communicate()[0].splitlines()
+        if process.returncode or not lines:
+            raise RlnbError(
+                f"The search for robot assets ended with status {process.returncode}. The log above shows the reason. "
+                "Fix it, or set asset_root to a folder."
+            )
+        said = json.loads(lines[-1])
+        if "error" in said:
+            raise RlnbError(said["error"])
+        return AssetRoot(path=said["path"], reason=said["reason"])
+
+    return answer
+
+
+def resolve(cloud: str) -> AssetRoot:
+    """Return NVIDIA's cloud if it answers, else the local asset root, which is built if it is not there."""
+    if _answers(cloud):
+        return AssetRoot(path=cloud, reason="NVIDIA's cloud answers")
+    local = packs.build(retry=False).folder  # what could not be built is said where a task needs it
+    return AssetRoot(path=str(local), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
+
+
+def _known(explicit: str | None) -> AssetRoot | None:
+    """Return the asset root that somebody has set."""
     if explicit:
         return AssetRoot(path=explicit.rstrip("/"), reason="set for this run")
     if root := os.environ.get(VARIABLE):
         return AssetRoot(path=root.rstrip("/"), reason=f"{VARIABLE} is set")
-    if cloud and _answers(cloud):
-        return AssetRoot(path=cloud, reason="NVIDIA's cloud answers")
-    local = packs.build(retry=False).folder  # what could not be built is said where a task needs it
-    return AssetRoot(path=str(local), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
+    return None
 
 
 def _answers(url: str) -> bool:

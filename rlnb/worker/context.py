@@ -15,7 +15,8 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.records import files
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
-from rlnb.spec import Job, Manifest, Started, from_json, to_json
+from rlnb.serial import from_json, to_json
+from rlnb.spec import Job, Manifest, Started
 from rlnb.worker.restored import RESTORED, restored
 
 logger = logging.getLogger(__name__)

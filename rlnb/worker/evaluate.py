@@ -11,7 +11,8 @@ from rlnb import plugins
 from rlnb.contracts import Backend, Policy
 from rlnb.records import files
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.spec import Manifest, Result, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Manifest, Result
 from rlnb.worker import sim
 from rlnb.worker.context import module_of, open_job
 from rlnb.worker.film import Film

@@ -11,7 +11,8 @@ from rlnb import plugins
 from rlnb.contracts import Backend, Exporting, Policy
 from rlnb.errors import RlnbError
 from rlnb.records import files
-from rlnb.spec import Result, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Result
 from rlnb.worker.context import module_of, open_job
 from rlnb.worker.toolkit import export_module
 from rlnb.worker.train import environment

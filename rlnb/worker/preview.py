@@ -12,7 +12,8 @@ from typing import Any
 from rlnb import plugins
 from rlnb.records import files
 from rlnb.records.layout import RunDir
-from rlnb.spec import Manifest, Task, from_json
+from rlnb.serial import from_json
+from rlnb.spec import Manifest, Task
 from rlnb.worker import sim
 from rlnb.worker.cameras import Plan, missed_is_inf
 from rlnb.worker.evaluate import joint

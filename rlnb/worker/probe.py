@@ -97,7 +97,7 @@ def _asset_pack() -> dict[str, Any]:
 
         if not plugins.asset_packs():
             return {}
-        folder = packs.folder_name()
+        folder = packs.root_folder()
         return {"asset_pack": str(folder), "assets_failed": packs.index(folder)["failed"]}
     except Exception:  # no rlnb in this interpreter, which is a finding of its own
         return {}

@@ -21,7 +21,8 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.records.layout import JobDir
-from rlnb.spec import Task, from_json
+from rlnb.serial import from_json
+from rlnb.spec import Task
 from rlnb.worker.studio import Studio
 
 IDLE_S = 0.2
@@ -47,6 +48,7 @@ def serve(reply_fd: int) -> int:
     """Answer requests until stdin ends; return the exit status."""
     requests = sys.stdin.buffer
     _load()
+    _send(reply_fd, {"ready": True})
     studio = Studio()
     chores = Chores(studio)
     while True:

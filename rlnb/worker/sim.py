@@ -16,7 +16,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -65,12 +64,11 @@ def start(asset_root: str | None = None) -> AssetRoot:
             f"isaaclab {version} is installed in {sys.executable}, rlnb needs {SUPPORTED}.x (Python 3.12). "
             "pip install 'isaaclab==3.0.0'"
         )
-    with ThreadPoolExecutor(1) as background:  # the cloud may take its time to answer; torch takes longer
-        found = background.submit(assets.resolve, asset_root, CLOUD)
-        import torch  # noqa: F401
-        import warp
+    root_found = assets.search(asset_root, CLOUD)  # another process looks meanwhile
+    import torch  # noqa: F401
+    import warp
 
-        root = found.result()
+    root = root_found()
     # Policies are trained by the RL library, never through the simulator: no adjoint kernels to compile.
     warp.config.enable_backward = False
     os.environ[assets.VARIABLE] = root.path

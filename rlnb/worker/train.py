@@ -13,7 +13,8 @@ from rlnb import plugins
 from rlnb.contracts import Backend
 from rlnb.records import files
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.spec import Library, Manifest, Result, Task, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Library, Manifest, Result, Task
 from rlnb.worker import assets, config, ranks
 from rlnb.worker.context import Context, module_of, open_job
 from rlnb.worker.restored import spread_episodes

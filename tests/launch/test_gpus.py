@@ -13,7 +13,8 @@ from rlnb.launch import local
 from rlnb.launch.command import worker_command
 from rlnb.records import files
 from rlnb.records.layout import JobDir
-from rlnb.spec import Command, Manifest, Resources, Task, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Command, Manifest, Resources, Task
 
 LISTING = "/proc/driver/nvidia/gpus"
 

@@ -48,17 +48,19 @@ EVERYTHING = ("rlnb",)
 ROOMS: dict[str, tuple[str, ...]] = {
     "errors": (),
     "spec": ("rlnb.errors",),
+    "serial": ("rlnb.spec", "rlnb.errors"),
     "contracts": ("rlnb.spec",),
     "testing": EVERYTHING,
     "hookspecs": (),
-    "plugins": ("rlnb.hookspecs", "rlnb.spec", "rlnb.errors"),
+    "plugins": ("rlnb.hookspecs", "rlnb.contracts", "rlnb.spec", "rlnb.errors"),
     "settings": ("rlnb.records.layout",),
     "video": ("rlnb.errors",),
     "agents": ("rlnb.errors",),
-    "records": ("rlnb.records", "rlnb.spec", "rlnb.plugins", "rlnb.errors"),
+    "records": ("rlnb.records", "rlnb.serial", "rlnb.spec", "rlnb.plugins", "rlnb.errors"),
     "launch": (
         "rlnb.launch",
         "rlnb.contracts",
+        "rlnb.serial",
         "rlnb.spec",
         "rlnb.records.layout",
         "rlnb.records.files",
@@ -67,6 +69,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "worker": (
         "rlnb.worker",
         "rlnb.contracts",
+        "rlnb.serial",
         "rlnb.spec",
         "rlnb.plugins",
         "rlnb.records",
@@ -89,6 +92,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 THIRD_PARTY: dict[str, set[str]] = {
     "errors": set(),
     "spec": set(),
+    "serial": set(),
     "hookspecs": {"pluggy"},
     "plugins": {"pluggy"},
     "settings": set(),

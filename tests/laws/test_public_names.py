@@ -54,6 +54,7 @@ PUBLIC = [
     "get_run",
     "get_sweep",
     "hookimpl",
+    "make_launcher",
     "options",
     "preview",
     "random_state",

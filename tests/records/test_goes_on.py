@@ -19,7 +19,8 @@ import pytest
 import rlnb
 from rlnb.notebook import display
 from rlnb.records import files
-from rlnb.spec import Job, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Job
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from rlnb.records import files
 from rlnb.records.find import find
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import LOST_AFTER_S, SILENT_AFTER_S, RunRecord
-from rlnb.spec import Started, State, to_json
+from rlnb.serial import to_json
+from rlnb.spec import Started, State
 
 HORIZON, NUM_ENVS = 16, 4
 LONG_AGO_S = 3600.0

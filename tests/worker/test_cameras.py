@@ -13,7 +13,7 @@ import rlnb
 from rlnb import tasks, warm
 from rlnb.records.layout import RunDir
 from rlnb.records.view import Audience, Frame, Wanted
-from rlnb.spec import to_json
+from rlnb.serial import to_json
 
 pytestmark = [
     pytest.mark.isaaclab,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import socket
 import subprocess
 import sys
 import time
@@ -72,3 +74,26 @@ def test_ranks_that_are_there_but_cannot_talk_are_told_what_to_look_at(store: An
     with pytest.raises(RlnbError, match=r"All 4 ranks are there.* interface=") as told:
         meet(store, 0, 4, WITHIN_S)
     assert "host-3" in str(told.value)
+
+
+LATER = """
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import _get_default_store
+from rlnb.worker.ranks import process_group
+with process_group("cpu"):
+    dist.barrier()
+    print(_get_default_store().timeout.total_seconds(), flush=True)
+"""
+
+
+def test_after_the_meeting_the_store_has_torchs_own_time_limit() -> None:
+    """NCCL finds its peers through this store at the first sum, which may come minutes later."""
+    argv = [sys.executable, "-c", LATER]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "RLNB_MEET_S": "50"}
+    ranks = [
+        subprocess.Popen(argv, env={**place, "RANK": rank}, stdout=subprocess.PIPE, text=True) for rank in ("0", "1")
+    ]
+    assert [rank.communicate(timeout=100)[0] for rank in ranks] == ["1800.0\n"] * 2

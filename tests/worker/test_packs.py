@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
+import subprocess
 import sys
 import time
 import types
@@ -16,6 +19,7 @@ import pytest
 from rlnb import AssetPack, RlnbError, plugins
 from rlnb.worker import packs
 
+ENTRY = {"sha256": "0" * 64, "licence": "MIT", "source": "made elsewhere"}
 Write = Callable[[Path], dict[str, str]]
 
 
@@ -70,6 +74,7 @@ def test_two_packs_share_a_folder_and_its_index_says_who_made_what_from_what(ins
     installed.install("legs", "Robots/leg.usd", version="2")
     built = packs.build()
     assert built.folder.name == "arms-1-legs-2"
+    assert built.folder == packs.root_folder()
     assert (built.folder / "Robots/leg.usd").read_text() == "legs 2"
     index = json.loads((built.folder / "assets.json").read_text())
     assert index["packs"]["legs"] == {
@@ -160,3 +165,138 @@ def test_nothing_is_written_beside_the_folder_and_a_plugins_own_error_says_its_k
 def test_without_a_pack_there_is_nothing_to_build(installed: Packs) -> None:
     with pytest.raises(RlnbError, match="pip install rlnb-tasks"):
         packs.build()
+
+
+def inodes(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_ino for path in folder.rglob("*.usd")}
+
+
+def test_a_pack_that_comes_changes_or_goes_leaves_the_files_of_the_others_and_the_earlier_root(
+    installed: Packs,
+) -> None:
+    installed.install("arms", "Robots/arm.usd")
+    first = packs.build().folder
+    files = inodes(first)
+
+    installed.install("legs", "Robots/leg.usd")
+    second = packs.build().folder
+    assert inodes(second)["Robots/arm.usd"] == files["Robots/arm.usd"]
+    installed.install("legs", "Robots/leg.usd", version="2")
+    third = packs.build().folder
+    assert inodes(third)["Robots/arm.usd"] == files["Robots/arm.usd"]
+    assert (third / "Robots/leg.usd").read_text() == "legs 2"
+    assert (second / "Robots/leg.usd").read_text() == "legs 1", "a run made with it names this path"
+    assert installed.calls == ["arms", "legs", "legs"]
+
+    del installed["legs"]
+    assert packs.build().folder == first
+    assert inodes(first) == files
+    assert installed.calls == ["arms", "legs", "legs"]
+    assert (third / "Robots/leg.usd").is_file()
+
+
+def test_a_pack_that_is_built_again_by_force_leaves_the_others(installed: Packs) -> None:
+    installed.install("arms", "arm.usd")
+    installed.install("dogs", "dog.usd", on_request=True)
+    folder = packs.build(on_request=True).folder
+    before = inodes(folder)
+    packs.build(force=True)
+    assert inodes(folder)["dog.usd"] == before["dog.usd"]
+    assert inodes(folder)["arm.usd"] != before["arm.usd"]
+    assert not [path for path in packs.cache_folder().rglob("*") if path.name.startswith(".")]
+
+
+def test_a_builder_that_was_killed_leaves_nothing_behind(installed: Packs) -> None:
+    installed.install("arms", "arm.usd")
+    folder = packs.cache_folder() / "assets" / "packs"
+    left, at_work = folder / ".building-left", folder / ".building-elsewhere"
+    for draft in (left, at_work):
+        draft.mkdir(parents=True)
+    os.utime(left, (time.time() - 7200, time.time() - 7200))
+    packs.build()
+    assert not left.exists()
+    assert at_work.exists(), "another node may build there: not every shared file system has locks"
+
+
+def test_a_builder_that_another_node_overtakes_takes_what_that_built(installed: Packs) -> None:
+    installed.install("arms", "arm.usd")
+    build = installed.module.__dict__["arms"]
+
+    def overtaken(folder: Path) -> dict[str, str]:
+        if installed.calls.count("arms") == 0:
+            other = packs.cache_folder() / "assets" / "packs" / "arms-1"
+            made = build(folder)
+            shutil.copytree(folder, other)
+            packs._write_index(other, {"packs": {"arms": {"version": "1", "files": {"arm.usd": ENTRY}}}})
+            return made
+        return build(folder)
+
+    installed.module.__dict__["arms"] = overtaken
+    built = packs.build()
+    assert built.failed == {}
+    assert packs.index(built.folder)["packs"]["arms"]["files"] == {"arm.usd": ENTRY}
+
+
+def test_a_root_whose_builder_was_killed_before_the_index_is_completed(installed: Packs) -> None:
+    installed.install("arms", "Robots/arm.usd")
+    folder = packs.build().folder
+    index = packs.index(folder)
+    (folder / "assets.json").unlink()
+    built = packs.build()
+    assert built.kept == ()
+    assert packs.index(folder) == index
+    assert installed.calls == ["arms"]
+
+
+def test_packs_on_request_come_along_into_the_next_root(installed: Packs) -> None:
+    installed.install("arms", "arm.usd")
+    installed.install("dogs", "dog.usd", on_request=True)
+    packs.build(on_request=True)
+    installed.install("legs", "leg.usd")
+    folder = packs.build().folder
+    assert folder.name == "arms-1-legs-1"
+    assert (folder / "dog.usd").is_file()
+    assert installed.calls == ["arms", "dogs", "legs"]
+
+
+def test_a_build_waits_for_that_of_another_process_and_says_so_within_a_limit(
+    installed: Packs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed.install("arms", "arm.usd")
+    folder = packs.cache_folder() / "assets" / "packs"
+    folder.mkdir(parents=True)
+    code = (
+        "import fcntl, os, sys, time\n"
+        f"fcntl.flock(os.open({str(folder)!r}, os.O_RDONLY), fcntl.LOCK_EX)\n"
+        "print(flush=True)\nsys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        monkeypatch.setattr(packs, "WAIT_S", 0.3)
+        with pytest.raises(RlnbError, match=r"has been building asset packs in .* End that process .*RLNB_CACHE"):
+            packs.build()
+        assert "Another process builds asset packs" in caplog.text
+        assert installed.calls == []
+        other.kill()
+    packs.build()
+    assert installed.calls == ["arms"], "the lock of a process that is gone is free"
+
+
+def test_where_there_are_no_hard_links_files_are_copied(installed: Packs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(packs.os, "link", refuse)
+    installed.install("arms", "Robots/arm.usd")
+    folder = packs.build().folder
+    assert (folder / "Robots/arm.usd").read_text() == "arms 1"
+    assert sorted(path.name for path in folder.rglob("*")) == ["Robots", "arm.usd", "assets.json"]
+
+
+def test_many_packs_have_a_root_of_a_short_name(installed: Packs) -> None:
+    for number in range(30):
+        installed.install(f"pack_number_{number}", f"{number}.usd")
+    folder = packs.build().folder
+    assert len(folder.name) < 100
+    assert len(inodes(folder)) == 30

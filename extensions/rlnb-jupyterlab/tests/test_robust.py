@@ -23,6 +23,10 @@ from rlnb_jupyterlab.watcher import Watcher, key_of
 from tornado.httpclient import HTTPClientError
 
 FIRST = "20260101-000000-echo"
+RESULT = "jobs/0-train/result.json"
+NO_HORIZON = json.dumps(
+    {"hosts": [], "devices": [], "world_size": 1, "num_envs": 4, "horizon": 0, "frames_per_step": 64.0}
+)
 
 
 def damage_manifest(**changed: Any) -> Any:
@@ -42,6 +46,23 @@ def damage_job(name: str, text: str) -> Any:
     return do
 
 
+def pipe(name: str) -> Any:
+    def do(run: Path) -> None:
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).unlink(missing_ok=True)
+        os.mkfifo(run / name)
+
+    return do
+
+
+def endless(name: str) -> Any:
+    def do(run: Path) -> None:
+        (run / name).unlink()
+        (run / name).symlink_to("/dev/zero")
+
+    return do
+
+
 def loop(run: Path) -> None:
     (run.parent / "loop").symlink_to("loop")
     damage_manifest(created="yesterday")(run)
@@ -54,6 +75,19 @@ STRANGE = {
     "no handle": damage_job("handle.json", "{}"),
     "no steps": damage_job("started.json", '{"frames_per_step": 0}'),
     "a loop": loop,
+    "a pipe": pipe("manifest.json"),
+    "no end": endless("manifest.json"),
+    "no text": damage_manifest(created=5),
+}
+ODD = {
+    "a pipe for a result": pipe("jobs/0-train/result.json"),
+    "a pipe for an event file": pipe("logs/events.out.tfevents.1.odd"),
+    "a pipe for a note": pipe("notes/0.json"),
+    "a result without end": endless("jobs/0-train/result.json"),
+    "values that are text": lambda run: (run / RESULT).write_text('{"outcome": "completed", "values": "x"}'),
+    "no iterations": lambda run: (run / "jobs" / "0-train" / "started.json").write_text(NO_HORIZON),
+    "a negative process": damage_job("handle.json", json.dumps({"host": os.uname().nodename, "pid": -5})),
+    "a field of a newer rlnb": damage_manifest(cluster={"a": 1}),
 }
 
 
@@ -67,10 +101,39 @@ async def test_a_strange_run_hides_no_other(jp_ws_fetch: Any, made: Any, root: P
     stream.close()
 
 
+@pytest.mark.parametrize("odd", ODD)
+async def test_a_run_of_which_a_part_is_odd_is_listed_with_the_others(
+    jp_ws_fetch: Any, made: Any, root: Path, odd: str
+) -> None:
+    made(3)
+    ODD[odd](root / "runs" / FIRST)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    told = {row["id"]: row["state"] for row in (await heard(stream, "runs", reset=True))["rows"]}
+    stream.close()
+    assert len(told) == 3
+    assert list(told.values()).count("completed") >= 2
+
+
+def test_what_is_odd_about_a_run_is_logged_once(
+    made: Any, root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(run: Any, key: str, **_: Any) -> dict[str, Any]:
+        raise ValueError("of a kind that nobody thought of")
+
+    made(1)
+    monkeypatch.setattr(watcher, "row", fail)
+    damage_job("started.json", NO_HORIZON)(root / "runs" / FIRST)  # it goes on, so that each look goes to it
+    looking = Watcher([root], Audience())
+    for _ in range(3):
+        looking._look()
+    assert len(caplog.messages) == 1
+    assert "of a kind that nobody thought of" in caplog.text
+
+
 async def test_values_of_a_row_are_what_a_page_takes(jp_ws_fetch: Any, made: Any, root: Path) -> None:
     made(1)
     run = root / "runs" / FIRST
-    damage_manifest(library=5, launcher={"a": 1}, tags=["x" * 10_000] * 100)(run)
+    damage_manifest(library="l" * 10_000, launcher="a" * 10_000, tags=["x" * 10_000] * 100)(run)
     (run / "jobs" / "0-train" / "result.json").write_text(json.dumps({"outcome": "failed", "error": "e" * 10**6}))
     stream = await jp_ws_fetch("rlnb", "stream")
     (row,) = (await heard(stream, "runs", reset=True))["rows"]

@@ -1,33 +1,39 @@
 """``python -m rlnb_jupyterlab.check``: what would make the run of a form fail; apart, for it may take long.
 
-Reads the form as JSON from standard input, and writes ``{"problems": [...]}``.
+Reads the form as JSON from standard input, and writes ``{"problems": [...]}``. The check calls an installed
+launcher and imports the task's own module. It executes nothing else that a form names.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import rlnb
-from rlnb_jupyterlab.code import LOCAL, Malformed, arguments, launcher_of, read
+from rlnb_jupyterlab.code import Malformed, arguments, launcher_of, read
 
 
 def problems(form: dict[str, Any]) -> list[dict[str, str]]:
     """Return what is wrong, and the mend of each."""
     rlnb.options.warm = False
+    found: Iterable[rlnb.Problem]
     try:
         name, settings = launcher_of(read(form)["launcher"])
         of_task, of_train = arguments(form)
         if not form.get("task"):
             return [{"what": "There is no task yet.", "mend": "Choose one, or write its name."}]
-        launcher = None if name == LOCAL else getattr(rlnb, name)(**settings)
+        launcher = rlnb.make_launcher(name, settings)
         task = rlnb.task(form["task"], **of_task)
         found = rlnb.check(task, launcher=launcher, **of_train)
     except rlnb.CheckError as exc:
-        found = list(exc.problems)
-    except (Malformed, rlnb.RlnbError, AttributeError, TypeError) as exc:
-        return [{"what": str(exc), "mend": ""}]
+        found = exc.problems
+    except (Malformed, rlnb.RlnbError) as exc:
+        found = [rlnb.Problem(what=str(exc))]
+    except (AttributeError, TypeError, ValueError) as exc:  # a number where text is expected, say
+        mend = "Use the kinds that help(rlnb.train) lists, and help of the launcher, such as help(rlnb.slurm)."
+        found = [rlnb.Problem(what=f"A field has a value of the wrong type: {exc}.", mend=mend)]
     return [{"what": problem.what, "mend": problem.mend or ""} for problem in found]
 
 

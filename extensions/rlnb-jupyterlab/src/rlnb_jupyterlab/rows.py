@@ -21,8 +21,9 @@ LATER = ("iteration", "total", "reward", "success", "spark", "eta_s")
 
 def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
     """Return a run as the panel shows it; without what its event files say where that is to come later."""
-    manifest, job = run.manifest, run.record.training
-    started, result = (job.started, job.result) if job else (None, None)
+    manifest, job, state = run.manifest, run.record.training, run.state
+    started = job.started if job else None
+    result = job.result if job and state != "lost" else None  # that of a lost one cannot be read, if there is one
     shown: dict[str, Any] = {
         "key": key,
         "id": run.id,
@@ -30,10 +31,10 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
         "library": text(run.library),
         "launcher": text(manifest.launcher),
         "device": text(started.devices[0] if started and started.devices else manifest.resources.device),
-        "state": run.state,
+        "state": state,
         "created": text(manifest.created),
         "tags": [text(tag) for tag in run.tags][:MOST_TAGS],
-        "error": text(error(result, run.state)),
+        "error": text(error(result, state)),
         "iteration": 0,
         "total": int(started.max_iterations if started else manifest.max_iterations or 0),
         "reward": None,

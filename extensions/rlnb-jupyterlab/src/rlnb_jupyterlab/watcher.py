@@ -50,6 +50,8 @@ class Watcher:
         self._gone: dict[str, None] = {}
         """Since the pages were told for the last time: whoever looked has left it here."""
         self._places: list[dict[str, str]] = []
+        self._odd: set[str] = set()
+        """What was logged of odd runs, which are looked at again and again."""
         self._read: set[str] = set()
         """Runs whose curves were read for pages."""
         self._wake = threading.Event()
@@ -173,7 +175,7 @@ class Watcher:
                 known, ended = self._rows.get(key), run.state not in ACTIVE
                 new = row(run, key, metrics=not ended)
             except Exception as exc:  # whatever a damaged record brings about must not hide the other runs
-                logger.warning("%s: %s", run.path, exc)
+                self._warn(run, exc)
                 continue
             self._runs[key] = run
             if ended:
@@ -207,8 +209,15 @@ class Watcher:
         try:
             return list(ask())
         except Exception as exc:  # of a damaged run: the others, and the other pages, go on
-            logger.warning("%s: %s", self._runs[key].path, exc)
+            self._warn(self._runs[key], exc)
             return []
+
+    def _warn(self, run: rlnb.Run, exc: Exception) -> None:
+        """Log what is odd about a run, the first time."""
+        text = f"{run.path}: {exc}"
+        if text not in self._odd:
+            self._odd.add(text)
+            logger.warning("%s", text)
 
     def _let_go(self) -> None:
         """Let go of the curves that no page shows any more, of runs that have ended."""

@@ -17,7 +17,8 @@ from rsl_rl.utils.log_writer import LogWriter
 from tensordict import TensorDict
 from torch.utils.tensorboard import SummaryWriter
 
-from rlnb import Policy, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
+from rlnb import Policy, RlnbError, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
+from rlnb_rsl_rl import weights
 
 FLUSH_S = 0.5
 """RSL-RL's own writer holds scalars back for 10 s; a live curve wants them now."""
@@ -64,10 +65,9 @@ class RslRl:
             runner.current_learning_iteration += 1
         elif ctx.init_from is not None:
             vet_checkpoint(ctx.init_from, ctx.trust)
-            # PPO takes actor and critic; distillation a student where there is one, and an actor for a teacher.
-            student = "student_state_dict" in torch.load(ctx.init_from, map_location="cpu", weights_only=not ctx.trust)
-            parts = {"actor": True, "critic": True, "student": student, "teacher": True}
-            runner.load(str(ctx.init_from), map_location=ctx.device, load_cfg=parts)
+            weights.start_from(runner, ctx.init_from, ctx.device, trust=ctx.trust)
+        elif isinstance(runner, DistillationRunner):
+            raise RlnbError("The distillation has no teacher. Set init_from to the run that trained the teacher.")
         first = runner.current_learning_iteration
         horizon = agent_cfg.num_steps_per_env
         ctx.started(
@@ -91,7 +91,7 @@ class RslRl:
         """Return the checkpoint's policy, observation normaliser included."""
         vet_checkpoint(checkpoint, trust)
         runner, _ = _runner(env, agent_cfg, device)
-        runner.load(str(checkpoint), map_location=device, load_cfg={"actor": True})
+        weights.load_policy(runner, checkpoint, device, trust=trust)
         return _Policy(runner.get_inference_policy(device=device), agent_cfg.clip_actions, env, deterministic)
 
     def export(
@@ -108,7 +108,7 @@ class RslRl:
         """Write ``policy.pt`` (TorchScript) and ``policy.onnx`` with RSL-RL's own exporters."""
         vet_checkpoint(checkpoint, trust)
         runner, _ = _runner(env, agent_cfg, device)
-        runner.load(str(checkpoint), map_location=device, load_cfg={"actor": True})
+        weights.load_policy(runner, checkpoint, device, trust=trust)
         runner.alg.eval_mode()
         written = {}
         if "torchscript" in formats:

@@ -1,0 +1,135 @@
+"""The check of a form calls installed launchers, and nothing else that a form can name."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rlnb_jupyterlab.check import problems
+
+import rlnb
+
+LISTED = r"Use one of .*injected, .*local.*\."
+
+
+def said(launcher: str, **fields: Any) -> list[str]:
+    """Return what is wrong with a form, with the mend where there is one."""
+    form = {"task": "Echo", "library": "echo", "launcher": launcher, **fields}
+    return [f"{problem['what']} {problem['mend']}".strip() for problem in problems(form)]
+
+
+def test_a_script_in_place_of_a_launcher_is_not_started(root: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\n")
+    found = said(f"train(script={str(script)!r})")
+    for run in rlnb.runs():
+        run.wait(timeout_s=60)
+    assert not (tmp_path / "executed").exists()
+    assert not list(root.iterdir()), "the check makes nothing"
+    assert re.fullmatch(rf"'train' is not a launcher\. {LISTED}", found[0])
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", ["options", "get_run", "Run", "LocalLauncher", "plugins", "load_ipython_extension"])
+def test_only_launchers_are_called(root: Path, name: str) -> None:
+    (found,) = said(f"{name}()")
+    assert re.fullmatch(rf"'{name}' is not a launcher\.( Did you mean '\w+'\?)? {LISTED}", found)
+
+
+@pytest.mark.parametrize(
+    ("launcher", "expected"),
+    [
+        ("locl", [rf"'locl' is not a launcher\. Did you mean 'local'\? {LISTED}"]),
+        (
+            "local(max_runing=1, node=2)",
+            [
+                r"'max_runing' is not a setting of local\. Did you mean 'max_running'\? Use one of .*",
+                r"'node' is not a setting of local\. Use one of max_running, walltime_s\.",
+            ],
+        ),
+        ("local(max_running=0)", [r"max_running=0 is not a positive whole number\. Use max_running=1\."]),
+        ("local(max_running=-1)", [r"max_running=-1 is not .*\. Use max_running=1\."]),
+        ("local(max_running='2')", [r"max_running='2' is not .*\. Use max_running=1\."]),
+        ("local(walltime_s=1e999)", [r"walltime_s=inf is not .*\. Use walltime_s=3600, .*"]),
+        ("injected(nodes=0)", [r"nodes=0 is not a positive whole number\. nodes=1"]),
+        ("local", []),
+        ("local(max_running=2)", []),
+    ],
+)
+def test_what_a_launcher_does_not_take_is_a_problem_with_a_mend(root: Path, launcher: str, expected: list[str]) -> None:
+    found = said(launcher)
+    assert len(found) == len(expected), found
+    for what, pattern in zip(found, expected, strict=True):
+        assert re.fullmatch(pattern, what)
+
+
+PLUGIN = """
+import rlnb
+
+
+class Strict:
+    name, nodes, nproc_per_node, max_running, walltime_s = "strict", 1, None, None, None
+
+    def __init__(self, **settings):
+        self.settings = settings
+        self.partition = settings["partition"].strip()
+
+    def check(self, manifest):
+        return self.partition + 1
+
+
+@rlnb.hookimpl
+def rlnb_launchers():
+    return [rlnb.LauncherType(name=name, factory="strict:Strict") for name in ("strict",)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("launcher", "expected"),
+    [
+        (
+            "strict(partition=5)",
+            r"strict\(partition=5\) could not be made: AttributeError: .* 'strip'\. Use the settings of help.*",
+        ),
+        ("strict(partition='gpu')", r"A field has a value of the wrong type: .* concatenate str.*\. Use .*"),
+        ("strict(nodes=2)", r"strict\(nodes=2\) could not be made: KeyError: 'partition'\. Use .*"),
+    ],
+)
+def test_a_launcher_of_a_plugin_is_called_and_may_raise(
+    root: Path, tmp_path: Path, launcher: str, expected: str
+) -> None:
+    installed = tmp_path / "installed" / "strict-1.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: strict\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[rlnb]\nstrict = strict\n")
+    (installed.parent / "strict.py").write_text(PLUGIN)
+    done = subprocess.run(
+        [sys.executable, "-m", "rlnb_jupyterlab.check"],
+        input=json.dumps({"task": "Echo", "library": "echo", "launcher": launcher}),
+        env={**os.environ, "PYTHONPATH": str(installed.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert re.fullmatch(expected, f"{problem['what']} {problem['mend']}")
+
+
+def test_a_field_of_another_kind_is_a_problem(root: Path) -> None:
+    (found,) = said("local", tags=5)
+    assert found.startswith("A field has a value of the wrong type: 'int' object is not iterable. Use ")
+
+
+@pytest.mark.parametrize("field", ["script", "init_from", "python", "asset_root"])
+def test_paths_of_code_are_no_fields_of_a_form(root: Path, field: str) -> None:
+    assert said("local", **{field: "/x/evil.py"}) == [f"There is no field {field!r}."]
+
+
+def test_agent_values_are_never_read_from_a_file(root: Path) -> None:
+    assert said("local", agent="/x/agent.yaml") == ["agent is not a table of names and values."]

@@ -1,0 +1,69 @@
+"""The weights of a checkpoint: PPO has an actor and a critic, distillation a student and its teacher.
+
+An algorithm of RSL-RL passes over the parts that it does not have, in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from rsl_rl.runners import OnPolicyRunner
+
+from rlnb import RlnbError
+
+
+def start_from(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust: bool) -> None:
+    """Begin with the weights of another run. A distillation takes an actor for its teacher, or teacher and student.
+
+    Args:
+        runner: Whose weights to set.
+        checkpoint: File that was vetted.
+        device: ``"cpu"`` or ``"cuda:N"``.
+        trust: Whether the checkpoint may hold more than weights.
+
+    Raises:
+        RlnbError: The checkpoint is of another algorithm.
+    """
+    student = "student_state_dict" in torch.load(checkpoint, map_location="cpu", weights_only=not trust)
+    _load(runner, checkpoint, device, {"actor": True, "critic": True, "student": student, "teacher": True})
+
+
+def load_policy(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust: bool) -> None:
+    """Give the policy, an actor or a student, its weights. The arguments are those of :func:`start_from`.
+
+    Raises:
+        RlnbError: The checkpoint is of another algorithm, or its weights did not reach the policy.
+    """
+    policy, algorithm = runner.alg.get_policy(), type(runner.alg).__name__
+    fresh = {name: value.clone() for name, value in policy.state_dict().items()}
+    _load(runner, checkpoint, device, {"actor": True, "student": True})
+    if not _same(policy.state_dict(), fresh):
+        return
+    parts = torch.load(checkpoint, map_location=device, weights_only=not trust)
+    if not any(_same(part, fresh) for part in parts.values()):
+        raise RlnbError(
+            f"The policy does not have the weights of {checkpoint.name}: {algorithm}.load() left the random weights in "
+            "place. Use an algorithm whose load() accepts 'actor' or 'student'."
+        )
+
+
+def _load(runner: OnPolicyRunner, checkpoint: Path, device: str, parts: dict[str, bool]) -> None:
+    try:
+        runner.load(str(checkpoint), map_location=device, load_cfg=parts)
+    except KeyError as exc:
+        algorithm = type(runner.alg).__name__
+        raise RlnbError(
+            f"{checkpoint.name} is not a checkpoint of {algorithm}: it has no {exc}. Use one of a run with {algorithm}."
+        ) from exc
+
+
+def _same(part: Any, state: Mapping[str, torch.Tensor]) -> bool:
+    """Return whether a part of a checkpoint is this state of a module."""
+    return (
+        isinstance(part, Mapping)
+        and part.keys() == state.keys()
+        and all(torch.equal(part[name], value) for name, value in state.items())
+    )

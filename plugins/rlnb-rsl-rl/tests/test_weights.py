@@ -1,0 +1,117 @@
+"""The weights of a checkpoint reach the policy, of every algorithm that RSL-RL has; without a simulator."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("rsl_rl") is None, reason="rsl-rl-lib is not installed here")
+
+PPO = {"class_name": "PPO"}
+DISTILLATION = {"class_name": "Distillation", "gradient_length": 4}
+
+
+def runner(algorithm: dict[str, Any], seed: int) -> Any:
+    """Return a runner whose networks are random, on an env that only tells the shapes."""
+    import torch
+    from rsl_rl.env import VecEnv
+    from rsl_rl.runners import DistillationRunner, OnPolicyRunner
+    from tensordict import TensorDict
+
+    class Env(VecEnv):
+        num_envs, num_actions, max_episode_length, device, cfg = 2, 1, 10, "cpu", {}
+
+        def get_observations(self) -> TensorDict:
+            return TensorDict({"policy": torch.linspace(-1, 1, 6).reshape(2, 3)}, batch_size=[2])
+
+        def step(self, actions: torch.Tensor) -> Any:
+            raise NotImplementedError
+
+    torch.manual_seed(seed)
+    network = {"class_name": "MLPModel", "hidden_dims": [4], "obs_normalization": True}
+    acting = {**network, "distribution_cfg": {"class_name": "GaussianDistribution"}}
+    parts = {"actor": acting, "critic": network} if algorithm == PPO else {"student": acting, "teacher": acting}
+    groups = {name: ["policy"] for name in parts}
+    cfg = {"num_steps_per_env": 4, "obs_groups": groups, "algorithm": dict(algorithm)}
+    return (OnPolicyRunner if algorithm == PPO else DistillationRunner)(
+        Env(), {**cfg, **{name: dict(part) for name, part in parts.items()}}
+    )
+
+
+def same(one: Any, other: Any) -> bool:
+    return all(bool((value == other.state_dict()[name]).all()) for name, value in one.state_dict().items())
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Any:
+    """A function that saves a runner and returns the file."""
+
+    def save(of: Any) -> Path:
+        path = tmp_path / "model_1.pt"
+        of.save(str(path))
+        return path
+
+    return save
+
+
+@pytest.mark.parametrize("algorithm", [PPO, DISTILLATION], ids=["an actor", "a student"])
+def test_a_policy_has_the_weights_of_its_checkpoint(checkpoint: Any, algorithm: dict[str, Any]) -> None:
+    from rlnb_rsl_rl import weights
+
+    saved, loaded = runner(algorithm, seed=1), runner(algorithm, seed=2)
+    saved.alg.get_policy().obs_normalizer.update(saved.env.get_observations()["policy"])
+    assert not same(loaded.alg.get_policy(), saved.alg.get_policy())
+    weights.load_policy(loaded, checkpoint(saved), "cpu", trust=False)
+    assert same(loaded.alg.get_policy(), saved.alg.get_policy())
+
+
+def test_the_weights_that_it_has_already_are_no_fault(checkpoint: Any) -> None:
+    from rlnb_rsl_rl import weights
+
+    weights.load_policy(runner(PPO, seed=1), checkpoint(runner(PPO, seed=1)), "cpu", trust=False)
+
+
+def test_an_algorithm_that_leaves_the_policy_random_is_refused(checkpoint: Any) -> None:
+    from rlnb_rsl_rl import weights
+    from rsl_rl.algorithms import Distillation
+
+    class Forgetful(Distillation):
+        def load(self, *_: Any) -> bool:
+            return False
+
+    forgetful = runner({**DISTILLATION, "class_name": Forgetful}, seed=2)
+    with pytest.raises(rlnb.RlnbError, match=r"does not have the weights of model_1\.pt: Forgetful\.load\(\) .*\. Use "):
+        weights.load_policy(forgetful, checkpoint(runner(DISTILLATION, seed=1)), "cpu", trust=False)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "other", "lacking"),
+    [(PPO, DISTILLATION, "actor_state_dict"), (DISTILLATION, PPO, "student_state_dict")],
+    ids=["of a distillation", "of PPO"],
+)
+def test_a_checkpoint_of_another_algorithm_is_refused(
+    checkpoint: Any, algorithm: dict[str, Any], other: dict[str, Any], lacking: str
+) -> None:
+    from rlnb_rsl_rl import weights
+
+    name = algorithm["class_name"]
+    with pytest.raises(rlnb.RlnbError, match=rf"not a checkpoint of {name}: it has no '{lacking}'\. Use .* {name}\."):
+        weights.load_policy(runner(algorithm, seed=1), checkpoint(runner(other, seed=1)), "cpu", trust=False)
+
+
+def test_a_distillation_starts_from_a_teacher_or_from_teacher_and_student(checkpoint: Any) -> None:
+    from rlnb_rsl_rl import weights
+
+    ppo, first, further = runner(PPO, seed=1), runner(DISTILLATION, seed=2), runner(DISTILLATION, seed=3)
+    weights.start_from(first, checkpoint(ppo), "cpu", trust=False)
+    assert first.alg.teacher_loaded
+    assert same(first.alg.teacher, ppo.alg.actor)
+    assert same(first.alg.student, runner(DISTILLATION, seed=2).alg.student)
+    weights.start_from(further, checkpoint(first), "cpu", trust=False)
+    assert same(further.alg.teacher, ppo.alg.actor)
+    assert same(further.alg.student, first.alg.student)
