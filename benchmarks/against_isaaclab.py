@@ -28,7 +28,7 @@ from pathlib import Path
 from results import record
 
 import rlnb
-from rlnb.records.events import EventReader, Scalar
+from rlnb.metrics.events import EventReader, Scalar
 
 SEED = 7
 SKIPPED = 3
@@ -132,9 +132,9 @@ def compare(case: Case, pairs: int, warm_runs: int) -> None:
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "cards"
     warm_up(case)
-    from rlnb import warm
+    from rlnb.simulation import simulator
 
-    warm.shut_down()
+    simulator.shut_down()
     cards = base / "cards" / "cards"
     for index in range(pairs):
         results: dict[str, Outcome] = {}
@@ -176,7 +176,7 @@ def compare(case: Case, pairs: int, warm_runs: int) -> None:
         time.sleep(12)  # what a person needs to look at the card; the worker rehearses meanwhile
         result = ours(case, base / "cards", warm=True)
         starts.append(result.start_s)
-        warm.shut_down()
+        simulator.shut_down()
         print(f"{case.task} warm start {index}: {result.start_s:.2f} s", flush=True)
     starts.sort()
     share = starts[len(starts) // 2] / stock_start
@@ -200,7 +200,7 @@ def main() -> None:
 
 def asset_root() -> str:
     """Return the local pack, so that both sides load the same files."""
-    from rlnb.worker.packs import build
+    from rlnb.worker.assets.packs import build
 
     return str(build().folder)
 

@@ -30,7 +30,7 @@ from against_isaaclab import asset_root
 from results import ratio_interval, record
 
 import rlnb
-from rlnb.records.events import EventReader
+from rlnb.metrics.events import EventReader
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
 import slurm as rig

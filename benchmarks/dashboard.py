@@ -20,8 +20,8 @@ from events import write
 from results import record
 
 import rlnb
-from rlnb.notebook.memory import give_back
-from rlnb.notebook.stream import Stream, packed
+from rlnb.curves.memory import give_back
+from rlnb.curves.stream import Stream, packed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
 from lab import lab, write_notebook
@@ -33,7 +33,7 @@ SECONDS = 60
 LATENCY = f"""
 import json, threading, time
 import rlnb
-from rlnb.notebook import live
+from rlnb.curves import live
 sent, painted = {{}}, {{}}
 plain = live.Dashboard._tell
 def tell(self):
@@ -65,7 +65,7 @@ class Written:
     """What a stream needs of a run, on event files of this benchmark's own."""
 
     def __init__(self, folder: Path) -> None:
-        from rlnb.records.metrics import Metrics
+        from rlnb.metrics.metrics import Metrics
 
         self.metrics = Metrics(folder, None)
         self.jobs: list[object] = []

@@ -22,8 +22,9 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
-from rlnb import tasks, warm
-from rlnb.frames import read
+from rlnb.cameras.preview import read
+from rlnb.simulation import simulator
+from rlnb.tasks import cell
 
 NUM_ENVS, SIZE = 16, (160, 120)
 STATE = """
@@ -86,7 +87,7 @@ def edited(name: str, body: str, number: int) -> tuple[float, float]:
     """Edit the cell and preview it; return seconds to the first picture, and to the last."""
     begun = time.perf_counter()
     first: list[float] = []
-    tasks.write_module(rlnb.options.folders, name, body.format(number=number), "benchmark")
+    cell.write_module(rlnb.options.folders, name, body.format(number=number), "benchmark")
     show = read
 
     def meanwhile(reply: dict[str, object]) -> None:
@@ -107,10 +108,10 @@ def _listen(meanwhile: object) -> None:
             payload["meanwhile"] = meanwhile
         return request(verb, *args, **payload)  # type: ignore[arg-type]
 
-    warm.request = listening  # type: ignore[assignment]
+    simulator.request = listening  # type: ignore[assignment]
 
 
-_REQUEST = warm.request
+_REQUEST = simulator.request
 
 
 def stock(folder: Path, body: str, camera: str | None) -> float:

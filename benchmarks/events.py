@@ -20,8 +20,8 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from rlnb.records.events import EventReader
-from rlnb.records.metrics import Metrics
+from rlnb.metrics.events import EventReader
+from rlnb.metrics.metrics import Metrics
 
 TAGS = tuple(f"Train/metric_{number}" for number in range(20))
 SCALARS, LONG, NEW, ROUNDS = 200_000, 1_000_000, 1_000, 10

@@ -19,8 +19,8 @@ import psutil
 from results import record
 
 import rlnb
-from rlnb import warm
-from rlnb.worker.packs import build
+from rlnb.simulation import simulator
+from rlnb.worker.assets.packs import build
 
 REPEATS = 10
 TASK = "Isaac-Cartpole-Direct"
@@ -143,7 +143,7 @@ def main() -> None:
     importing()
     cancelling()
     training()
-    warm.shut_down()
+    simulator.shut_down()
     latency()
 
 

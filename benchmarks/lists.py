@@ -18,8 +18,8 @@ from pathlib import Path
 from results import record
 
 import rlnb
-from rlnb.records import files
 from rlnb.records.layout import RunDir
+from rlnb.storage import files
 
 RUNS, ROUNDS, BOUND_S = 1000, 10, 0.5
 LIST = """

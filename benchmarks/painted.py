@@ -20,9 +20,9 @@ SOURCE = f"""
 import json, time
 import numpy as np
 import psutil
-from rlnb.notebook.cameras import shown
-from rlnb.notebook.live_view import LiveView
-from rlnb.records.view import Frame
+from rlnb.cameras.live import shown
+from rlnb.display.live_pictures import LiveView
+from rlnb.records.camera_files import Frame
 
 random = np.random.default_rng(0)
 # A picture with smooth and sharp parts, which moves: neither noise nor a flat colour is what cameras show.

@@ -18,7 +18,7 @@ from against_isaaclab import Case, asset_root
 from results import record
 
 import rlnb
-from rlnb.evaluation import mean_interval
+from rlnb.records.evaluation import mean_interval
 
 CASES = (
     Case("Isaac-Cartpole-Camera-Direct", 32, 20),

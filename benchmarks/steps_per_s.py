@@ -198,9 +198,9 @@ def ratios(
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
     rlnb.task_card(case.task)
-    from rlnb import warm
+    from rlnb.simulation import simulator
 
-    warm.shut_down()
+    simulator.shut_down()
     if arguments:  # what "auto" is, is measured once, with the machine to itself
         rlnb.train(
             case.task, library=library, num_envs=case.num_envs, device="cpu", max_iterations=1, **arguments

@@ -17,7 +17,7 @@ from against_isaaclab import Case, asset_root, stock_command, timed
 from results import record
 
 import rlnb
-from rlnb.records.events import EventReader
+from rlnb.metrics.events import EventReader
 
 CASE = Case("Isaac-Cartpole-Direct", 256, 150)
 ON_FEW_ENVS = {"rl_games": ["agent.params.config.minibatch_size=1024"]}

@@ -18,8 +18,8 @@ from against_isaaclab import asset_root
 from results import ratio_interval, record
 
 import rlnb
+from rlnb.records.camera_files import LIVES_S, Audience, Wanted
 from rlnb.records.layout import RunDir
-from rlnb.records.view import LIVES_S, Audience, Wanted
 
 CASES = (("Isaac-Ant-Direct", 64), ("Isaac-Cartpole-Camera-Direct", 16))
 SHARE = 0.04

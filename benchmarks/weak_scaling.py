@@ -19,7 +19,7 @@ from against_isaaclab import SKIPPED, Case, asset_root, stock_command
 from results import ratio_interval, record
 
 import rlnb
-from rlnb.records.events import EventReader
+from rlnb.metrics.events import EventReader
 
 CASE = Case("Isaac-Ant-Direct", 128, 14)
 """Envs of each rank."""

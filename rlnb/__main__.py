@@ -1,5 +1,5 @@
 """``python -m rlnb``: the ``rlnb`` command of exactly this interpreter."""
 
-from rlnb.cli import app
+from rlnb.cli.app import app
 
 app(prog_name="rlnb")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlnb.spec import Command, Manifest, Problem
+from rlnb.errors import Problem
+from rlnb.spec import Command, Manifest
 
 
 class Launcher(Protocol):
@@ -50,9 +51,9 @@ class Launcher(Protocol):
     def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:
         """Start a job; return a JSON handle to find it again.
 
-        What has to be started, so that it outlives this process, is the job's agent: ``python -m rlnb.job JOB_DIR``.
+        What has to be started, so that it outlives this process, is the job's agent: ``python -m rlnb.node JOB_DIR``.
         It runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result. With
-        ``command.nodes`` of more than one each of them has an agent: ``python -m rlnb.job JOB_DIR --node K --master
+        ``command.nodes`` of more than one each of them has an agent: ``python -m rlnb.node JOB_DIR --node K --master
         HOST:PORT``, with a free port of the first node.
 
         Args:
@@ -70,6 +71,10 @@ class Launcher(Protocol):
 
         A job that runs needs nothing more: its agent sees in ``job_dir`` that it was asked to end.
         """
+        ...
+
+    def waits_for(self, handle: Mapping[str, Any], job_dir: Path) -> Sequence[str]:
+        """Return the ids of the runs for which a queued job waits; empty where that cannot be told from here."""
         ...
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rlnb.spec import Problem
+from dataclasses import dataclass
 
 
 class RlnbError(Exception):
@@ -55,3 +52,13 @@ def unknown(kind: str, name: str, known: Iterable[str], *, has: str = "Installed
     names = sorted(known)
     listed = ", ".join(names) if names else "none"
     return NotFoundError(f"No {kind} named {name!r}. {has}: {listed}.{did_you_mean(name, names)}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One reason why a request would fail."""
+
+    what: str
+    """What is wrong, where, and what there is instead."""
+    mend: str = ""
+    """The call, command or edit that mends it."""

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from rlnb.run import Run
-    from rlnb.spec import AssetPack, Command, LauncherType, Library, Manifest, Panel, Problem, Result, Task
+    from rlnb import Run
+    from rlnb.errors import Problem
+    from rlnb.spec import AssetPack, Command, LauncherType, Library, Manifest, Panel, Result, Task
 
 hookspec = pluggy.HookspecMarker("rlnb")
 hookimpl = pluggy.HookimplMarker("rlnb")

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pluggy
 
 from rlnb import hookspecs
-from rlnb.errors import CheckError, RlnbError, did_you_mean, unknown
-from rlnb.spec import AssetPack, LauncherType, Library, Manifest, Problem, Task
+from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
+from rlnb.spec import AssetPack, LauncherType, Library, Manifest, Task
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher

@@ -7,7 +7,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from rlnb.records.layout import Root, default_root
+
+@dataclass(frozen=True)
+class Root:
+    """The folder that holds runs, task modules and cached task cards."""
+
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    @property
+    def tasks(self) -> Path:
+        return self.path / "tasks"
+
+    @property
+    def cards(self) -> Path:
+        return self.path / "cards"
+
+    @property
+    def sweeps(self) -> Path:
+        """Optuna's storage, one file a sweep."""
+        return self.path / "sweeps"
+
+
+def default_root() -> Path:
+    """Return RLNB_ROOT, else ``./rlnb-runs``, as an absolute path."""
+    return Path(os.environ.get("RLNB_ROOT") or "rlnb-runs").absolute()
 
 
 @dataclass(slots=True)

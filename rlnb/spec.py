@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
+
 SCHEMA = 1
-"""Version of the nouns below as JSON (:mod:`rlnb.serial`); a reader refuses a newer one."""
+"""Version of the nouns below as JSON (:mod:`rlnb.storage.serial`); a reader refuses a newer one."""
 
 CARD_SCHEMA = 5
 """Version of what a task card holds; a cached one of another version is not read."""
@@ -41,16 +44,6 @@ DEPTH = ("depth", "distance_to_image_plane", "distance_to_camera")
 """Isaac Lab's names of camera output in metres."""
 COLOR = ("rgb", "rgba", "albedo")
 """Isaac Lab's names of camera output in colours, 0 to 255."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
-    """One reason why a request would fail."""
-
-    what: str
-    """What is wrong, where, and what there is instead."""
-    mend: str = ""
-    """The call, command or edit that mends it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,18 +89,6 @@ class Resources:
     def world_size(self) -> int:
         """Ranks over all nodes."""
         return self.nodes * self.nproc_per_node
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rendezvous:
-    """Where the ranks of several machines meet."""
-
-    endpoint: str
-    """``"host:port"`` on the first machine."""
-    backend: Literal["c10d", "static"] = "c10d"
-    """How torchrun's agents find one another: a store on the first machine, or its plain address."""
-    id: str = ""
-    """Name of this meeting, for c10d: two that share an endpoint must differ."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,6 +168,16 @@ class Command:
     """Whether it sees the GPUs of its slots only."""
     walltime_s: float | None = None
     """Seconds after which the job is stopped with outcome ``timeout``."""
+
+    def shell(self) -> str:
+        """Return the command as a line for a shell. With several nodes, a comment says what to replace on each."""
+        variables = [f"{name}={shlex.quote(value)}" for name, value in self.env.items()]
+        line = " ".join([*variables, shlex.join(self.argv)])
+        note = ""
+        if self.nodes > 1:
+            note = f"# On each node, with NODE from 0 to {self.nodes - 1}, and FIRST, the name of the first:\n"
+            line = f"PET_NODE_RANK=$NODE PET_MASTER_ADDR=$FIRST PET_MASTER_PORT=29500 {line}"
+        return note + (f"cd {shlex.quote(self.cwd)} && {line}" if self.cwd else line)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -323,3 +314,7 @@ class Panel:
     """Heading."""
     figure: Callable[[], Any]
     """Returns a ``plotly.graph_objects.Figure``; called when it is shown."""
+
+
+SYSTEM = "system"
+"""Folder of the agents' own event files below a run's logs, and what their tags begin with."""

@@ -11,8 +11,8 @@ import pytest
 
 import rlnb
 from rlnb.errors import did_you_mean, unknown
-from rlnb.serial import from_json, to_json
 from rlnb.spec import METRICS, SCHEMA, Job, Started
+from rlnb.storage.serial import from_json, to_json
 
 MANIFEST = rlnb.Manifest(
     run_id="20260101-000000-echo-echo-abcd",

@@ -47,7 +47,11 @@ class HostedLauncher:
         return _process(handle) is not None
 
     def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
-        """Do nothing: the host itself looks for the request, and a signal could reach it before it can catch one."""
+        """Do nothing. The host polls for the cancel file; a signal could arrive before its handler is installed."""
+
+    def waits_for(self, handle: Mapping[str, Any], job_dir: Path) -> Sequence[str]:
+        """Return nothing: a cluster's queue knows what is ahead of a job."""
+        return ()
 
 
 def handle_of(pid: int) -> dict[str, Any]:

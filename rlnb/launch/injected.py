@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlnb.errors import Problem
 from rlnb.records.layout import JobDir
-from rlnb.spec import Manifest, Problem
+from rlnb.spec import Manifest
 
 
 class InjectedLauncher:
-    """Makes a run's folder and starts nothing: that is for pods, each with ``python -m rlnb.job --injected RUN_DIR``.
+    """Makes a run's folder and starts nothing: that is for pods, each with ``python -m rlnb.node --injected RUN_DIR``.
 
     The cluster's operator has put MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK into their environment, the last two
     counting nodes: PAI-DLC, Kubeflow's PyTorchJob and Volcano do. :func:`rlnb.render` writes what to give to it.
@@ -34,7 +35,7 @@ class InjectedLauncher:
         return {"nodes": self.nodes, "nproc_per_node": self.nproc_per_node, "walltime_s": self.walltime_s}
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return what no number of pods is."""
+        """Return a problem for each count that is not a positive whole number."""
         return [
             Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}=1")
             for name, value in (("nodes", self.nodes), ("nproc_per_node", self.nproc_per_node))
@@ -51,6 +52,10 @@ class InjectedLauncher:
 
     def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
         """Do nothing: a pod that starts sees that the job was asked to end."""
+
+    def waits_for(self, handle: Mapping[str, Any], job_dir: Path) -> Sequence[str]:
+        """Return nothing: only the cluster knows what is ahead of its pods."""
+        return ()
 
     def __repr__(self) -> str:
         return f"InjectedLauncher(nodes={self.nodes}, nproc_per_node={self.nproc_per_node})"

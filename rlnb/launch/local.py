@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlnb.errors import RlnbError
+from rlnb.errors import Problem, RlnbError
 from rlnb.launch.hosted import HostedLauncher
-from rlnb.spec import Manifest, Problem, Resources
+from rlnb.launch.slots import holders
+from rlnb.records.layout import run_dir_of
+from rlnb.spec import Manifest, Resources
 
 
 class LocalLauncher(HostedLauncher):
@@ -63,7 +66,12 @@ class LocalLauncher(HostedLauncher):
 
     def argv(self, job_dir: Path) -> Sequence[str]:
         """Return what starts the agent of a job, which is all that a job of one node needs."""
-        return [sys.executable, "-P", "-m", "rlnb.job", str(job_dir)]
+        return [sys.executable, "-P", "-m", "rlnb.node", str(job_dir)]
+
+    def waits_for(self, handle: Mapping[str, Any], job_dir: Path) -> Sequence[str]:
+        """Return the runs that hold the slots of this machine, for which a queued job waits."""
+        own = run_dir_of(job_dir).path.name
+        return [name for name in holders() if name != own] if handle.get("host") == socket.gethostname() else []
 
     def __repr__(self) -> str:
         return f"LocalLauncher(max_running={self.max_running})"

@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rlnb.errors import RlnbError
+from rlnb.metrics.metrics import Metrics
+from rlnb.spec import Library, Started
 
-if TYPE_CHECKING:
-    from rlnb.records.record import RunRecord
+
+class Trained(Protocol):
+    """The record that checkpoints belong to: what is read of it to rate them."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def metrics(self) -> Metrics: ...
+    @property
+    def library_spec(self) -> Library | None: ...
+    @property
+    def last_started(self) -> Started | None: ...
 
 
 class Checkpoints(list[Path]):
     """Checkpoints of a run, oldest iteration first."""
 
-    def __init__(self, paths: Sequence[Path], record: RunRecord) -> None:
+    def __init__(self, paths: Sequence[Path], record: Trained) -> None:
         super().__init__(paths)
         self._record = record
 

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlnb.errors import RlnbError
-from rlnb.records import files
+from rlnb.errors import NotFoundError, RlnbError, unknown
 from rlnb.records.layout import RunDir
 from rlnb.records.record import RunRecord, StockRecord
-from rlnb.records.script import ScriptRecord
+from rlnb.records.script_record import ScriptRecord
+from rlnb.settings import Root
+from rlnb.storage import files
 
 
 def open_record(path: Path) -> RunRecord:
@@ -50,3 +51,27 @@ def find(path: Path) -> Iterator[RunRecord]:
         below[:] = sorted(child for child in shown if not _is_run(run / child))
         if "params" in below and all(files.there(run / "params" / name) for name in ("agent.yaml", "env.yaml")):
             yield StockRecord(run)
+
+
+def run_of(path: Path) -> RunRecord | None:
+    """Return the run that a file lies in, or the folder is; None where there is none."""
+    return next((open_record(folder) for folder in (path, *path.parents) if RunDir(folder).manifest.exists()), None)
+
+
+def find_one(root: Root, id: str) -> RunRecord:
+    """Return one run by its id, by a unique part of its id, or by its folder.
+
+    Raises:
+        NotFoundError: No run matches, or several do.
+    """
+    folder = Path(id).absolute()
+    if folder.is_dir() and (record := next((found for found in find(folder) if found.path == folder), None)):
+        return record
+    known = {record.id: record for record in find(root.path)}
+    matches = [name for name in known if id in name]
+    if id in known or len(matches) == 1:
+        return known[id if id in known else matches[0]]
+    if matches:
+        listed = ", ".join(sorted(matches)[-5:])
+        raise NotFoundError(f"{id!r} matches {len(matches)} runs: {listed}. Use a longer part of the id.")
+    raise unknown("run", id, list(known)[-10:], has=f"Newest in {root.runs}")

@@ -17,41 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlnb.records import files
-
-SYSTEM = "system"
-"""Folder of the agents' own event files below a run's logs, and what their tags begin with."""
+from rlnb.spec import SYSTEM
+from rlnb.storage import files
 
 _JOB = re.compile(r"(\d+)-([a-z]+)$")
-
-
-@dataclass(frozen=True)
-class Root:
-    """The folder that holds runs, task modules and cached task cards."""
-
-    path: Path
-
-    @property
-    def runs(self) -> Path:
-        return self.path / "runs"
-
-    @property
-    def tasks(self) -> Path:
-        return self.path / "tasks"
-
-    @property
-    def cards(self) -> Path:
-        return self.path / "cards"
-
-    @property
-    def sweeps(self) -> Path:
-        """Optuna's storage, one file a sweep."""
-        return self.path / "sweeps"
-
-
-def default_root() -> Path:
-    """Return RLNB_ROOT, else ``./rlnb-runs``, as an absolute path."""
-    return Path(os.environ.get("RLNB_ROOT") or "rlnb-runs").absolute()
 
 
 @dataclass(frozen=True)

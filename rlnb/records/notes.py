@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rlnb.errors import RlnbError
-from rlnb.records import files
-from rlnb.serial import from_json, to_json
+from rlnb.storage import files
+from rlnb.storage.serial import from_json, to_json
 
 Kind = Literal["note", "tag", "untag", "archive", "restore"]
 

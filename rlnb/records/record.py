@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
-from rlnb.records import files
+from rlnb.metrics.metrics import Metrics, Span, SystemMetrics
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
-from rlnb.records.metrics import Metrics, Span, SystemMetrics
-from rlnb.serial import from_json
 from rlnb.spec import Library, Manifest, Result, Started, State
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
 
 LOST_AFTER_S = 5.0
 """Seconds without a heartbeat after which a job whose process is gone counts as lost."""

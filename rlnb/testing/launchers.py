@@ -176,7 +176,7 @@ class LauncherConformance:
         self.until(lambda: run.checkpoints, self.start_s)
         for process in self.processes(run):
             with contextlib.suppress(psutil.NoSuchProcess):  # it ends with its agent
-                if "rlnb.job" in process.info["cmdline"]:
+                if "rlnb.node" in process.info["cmdline"]:
                     process.kill()
         self.until(lambda: run.state in ENDED, self.lost_s)
         assert run.state in ("lost", "failed")

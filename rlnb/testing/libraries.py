@@ -24,7 +24,8 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import plugins, warm
+from rlnb import plugins
+from rlnb.simulation import simulator
 from rlnb.spec import METRICS
 
 FRESH_S = 1.0
@@ -50,12 +51,12 @@ from pathlib import Path
 import torch
 import rlnb
 from rlnb import plugins
-from rlnb.worker import sim
-from rlnb.worker.train import environment
+from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac.env import environment
 
 manifest = rlnb.Run(Path(sys.argv[1])).manifest
 library = plugins.library(manifest.library)
-sim.start(manifest.asset_root)
+isaaclab.start(manifest.asset_root)
 task = dataclasses.replace(manifest.task, num_envs=4)
 observations = None
 for checkpoint, seed in json.loads(sys.argv[2]):
@@ -102,7 +103,7 @@ class LibraryConformance:
         yield folder / "rlnb-runs"
         for run in rlnb.runs():
             run.cancel()
-        warm.shut_down()
+        simulator.shut_down()
         patch.undo()
 
     @classmethod
@@ -151,7 +152,7 @@ class LibraryConformance:
         assert card["agents"][self.library]["missing"] == []
         lacking = {**card["agents"][self.library], "missing": [f"{package} (not installed)"]}
         without = {**card, "agents": {**card["agents"], self.library: lacking}}
-        monkeypatch.setattr("rlnb.checks.task_card", lambda *_, **__: without)
+        monkeypatch.setattr("rlnb.training.checks.task_card", lambda *_, **__: without)
         with pytest.raises(rlnb.CheckError, match=f"{package}.*\n.*pip install"):
             self.train(1)
 

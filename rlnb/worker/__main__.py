@@ -11,62 +11,9 @@ import json
 import os
 import signal
 import sys
-import time
-import traceback
 from pathlib import Path
 
-ECHO_S = 5.0
-"""Seconds that a rank waits before it reports that another one has left it: that one knows why."""
-
-
-def work(kind: str, job_dir: Path) -> int:
-    """Do one job; return the exit status. What goes wrong is written to the job's result."""
-    try:
-        if kind == "train":
-            from rlnb.worker.train import train as verb
-        elif kind == "evaluate":
-            from rlnb.worker.evaluate import evaluate as verb
-        else:
-            from rlnb.worker.export import export as verb
-        verb(job_dir)
-    except (Exception, SystemExit) as exc:  # Isaac Lab exits where Isaac Sim would be needed
-        traceback.print_exc()
-        _report(kind, job_dir, exc)
-        return 1
-    return 0
-
-
-def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
-    from rlnb import plugins
-    from rlnb.records import files
-    from rlnb.records.layout import JobDir
-    from rlnb.serial import to_json
-    from rlnb.spec import Result
-    from rlnb.worker.context import open_job
-
-    if _is_echo(exc):
-        deadline = time.monotonic() + ECHO_S
-        while not JobDir(job_dir).result.exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-    result = Result(
-        outcome="failed",
-        error=f"{type(exc).__name__}: {exc}",
-        detail=traceback.format_exc(),
-        exit_code=1,
-        ended=files.now(),
-    )
-    job = JobDir(job_dir)
-    first = files.write_once(job.result, to_json(result), job.reserve)  # else a hook raised after the run had completed
-    if first and kind == "train" and os.environ.get("RANK", "0") == "0":
-        run, _, manifest, _ = open_job(job_dir)
-        plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
-
-
-def _is_echo(exc: BaseException) -> bool:
-    """Return whether an exception only says that another rank is gone, in the words of torch, gloo or NCCL."""
-    if os.environ.get("WORLD_SIZE", "1") == "1":
-        return False
-    return type(exc).__name__.startswith("Dist") or any(word in str(exc) for word in ("gloo", "NCCL", "ncclInternal"))
+from rlnb.worker.jobs.job import work
 
 
 def _asset_root(cloud: str) -> int:
@@ -74,15 +21,15 @@ def _asset_root(cloud: str) -> int:
     import logging
 
     from rlnb.errors import RlnbError
-    from rlnb.serial import to_json
-    from rlnb.worker import assets
+    from rlnb.storage.serial import to_json
+    from rlnb.worker.assets import root
 
     _end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     answer = os.dup(1)
     os.dup2(2, 1)  # a pack's own prints are for the log
     try:
-        said = to_json(assets.resolve(cloud))
+        said = to_json(root.resolve(cloud))
     except RlnbError as exc:
         said = {"error": str(exc)}
     except OSError as exc:
@@ -101,12 +48,12 @@ def main(argv: list[str]) -> int:
     if argv[0] == "asset-root":
         return _asset_root(argv[1])
     if argv[0] == "serve":
-        from rlnb.worker.serve import serve
+        from rlnb.worker.requests.serve import serve
 
         return serve(int(argv[1]))
     if argv[0] == "assets-build":
-        from rlnb.serial import to_json
-        from rlnb.worker import packs
+        from rlnb.storage.serial import to_json
+        from rlnb.worker.assets import packs
 
         folder = next((Path(a) for a in argv[1:] if not a.startswith("--")), None)
         built = packs.build(folder, on_request="--robots" in argv, force="--force" in argv)

@@ -93,7 +93,7 @@ def _kernel_cache(warp: str) -> dict[str, Any]:
 def _asset_pack() -> dict[str, Any]:
     try:
         from rlnb import plugins
-        from rlnb.worker import packs
+        from rlnb.worker.assets import packs
 
         if not plugins.asset_packs():
             return {}

@@ -165,7 +165,7 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
 
 @pytest.mark.isaaclab
 def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlnb.worker.packs import build
+    from rlnb.worker.assets.packs import build
 
     page = hosted.page
     monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))

@@ -12,7 +12,7 @@ pytestmark = in_browser("jupyterlab", timeout=300)
 SYNTHETIC = """
 import numpy as np
 from PIL import Image
-from rlnb.notebook.live_view import LiveView, Shown
+from rlnb.display.live_pictures import LiveView, Shown
 
 random = np.random.default_rng(0)
 tiles = [Image.fromarray(random.integers(0, 255, (512, 512, 3), dtype=np.uint8).repeat(1, 0)) for _ in range(8)]

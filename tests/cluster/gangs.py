@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 import rlnb
-from rlnb.job import EXIT_GRACE_S
+from rlnb.node.agent import EXIT_GRACE_S
 
 LEAVE_S = EXIT_GRACE_S + 25.0
 """Seconds in which nothing is left of a run that completed. Where the first node leaves before another has heard that

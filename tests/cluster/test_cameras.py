@@ -11,7 +11,7 @@ import pytest
 from gangs import processes, wait_until
 
 import rlnb
-from rlnb.worker.packs import build
+from rlnb.worker.assets.packs import build
 
 pytestmark = [
     pytest.mark.slow,

@@ -84,7 +84,7 @@ def test_who_chooses_next_knows_at_once_what_is_taken(cluster: Any, clean: Path)
         wait_until(lambda: all("another run chooses its nodes" in host.read_text() for host in hosts), 60)
         lock.release()
     wait_until(lambda: all(run.state == "running" for run in runs), 60)
-    agents = [process for run in runs for process in processes(run) if "rlnb.job" in process.cmdline()]
+    agents = [process for run in runs for process in processes(run) if "rlnb.node" in process.cmdline()]
     assert len({agent.ppid() for agent in agents}) == len(agents) == 2, "each has a worker of its own"
     for run in runs:
         run.cancel()
@@ -97,7 +97,7 @@ def test_a_worker_whose_agent_has_lost_its_host_is_taken(cluster: Any, clean: Pa
     psutil.Process(orphan.jobs[-1].handle["pid"]).kill()
     runs = [echo(rlnb.dask(cluster), 3) for _ in range(2)]
     assert [run.wait(90).state for run in runs] == ["completed"] * 2
-    agents = [process for process in processes(orphan) if "rlnb.job" in process.cmdline()]
+    agents = [process for process in processes(orphan) if "rlnb.node" in process.cmdline()]
     assert len(agents) == 1, "they did not wait until its worker was free: its agent trains on"
     orphan.cancel()
     wait_until(lambda: not processes(orphan), 30)

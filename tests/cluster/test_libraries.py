@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.worker.packs import build
+from rlnb.worker.assets.packs import build
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb import demo
-from rlnb.worker.packs import build
+from rlnb.cli import demo
+from rlnb.worker.assets.packs import build
 
 pytestmark = [
     pytest.mark.isaaclab,

@@ -20,7 +20,7 @@ import pytest
 from gangs import LEAVE_S, echo, processes, rank, wait_until
 
 import rlnb
-from rlnb import machine
+from rlnb.doctor import machine
 
 CANCEL_S, CRASH_S = 15.0, 20.0
 """A core shared with other tests; benchmarks/cluster.py measures an idle machine."""

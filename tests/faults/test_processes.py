@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.records import files
+from rlnb.storage import files
 
 SLOW = {"iteration_s": 0.1}
 LONG = 300
@@ -87,7 +87,7 @@ ISAACLAB = Subject(
 def subject(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Subject:
     """A library to hit: the quick one, and the real one."""
     if request.param is ISAACLAB:
-        from rlnb.worker.packs import build
+        from rlnb.worker.assets.packs import build
 
         monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
     return request.param  # type: ignore[no-any-return]

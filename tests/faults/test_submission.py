@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.records import files, record
+from rlnb.records import record
 from rlnb.records.layout import RunDir
+from rlnb.storage import files
 
 DIES = """
 import os, signal, sys

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.launch.command import interpreter, shell, skrl_jax, torchrun, worker_command
+from rlnb.launch.command import interpreter, worker_command
 
 RUN, JOB = Path("/data/runs/r1"), Path("/data/runs/r1/jobs/0-train")
 PATHS = (str(RUN), str(JOB))
@@ -29,14 +29,14 @@ def manifest(nproc_per_node: int = 1, python: str | None = "/opt/env/bin/python"
 
 def test_one_process_is_plain_python() -> None:
     command = worker_command(manifest(), "train", RUN, JOB)
-    assert shell(command) == (
+    assert command.shell() == (
         "PYTHONUNBUFFERED=1 /opt/env/bin/python -m rlnb.worker train /data/runs/r1 /data/runs/r1/jobs/0-train"
     )
 
 
 def test_several_processes_are_torchruns() -> None:
     command = worker_command(manifest(nproc_per_node=4), "train", RUN, JOB)
-    assert shell(command) == (
+    assert command.shell() == (
         "PYTHONUNBUFFERED=1 /opt/env/bin/python -m torch.distributed.run --nproc_per_node=4 --nnodes=1 --standalone"
         " -m rlnb.worker train /data/runs/r1 /data/runs/r1/jobs/0-train"
     )
@@ -50,7 +50,7 @@ def test_isaaclabs_own_script_is_an_interpreter_of_two_words() -> None:
 def test_an_interpreter_in_a_folder_with_a_space_is_quoted() -> None:
     command = worker_command(manifest(python="'/opt/my env/python' -X dev"), "train", Path("/data/my runs"), JOB)
     assert command.argv[:3] == ("/opt/my env/python", "-X", "dev")
-    assert shell(command) == (
+    assert command.shell() == (
         "PYTHONUNBUFFERED=1 '/opt/my env/python' -X dev -m rlnb.worker train '/data/my runs' /data/runs/r1/jobs/0-train"
     )
 
@@ -73,11 +73,10 @@ def test_a_launcher_with_a_queue_of_its_own_needs_no_second_one() -> None:
 
 
 def test_what_the_launcher_allows_is_in_the_command() -> None:
-    command = worker_command(
-        manifest(), "train", RUN, JOB, max_running=3, walltime_s=60.0, gpu_per_slot=True, env={"A": "b c"}
-    )
+    command = worker_command(manifest(), "train", RUN, JOB, max_running=3, walltime_s=60.0, gpu_per_slot=True)
     assert (command.max_running, command.walltime_s, command.gpu_per_slot) == (3, 60.0, True)
-    assert shell(command).startswith("PYTHONUNBUFFERED=1 A='b c' /opt/env/bin/python ")
+    quoted = dataclasses.replace(command, env={"PYTHONUNBUFFERED": "1", "A": "b c"})
+    assert quoted.shell().startswith("PYTHONUNBUFFERED=1 A='b c' /opt/env/bin/python ")
 
 
 def test_cores_are_shared_out_among_trainings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,60 +100,21 @@ def test_threads_are_those_of_a_training_of_one_process_that_says_none() -> None
     assert told("evaluate") is None
 
 
-# The commands of Isaac Lab's guide to several GPUs and nodes, word by word.
-C10D = rlnb.Rendezvous(endpoint="HOST:5555", id="123")
-STATIC = rlnb.Rendezvous(endpoint="HOST:5555", backend="static")
 TWO_BY_TWO = rlnb.Resources(nodes=2, nproc_per_node=2)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (
-            torchrun(TWO_BY_TWO, 0, C10D),
-            "-m torch.distributed.run --nproc_per_node=2 --nnodes=2 --node_rank=0"
-            " --rdzv_id=123 --rdzv_backend=c10d --rdzv_endpoint=HOST:5555",
-        ),
-        (
-            torchrun(TWO_BY_TWO, 1, STATIC),
-            "-m torch.distributed.run --nproc_per_node=2 --nnodes=2 --node_rank=1"
-            " --master_addr=HOST --master_port=5555",
-        ),
-        (
-            skrl_jax(TWO_BY_TWO, 1, C10D),
-            "-m skrl.utils.distributed.jax --nnodes=2 --nproc_per_node=2 --node_rank=1 --coordinator_address=HOST:5555",
-        ),
-        (skrl_jax(rlnb.Resources(nproc_per_node=3)), "-m skrl.utils.distributed.jax --nnodes=1 --nproc_per_node=3"),
-    ],
-)
-def test_ranks_of_several_nodes_are_started_as_isaac_labs_guide_says(words: tuple[str, ...], expected: str) -> None:
-    assert " ".join(words) == expected
-
-
-def test_a_node_of_several_runs_the_same_worker(tmp_path: Path) -> None:
+def test_a_node_of_several_has_its_place_from_its_agent() -> None:
     asked = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
-    command = worker_command(asked, "train", RUN, JOB, node_rank=1, rendezvous=C10D)
-    assert command.argv == ("/opt/env/bin/python", *torchrun(TWO_BY_TWO, 1, C10D), "-m", "rlnb.worker", "train", *PATHS)
+    ranks = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--nnodes=2")
+    command = worker_command(asked, "train", RUN, JOB)
+    assert command.argv == ("/opt/env/bin/python", *ranks, "-m", "rlnb.worker", "train", *PATHS)
 
 
 def test_the_line_of_several_nodes_says_what_differs_between_them() -> None:
     several = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
-    note, line = shell(worker_command(several, "train", RUN, JOB)).splitlines()
+    note, line = worker_command(several, "train", RUN, JOB).shell().splitlines()
     assert note.startswith("# On each node, with NODE from 0 to 1")
     assert line.startswith("PET_NODE_RANK=$NODE PET_MASTER_ADDR=$FIRST PET_MASTER_PORT=29500 PYTHONUNBUFFERED=1 ")
-
-
-@pytest.mark.parametrize(
-    "nowhere",
-    [
-        rlnb.Rendezvous(endpoint="HOST", id="1"),
-        rlnb.Rendezvous(endpoint="HOST:x", id="1"),
-        rlnb.Rendezvous(endpoint="H:1"),
-    ],
-)
-def test_nodes_that_cannot_meet_are_refused(nowhere: rlnb.Rendezvous) -> None:
-    with pytest.raises(rlnb.RlnbError, match="no place to meet"):
-        torchrun(TWO_BY_TWO, 0, nowhere)
 
 
 def test_threads_of_a_rank_are_an_environment_variable_of_training_alone() -> None:

@@ -11,10 +11,10 @@ import pytest
 import rlnb
 from rlnb.launch import local
 from rlnb.launch.command import worker_command
-from rlnb.records import files
 from rlnb.records.layout import JobDir
-from rlnb.serial import to_json
 from rlnb.spec import Command, Manifest, Resources, Task
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
 
 LISTING = "/proc/driver/nvidia/gpus"
 
@@ -93,6 +93,7 @@ def test_a_run_sees_the_gpus_of_its_slots_as_its_user_named_them(
     command = Command(argv=printing, queued=True, max_running=3, slots=2, gpu_per_slot=True)
     files.write_once(job.command, to_json(command))
     # A machine with GPUs is not at hand: the agent is told of three.
-    agent = "import sys, rlnb.job as job; job.visible_gpus = lambda: ['4', '5', '7']; sys.exit(job.main(sys.argv[1:]))"
+    agent = "import sys, rlnb.node.agent as agent; agent.visible_gpus = lambda: ['4', '5', '7']"
+    agent += "; import rlnb.node.__main__ as node; sys.exit(node.main(sys.argv[1:]))"
     subprocess.run([sys.executable, "-c", agent, str(job.path)], check=True, timeout=60)
     assert "sees 4,5" in job.log().read_text()

@@ -30,7 +30,7 @@ def test_a_hook_is_documented_with_its_exact_signature(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOOKS)
 def test_a_hook_has_a_test_named_after_it(name: str) -> None:
-    tree = ast.parse((REPO / "tests/test_hooks.py").read_text())
+    tree = ast.parse((REPO / "tests/test_hookspecs.py").read_text())
     tests = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     assert any(test.startswith(f"test_{name}_") for test in tests)
 

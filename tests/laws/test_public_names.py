@@ -30,7 +30,6 @@ PUBLIC = [
     "Policy",
     "Preview",
     "Problem",
-    "Rendezvous",
     "Resources",
     "Result",
     "RlnbError",

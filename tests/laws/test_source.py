@@ -13,9 +13,9 @@ REPO = Path(__file__).parents[2]
 MODULES = sorted((REPO / "rlnb").rglob("*.py"))
 SOURCES = [*MODULES, *sorted(REPO.glob("plugins/*/src/**/*.py")), *sorted(REPO.glob("extensions/*/src/**/*.py"))]
 
-LINES = 420
+LINES = 400
 VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
-KNOWS_ISAACLAB = "rlnb/worker/sim.py"
+KNOWS_ISAACLAB = "rlnb/version.py"
 VERSION = re.compile(r"(?<![\d.])3\.0(?![\d])|isaaclab(\[\w+\])?\s*[=<>~!]=")
 # Put together from parts, so that this file does not break its own law.
 SOMEBODYS_PATH = re.compile("|".join([r"(?<![\w.>}*])/" + name + "/" for name in ("work", "root", "tmp/" + "lab")]))
@@ -41,7 +41,7 @@ def text_of(path: Path) -> str:
 def test_a_module_is_one_noun_and_short(path: Path) -> None:
     assert path.stem not in VAGUE
     lines = len(text_of(path).splitlines())
-    assert lines < LINES, f"{path.relative_to(REPO)} has {lines} lines; under {LINES}, please: find the second noun"
+    assert lines <= LINES, f"{path.relative_to(REPO)} has {lines} lines; {LINES} at most, please: find the second noun"
 
 
 def test_no_tracked_file_names_a_path_of_somebodys_machine() -> None:

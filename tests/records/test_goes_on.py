@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.notebook import display
-from rlnb.records import files
-from rlnb.serial import to_json
+from rlnb.curves import progress
 from rlnb.spec import Job
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
 
 
 @pytest.fixture
@@ -120,7 +120,9 @@ def test_a_script_does_not_go_on_by_itself(root: Path, tmp_path: Path) -> None:
 def test_a_job_is_started_once(interrupted: rlnb.Run) -> None:
     before = [path.read_bytes() for path in interrupted.checkpoints], interrupted.metrics["reward"].values
     again = subprocess.run(
-        [sys.executable, "-m", "rlnb.job", str(interrupted.jobs[0].folder.path)], capture_output=True, text=True
+        [sys.executable, "-m", "rlnb.node", str(interrupted.jobs[0].folder.path)],
+        capture_output=True,
+        text=True,
     )
     assert again.returncode == 1
     assert "is not started twice" in again.stderr
@@ -170,7 +172,7 @@ def test_a_queued_run_says_which_it_waits_for(root: Path) -> None:
         time.sleep(0.05)
     second = rlnb.train("Echo", library="echo", **slowly)
     assert second.waits_for == [first.id]
-    assert (first.waits_for, display.facts(second)) == ([], f"waits for {first.id}")
+    assert (first.waits_for, progress.facts(second)) == ([], f"waits for {first.id}")
     for run in (second, first):
         run.cancel()
     while not all(run.result for run in (first, second)):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rlnb import options
-from rlnb.records.layout import JobDir, Root, RunDir, default_root, run_dir_of
+from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.settings import Root, default_root
 
 
 def test_the_root_is_the_variable_or_a_folder_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

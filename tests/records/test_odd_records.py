@@ -20,13 +20,14 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from typer.testing import CliRunner
 
 import rlnb
-from rlnb import cli
-from rlnb.records import files, notes
+from rlnb.cli import app
+from rlnb.records import notes
 from rlnb.records.layout import RunDir
 from rlnb.records.record import RunRecord
-from rlnb.serial import from_json, to_json
 from rlnb.settings import options
 from rlnb.spec import Result, Started
+from rlnb.storage import files
+from rlnb.storage.serial import from_json, to_json
 
 GOOD = ["c-good", "a-good"]
 ODD = "b-odd"
@@ -237,7 +238,7 @@ def lists(odd_state: str | None) -> None:
     assert {id for id, _, _ in runs.prune().items} >= set(GOOD)
     assert {id for id, _, _ in runs.prune(whole=True).items} >= set(GOOD)
     assert rlnb.get_run("c-go").id == "c-good"
-    printed = CliRunner().invoke(cli.app, ["runs", "--json"])
+    printed = CliRunner().invoke(app.app, ["runs", "--json"])
     assert printed.exit_code == 0, printed.output
     assert {row["id"]: row["state"] for row in json.loads(printed.stdout)} == wanted
 

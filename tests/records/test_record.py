@@ -17,12 +17,12 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
 from rlnb.launch.hosted import handle_of
-from rlnb.records import files
 from rlnb.records.find import find
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import LOST_AFTER_S, SILENT_AFTER_S, RunRecord
-from rlnb.serial import to_json
 from rlnb.spec import Started, State
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
 
 HORIZON, NUM_ENVS = 16, 4
 LONG_AGO_S = 3600.0

@@ -13,8 +13,8 @@ import rlnb
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One root and one warm worker for the module: starting a simulator is the slow part."""
-    from rlnb import warm
-    from rlnb.worker.packs import build
+    from rlnb.simulation import simulator
+    from rlnb.worker.assets.packs import build
 
     root = tmp_path_factory.mktemp("isaaclab")
     patch = pytest.MonkeyPatch()
@@ -23,5 +23,5 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setattr(rlnb.options, "root", root / "rlnb-runs")
     patch.setattr(rlnb.options, "warm", True)
     yield root / "rlnb-runs"
-    warm.shut_down()
+    simulator.shut_down()
     patch.undo()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.worker import sim
-from rlnb.worker.export import traced
+from rlnb.worker.isaac import isaaclab
+from rlnb.worker.jobs.export import traced
 
 
 class Plain:
@@ -126,7 +126,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_default_agent_is_a_function_or_a_file(module: str) -> None:
     def default(reference: str) -> Any:
-        return sim.default_agent(rlnb.Library(name="plain", backend="", default_agent=reference))
+        return isaaclab.default_agent(rlnb.Library(name="plain", backend="", default_agent=reference))
 
     assert default("") is None
     assert default(f"{module}:ppo") == {"gamma": 0.5}

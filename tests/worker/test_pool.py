@@ -17,7 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 import torch
 import torch.distributed as dist
-from rlnb.worker.context import Context
+from rlnb.worker.jobs.context import Context
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()

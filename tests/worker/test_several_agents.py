@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import tasks
+from rlnb.tasks import cell
 
 pytestmark = [
     pytest.mark.usefixtures("folder"),
@@ -68,7 +68,7 @@ def test_one_agent_is_refused_by_a_library_of_several_before_anything_starts() -
 
 @pytest.mark.parametrize("library", [JOINED, SEVERAL])
 def test_an_episode_lasts_until_all_agents_end_and_its_return_is_theirs_together(library: str) -> None:
-    tasks.write_module(rlnb.options.folders, "LoneEnd", LONE_END, "test.ipynb")
+    cell.write_module(rlnb.options.folders, "LoneEnd", LONE_END, "test.ipynb")
     run = rlnb.train("LoneEnd", library=library, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(WAIT_S)
     evaluation = run.evaluate(episodes=NUM_ENVS, num_envs=NUM_ENVS, record=NUM_ENVS)
     assert evaluation.lengths == (LAST_STEP,) * NUM_ENVS

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb import tasks, warm
+from rlnb.simulation import simulator
+from rlnb.tasks import cell
 from rlnb.testing.libraries import run_export
 
 pytestmark = [
@@ -65,9 +66,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setenv("RLNB_QUEUE", str(folder / "queue"))
     patch.setattr(rlnb.options, "root", folder / "rlnb-runs")
     patch.setattr(rlnb.options, "warm", True)
-    tasks.write_module(rlnb.options.folders, STUDENT, MODULE, "test.ipynb")
+    cell.write_module(rlnb.options.folders, STUDENT, MODULE, "test.ipynb")
     yield folder / "rlnb-runs"
-    warm.shut_down()
+    simulator.shut_down()
     patch.undo()
 
 

@@ -12,6 +12,6 @@ def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an asset root with the packs built into it."""
     pytest.importorskip("pxr")
     pytest.importorskip("newton")
-    from rlnb.worker import packs
+    from rlnb.worker.assets import packs
 
     return packs.build(tmp_path_factory.mktemp("assets")).folder

@@ -50,7 +50,7 @@ def robots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pxr", "urdf_usd_converter"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed here")
-    from rlnb.worker import packs
+    from rlnb.worker.assets import packs
 
     built = packs.build(tmp_path_factory.mktemp("assets"), on_request=True)
     assert built.failed == {}

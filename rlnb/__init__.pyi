@@ -1,0 +1,86 @@
+"""The public names of rlnb, for editors and type checkers. ``rlnb/__init__.py`` reads the list from here."""
+
+import collections.abc
+import typing
+
+import rlnb.launch.injected as _injected
+
+from .cameras.budget import CameraBudget as CameraBudget
+from .cameras.budget import camera_budget as camera_budget
+from .cameras.inspector import Finding as Finding
+from .cameras.preview import Preview as Preview
+from .cameras.preview import preview as preview
+from .cameras.viewer import Scene as Scene
+from .cameras.viewer import view as view
+from .contracts import Backend as Backend
+from .contracts import Launcher as Launcher
+from .contracts import Policy as Policy
+from .contracts import TrainContext as TrainContext
+from .curves.live import watch as watch
+from .curves.tensorboard import Board as Board
+from .curves.tensorboard import tensorboard as tensorboard
+from .errors import CheckError as CheckError
+from .errors import NotFoundError as NotFoundError
+from .errors import Problem as Problem
+from .errors import RlnbError as RlnbError
+from .errors import RunError as RunError
+from .errors import WorkerError as WorkerError
+from .hookspecs import hookimpl as hookimpl
+from .launch.hosted import HostedLauncher as HostedLauncher
+from .launch.local import LocalLauncher as LocalLauncher
+from .plugins import make_launcher as make_launcher
+from .plugins import register as register
+from .records.evaluation import Evaluation as Evaluation
+from .reports.report import report as report
+from .run.catalog import Catalog as Catalog
+from .run.find import get_run as get_run
+from .run.find import runs as runs
+from .run.hosted_job import HostedJob as HostedJob
+from .run.listing import Runs as Runs
+from .run.render import render as render
+from .run.run import Run as Run
+from .settings import options as options
+from .simulation.card import task_card as task_card
+from .simulation.simulator import Simulator as Simulator
+from .simulation.simulator import simulator as simulator
+from .simulation.tuner import Tuner as Tuner
+from .simulation.tuner import tune as tune
+from .spec import AssetPack as AssetPack
+from .spec import Command as Command
+from .spec import LauncherType as LauncherType
+from .spec import Library as Library
+from .spec import Manifest as Manifest
+from .spec import Panel as Panel
+from .spec import Resources as Resources
+from .spec import Result as Result
+from .spec import Task as Task
+from .studies.groups import Groups as Groups
+from .studies.groups import compare as compare
+from .studies.libraries import Comparison as Comparison
+from .studies.libraries import compare_libraries as compare_libraries
+from .studies.scaling import ScalingStudy as ScalingStudy
+from .studies.scaling import scaling_study as scaling_study
+from .studies.sweep import Sweep as Sweep
+from .studies.sweep import get_sweep as get_sweep
+from .studies.sweep import sweep as sweep
+from .studies.verify import verify_determinism as verify_determinism
+from .studies.verify import verify_sync as verify_sync
+from .tasks.task import task as task
+from .training.train import check as check
+from .training.train import train as train
+from .version import __version__ as __version__
+from .worker.jobs.checkpoints import random_state as random_state
+from .worker.jobs.checkpoints import restore_random_state as restore_random_state
+from .worker.jobs.checkpoints import vet_checkpoint as vet_checkpoint
+from .worker.jobs.checkpoints import write_whole as write_whole
+from .worker.jobs.export import export_module as export_module
+
+__all__: list[str]
+
+def load_ipython_extension(ipython: typing.Any) -> None: ...
+
+# Launchers: those of rlnb itself, and those of the plugins that are not named above.
+local = LocalLauncher
+injected = _injected.InjectedLauncher
+
+def __getattr__(name: str) -> collections.abc.Callable[..., Launcher]: ...

@@ -1,0 +1,50 @@
+"""A viewer of a preview: one camera and data type at a time, sliders for env and time."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from rlnb.cameras.grid import panel
+
+if TYPE_CHECKING:
+    import ipywidgets
+
+    from rlnb.cameras.frames import Frames
+
+ALL = "all"
+
+
+def viewer(preview: Frames) -> ipywidgets.Widget:
+    """Return a widget that shows what is chosen in it; pictures are drawn when they are asked for."""
+    import ipywidgets
+
+    camera = ipywidgets.Dropdown(options=list(preview.clip), description="camera")
+    data_type = ipywidgets.Dropdown(options=list(preview.clip[camera.value]), description="output")
+    env = ipywidgets.SelectionSlider(options=[ALL, *preview.envs], description="env")
+    moment = ipywidgets.SelectionSlider(
+        options=[(f"{time_s:.2f} s", index) for index, time_s in enumerate(preview.times_s)],
+        value=len(preview.times_s) - 1,
+        description="time",
+    )
+    shown = ipywidgets.Image(format="png")
+
+    def draw(_: Any = None) -> None:
+        if data_type.value in preview.clip[camera.value]:
+            one = None if env.value == ALL else preview.envs.index(env.value)
+            buffer = io.BytesIO()
+            panel(preview, camera.value, data_type.value, moment.value, one).save(buffer, format="PNG")
+            shown.value = buffer.getvalue()
+
+    def choose_camera(_: Any) -> None:
+        kept = data_type.value
+        data_type.options = list(preview.clip[camera.value])  # its value is now the first
+        if kept in preview.clip[camera.value]:
+            data_type.value = kept
+        draw()
+
+    camera.observe(choose_camera, "value")
+    for control in (data_type, env, moment):
+        control.observe(draw, "value")
+    draw()
+    return ipywidgets.VBox([ipywidgets.HBox([camera, data_type]), ipywidgets.HBox([env, moment]), shown])

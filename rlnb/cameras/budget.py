@@ -1,0 +1,263 @@
+"""What camera frames cost on this machine, and how many envs fit into a time."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlnb.display.status import status
+from rlnb.display.table import table
+from rlnb.errors import CheckError, NotFoundError, Problem, unknown
+from rlnb.simulation import simulator
+from rlnb.simulation.card import task_card
+from rlnb.spec import Task
+from rlnb.storage.serial import to_json
+from rlnb.tasks import overrides
+from rlnb.tasks.task import as_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+Size = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a frame of all envs costs."""
+
+    size: Size
+    """Width and height of each env's picture, pixels."""
+    num_envs: int
+    """Envs, each with one camera; all are rendered at once, as tiles of one picture."""
+    times_ms: tuple[float, ...]
+    """Times of the frames that were measured, milliseconds."""
+    mib: float
+    """What the pictures of one frame take, MiB."""
+
+    @property
+    def ms(self) -> float:
+        """Median of the times, milliseconds."""
+        return statistics.median(self.times_ms)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CameraBudget:
+    """What a camera's frames cost, by size and number of envs."""
+
+    task: str
+    """Id of the task."""
+    data_types: tuple[str, ...]
+    """What the frames hold; empty: what the camera is set to."""
+    costs: tuple[Cost, ...]
+    """By size, then by the number of envs."""
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """Which sizes were measured."""
+        return tuple(dict.fromkeys(cost.size for cost in self.costs))
+
+    def of(self, size: Size) -> tuple[Cost, ...]:
+        """Return what frames of one size cost, by the number of envs.
+
+        Raises:
+            NotFoundError: It was not measured.
+        """
+        found = tuple(cost for cost in self.costs if cost.size == tuple(size))
+        if not found:
+            measured = ", ".join(_words(known) for known in self.sizes)
+            raise NotFoundError(f"Frames of {size!r} were not measured: there are {measured}.")
+        return found
+
+    def table(self) -> pd.DataFrame:
+        """Return one row a size and number of envs.
+
+        Columns ``width``, ``height``, ``num_envs``, ``ms`` (median of a frame of all envs), ``ms_low`` and ``ms_high``
+        (the fastest and the slowest), ``ms_per_env``, ``mib``, and ``one_by_one``: how many times longer as many
+        cameras take that are rendered one after another, each as one env alone is here (NaN if one env was not
+        measured).
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._row(cost) for cost in self.costs])
+
+    def _row(self, cost: Cost) -> dict[str, Any]:
+        return {
+            "width": cost.size[0],
+            "height": cost.size[1],
+            "num_envs": cost.num_envs,
+            "ms": cost.ms,
+            "ms_low": min(cost.times_ms),
+            "ms_high": max(cost.times_ms),
+            "ms_per_env": cost.ms / cost.num_envs,
+            "mib": cost.mib,
+            "one_by_one": self.one_by_one(cost),
+        }
+
+    def one_by_one(self, cost: Cost) -> float:
+        """Return how many times longer one camera after another takes than all as tiles; NaN: not measured."""
+        alone = next((other.ms for other in self.of(cost.size) if other.num_envs == 1), float("nan"))
+        return cost.num_envs * alone / cost.ms
+
+    def largest(self, size: Size, *, ms: float | None = None, mib: float | None = None) -> int:
+        """Return the largest number of envs whose frame stays within a time and a memory.
+
+        Between two numbers of envs that were measured the cost is taken to be on the line through both, beyond the
+        largest on the line through the last two: there it is an estimate.
+
+        Args:
+            size: Width and height, pixels; one of those that were measured.
+            ms: Time of a frame of all envs, milliseconds; None is no limit.
+            mib: Memory of a frame's pictures, MiB; None is no limit.
+
+        Raises:
+            NotFoundError: The size was not measured.
+            CheckError: There is no limit.
+        """
+        if ms is None and mib is None:
+            raise CheckError("largest", [Problem(what="Neither ms nor mib is given.", mend="largest((64, 64), ms=20)")])
+        costs = self.of(size)
+        limits = [
+            _crossing([(cost.num_envs, value(cost)) for cost in costs], most)
+            for most, value in ((ms, lambda cost: cost.ms), (mib, lambda cost: cost.mib))
+            if most is not None
+        ]
+        return min(limits)
+
+    def plot(self) -> go.Figure:
+        """Return the time of a frame over the number of envs, a curve for each size; both axes logarithmic."""
+        import plotly.graph_objects as go
+
+        figure = go.Figure()
+        for size in self.sizes:
+            costs = self.of(size)
+            slow = [max(cost.times_ms) - cost.ms for cost in costs]
+            fast = [cost.ms - min(cost.times_ms) for cost in costs]
+            figure.add_trace(
+                go.Scatter(
+                    x=[cost.num_envs for cost in costs],
+                    y=[cost.ms for cost in costs],
+                    error_y={"type": "data", "array": slow, "arrayminus": fast},
+                    mode="lines+markers",
+                    name=_words(size),
+                )
+            )
+        figure.update_xaxes(title="envs", type="log")
+        figure.update_yaxes(title="ms per frame of all envs", type="log")
+        return figure
+
+    def __repr__(self) -> str:
+        return f"CameraBudget({self.task}: {', '.join(_words(size) for size in self.sizes)})"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for cost in self.costs:
+            ratio = self.one_by_one(cost)
+            spread = f"{cost.ms:.2f} ({min(cost.times_ms):.2f} to {max(cost.times_ms):.2f})"
+            alone = f"{ratio:.1f} times as long" if ratio == ratio else "not measured"
+            rows.append([_words(cost.size), str(cost.num_envs), spread, f"{cost.ms / cost.num_envs:.2f}", alone])
+            rows[-1].append(f"{cost.mib:.2f}")
+        heads = ["size", "envs", "ms per frame of all", "ms per env", "one camera after another", "MiB"]
+        kinds = f", {', '.join(self.data_types)}" if self.data_types else ""
+        return table(heads, rows, caption=f"Camera frames of {self.task} on this machine{kinds}")
+
+
+def camera_budget(
+    task: Task | str,
+    *,
+    sizes: Sequence[Size] = ((64, 64), (128, 128)),
+    envs: Sequence[int] = (1, 4, 16, 64),
+    data_types: Sequence[str] | None = None,
+    camera: str | None = None,
+    frames: int = 5,
+    device: str = "auto",
+    python: str | None = None,
+    asset_root: str | None = None,
+    warm: bool | None = None,
+) -> CameraBudget:
+    """Measure what frames of a task's camera cost on this machine.
+
+    Args:
+        task: A task or its name. One without a camera gets one.
+        sizes: Widths and heights of the pictures, pixels.
+        envs: Numbers of envs.
+        data_types: ``"rgb"``, ``"depth"``, ...; None is what the camera is set to.
+        camera: Name of the task's camera; None is its first.
+        frames: How many frames of each are timed.
+        device: As in :func:`rlnb.train`.
+        python: Command of the worker's interpreter.
+        asset_root: Folder or URL of robot assets.
+        warm: Whether the living simulator does it; None is ``rlnb.options.warm``.
+
+    Raises:
+        CheckError: A problem with the task, the camera or the numbers; nothing was made.
+        WorkerError: The task's own code failed; with its traceback.
+    """
+    task = as_task(task)
+    card = task_card(task, python=python, asset_root=asset_root)
+    _check(task, card, camera, sizes, envs, frames)
+
+    def read(rows: Sequence[Mapping[str, Any]]) -> CameraBudget:
+        found = [
+            Cost(
+                size=(row["width"], row["height"]),
+                num_envs=row["num_envs"],
+                times_ms=tuple(row["ms"]),
+                mib=row["mib"],
+            )
+            for row in rows
+        ]
+        found.sort(key=lambda cost: (cost.size[0] * cost.size[1], cost.size, cost.num_envs))
+        return CameraBudget(task=task.id, data_types=tuple(data_types or ()), costs=tuple(found))
+
+    with status(f"Measuring camera frames of {task.id}") as show:
+        rows = simulator.request(
+            "budget",
+            python,
+            asset_root,
+            warm=warm,
+            meanwhile=lambda rows: show(read(rows)),
+            task=to_json(task),
+            camera=camera,
+            data_types=list(data_types) if data_types else None,
+            sizes=[list(size) for size in sizes],
+            envs=sorted(set(envs)),
+            frames=frames,
+            device=device,
+        )
+    return read(rows)
+
+
+def _check(
+    task: Task, card: overrides.Card, camera: str | None, sizes: Sequence[Size], envs: Sequence[int], frames: int
+) -> None:
+    problems = overrides.check(task, card)
+    if camera is not None and camera not in card["cameras"]:
+        problems.append(Problem(what=str(unknown("camera", camera, card["cameras"], has=f"{card['task']} has"))))
+    numbers = {"sizes": [edge for size in sizes for edge in size], "envs": list(envs), "frames": [frames]}
+    for name, values in numbers.items():
+        if not values or any(isinstance(value, bool) or not isinstance(value, int) or value < 1 for value in values):
+            problems.append(Problem(what=f"{name}: {values!r} are not whole numbers from 1 on.", mend=f"{name}: 16"))
+    if any(len(size) != 2 for size in sizes):
+        problems.append(Problem(what=f"sizes={list(sizes)!r} are not widths and heights.", mend="sizes=[(64, 64)]"))
+    if problems:
+        raise CheckError(f"camera budget of {task.id}", problems)
+
+
+def _crossing(points: Sequence[tuple[int, float]], most: float) -> int:
+    """Return the largest whole x up to which a line through points, sorted by x, stays at ``most`` or below."""
+    if points[0][1] > most:
+        return 0 if points[0][0] == 1 else int(points[0][0] * most / points[0][1])
+    for (x, y), (next_x, next_y) in itertools.pairwise(points):
+        if next_y > most:
+            return int(x + (next_x - x) * (most - y) / (next_y - y))
+    (x, y), (last_x, last_y) = points[-2] if len(points) > 1 else (0, 0.0), points[-1]
+    slope = (last_y - y) / (last_x - x)
+    return int(last_x + (most - last_y) / slope) if slope > 0 else last_x
+
+
+def _words(size: Size) -> str:
+    return f"{size[0]} x {size[1]}"

@@ -1,0 +1,103 @@
+"""The cameras of a training that goes on, here or on a cluster: through files in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rlnb import plugins
+from rlnb.cameras.grid import tiles
+from rlnb.display import front_end
+from rlnb.display.live_pictures import LiveView, Shown, still
+from rlnb.errors import RlnbError
+from rlnb.records.camera_files import Audience, Frame, Wanted
+from rlnb.records.find import find
+from rlnb.records.layout import RunDir
+from rlnb.records.record import StockRecord
+from rlnb.records.script_record import ScriptRecord
+from rlnb.spec import COLOR
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from rlnb.records.facts import RunFacts
+
+OVER = ("completed", "failed", "cancelled", "timeout", "lost")
+Size = tuple[int, int]
+STILL_S = 60.0
+"""How long a report waits for a picture of a training that goes on."""
+
+
+class CameraFeed:
+    """What the cameras of a training see, for whoever shows it; pictures are taken only while somebody looks.
+
+    Args:
+        run: A training that rlnb steps.
+        cameras: Names of the task's cameras; none named are all.
+        data_types: Isaac Lab's names; none named are all that the cameras render.
+        num_envs: The first so many envs are shown.
+        size: Width and height of a camera that is added, in pixels.
+        share: Largest part of the training's time that pictures may take.
+
+    Raises:
+        RlnbError: The run has ended or shows no cameras, or the arguments are wrong.
+    """
+
+    def __init__(
+        self, run: RunFacts, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: Size, share: float
+    ) -> None:
+        if num_envs < 1 or not 0.0 < share <= 1.0:
+            raise RlnbError(f"num_envs={num_envs!r} has to be at least 1, share={share!r} above 0 and up to 1.")
+        self._record = next(find(run.path))  # its own reader: this is asked from a thread
+        of_ours = not isinstance(self._record, StockRecord | ScriptRecord)
+        if not (of_ours and plugins.library(self._record.library).simulator):
+            raise RlnbError(f"{run.id} ({self._record.library}) is not stepped by rlnb: it shows no cameras.")
+        if self.over():
+            raise RlnbError(f"{run.id} has ended ({self._record.state}). rlnb.preview(run) shows its policy.")
+        self._audience = Audience(RunDir(run.path))
+        wanted = Wanted(cameras=tuple(cameras), data_types=tuple(data_types), num_envs=num_envs, size=size, share=share)
+        self._audience.want(wanted)
+
+    def over(self) -> bool:
+        """Return whether the training has ended."""
+        return self._record.state in OVER
+
+    def still_looking(self) -> None:
+        """Ask for more; to be called every second or so."""
+        self._audience.still_looking()
+
+    def newest(self) -> Shown | None:
+        """Return the newest pictures; None where there are none that are newer than the last.
+
+        Raises:
+            RlnbError: The training cannot take any, and says why.
+        """
+        frame = self._audience.newest()
+        if frame is None:
+            return None
+        if frame.error:
+            raise RlnbError(frame.error)
+        return shown(frame)
+
+
+def watch_cameras(
+    run: RunFacts, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: Size, share: float
+) -> LiveView | Image:
+    """Show the cameras of a run: streamed for a person, one picture for a report; see :class:`CameraFeed`."""
+    feed = CameraFeed(run, cameras, data_types, num_envs, size, share)
+    if front_end.is_live():
+        return LiveView(feed.newest, looking=feed.still_looking, over=feed.over).start()
+    return still(feed.newest, looking=feed.still_looking, over=feed.over, timeout_s=STILL_S)
+
+
+def shown(frame: Frame) -> Shown:
+    """Return a frame as pictures: a grid of envs for each camera and data type."""
+    from PIL import Image
+
+    pairs = [(key, key.rpartition("/")[2]) for key in frame.images]
+    cost = f", cost {1000 * frame.cost_s:.0f} ms" if frame.cost_s else ""
+    return Shown(
+        pictures=[Image.fromarray(tiles(frame.images[key], data_type)) for key, data_type in pairs],
+        lossless=[data_type not in COLOR for _, data_type in pairs],
+        caption=f"{', '.join(key for key, _ in pairs)}; env step {frame.step}{cost}",
+    )

@@ -1,0 +1,225 @@
+"""What the cameras of a task see: arrays, pictures and films of them, and what is wrong with them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlnb.cameras.checks import check_preview
+from rlnb.cameras.frames import Frames
+from rlnb.cameras.inspector import Shot, inspect, ranges
+from rlnb.cameras.policy import subject
+from rlnb.display.status import status
+from rlnb.errors import RlnbError
+from rlnb.records.facts import RunFacts
+from rlnb.simulation import simulator
+from rlnb.simulation.card import task_card
+from rlnb.spec import Task
+from rlnb.storage.serial import to_json
+
+if TYPE_CHECKING:
+    import ipywidgets
+    import numpy as np
+    from PIL.Image import Image
+
+LEAST_MS = 20
+"""Milliseconds of a frame in a GIF: browsers slow down what is faster."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview(Frames):
+    """Camera frames of some moments of a task, shown inline as a grid per camera and data type."""
+
+    @property
+    def image(self) -> Image:
+        """All grids of the last moment in one picture, depth with its range in metres, segmentation with a legend."""
+        return self.at(-1)
+
+    def at(self, moment: int) -> Image:
+        """Return the picture of one moment.
+
+        Args:
+            moment: Index into ``times_s``.
+        """
+        from rlnb.cameras.grid import picture
+
+        return picture(self, moment)
+
+    def browse(self) -> ipywidgets.Widget | Preview:
+        """Return a viewer with a choice of camera and data type, and sliders for env and time; itself in a report."""
+        from rlnb.cameras.browse import viewer
+        from rlnb.display import front_end
+
+        return viewer(self) if front_end.is_live() else self
+
+    def save(self, path: str | Path) -> Path:
+        """Write the last moment (``.png``), or all of them as a film (``.gif``, ``.mp4``).
+
+        Raises:
+            RlnbError: Another suffix; or a film of MP4 without PyAV.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".png":
+            self.image.save(path)
+        elif path.suffix == ".gif":
+            first, *rest = (self.at(moment) for moment in range(len(self.times_s)))
+            first.save(path, save_all=True, append_images=rest, duration=max(LEAST_MS, 1000 / self._fps), loop=0)
+        elif path.suffix == ".mp4":
+            self._save_mp4(path)
+        else:
+            raise RlnbError(f"{path.name!r}: a preview is written as .png, .gif or .mp4.")
+        return path
+
+    def _save_mp4(self, path: Path) -> None:
+        import numpy as np
+
+        from rlnb.display.video import Mp4
+
+        film = Mp4(path, self._fps)
+        for moment in range(len(self.times_s)):
+            film.add(np.asarray(self.at(moment)))
+        film.close()
+
+    @property
+    def _fps(self) -> float:
+        """Frames per second at the task's own speed."""
+        return 1.0 / (self.times_s[1] - self.times_s[0]) if len(self.times_s) > 1 else 1.0
+
+    def __repr__(self) -> str:
+        shown = "; ".join(f"{camera}: {', '.join(types)}" for camera, types in self.clip.items())
+        wrong = "".join(f"\n  {finding.camera} {finding.data_type}: {finding}" for finding in self.findings)
+        return f"Preview({self.task!r}, env {ranges(self.envs)}, {shown}){wrong}"
+
+    def _repr_png_(self) -> bytes:
+        import io
+
+        buffer = io.BytesIO()
+        self.image.save(buffer, format="PNG")
+        return buffer.getvalue()
+
+
+def read(task: str, steps: int, envs: tuple[int, ...], reply: Mapping[str, Any], *, inspected: bool = True) -> Preview:
+    """Build a preview from the worker's answer; the first picture, which the rest follows, need not be inspected."""
+    import numpy as np
+
+    clip: dict[str, dict[str, np.ndarray]] = {}
+    with np.load(reply["frames"], allow_pickle=False) as arrays:
+        state = arrays["state"]
+        for key in arrays.files:
+            camera, _, data_type = key.rpartition("/")
+            if camera:
+                clip.setdefault(camera, {})[data_type] = arrays[key]
+    labels = {key: {int(n): text for n, text in names.items()} for key, names in reply["labels"].items()}
+    ranges_m = {camera: (near, far) for camera, (near, far) in reply["ranges_m"].items()}
+    findings = [
+        finding
+        for camera, types in (clip if inspected else {}).items()
+        for data_type, array in types.items()
+        for finding in inspect(
+            Shot(
+                camera=camera,
+                data_type=data_type,
+                clip=array,
+                state=state,
+                labels=labels.get(f"{camera}/{data_type}", {}),
+                range_m=ranges_m.get(camera),
+                envs=envs,
+            )
+        )
+    ]
+    return Preview(
+        task=task,
+        clip=clip,
+        times_s=tuple(reply["times_s"]),
+        envs=envs,
+        state=state,
+        labels=labels,
+        ranges_m=ranges_m,
+        steps=steps,
+        added=reply["added"],
+        findings=tuple(findings),
+        seconds=reply["seconds"],
+    )
+
+
+def preview(
+    task: Task | RunFacts | str,
+    *,
+    cameras: Sequence[str] | None = None,
+    data_types: Sequence[str] | None = None,
+    num_envs: int = 4,
+    envs: Sequence[int] | None = None,
+    steps: int = 30,
+    every: int | None = None,
+    actions: Literal["random", "zero"] = "random",
+    policy: RunFacts | str | None = None,
+    checkpoint: str | Path | None = None,
+    trust: bool = False,
+    size: tuple[int, int] = (160, 120),
+    seed: int = 42,
+    device: str = "auto",
+    python: str | None = None,
+    asset_root: str | None = None,
+    warm: bool | None = None,
+) -> Preview:
+    """Show what a task's cameras see, after the reset and after some steps. A task without a camera gets one.
+
+    Args:
+        task: A task or its name; or a run, which stands for its task and its policy.
+        cameras: Names of its cameras; None is all of them.
+        data_types: ``"rgb"``, ``"depth"``, ``"semantic_segmentation"``, ``"normals"``, ...; None is what each
+            camera is set to.
+        num_envs: Envs to make.
+        envs: Which of them to show; None is all.
+        steps: Env steps from the first frame to the last.
+        every: Steps from frame to frame, for a film; None takes the first and the last only.
+        actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
+        policy: A run, or its id, whose policy acts instead.
+        checkpoint: Which of that run's checkpoints; None is the last.
+        trust: Whether the checkpoint may hold more than weights.
+        size: Width and height of an added camera, in pixels.
+        seed: Seed of the env.
+        device: As in :func:`train`.
+        python: Command of the worker's interpreter.
+        asset_root: Folder or URL of robot assets.
+        warm: Whether the living simulator does it; False takes a process for this only. None is ``rlnb.options.warm``.
+
+    Raises:
+        CheckError: A problem with the task, the camera names or the numbers; nothing was made.
+        WorkerError: The task's own code failed; with its traceback.
+    """
+    shown = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
+    task, python, asset_root = shown.task, shown.python, shown.asset_root
+    card = task_card(task, python=python, asset_root=asset_root)
+    check_preview(task, card, cameras, data_types, num_envs, envs, steps, every, actions, size)
+    with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}") as show:
+
+        def made(reply: Mapping[str, Any], *, inspected: bool = True) -> Preview:
+            numbers = tuple(envs if envs is not None else range(num_envs))
+            return read(task.id, steps, numbers, reply, inspected=inspected)
+
+        reply = simulator.request(
+            "preview",
+            python,
+            asset_root,
+            warm=warm,
+            meanwhile=lambda first: show(made(first, inspected=False).image),
+            task=to_json(task),
+            cameras=list(cameras) if cameras else None,
+            data_types=list(data_types) if data_types else None,
+            num_envs=num_envs,
+            envs=list(envs) if envs is not None else None,
+            steps=steps,
+            every=every,
+            actions=actions,
+            policy=shown.policy,
+            size=list(size),
+            seed=seed,
+            device=device,
+            out=out,
+        )
+        return made(reply)

@@ -1,0 +1,150 @@
+"""A 3D view of a task or of a trained policy, in the notebook: served on this machine's loopback by a process of its
+own, reached through the Jupyter server."""
+
+from __future__ import annotations
+
+import atexit
+import queue
+import threading
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlnb.cameras.checks import check_preview
+from rlnb.cameras.policy import subject
+from rlnb.display.status import status
+from rlnb.errors import RlnbError
+from rlnb.records.facts import RunFacts
+from rlnb.settings import options
+from rlnb.simulation import simulator
+from rlnb.simulation.card import task_card
+from rlnb.simulation.process import WarmWorker
+from rlnb.spec import Task
+from rlnb.storage.serial import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HEIGHT_PX = 480
+_open: weakref.WeakSet[Scene] = weakref.WeakSet()
+
+
+class Scene:
+    """A task in 3D, moving until it is closed or this kernel ends."""
+
+    def __init__(self, task: str, worker: WarmWorker, request: Mapping[str, Any]) -> None:
+        self.task = task
+        """Id of the task."""
+        self._worker = worker
+        self._told: queue.Queue[Any] = queue.Queue()
+        self._ended: Exception | None = None
+        thread = threading.Thread(target=self._serve, args=(dict(request),), name=f"rlnb view {task}", daemon=True)
+        thread.start()
+        answer = self._told.get()
+        if isinstance(answer, Exception):
+            worker.close()
+            raise answer
+        self.port: int = answer["port"]
+        """Port of the view on this machine's loopback."""
+        _open.add(self)
+
+    def _serve(self, request: dict[str, Any]) -> None:
+        try:
+            self._worker.request("view", meanwhile=self._told.put, **request)
+        except Exception as exc:
+            self._ended = exc
+        self._told.put(self._ended or RlnbError(f"The view of {self.task} was closed."))
+
+    @property
+    def url(self) -> str:
+        """Address of the view in a browser on this machine."""
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still moves."""
+        return self._worker.alive and self._ended is None
+
+    @property
+    def error(self) -> str | None:
+        """Why it ended by itself; None where it did not."""
+        return str(self._ended) if self._ended is not None else None
+
+    def close(self) -> None:
+        """End it."""
+        self._worker.close()
+
+    def __repr__(self) -> str:
+        return f"Scene({self.task!r}, {self.url if self.alive else 'ended'})"
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        from rlnb.display.frame import frame
+
+        return frame(repr(self), self.port, f"{self.task} in 3D", alive=self.alive, height_px=HEIGHT_PX)
+
+
+@atexit.register
+def _close_all() -> None:
+    for scene in list(_open):
+        scene.close()
+
+
+def view(
+    task: Task | RunFacts | str,
+    *,
+    num_envs: int = 4,
+    actions: Literal["random", "zero"] = "random",
+    policy: RunFacts | str | None = None,
+    checkpoint: str | Path | None = None,
+    trust: bool = False,
+    speed: float = 1.0,
+    seed: int = 42,
+    device: str = "auto",
+    python: str | None = None,
+    asset_root: str | None = None,
+) -> Scene:
+    """Show a task in 3D: in the output of the cell and behind a link, to be turned and zoomed.
+
+    It runs in a process of its own, so that the simulator stays free; the Jupyter server hands it through
+    (jupyter-server-proxy), whatever its base URL is. Needs ``pip install 'rlnb[view]'``.
+
+    Args:
+        task: A task or its name; or a run, which stands for its task and its policy.
+        num_envs: Envs to show.
+        actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
+        policy: A run, or its id, whose policy acts instead.
+        checkpoint: Which of that run's checkpoints; None is the last.
+        trust: Whether the checkpoint may hold more than weights.
+        speed: Simulated seconds per second, as far as the machine gets.
+        seed: Seed of the env.
+        device: As in :func:`rlnb.train`.
+        python: Command of the worker's interpreter.
+        asset_root: Folder or URL of robot assets.
+
+    Raises:
+        CheckError: A problem with the task or the numbers; nothing was made.
+        RlnbError: viser is not installed.
+        WorkerError: The task's own code failed; with its traceback.
+    """
+    shown = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
+    task, python, asset_root = shown.task, shown.python, shown.asset_root
+    card = task_card(task, python=python, asset_root=asset_root)
+    check_preview(task, card, None, None, num_envs, None, 0, None, actions, (64, 64))
+    if not speed > 0:
+        raise RlnbError(f"speed={speed!r} is not above 0.")
+    python, asset_root = python or options.python, asset_root or options.asset_root
+    with status(f"Opening a view of {task.id}"):
+        return Scene(
+            task.id,
+            simulator.start_worker(python, asset_root),
+            {
+                "task": to_json(task),
+                "num_envs": num_envs,
+                "actions": actions,
+                "policy": shown.policy,
+                "speed": speed,
+                "seed": seed,
+                "device": device,
+                "asset_root": asset_root,
+            },
+        )

@@ -1,0 +1,141 @@
+"""New plugin packages, from the templates beside this file."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import keyword
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import rlnb
+from rlnb import plugins
+from rlnb.errors import CheckError, Problem, RlnbError, unknown
+from rlnb.version import ISAACLAB
+
+TEMPLATES = Path(__file__).absolute().parent / "templates"
+KINDS = ("launcher", "library", "tasks")
+LONGEST = 30
+"""Characters of a name; it is part of file names, class names and lines of code."""
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a plugin named ``my-lib`` is called where."""
+
+    name: str
+    """``my-lib``."""
+
+    @property
+    def distribution(self) -> str:
+        """Its package: ``rlnb-my-lib``."""
+        return f"rlnb-{self.name}"
+
+    @property
+    def module(self) -> str:
+        """What is imported: ``rlnb_my_lib``."""
+        return self.distribution.replace("-", "_")
+
+    @property
+    def key(self) -> str:
+        """Its name within rlnb: ``my_lib``."""
+        return self.name.replace("-", "_")
+
+    @property
+    def cls(self) -> str:
+        """How its classes begin: ``MyLib``."""
+        return "".join(part.capitalize() for part in self.name.split("-"))
+
+    @property
+    def title(self) -> str:
+        """How its tasks begin: ``My-Lib``."""
+        return "-".join(part.capitalize() for part in self.name.split("-"))
+
+
+def make_plugin(name: str, kind: str, out: Path | None = None) -> Path:
+    """Write a plugin package that works as it is, and return its folder.
+
+    Args:
+        name: Name of the plugin, e.g. ``"my-lib"`` for the package ``rlnb-my-lib``.
+        kind: ``"library"``, ``"tasks"`` or ``"launcher"``.
+        out: Folder of the package, which has to be empty if it exists; None is one named after it.
+
+    Raises:
+        CheckError: With all that is wrong with the request; nothing was written.
+        RlnbError: The folder cannot be written.
+    """
+    names = Names(name.replace("_", "-"))
+    folder = out if out is not None else Path(names.distribution)
+    problems = [*_check_name(name, names, kind), *_check_kind(names, kind), *_check_folder(folder), *_check_copier()]
+    if problems:
+        raise CheckError(f"plugin {name!r}", problems)
+    from copier import run_copy
+
+    words = {word: getattr(names, word) for word in ("distribution", "module", "key", "cls", "title")}
+    try:
+        run_copy(str(TEMPLATES / kind), folder, {**words, "isaaclab": ISAACLAB}, defaults=True, quiet=True)
+    except OSError as exc:
+        raise RlnbError(f"{folder} could not be written: {exc}") from exc
+    return folder
+
+
+def _check_name(given: str, names: Names, kind: str) -> Iterator[Problem]:
+    bad = not _NAME.fullmatch(names.name) or keyword.iskeyword(names.key) or len(names.name) > LONGEST
+    if bad or names.name.startswith("rlnb-"):
+        yield Problem(
+            what=f"{given!r} is no name for a plugin: small letters, digits and single dashes, a letter first, "
+            f"{LONGEST} characters at most, no word of Python, without the 'rlnb-' that is put before it.",
+            mend=f"rlnb plugins new {_nearest(given)} --kind {kind if kind in KINDS else 'library'}",
+        )
+        return
+    installed = {entry.name: entry.dist for entry in importlib.metadata.entry_points(group="rlnb")}
+    taken = {*installed, *plugins.libraries(), *plugins.launchers(), plugins.SCRIPT.name}
+    if names.key in taken:
+        dist = installed.get(names.key)
+        by = f"the package {dist.name}" if dist else "rlnb"
+        listed = ", ".join(sorted(taken))
+        mend = f"Choose another name{f', or: pip uninstall {dist.name}' if dist else ''}."
+        yield Problem(what=f"a plugin named {names.key!r} is installed, by {by}. Taken: {listed}.", mend=mend)
+    elif importlib.util.find_spec(names.module) is not None:
+        yield Problem(what=f"a module named {names.module!r} is installed already.", mend="Choose another name.")
+
+
+def _nearest(given: str) -> str:
+    """Return a name like the one that was given, for the mend."""
+    words = re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-").removeprefix("rlnb-")[:LONGEST].strip("-")
+    return words if _NAME.fullmatch(words) and not keyword.iskeyword(words) else "my-plugin"
+
+
+def _check_kind(names: Names, kind: str) -> Iterator[Problem]:
+    if kind not in KINDS:
+        yield Problem(what=str(unknown("kind of plugin", kind, KINDS, has="There are")), mend="--kind library")
+    elif kind == "launcher" and (names.key in rlnb.__all__ or importlib.util.find_spec(f"rlnb.{names.key}")):
+        yield Problem(
+            what=f"rlnb.{names.key} is rlnb's own, so no launcher can be reached by that name.",
+            mend=f"rlnb plugins new my-{names.name} --kind launcher",
+        )
+
+
+def _check_folder(folder: Path) -> Iterator[Problem]:
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    mend = "--out ANOTHER_FOLDER"
+    if folder.exists() or folder.is_symlink():
+        yield Problem(what=f"{folder} exists and is {'not empty' if folder.is_dir() else 'no folder'}.", mend=mend)
+        return
+    above = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        yield Problem(what=f"{folder} cannot be made: {above} is no folder that you may write to.", mend=mend)
+
+
+def _check_copier() -> Iterator[Problem]:
+    if importlib.util.find_spec("copier") is None:
+        yield Problem(
+            what=f"copier, which fills in the template, is not installed in {sys.executable}.",
+            mend="pip install 'rlnb[plugins]'",
+        )

@@ -1,0 +1,101 @@
+"""Groups of runs as mean curves with bands: one subplot a metric, one colour a group."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlnb.curves.figure import colour, series_of
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from rlnb.records.facts import RunFacts
+
+GRID = 200
+"""Points of a mean curve."""
+CONFIDENCE = 0.95
+
+
+def figure(groups: Mapping[str, Sequence[RunFacts]], metrics: Sequence[str]) -> go.Figure:
+    """Return the mean over each group's runs of each metric over frames.
+
+    The band is the 95 % interval of the mean (Student's t) where all runs of the group have data; a group of one run
+    has none.
+
+    Args:
+        groups: Runs by name of the group.
+        metrics: Metric names or raw tags.
+    """
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    titles = [html.escape(name.replace("_", " ")) for name in metrics]
+    shown = make_subplots(rows=1, cols=len(metrics), subplot_titles=titles)
+    for column, metric in enumerate(metrics, 1):
+        for number, (name, runs) in enumerate(groups.items()):
+            frames, mean, half = mean_curve(runs, metric)
+            if not len(frames):
+                continue
+            shared = {"legendgroup": name, "hoverinfo": "skip", "showlegend": False, "mode": "lines"}
+            edge = {"width": 0, "color": colour(number)}
+            if half.any():
+                shown.add_trace(go.Scatter(x=frames, y=mean + half, line=edge, **shared), row=1, col=column)
+                shown.add_trace(
+                    go.Scatter(x=frames, y=mean - half, line=edge, fill="tonexty", fillcolor=_faint(number), **shared),
+                    row=1,
+                    col=column,
+                )
+            curve = go.Scatter(
+                x=frames,
+                y=mean,
+                mode="lines",
+                line={"color": colour(number), "width": 2},
+                name=html.escape(f"{name} ({len(runs)} seeds)"),
+                legendgroup=name,
+                showlegend=column == 1,
+            )
+            shown.add_trace(curve, row=1, col=column)
+        shown.update_xaxes(title_text="frames", rangemode="tozero", row=1, col=column)
+        if metric == "success_rate":
+            shown.update_yaxes(range=[-0.02, 1.02], row=1, col=column)
+    shown.update_layout(
+        template="simple_white", height=360, margin={"l": 60, "r": 20, "t": 40, "b": 50}, legend={"orientation": "h"}
+    )
+    return shown
+
+
+def _faint(number: int) -> str:
+    red, green, blue = (int(colour(number)[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, 0.2)"
+
+
+def mean_curve(runs: Sequence[RunFacts], metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return frames, mean and half-width of its 95 % interval, each of shape (GRID,), or empty without data."""
+    logged = [series for run in runs if (series := series_of(run, metric)) is not None]
+    curves = [(series.array("frames"), series.array("values")) for series in logged]
+    return mean_of([(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves if np.isfinite(y).any()])
+
+
+def mean_of(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return x, mean and half-width of its 95 % interval where all curves have data.
+
+    Args:
+        curves: x and y of each, of shape (n,), x ascending, n at least 1.
+
+    Returns:
+        Three arrays of shape (GRID,); empty ones where there is no curve.
+    """
+    from scipy.stats import t
+
+    if not curves:
+        return np.array([]), np.array([]), np.array([])
+    grid = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), GRID)
+    values = np.stack([np.interp(grid, x, y) for x, y in curves])
+    if len(curves) < 2:
+        return grid, values[0], np.zeros(GRID)
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(curves))
+    return grid, values.mean(axis=0), float(t.ppf(0.5 + CONFIDENCE / 2, len(curves) - 1)) * error

@@ -1,0 +1,72 @@
+"""The figures that plugins add to a run (``rlnb_panels``): below its curves, once it has ended, and in reports."""
+
+from __future__ import annotations
+
+import html
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlnb import plugins
+from rlnb.curves import figure as curves
+from rlnb.curves import png
+
+if TYPE_CHECKING:
+    from rlnb.records.facts import RunFacts
+    from rlnb.spec import Panel
+
+logger = logging.getLogger(__name__)
+
+
+def bundles(runs: Sequence[RunFacts]) -> Iterator[dict[str, Any]]:
+    """Yield Jupyter mime bundles: a heading and a figure for each panel of each run.
+
+    What goes wrong in a plugin is told where its figure would be; the other panels are shown.
+    """
+    for run in runs:
+        try:
+            given = plugins.manager().hook.rlnb_panels(run=run)
+            panels = [panel for some in given for panel in some or ()]
+        except Exception as exc:
+            yield _trouble("The panels of plugins", exc)
+            continue
+        for panel in panels:
+            title = panel.title if len(runs) == 1 else f"{run.id}: {panel.title}"
+            yield {"text/html": f"<h3>{html.escape(title)}</h3>", "text/plain": title}
+            try:
+                yield _drawn(panel)
+            except Exception as exc:
+                yield _trouble(title, exc)
+
+
+def pictures(runs: Sequence[RunFacts]) -> str:
+    """Return the same as HTML with pictures; of a figure that matplotlib does not draw, its title only."""
+    return "".join(_as_html(bundle) for bundle in bundles(runs))
+
+
+def show(runs: Sequence[RunFacts]) -> None:
+    """Display them in the notebook."""
+    from rlnb.display.front_end import show_bundle
+
+    for bundle in bundles(runs):
+        show_bundle(bundle)
+
+
+def _drawn(panel: Panel) -> dict[str, Any]:
+    figure = panel.figure()
+    if png.drawable(figure):
+        return {**curves.mimebundle(figure, picture=True), "text/plain": panel.title}
+    words = f"{panel.title}: open the notebook to see this figure"  # no other way to draw without a browser
+    return {**curves.mimebundle(figure, picture=False), "text/plain": words}
+
+
+def _trouble(title: str, exc: Exception) -> dict[str, Any]:
+    logger.warning("%s could not be drawn", title, exc_info=exc)
+    words = f"{title}: not drawn: {type(exc).__name__}: {exc}"
+    return {"text/html": f"<p>{html.escape(words)}</p>", "text/plain": words}
+
+
+def _as_html(bundle: dict[str, Any]) -> str:
+    if "image/png" in bundle:
+        return f"<img alt='{html.escape(bundle['text/plain'])}' src='data:image/png;base64,{bundle['image/png']}'>"
+    return str(bundle.get("text/html") or f"<p>{html.escape(bundle['text/plain'])}</p>")

@@ -1,0 +1,109 @@
+"""A run in one line, its progress bar, and the reason of its failures."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rlnb.display.front_end import in_notebook
+from rlnb.display.table import duration, short
+
+if TYPE_CHECKING:
+    from rlnb.records.facts import RunFacts
+
+if TYPE_CHECKING:
+    from rlnb.records.facts import RunFacts
+
+LOG_LINES = 40
+
+
+def failures(runs: Sequence[RunFacts]) -> str:
+    """Return the error and the end of the log of each run that did not complete; empty when all did."""
+    found = []
+    for run in runs:
+        if run.state in ("failed", "lost", "timeout", "cancelled"):
+            training = [job.folder.number for job in run.jobs if job.kind == "train"]
+            error = run.result.error if run.state != "lost" and run.result else "its process left no result"
+            log = run.logs(LOG_LINES, job=training[-1]) if training else ""
+            found.append(f"<h2>{html.escape(f'{run.id} {run.state}: {error}')}</h2><pre>{html.escape(log)}</pre>")
+    return "".join(found)
+
+
+SAY_S = 10.0
+"""Between two lines on progress where no bar can be drawn: a log, a job."""
+
+
+@contextlib.contextmanager
+def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
+    """Show the progress of a run; the value is called to bring it up to date."""
+    if in_notebook():
+        from IPython.display import HTML, display
+
+        shown = display(HTML(""), display_id=True)
+        yield lambda: shown.update(HTML(bar(run)))
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+        with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
+            row = bars.add_task(run.id, total=None)
+
+            def update() -> None:
+                done, total = run.progress
+                where = f" (silent, see {logs[0]})" if (logs := run.silent_logs) else ""
+                bars.update(row, completed=done, total=total or None, description=f"{run.id} {run.state}{where}")
+
+            yield update
+    else:
+        last = [time.monotonic()]
+
+        def say() -> None:
+            if time.monotonic() - last[0] >= SAY_S:
+                last[0] = time.monotonic()
+                sys.stderr.write(": ".join(filter(None, [f"{run.id} {run.state}", facts(run)])) + "\n")
+                sys.stderr.flush()
+
+        yield say
+
+
+def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
+    """Return one line of HTML: a run's state, progress, time left and newest values; all of it escaped.
+
+    Args:
+        run: The run.
+        name: What to call it; its id when empty.
+        colour: Of the bar, so that it can be found among the curves.
+    """
+    done, total = run.progress
+    filled = f"height:.6em;width:{100 * done / total if total else 0:.0f}%;background:{html.escape(colour)}"
+    return (
+        f"<div><b>{html.escape(name or run.id)}</b> {html.escape(run.state)} "
+        "<span style='display:inline-block;width:10em;height:.6em;background:#8884'>"
+        f"<span style='display:block;{filled}'></span></span> "
+        f"<small>{html.escape(facts(run))}</small></div>"
+    )
+
+
+def facts(run: RunFacts) -> str:
+    """Return a run's progress, time left and newest values, in one line."""
+    done, total = run.progress
+    metrics = run.metrics
+    logged = [name for name in ("reward", "success_rate", "fps") if name in metrics.names]
+    latest = [f"{name} {short(metrics.last(name))}" for name in logged]
+    used = [f"{_used(run, name):.1f} {unit}" for name, unit in (("cpu_cores", "cores"), ("memory_gib", "GiB"))]
+    ahead = ", ".join(run.waits_for)
+    waits = f"waits for {ahead}" if ahead else ""
+    silent = "".join(f"no output for minutes, see {log}" for log in run.silent_logs[:1])
+    left = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
+    found = [silent, waits, f"iteration {done} of {total}" if total else "", left, *latest]
+    return ", ".join(fact for fact in (*found, *(used if run.system.tags and not run.result else ())) if fact)
+
+
+def _used(run: RunFacts, name: str) -> float:
+    """Return what the run takes now over all its nodes."""
+    return sum(run.system.last(tag) for tag in run.system.tags if tag.endswith(f"/{name}"))

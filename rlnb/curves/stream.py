@@ -1,0 +1,176 @@
+"""What is new in the curves of runs since a page was last told: thinned out in the kernel, kept by the page.
+
+A page holds every curve itself. It is told the points that were logged since, or, when a curve has grown long enough
+to be thinned out anew, that curve as a whole. What a message holds is bounded: curves that are due as a whole wait
+for the next one while there is no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rlnb.curves.bands import mean_of
+from rlnb.curves.figure import begin_s, source, x_values
+from rlnb.errors import NotFoundError
+from rlnb.metrics.thinning import decimate
+from rlnb.spec import SYSTEM
+
+if TYPE_CHECKING:
+    from rlnb.records.facts import RunFacts
+
+POINTS = 600
+"""Of a curve that is sent as a whole; it is thinned out again at twice as many."""
+POINT_BYTES = 12
+"""x as float64, y as float32."""
+MOST_BYTES = 16_000
+"""Of points in one message; a curve that is sent as a whole has room in it."""
+BAND: tuple[Literal["low", "high", "mean"], ...] = ("low", "high", "mean")
+"""The curves of a group, in the order in which they are drawn: the band between the first two."""
+How = Literal["set", "add"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a page has to do to one of its curves."""
+
+    number: int
+    """Number of the curve: ``metric * runs + run``."""
+    how: How
+    """Whether the points replace the curve, or go behind it."""
+    x: np.ndarray
+    """Shape (n,), float64."""
+    y: np.ndarray
+    """Shape (n,), float32."""
+
+
+class Curve:
+    """One metric of one run as the page has it, or will have it."""
+
+    def __init__(self, run: RunFacts, metric: str, x: str) -> None:
+        self._run, self._metric, self._x = run, metric, x
+        self._seen, self._jobs, self._whole, self._begin_s = 0, -1, False, 0.0
+        # What was sampled between two logged points has its place on this axis only when the second is there.
+        self._moves = metric.startswith(f"{SYSTEM}/") and x != "wall_time"
+        self.x, self.y = np.empty(0), np.empty(0, np.float32)
+        self.due = False
+        """Whether the page has to be sent all of it."""
+
+    def read(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Bring it up to date; return points for the page to add, or None: nothing, or all of it is due."""
+        metrics = source(self._run, self._metric)
+        if self._moves or not (self._whole and metrics.jobs == self._jobs):
+            self._read_all()
+            return None
+        part, seen = metrics.newer(self._metric, self._seen)
+        if seen == self._seen:
+            return None
+        self._seen = seen
+        x, y = _finite(x_values(self._run, part, self._x, self._begin_s), part.array("values"))
+        x, y = decimate(x, y, POINTS)
+        self.x, self.y = np.concatenate([self.x, x]), np.concatenate([self.y, y])
+        if len(self.x) > 2 * POINTS:
+            self.x, self.y = decimate(self.x, self.y, POINTS)
+            self.due = True
+        return None if self.due or not len(x) else (x, y)
+
+    def _read_all(self) -> None:
+        metrics = source(self._run, self._metric)
+        try:
+            series, self._seen = metrics.whole(self._metric)
+        except NotFoundError:
+            return
+        self._jobs, self._whole = metrics.jobs, not metrics.behind
+        self._begin_s = begin_s(self._run, series)
+        x, y = _finite(x_values(self._run, series, self._x, self._begin_s), series.array("values"))
+        x, y = decimate(x, y, POINTS)
+        if not (np.array_equal(x, self.x) and np.array_equal(y, self.y)):
+            self.x, self.y, self.due = x, y, True
+
+
+class Mean:
+    """The mean of one metric over the runs of a group, or an edge of its 95 % interval; always sent as a whole."""
+
+    def __init__(self, curves: Sequence[Curve], part: Literal["low", "high", "mean"]) -> None:
+        self._curves, self._part = curves, part
+        self.x, self.y = np.empty(0), np.empty(0, np.float32)
+        self.due = False
+
+    def read(self) -> None:
+        """Compute it anew from the curves of the runs, which have been read."""
+        x, mean, half = mean_of([(curve.x, curve.y.astype(float)) for curve in self._curves if len(curve.x)])
+        y = (mean + {"low": -half, "high": half, "mean": 0.0 * half}[self._part]).astype(np.float32)
+        if not (np.array_equal(x, self.x) and np.array_equal(y, self.y)):
+            self.x, self.y, self.due = x, y, True
+
+
+class Stream:
+    """The curves of runs, and what of them a page has not been told.
+
+    Args:
+        runs: Each with curves of its own on the page.
+        metrics: Metric names or raw tags, one subplot each.
+        x: ``"frames"``, ``"iterations"`` or ``"wall_time"``.
+        groups: Which runs, by their place, are shown as one mean with a band; None shows each.
+    """
+
+    def __init__(
+        self, runs: Sequence[RunFacts], metrics: Sequence[str], x: str, groups: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        self._runs = runs
+        self._curves = [[Curve(run, metric, x) for run in runs] for metric in metrics]
+        self._means = [
+            Mean([of_metric[run] for run in group], part)
+            for of_metric in self._curves
+            for group in groups or ()
+            for part in BAND
+        ]
+        self._grouped = groups is not None
+
+    def changes(self) -> list[Change]:
+        """Read what is new; return what to tell the page now."""
+        found: list[Change] = []
+        room = MOST_BYTES
+        for column in range(len(self._runs)):
+            for row, curves in enumerate(self._curves):
+                curve = curves[column]
+                new = curve.read()
+                if new is None or self._grouped:
+                    continue
+                if (weight := POINT_BYTES * len(new[0])) > room:
+                    curve.due = True
+                else:
+                    room -= weight
+                    found.append(Change(row * len(self._runs) + column, "add", *new))
+        for mean in self._means:
+            mean.read()
+        for number, curve_or_mean in enumerate(self._shown()):
+            weight = POINT_BYTES * len(curve_or_mean.x)
+            if curve_or_mean.due and room >= weight:
+                room -= weight
+                curve_or_mean.due = False
+                found.append(Change(number, "set", curve_or_mean.x, curve_or_mean.y))
+        return found
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to tell at once: reading, or room for it, had run out."""
+        return any(curve.due for curve in self._shown()) or any(run.metrics.behind for run in self._runs)
+
+    def _shown(self) -> Sequence[Curve | Mean]:
+        return self._means if self._grouped else [curve for curves in self._curves for curve in curves]
+
+
+def packed(changes: Sequence[Change]) -> tuple[list[list[Any]], bytes]:
+    """Return changes as a list of (number, how, points) and one buffer: all x as float64, then all y as float32."""
+    heads = [[change.number, change.how, len(change.x)] for change in changes]
+    x = b"".join(np.asarray(change.x, "<f8").tobytes() for change in changes)
+    return heads, x + b"".join(np.asarray(change.y, "<f4").tobytes() for change in changes)
+
+
+def _finite(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    known = np.isfinite(y)
+    return x[known], y[known].astype(np.float32)

@@ -1,0 +1,254 @@
+"""Moving pictures in a cell's output: streamed while a page shows them, a still image when they end.
+
+A frame is sent when the page has painted the one before the last (two are under way), so that a slow connection
+sees fewer frames and never old ones. Answers of the page may get lost: after a while without one it is asked anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import io
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlnb.display import front_end
+from rlnb.display.pictures import beside
+from rlnb.errors import RlnbError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+logger = logging.getLogger(__name__)
+
+UNDER_WAY = 2
+"""Frames that are sent before the page has painted the first of them."""
+PATIENCE_S = 2.0
+"""How long an answer of the page is waited for."""
+GONE_S = 10.0
+"""Without any answer for so long, nobody looks."""
+POLL_S = 0.02
+AWAY_S = 0.5
+"""Seconds between two looks at whether a page is back."""
+JPEG_QUALITY = 80
+
+_ESM = """
+export default {
+  render({model, el}) {
+    const caption = document.createElement("div");
+    const place = document.createElement("div");
+    place.style.cssText = "display:flex;flex-wrap:wrap;gap:8px";
+    caption.style.cssText = "font-size:smaller";
+    caption.textContent = "Waiting for the first picture.";
+    el.append(place, caption);
+    const canvases = [];
+    const paint = async (message, buffers) => {
+      const images = await Promise.all(buffers.map(
+        (buffer, i) => createImageBitmap(new Blob([buffer], {type: message.types[i]}))));
+      while (canvases.length < images.length) canvases.push(place.appendChild(document.createElement("canvas")));
+      while (canvases.length > images.length) canvases.pop().remove();
+      images.forEach((image, i) => {
+        const canvas = canvases[i];
+        if (canvas.width !== image.width) canvas.width = image.width;
+        if (canvas.height !== image.height) canvas.height = image.height;
+        canvas.getContext("2d").drawImage(image, 0, 0);
+        image.close();
+      });
+      caption.textContent = message.caption;
+      await new Promise(requestAnimationFrame);
+      model.send({painted: message.number});
+    };
+    model.on("msg:custom", paint);
+    model.send({painted: -1});
+    return () => model.off("msg:custom", paint);
+  },
+};
+"""
+
+_views: list[LiveView] = []
+"""Those that still go on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """What a page is to show next."""
+
+    pictures: Sequence[Image]
+    """Side by side."""
+    lossless: Sequence[bool]
+    """Which of them JPEG would spoil: colours that stand for labels."""
+    caption: str
+    """A line of text below."""
+
+
+Source = Callable[[], Shown | None]
+"""Returns what is new; None where nothing is."""
+
+
+class LiveView:
+    """Shows a source in the output of the cell that runs, until it is stopped.
+
+    Args:
+        source: What to show; called from a thread, many times a second while somebody looks.
+        looking: Called about once a second while a page shows it.
+        over: Returns whether there will be nothing new any more.
+    """
+
+    def __init__(
+        self, source: Source, *, looking: Callable[[], None] = lambda: None, over: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._source, self._looking, self._over = source, looking, over
+        self._stopped = threading.Event()
+        self._answered = threading.Condition()
+        self._under_way: dict[int, float] = {}
+        self._last_answer_s = time.monotonic()
+        self._last: Shown | None = None
+        self.painted = 0
+        """Frames that a page has painted."""
+        self._thread = threading.Thread(target=self._stream, name="rlnb-live-view", daemon=True)
+        self.cell, self.execution = front_end.cell()
+
+    def start(self) -> LiveView:
+        """Show it, and begin to stream."""
+        from IPython.display import display as show
+
+        for view in list(_views):  # of an earlier execution of this cell: nobody sees them any more
+            if self.cell and view.cell == self.cell and view.execution != self.execution:
+                view.stop()
+        _views[:] = [view for view in _views if view.is_alive()] + [self]
+        self._widget = _widget()()
+        self._widget.on_msg(self._heard)
+        self._place = show(self._widget, display_id=True)
+        self._last_answer_s = time.monotonic()  # anywidget's import may have taken as long as a page is waited for
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End it; the last picture stays in the output."""
+        self._stopped.set()
+
+    def is_alive(self) -> bool:
+        """Return whether it still streams."""
+        return self._thread.is_alive()
+
+    def _heard(self, _widget: Any, message: Any, _buffers: Any) -> None:
+        with self._answered:
+            number = message.get("painted", -1)
+            if self._under_way.pop(number, None) is not None:
+                self.painted += 1
+            self._last_answer_s = time.monotonic()
+            self._answered.notify()
+
+    def _stream(self) -> None:
+        number, told_s = 0, float("-inf")
+        try:
+            while not self._stopped.is_set():
+                now = time.monotonic()
+                looked_at = now - self._last_answer_s < GONE_S
+                if now - told_s > 1.0:
+                    told_s = now
+                    if looked_at:
+                        self._looking()
+                    if self._over():
+                        break
+                if not looked_at:
+                    self._stopped.wait(AWAY_S)
+                    continue
+                if not self._may_send():
+                    continue
+                shown = self._source()
+                if shown is None:
+                    self._stopped.wait(POLL_S)
+                    continue
+                self._last = shown
+                self._send(number, shown)
+                number += 1
+        except Exception as exc:  # the one place that can tell the person
+            logger.exception("the live view stopped")
+            self._place.update({"text/html": f"<i>The live view stopped: {html.escape(str(exc))}</i>"}, raw=True)
+            return
+        self._end()
+
+    def _may_send(self) -> bool:
+        """Wait, for a short while, until few enough frames are under way; return whether they are."""
+        with self._answered:
+            if len(self._under_way) >= UNDER_WAY:
+                self._answered.wait(0.1)
+            now = time.monotonic()
+            for number, sent_s in list(self._under_way.items()):
+                if now - sent_s > PATIENCE_S:
+                    del self._under_way[number]
+            return len(self._under_way) < UNDER_WAY
+
+    def _send(self, number: int, shown: Shown) -> None:
+        encoded = [_encoded(*pair) for pair in zip(shown.pictures, shown.lossless, strict=True)]
+        with self._answered:
+            self._under_way[number] = time.monotonic()
+        self._widget.send(
+            {"number": number, "caption": shown.caption, "types": [kind for kind, _ in encoded]},
+            buffers=[data for _, data in encoded],
+        )
+
+    def _end(self) -> None:
+        """Replace the widget by the last picture, which stays in the notebook."""
+        if self._last is None:
+            self._place.update({"text/html": "<i>There was no picture.</i>"}, raw=True)
+        else:
+            self._place.update(self._last_picture(), raw=False)
+        self._widget.close()
+
+    def _last_picture(self) -> Image:
+        assert self._last is not None
+        return beside(self._last.pictures)
+
+    def __repr__(self) -> str:
+        return f"LiveView({'on' if self.is_alive() else 'ended'}, {self.painted} frames painted)"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self)}
+
+
+def still(source: Source, *, looking: Callable[[], None], over: Callable[[], bool], timeout_s: float) -> Image:
+    """Return the first picture of a source, for reports: nobody looks on there.
+
+    Raises:
+        RlnbError: There was none in time.
+    """
+    deadline, told_s = time.monotonic() + timeout_s, float("-inf")
+    while time.monotonic() < deadline:
+        if time.monotonic() - told_s > 1.0:
+            looking()
+            told_s = time.monotonic()
+        shown = source()
+        if shown is not None and shown.pictures:
+            return beside(shown.pictures)
+        if over():
+            raise RlnbError("There is no picture: it has ended. rlnb.preview(run) shows its policy.")
+        time.sleep(0.1)
+    raise RlnbError(f"No picture came within {timeout_s:g} s.")
+
+
+def _encoded(picture: Image, lossless: bool) -> tuple[str, bytes]:
+    buffer = io.BytesIO()
+    if lossless:
+        picture.save(buffer, format="PNG", compress_level=1)
+        return "image/png", buffer.getvalue()
+    picture.save(buffer, format="JPEG", quality=JPEG_QUALITY)
+    return "image/jpeg", buffer.getvalue()
+
+
+@functools.cache
+def _widget() -> Any:
+    """Return the widget class; made on first use, since anywidget takes a while to import."""
+    import anywidget
+
+    class Pictures(anywidget.AnyWidget):
+        """Canvases that paint what they are sent."""
+
+        _esm = _ESM
+
+    return Pictures

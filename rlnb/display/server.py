@@ -1,0 +1,127 @@
+"""Other people's dashboards beside the kernel: served on loopback, shown in the cell, gone with the kernel."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import queue
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import IO, Any
+
+from rlnb.display import front_end
+from rlnb.errors import RlnbError
+
+HEIGHT_PX = 800
+_START_S = 60.0
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/")
+
+_open: weakref.WeakSet[Beside] = weakref.WeakSet()
+
+
+class Beside:
+    """A server on this machine's loopback, until it is closed or this kernel ends, however it ends."""
+
+    def __init__(self, title: str, argv: Sequence[str]) -> None:
+        """Start it and wait for the address that it prints.
+
+        Args:
+            title: What it is called.
+            argv: Its command; it listens on 127.0.0.1.
+
+        Raises:
+            RlnbError: It does not start; with what it said.
+        """
+        self._title = title
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "rlnb.node", "--beside", *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # interrupting a cell is not meant for it
+        )
+        assert self._process.stderr is not None
+        self._cell = front_end.cell()
+        _close_replaced(*self._cell)
+        said: deque[str] = deque(maxlen=20)
+        ports: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        # The thread knows nothing of this object: once nobody holds that, its pipe closes, and the server ends.
+        words = (self._process.stderr, said, ports)
+        threading.Thread(target=_listen, args=words, name=f"rlnb {title}", daemon=True).start()
+        deadline = time.monotonic() + _START_S
+        try:
+            port = ports.get(timeout=_START_S)
+        except queue.Empty:
+            port = None
+        if port is None or not self._answers(port, deadline):
+            self.close()
+            raise RlnbError(f"{title} did not start. It said:\n  " + "\n  ".join(said))
+        self.port = port
+        """Its port on this machine's loopback."""
+        _open.add(self)
+
+    def _answers(self, port: int, deadline: float) -> bool:
+        """Wait until it listens: some print their address before they do."""
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+                return True
+            time.sleep(0.05)
+        return False
+
+    @property
+    def url(self) -> str:
+        """Its address in a browser on this machine."""
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still answers."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+
+    def __repr__(self) -> str:
+        return f"{self._title} ({self.url if self.alive else 'ended'})"
+
+
+def _listen(output: IO[str], said: deque[str], ports: queue.SimpleQueue[int | None]) -> None:
+    """Keep the last lines of what a server says, and tell its port, or that it has ended without one."""
+    for line in output:
+        said.append(line.rstrip())
+        if found := _ADDRESS.search(line):
+            ports.put(int(found.group(1)))
+    ports.put(None)
+
+
+def _close_replaced(cell: str, execution: str) -> None:
+    """Close those of an earlier execution of this cell: nobody sees them any more."""
+    for server in list(_open):
+        if cell and server._cell[0] == cell and server._cell[1] != execution:
+            server.close()
+
+
+class Framed(Beside):
+    """One whose pages find each other by relative addresses, so that the Jupyter server can hand it through."""
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        from rlnb.display.frame import frame
+
+        return frame(repr(self), self.port, self._title, alive=self.alive, height_px=HEIGHT_PX)
+
+
+@atexit.register
+def _close_all() -> None:
+    for server in list(_open):
+        server.close()

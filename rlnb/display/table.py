@@ -1,0 +1,31 @@
+"""HTML tables of text, short numbers and durations."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
+    """Return an HTML table of text; everything in it is escaped."""
+    head = "".join(f"<th style='text-align:left'>{html.escape(str(cell))}</th>" for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    title = f"<caption style='text-align:left'><b>{html.escape(caption)}</b></caption>" if caption else ""
+    head = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
+    return f"<table>{title}{head}<tbody>{body}</tbody></table>"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span for people: ``"42 s"``, ``"7 min"``, ``"1 h 05 min"``."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def short(value: float) -> str:
+    """Return three digits of a number, more where it has more before its point: ``0.0597``, ``12.3``, ``18,204``."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,361 @@
+"""A run's metrics: the library's own event files under rlnb's names, x in frames."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from rlnb.errors import unknown
+from rlnb.metrics.events import Column, EventReader, Scalar
+from rlnb.spec import SYSTEM, Library
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+N = TypeVar("N", float, "np.ndarray")
+
+FRESH_S = 0.1
+"""Age up to which what was read counts as new: one view of many metrics reads the files once."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """How one training job counts: from ``first_step`` of the library's x axis onwards."""
+
+    start_time: float
+    """When it started, in seconds since the epoch."""
+    frames_per_step: float
+    """Frames per unit of the library's x axis."""
+    steps_per_iteration: float
+    """Units of the library's x axis per learning iteration."""
+    logged_at_end: bool = False
+    """Whether what an iteration logs stands where it ended on that axis, not where it began."""
+
+    def iteration(self, step: N) -> N:
+        """Return the learning iteration, from 0, of a point on the library's x axis."""
+        return step / self.steps_per_iteration - float(self.logged_at_end)
+
+    def frames(self, step: N) -> N:
+        """Return the frames at the end of that iteration."""
+        return self.frames_per_step * (step if self.logged_at_end else step + self.steps_per_iteration)
+
+
+class Series:
+    """One metric over a run, in order of frames; a resumed run is one curve."""
+
+    def __init__(self, name: str, points: Column | Sequence[Scalar], spans: Sequence[Span]) -> None:
+        """Make a curve of what was logged.
+
+        Args:
+            name: Metric name or raw tag.
+            points: (step, wall time in seconds since the epoch, value), as logged by all jobs of the run.
+            spans: How each of its jobs counts.
+        """
+        import numpy as np
+
+        if isinstance(points, Column):
+            steps, times, values = points.arrays()
+        else:
+            steps, times, values = (np.array([point[part] for point in points]) for part in range(3))
+        kept = stitch(steps, times, spans)
+        self._set(name, (steps[kept], times[kept], values[kept]), spans)
+
+    @classmethod
+    def of(cls, name: str, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], spans: Sequence[Span]) -> Series:
+        """Return a curve of points that are in order: steps, wall times and values, each of shape (n,)."""
+        made = cls.__new__(cls)
+        made._set(name, arrays, spans)
+        return made
+
+    def _set(self, name: str, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], spans: Sequence[Span]) -> None:
+        self.name, self._spans = name, spans
+        self._steps, self._times, self._values = arrays
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    @property
+    def last(self) -> float:
+        """The newest value; NaN when there is none."""
+        return float(self._values[-1]) if len(self) else float("nan")
+
+    @property
+    def points(self) -> list[Scalar]:
+        """Step, wall time in seconds since the epoch, value of each point."""
+        return list(zip(self._steps.tolist(), self._times.tolist(), self._values.tolist(), strict=True))
+
+    @property
+    def values(self) -> list[float]:
+        return self.array("values").tolist()  # type: ignore[no-any-return]
+
+    @property
+    def wall_time_s(self) -> list[float]:
+        """Seconds since the epoch of each point."""
+        return self.array("wall_time").tolist()  # type: ignore[no-any-return]
+
+    @property
+    def frames(self) -> list[float]:
+        """Env transitions over all ranks behind each point."""
+        return self.array("frames").tolist()  # type: ignore[no-any-return]
+
+    @property
+    def iterations(self) -> list[float]:
+        """Learning iteration of each point, from 0."""
+        return self.array("iterations").tolist()  # type: ignore[no-any-return]
+
+    def array(self, what: Literal["values", "wall_time", "frames", "iterations"]) -> np.ndarray:
+        """Return one of the lists as an array, float64: for curves of millions of points."""
+        import numpy as np
+
+        if what == "values":
+            return self._values.astype(np.float64)
+        if what == "wall_time":
+            return self._times.astype(np.float64)
+        found = np.empty(len(self))
+        spans = self._spans or [Span(start_time=0.0, frames_per_step=1.0, steps_per_iteration=1.0)]
+        # A point belongs to the last job that had started by then, those before the first job to the first.
+        of = np.searchsorted([span.start_time for span in spans], self._times, side="right") - 1
+        for number, span in enumerate(spans):
+            mine = np.maximum(of, 0) == number
+            steps = self._steps[mine].astype(np.float64)
+            found[mine] = span.frames(steps) if what == "frames" else span.iteration(steps)
+        return found
+
+    def thinned(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return frames and values of at most so many points, with the curve's extremes and its shape; NaN left out."""
+        import numpy as np
+
+        from rlnb.metrics.thinning import decimate
+
+        frames, values = self.array("frames"), self.array("values")
+        known = np.isfinite(values)
+        return decimate(frames[known], values[known], most)
+
+    def __repr__(self) -> str:
+        return f"Series({self.name!r}, {len(self)} points, last={self.last:.4g})"
+
+
+def stitch(steps: np.ndarray, times: np.ndarray, spans: Sequence[Span]) -> np.ndarray:
+    """Make one curve of several jobs: where a later job repeats steps, the later job's points count.
+
+    A job killed after its last checkpoint has logged steps that the resumed job logs again.
+
+    Args:
+        steps: Of each point, as logged, shape (n,).
+        times: Of each point, seconds since the epoch, shape (n,).
+        spans: The jobs, in the order of their starts.
+
+    Returns:
+        Which points make the curve, in its order: indices, shape (m,).
+    """
+    import numpy as np
+
+    order = np.argsort(times, kind="stable")
+    bounds = np.searchsorted(times[order], [span.start_time for span in spans[1:]])
+    kept = order[:0]
+    for part in np.split(order, bounds):
+        if len(part):
+            kept = np.concatenate([kept[steps[kept] < steps[part[0]]], part])
+    return kept
+
+
+class Metrics(Mapping[str, Series]):
+    """The metrics of a run by rlnb's name (``"reward"``) or by the library's own tag.
+
+    Reading is incremental: every access reads what was appended to the event files since.
+    """
+
+    def __init__(self, logs: Path, library: Library | None, spans: Sequence[Span] = ()) -> None:
+        self._reader = EventReader(logs, without=SYSTEM)
+        self._tags = dict(library.metrics) if library else {}
+        self._hidden = re.compile("|".join(library.hidden)) if library and library.hidden else None
+        self._spans = list(spans)
+        self._refreshed = float("-inf")
+        self.limit_s = float("inf")
+        """Seconds after which reading stops, until the next access: of long files the newest points come first then."""
+
+    @property
+    def behind(self) -> int:
+        """Bytes that were still to be read when reading ran out of its time."""
+        return self._reader.behind
+
+    def count_by(self, spans: Sequence[Span]) -> None:
+        """Take note of how the jobs of the run count."""
+        self._spans = list(spans)
+
+    def refresh(self) -> int:
+        """Read what is new; return the number of new scalars. Calls in quick succession look at the disk once."""
+        if time.monotonic() - self._refreshed < FRESH_S:
+            return 0
+        found = self._reader.refresh(self.limit_s)
+        self._refreshed = time.monotonic()
+        return found
+
+    @property
+    def iteration(self) -> int:
+        """The last finished iteration that has logged anything; -1 before the first."""
+        self.refresh()
+        if not self._spans:
+            return -1
+        newest = max((self._newest(tag)[0] for tag in self.tags), default=None)
+        return -1 if newest is None else int(self._spans[-1].iteration(newest))
+
+    @property
+    def names(self) -> list[str]:
+        """rlnb's names that this run has logged, e.g. ``["reward", "episode_length", ...]``; of a script, its tags."""
+        self.refresh()
+        tags = self._reader.tags
+        if not self._tags:
+            return self.tags
+        return [name for name, tag in self._tags.items() if tag in tags]
+
+    @property
+    def tags(self) -> list[str]:
+        """Every raw tag, without those that only repeat another on a different x axis."""
+        self.refresh()
+        return sorted(tag for tag in self._reader.tags if not (self._hidden and self._hidden.search(tag)))
+
+    def __getitem__(self, name: str) -> Series:
+        return self.whole(name)[0]
+
+    def whole(self, name: str) -> tuple[Series, int]:
+        """Return a metric, and how many of its points :meth:`newer` need not look at again."""
+        self.refresh()
+        tag = self._tags.get(name, name)
+        if tag not in self._reader.tags:
+            if name in self._tags:  # known, but nothing logged yet
+                return Series(name, [], self._spans), 0
+            raise unknown("metric", name, [*self._tags, *self.tags], has="Logged")
+        read, ahead = self._reader.scalars.get(tag, Column()), self._reader.ahead(tag)
+        points = Column()
+        for part in (read, ahead):
+            points.extend(part)
+        return Series(name, points if len(ahead) else read, self._spans), len(read)
+
+    def newer(self, name: str, seen: int) -> tuple[Series, int]:
+        """Return what was logged of a metric behind its first ``seen`` points, and how many there are then.
+
+        For a view that already has those: nothing of them is looked at again, so that it costs the same after a
+        million points as after ten. It does not take back what a resumed job logs anew; when :attr:`jobs` changes,
+        or :attr:`behind` is not 0, ask for the :meth:`whole`.
+        """
+        self.refresh()
+        column = self._reader.scalars.get(self._tags.get(name, name), Column())
+        return Series.of(name, column.arrays(seen), self._spans), len(column)
+
+    def last(self, name: str) -> float:
+        """Return the newest value of a metric, NaN where there is none; quick, however long its curve is."""
+        self.refresh()
+        tag = self._tags.get(name, name)
+        return self._newest(tag)[2] if tag in self._reader.tags else float("nan")
+
+    @property
+    def clock(self) -> Series | None:
+        """The metric with the most points: how far the run was at which time; None before the first."""
+        tag = max(self.tags, key=lambda tag: len(self._reader.scalars.get(tag, ())), default=None)
+        return None if tag is None else self[tag]
+
+    def _newest(self, tag: str) -> Scalar:
+        """Return the last point of a tag that has one."""
+        ahead = self._reader.ahead(tag)
+        return (ahead if len(ahead) else self._reader.scalars[tag])[-1]
+
+    @property
+    def jobs(self) -> int:
+        """How many training jobs have logged."""
+        return len(self._spans)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or name in self.tags
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def frame(self, *names: str) -> pd.DataFrame:
+        """Return tidy data, one row a point.
+
+        Args:
+            names: Metric names or raw tags; all of rlnb's names when none is given.
+
+        Returns:
+            Columns ``metric``, ``iteration``, ``frames``, ``wall_time_s`` (seconds since the epoch), ``value``.
+        """
+        import pandas as pd
+
+        parts = []
+        for name in names or self.names:
+            series = self[name]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "metric": name,
+                        "iteration": series.array("iterations"),
+                        "frames": series.array("frames"),
+                        "wall_time_s": series.array("wall_time"),
+                        "value": series.array("values"),
+                    }
+                )
+            )
+        columns = ["metric", "iteration", "frames", "wall_time_s", "value"]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={self.last(name):.4g}" for name in self.names)
+        return f"Metrics({shown})"
+
+
+class SystemSeries(Series):
+    """One measure of the machine; where the run was by then comes from what the library logged."""
+
+    def __init__(self, series: Series, clock: Callable[[], Series | None]) -> None:
+        """Place a curve over time on the axes of a run.
+
+        Args:
+            series: What was measured.
+            clock: Gives a metric of the run, None while there is none; asked for frames and iterations only.
+        """
+        self._set(series.name, (series._steps, series._times, series._values), ())
+        self._clock = clock
+
+    def array(self, what: Literal["values", "wall_time", "frames", "iterations"]) -> np.ndarray:
+        """Return one of the lists as an array, float64; frames and iterations between those of the logged points."""
+        import numpy as np
+
+        if what in ("values", "wall_time"):
+            return super().array(what)
+        clock = self._clock()
+        if clock is None or not len(clock):
+            return np.zeros(len(self))
+        return np.interp(self._times, clock.array("wall_time"), clock.array(what))
+
+
+class SystemMetrics(Metrics):
+    """What a run took of its nodes, as their agents sampled it: ``system/node0/cpu_cores`` and so on."""
+
+    def __init__(self, folder: Path, training: Callable[[], Metrics]) -> None:
+        super().__init__(folder, None)
+        self._clock = lambda: training().clock
+
+    @property
+    def names(self) -> list[str]:
+        """What was measured."""
+        return self.tags
+
+    def whole(self, name: str) -> tuple[Series, int]:
+        """Return a measure, and how many of its points :meth:`newer` need not look at again."""
+        found, count = super().whole(name)
+        return SystemSeries(found, self._clock), count
+
+    def newer(self, name: str, seen: int) -> tuple[Series, int]:
+        """Return what was measured behind the first ``seen`` points, and how many there are then."""
+        found, count = super().newer(name, seen)
+        return SystemSeries(found, self._clock), count

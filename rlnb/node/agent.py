@@ -1,0 +1,268 @@
+"""Run one command to its end: log, heartbeat, walltime and result."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from rlnb.launch.local import visible_gpus
+from rlnb.launch.slots import take_slots
+from rlnb.node.child import describe_exit, wakes
+from rlnb.node.descendants import ask_for_stacks, kill_descendants
+from rlnb.node.peers import HANGS, Member, Peers, Stall
+from rlnb.node.silence import Silence
+from rlnb.node.torchrun import killed_rank
+from rlnb.node.usage import Usage
+from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.spec import Command, Outcome, Result
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+
+POLL_S = 0.25
+"""Seconds between looks at the job's folder; the end of the child and signals are heard at once."""
+HEARTBEAT_S = 1.0
+TERM_GRACE_S = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+EXIT_GRACE_S = 20.0
+"""Seconds that a worker has to leave after it wrote its result; simulators are known not to exit."""
+RESERVE_BYTES = 32768
+ROOT_CAUSE_S = 10.0
+"""Seconds that a node whose ranks failed waits for the one where it began to say why."""
+FULL_BYTES = 2**20
+"""Free space below which a failure is the disk's."""
+
+
+class Agent:
+    """Runs one job of one node to its end."""
+
+    def __init__(
+        self,
+        job: JobDir,
+        command: Command,
+        member: Member | None = None,
+        *,
+        lifeline: bool = False,
+        deadline: float | None = None,
+        hang_after_s: float | None = None,
+        earlier_log: IO[bytes] | None = None,
+    ) -> None:
+        """Take charge of a job.
+
+        Args:
+            job: Its folder.
+            command: What to run.
+            member: Which of its nodes this is.
+            lifeline: Whether to end when standard input does.
+            deadline: When the queue takes the node away, in seconds since the epoch.
+            hang_after_s: Seconds without a new scalar after which a rank is taken to hang.
+            earlier_log: Log of the living worker that does the job, which writes there until it has heard of the job.
+        """
+        self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
+        self._command = dataclasses.replace(command, env={**command.env, **self._member.env()})
+        self._node, self._several = self._member.node, self._member.nodes > 1
+        self._peers = Peers(job, self._member) if self._several else None
+        self._stall = Stall(run_dir_of(job.path), hang_after_s) if hang_after_s and job.kind == "train" else None
+        self._earlier_log = earlier_log
+        self._signalled = self._let_go = self._interrupted = False
+        self._beat = 0.0
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+
+    @property
+    def _ours(self) -> bool:
+        """Whether what runs says by itself when it has started and how it ended; scripts do not."""
+        return "rlnb.worker" in self._command.argv
+
+    def _on_signal(self, *_: object) -> None:
+        self._signalled = True
+
+    def run(self, start: Callable[[Command], subprocess.Popen[bytes]]) -> int:
+        """Wait for a slot, start the process, watch it, write the result; return the exit status."""
+        if self._node == 0:
+            _keep_space(self._job.reserve)
+        slots: Mapping[int, IO[str]] = {}
+        if self._command.queued:
+            name = run_dir_of(self._job.path).path.name
+            taken = take_slots(self._command.max_running, self._must_stop, self._command.slots, name=name)
+            if taken is None:
+                return self._end("cancelled", "cancelled while it waited in the queue", None)
+            slots = taken
+            if self._command.gpu_per_slot:
+                gpus = visible_gpus()
+                env = {**self._command.env, "CUDA_VISIBLE_DEVICES": ",".join(gpus[number] for number in sorted(slots))}
+                self._command = dataclasses.replace(self._command, env=env)
+        try:
+            here = {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
+            begun = self._job.running(self._node)
+            # A file system may say of a link that it has just made that it was there.
+            ours = files.write_once(begun, here) or files.read_json(begun) == here
+            if files.there(self._job.result) or not ours:
+                return self._refuse()
+            child = start(self._command)
+        except OSError as exc:
+            return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
+        outcome, error = self._watch(child)
+        kill_descendants(0.0 if outcome == "completed" else TERM_GRACE_S)
+        code = 1 if self._let_go else self._end(outcome, error, child.poll())
+        for slot in slots.values():
+            slot.close()
+        return code
+
+    def _refuse(self) -> int:
+        """Say that this job was started before: two trainings must never write to one run."""
+        first = files.read_json(self._job.running(self._node)) or {}
+        by = f" on {first['host']} at {first['time']}" if first else ""
+        sys.stderr.write(
+            f"rlnb.node: {self._job.path} was started{by} and is not started twice. A further job of the run goes on "
+            f"with it: rlnb.get_run({run_dir_of(self._job.path).path.name!r}).resume()\n"
+        )
+        return 1
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> tuple[Outcome, str]:
+        deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
+        leave_by: float | None = None
+        start = self._start()
+        with wakes(child, POLL_S, lifeline=self._lifeline) as wait, self._sampling() as sample:
+            while (code := child.poll()) is None:
+                if self._must_stop():
+                    return self._stopped()
+                if deadline is not None and time.monotonic() > deadline:
+                    return "timeout", f"stopped after its walltime of {self._command.walltime_s:.0f} s"
+                if self._deadline is not None and time.time() > self._deadline:
+                    self._interrupted = True
+                    return "timeout", "stopped before the queue's walltime was over"
+                if self._peers is not None and (gone := self._peers.missing()):
+                    self._interrupted = True
+                    return "failed", gone
+                if self._stall is not None and (hangs := self._stall.hangs()):
+                    ask_for_stacks()
+                    return "failed", hangs
+                if start is not None and self._all_begun() and (hangs := start.hangs()):
+                    return "failed", hangs
+                if leave_by is None and files.there(self._job.result):
+                    leave_by = time.monotonic() + (EXIT_GRACE_S if self._completed() else 0.0)
+                if leave_by is not None and time.monotonic() > leave_by:
+                    return "completed", ""
+                sample()
+                self._let_go = wait() or self._let_go
+        if code == 0 and not (self._ours and self._node == 0 and not files.there(self._job.result)):
+            return "completed", ""
+        return "failed", self._describe_exit(code)
+
+    def _start(self) -> Silence | None:
+        """Return the watch on the start of one of rlnb's own trainings; None for any other job."""
+        if not (self._ours and self._job.kind == "train"):
+            return None
+        job, run = self._job, run_dir_of(self._job.path)
+        before = _size(run.event_files())
+        return Silence(
+            job.log(self._node),
+            lambda: files.there(job.started),
+            logs=lambda: _size(run.event_files()) > before,
+            mark=job.silent(self._node),
+            earlier_log=self._earlier_log,
+        )
+
+    def _all_begun(self) -> bool:
+        """Return whether every node has begun: until then the ranks wait for each other in silence."""
+        return all(files.there(self._job.running(node)) for node in range(self._member.nodes))
+
+    def _stopped(self) -> tuple[Outcome, str]:
+        """Say who wanted the job to end: a person, or on one of several nodes the queue."""
+        if files.there(self._job.cancel) or not (self._several or self._lifeline):
+            return "cancelled", "cancelled"
+        self._interrupted = True
+        return "failed", f"{self._member} was taken away by the queue: preempted, requeued, or past its walltime"
+
+    def _completed(self) -> bool:
+        """Return whether the result that is there says so. A failed rank's leaves the others nothing to wait for."""
+        result = (files.read_json(self._job.result) or {}) if self._several else {"outcome": "completed"}
+        if str(result.get("error", "")).startswith(HANGS):
+            ask_for_stacks()
+        return result.get("outcome") == "completed"
+
+    def _describe_exit(self, code: int) -> str:
+        """Say how the process ended, after having given the rank that ended first the time to say why."""
+        if code == 0:
+            return "the worker ended with status 0 and left no result"
+        if not self._several and "torch.distributed.run" not in self._command.argv:
+            return describe_exit(code)
+        if killed := killed_rank(self._job.log(self._node)):
+            return f"rank {killed[0]} on {self._member}: {describe_exit(-killed[1])}"
+        deadline = time.monotonic() + (ROOT_CAUSE_S if self._ours else 0.0)
+        while not files.there(self._job.result) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        return f"{self._member}: {describe_exit(code)}" if self._several else describe_exit(code)
+
+    @contextlib.contextmanager
+    def _sampling(self) -> Iterator[Callable[[], None]]:
+        """Yield what samples the use of this node; of a training only, whose curves they stand beside."""
+        if self._job.kind != "train":
+            yield lambda: None
+            return
+        gpus = self._command.env.get("CUDA_VISIBLE_DEVICES", ",".join(visible_gpus()))
+        folder = run_dir_of(self._job.path).system
+        usage: Usage | None = None
+
+        def tick() -> None:
+            """Begin with the training, whose start needs every core; a script does not say when that is."""
+            nonlocal usage
+            if usage is not None:
+                usage.tick()
+            elif not self._ours or files.there(self._job.started):
+                usage = Usage(folder, self._node, [name for name in gpus.split(",") if name])
+
+        try:
+            yield tick
+        finally:
+            if usage is not None:
+                usage.close()
+
+    def _must_stop(self) -> bool:
+        """Keep the heartbeat, and tell whether somebody wants the job to end."""
+        if time.monotonic() - self._beat > HEARTBEAT_S:
+            self._beat = time.monotonic()
+            with contextlib.suppress(OSError):  # a full disk must not end the job
+                self._job.alive(self._node).touch()
+        return self._signalled or self._let_go or files.there(self._job.cancel)
+
+    def _end(self, outcome: Outcome, error: str, code: int | None) -> int:
+        """Write the result unless the worker did, which knows more."""
+        if outcome == "completed" and self._node > 0:
+            return 0  # the first node's to say
+        if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
+            error += f". No space left on the disk of {self._job.path}"  # nor for the log to say so
+        detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
+        values: dict[str, object] = {"node": self._node} if self._several else {}
+        if self._interrupted:  # by the cluster: it may go on elsewhere
+            values["interrupted"] = True
+        result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
+        try:
+            files.write_once(self._job.result, to_json(result), self._job.reserve)
+        except OSError as exc:
+            sys.stderr.write(f"rlnb.node: the result could not be written: {exc}\n")
+            return 1
+        return 0 if outcome == "completed" else 1
+
+
+def _size(paths: Sequence[Path]) -> int:
+    size = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            size += path.stat().st_size
+    return size
+
+
+def _keep_space(path: Path) -> None:
+    with contextlib.suppress(OSError), open(path, "wb") as file:
+        file.write(b"\0" * RESERVE_BYTES)

@@ -1,0 +1,44 @@
+"""Parse torchrun's summary of the ranks that failed."""
+
+from __future__ import annotations
+
+import re
+import signal
+from datetime import datetime
+from pathlib import Path
+
+from rlnb.storage import files
+
+_FAILURE = re.compile(r"time\s+: (\S+)\s*\n.*\n\s*rank\s+: (\d+).*\n\s*exitcode\s+: (-?\d+) ")
+"""A rank in the summary; a negative exit code is a signal (``torch.distributed.elastic.multiprocessing.errors``)."""
+_LINES = 1000
+"""Lines of a log that hold the summary: 7 for each rank of a node."""
+_AT_ONCE_S = 5.0
+"""Seconds around the root cause within which torchrun has not ended a rank with SIGKILL, which it does after 30."""
+
+
+def killed_rank(log: Path) -> tuple[int, int] | None:
+    """Return the rank that was killed and the signal, by the summary in a node's log; None if no rank was.
+
+    The summary lists the other failures before the root cause. A rank that ends because another one is gone can be the
+    root cause too, if both end at the same moment. Ranks that torchrun itself ended have SIGTERM, or SIGKILL later.
+    """
+    others, _, root = files.tail(log, _LINES, limit_bytes=_LINES * 200).rpartition("Root Cause")
+    causes = [_failure(match) for match in _FAILURE.finditer(root)]
+    if not causes:
+        return None
+    cause = causes[0]
+    failures = [cause, *(_failure(match) for match in _FAILURE.finditer(others))]
+    killed = [
+        (rank, number)
+        for time_s, rank, number in failures
+        if number > 0 and number != signal.SIGTERM and abs(time_s - cause[0]) <= _AT_ONCE_S
+    ]
+    if not killed and cause[2] > 0:
+        return cause[1], cause[2]
+    return next((failure for failure in killed if failure[1] == signal.SIGKILL), killed[0] if killed else None)
+
+
+def _failure(match: re.Match[str]) -> tuple[float, int, int]:
+    """Return the time in seconds, the rank, and the signal; a negative one is an exit status."""
+    return datetime.strptime(match[1], "%Y-%m-%d_%H:%M:%S").timestamp(), int(match[2]), -int(match[3])

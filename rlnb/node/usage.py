@@ -1,0 +1,142 @@
+"""What a job takes of its node, sampled into TensorBoard event files beside the library's own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from rlnb.spec import SYSTEM
+
+if TYPE_CHECKING:
+    import psutil
+
+SAMPLE_S = 5.0
+GIB = 2**30
+
+
+class Usage:
+    """Samples the processes below this one: busy cores, memory, and the GPUs they may use."""
+
+    def __init__(self, folder: Path, node: int, gpus: Sequence[str]) -> None:
+        """Begin to count; the first sample is due after ``SAMPLE_S``.
+
+        Args:
+            folder: Where the event file will be.
+            node: Number of this node in the job.
+            gpus: Indices or UUIDs of the GPUs that the job may use.
+        """
+        self._folder, self._node = folder, node
+        self._gpus = Gpus(gpus) if gpus else None
+        self._file: IO[bytes] | None = None
+        self._busy_s: dict[tuple[int, float], float] = {}
+        self._since = time.monotonic()
+        self._failed = False
+        self._try(lambda: self._busy_s.update(self._count()[0]))  # a warm worker has worked before
+
+    def tick(self) -> None:
+        """Take a sample when one is due."""
+        if time.monotonic() - self._since >= SAMPLE_S:
+            self._since, before = time.monotonic(), self._since
+            self._try(lambda: self._take(self._since - before))
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do it; nothing that goes wrong with it, be it a full disk or a driver, may end the job."""
+        try:
+            work()
+        except Exception as exc:
+            if not self._failed:
+                with contextlib.suppress(OSError):  # the log is on the same full disk
+                    sys.stderr.write(f"rlnb.node: the use of this node could not be sampled: {exc}\n")
+            self._failed = True
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+
+    def _take(self, passed_s: float) -> None:
+        busy_s, memory = self._count()
+        if any(memory.values()):  # what has just ended takes nothing, which would be the last that a run shows
+            self._write(dict(self._sample(passed_s, busy_s, memory)))
+
+    def _sample(
+        self, passed_s: float, busy_s: dict[tuple[int, float], float], memory: dict[str | None, int]
+    ) -> Iterator[tuple[str, float]]:
+        spent_s = sum(seconds - self._busy_s.get(process, 0.0) for process, seconds in busy_s.items())
+        self._busy_s = busy_s
+        yield "cpu_cores", spent_s / passed_s
+        yield "memory_gib", sum(memory.values()) / GIB
+        yield from ((f"rank{rank}_memory_gib", resident / GIB) for rank, resident in memory.items() if rank)
+        if self._gpus is not None:
+            yield from self._gpus.sample()
+
+    def _count(self) -> tuple[dict[tuple[int, float], float], dict[str | None, int]]:
+        """Return CPU seconds of each process below this one, and resident bytes by rank."""
+        import psutil
+
+        busy_s: dict[tuple[int, float], float] = {}
+        memory: dict[str | None, int] = defaultdict(int)
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error), process.oneshot():
+                times, resident = process.cpu_times(), process.memory_info().rss
+                memory[_rank(process)] += resident
+                busy_s[process.pid, process.create_time()] = times.user + times.system
+        return busy_s, memory
+
+    def _write(self, values: Mapping[str, float]) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        now = time.time()
+        if self._file is None:
+            folder = self._folder / f"node{self._node}"
+            for made in (self._folder.parent, self._folder, folder):  # not the run's: somebody may have removed it
+                made.mkdir(exist_ok=True)
+            name = f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
+            self._file = open(folder / name, "ab", buffering=0)  # noqa: SIM115  until close()
+            RecordWriter(self._file).write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
+        tags = {f"{SYSTEM}/node{self._node}/{name}": value for name, value in values.items()}
+        summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in tags.items()])
+        RecordWriter(self._file).write(Event(wall_time=now, step=int(now), summary=summary).SerializeToString())
+
+
+class Gpus:
+    """NVIDIA's GPUs of this node, by way of NVML; none where its driver does not answer."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._handles: dict[int, Any] = {}
+        with contextlib.suppress(ImportError):
+            import pynvml
+
+            with contextlib.suppress(pynvml.NVMLError):
+                pynvml.nvmlInit()
+            for number, name in enumerate(names):
+                by_index = name.isdecimal()
+                find = pynvml.nvmlDeviceGetHandleByIndex if by_index else pynvml.nvmlDeviceGetHandleByUUID
+                with contextlib.suppress(pynvml.NVMLError):
+                    self._handles[number] = find(int(name) if by_index else name)
+
+    def sample(self) -> Iterator[tuple[str, float]]:
+        """Yield the share of time in use (percent) and the memory in use (GiB) of each, whoever uses it."""
+        for number, handle in self._handles.items():
+            import pynvml
+
+            with contextlib.suppress(pynvml.NVMLError):  # a part of a GPU (MIG) does not tell
+                yield f"gpu{number}_percent", float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+            with contextlib.suppress(pynvml.NVMLError):
+                yield f"gpu{number}_memory_gib", pynvml.nvmlDeviceGetMemoryInfo(handle).used / GIB
+
+
+def _rank(process: psutil.Process) -> str | None:
+    """Return the rank of a process that torchrun, or skrl for JAX, started; None of any other."""
+    environ = process.environ()
+    return environ.get("RANK") or environ.get("JAX_RANK")

@@ -1,0 +1,51 @@
+"""``%rlnb``: the common verbs without brackets."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from rlnb.curves.live import watch
+from rlnb.curves.tensorboard import tensorboard
+from rlnb.errors import RlnbError, unknown
+from rlnb.reports.report import report
+from rlnb.run import find
+from rlnb.run.listing import Runs
+from rlnb.run.run import Run
+
+VERBS: dict[str, Callable[[list[Run]], Any]] = {
+    "show": lambda runs: runs[0] if len(runs) == 1 else Runs(runs),
+    "watch": lambda runs: watch(runs),
+    "logs": lambda runs: print("\n".join(run.logs() for run in runs)),
+    "cancel": lambda runs: Runs([run.cancel() for run in runs]),
+    "report": lambda runs: report(runs),
+    "tensorboard": lambda runs: tensorboard(runs),
+}
+
+
+def register(ipython: Any) -> None:
+    """Register ``%rlnb``; called by ``%load_ext rlnb``."""
+    ipython.register_magic_function(line, magic_kind="line", magic_name="rlnb")
+
+
+def line(words: str) -> Any:
+    """%rlnb VERB [RUN ...]: runs, show, watch, logs, cancel, report or tensorboard.
+
+    A run is named by its id or a unique part of it; without one the newest is meant.
+    """
+    verb, *ids = shlex.split(words) or ["help"]
+    if verb == "help":
+        return print(line.__doc__)
+    if wrong := [word for word in ids if word.startswith("-")]:
+        raise RlnbError(f"%rlnb knows no {', '.join(wrong)}. With options it is rlnb.{verb}(...), or run.{verb}(...).")
+    if verb == "runs":
+        if ids:
+            raise RlnbError(f"%rlnb runs lists all. Some of them: rlnb.runs(task={ids[0]!r}), or state=, tag=, where=.")
+        return find.runs()
+    if verb not in VERBS:
+        raise unknown("verb", verb, ["runs", *VERBS], has="%rlnb knows")
+    found = [find.get_run(id) for id in ids] or list(find.runs()[:1])
+    if not found:
+        raise RlnbError("There is no run yet. Start one with rlnb.train(...).")
+    return VERBS[verb](found)

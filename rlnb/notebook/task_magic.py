@@ -1,0 +1,53 @@
+"""``%%task Name``: a cell becomes a task module on disk, checked for syntax and not executed."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import RlnbError
+from rlnb.settings import options
+from rlnb.tasks.cell import sha256, write_module
+
+_SHOWN_DIGITS = 12
+
+
+def register_magics(ipython: Any) -> None:
+    """Register ``%%task``; called by ``%load_ext rlnb``."""
+
+    def task(line: str, cell: str) -> None:
+        """Save this cell as the task ``%%task Name``; it is not executed in this kernel."""
+        from IPython.display import HTML, display
+
+        name = _name(line)
+        # Checked here too, under a name that is no file: Python would show the line of the file that is already
+        # there. The first line stands for the %%task line, so that line numbers are the cell's.
+        compile(f"\n{cell}", f"<%%task {name}>", "exec", dont_inherit=True)
+        path = write_module(options.folders, name, cell, owner(ipython.user_ns))
+        text = f"saved as {path}, sha256 {sha256(path)[:_SHOWN_DIGITS]}"
+        display(HTML(f"<small><b>{html.escape(name)}</b> {html.escape(text)}</small>"))
+
+    ipython.register_magic_function(task, magic_kind="cell", magic_name="task")
+
+
+def owner(user_ns: dict[str, Any]) -> str:
+    """Return the notebook that a kernel belongs to, or where the kernel runs when nobody says."""
+    # VS Code first: with a remote server it gives JPY_SESSION_NAME a random part, new in each session.
+    vscode, papermill = user_ns.get("__vsc_ipynb_file__"), user_ns.get("PAPERMILL_INPUT_PATH")
+    named = vscode or papermill or os.environ.get("JPY_SESSION_NAME") or os.environ.get("PAPERMILL_INPUT_PATH")
+    return str(named) if named else f"notebook in {Path.cwd()}"
+
+
+def _name(line: str) -> str:
+    name = line.strip()
+    example = "Write the task's name behind it: %%task Lift-Cube-RGB"
+    if not name:
+        raise RlnbError(f"%%task has no name. {example}")
+    if len(name.split()) > 1:
+        raise RlnbError(f"%%task takes one name without spaces, not {name!r}. Did you mean {'-'.join(name.split())!r}?")
+    if not re.search(r"[^\W_]", name):
+        raise RlnbError(f"%%task {name!r}: a name has at least one letter or digit. {example}")
+    return name

@@ -1,0 +1,137 @@
+"""What an evaluation found, with its uncertainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlnb.display.video import Video
+from rlnb.records.layout import JobDir, run_dir_of
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """Whole episodes of one checkpoint, from reset to end, with deterministic actions."""
+
+    returns: tuple[float, ...]
+    """Undiscounted return of each episode."""
+    lengths: tuple[int, ...]
+    """Length of each episode, in env steps."""
+    timeouts: tuple[bool, ...]
+    """Whether each episode ended by its time limit."""
+    successes: tuple[bool, ...] | None
+    """Whether each episode succeeded; None where the task defines no success."""
+    checkpoint: str
+    """Evaluated checkpoint, relative to the run folder."""
+    num_envs: int
+    """Envs side by side."""
+    seed: int
+    """Seed of the env."""
+    deterministic: bool = True
+    """Whether the policy took its mean (or likeliest) actions; else it sampled them."""
+    terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """What each reward term added to the return of each episode; empty for tasks without reward terms."""
+    video: Video | None = None
+    """What a camera saw of the first envs."""
+    rollout: Path | None = None
+    """NumPy archive of what was recorded: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
+
+    @classmethod
+    def from_record(cls, data: Mapping[str, Any], job: JobDir | None = None) -> Evaluation:
+        """Build one from ``evaluation.json`` of a job and the files that ``record=`` and ``video=`` may have left."""
+        video = run_dir_of(job.path).path / data["video"] if job and data.get("video") else None
+        successes = data["successes"]
+        return cls(
+            returns=tuple(data["returns"]),
+            lengths=tuple(data["lengths"]),
+            timeouts=tuple(data["timeouts"]),
+            successes=None if successes is None else tuple(successes),
+            checkpoint=data["checkpoint"],
+            num_envs=data["num_envs"],
+            seed=data["seed"],
+            deterministic=data.get("deterministic", True),
+            terms={name: tuple(values) for name, values in data.get("terms", {}).items()},
+            video=Video(video) if video and video.exists() else None,
+            rollout=job.rollout if job and job.rollout.exists() else None,
+        )
+
+    @property
+    def episodes(self) -> int:
+        return len(self.returns)
+
+    @property
+    def success_rate(self) -> float | None:
+        """Share of episodes that succeeded; None where the task defines no success."""
+        return None if self.successes is None else sum(self.successes) / len(self.successes)
+
+    @property
+    def success_interval(self) -> tuple[float, float] | None:
+        """Its 95 % Wilson interval (Wilson 1927, JASA 22:209)."""
+        if self.successes is None:
+            return None
+        from scipy.stats import binomtest
+
+        interval = binomtest(sum(self.successes), len(self.successes)).proportion_ci(CONFIDENCE, method="wilson")
+        return float(interval.low), float(interval.high)
+
+    @property
+    def mean_return(self) -> float:
+        return sum(self.returns) / len(self.returns)
+
+    @property
+    def return_interval(self) -> tuple[float, float]:
+        """95 % interval of the mean return, Student's t."""
+        return mean_interval(self.returns)
+
+    @property
+    def mean_length(self) -> float:
+        return sum(self.lengths) / len(self.lengths)
+
+    @property
+    def length_interval(self) -> tuple[float, float]:
+        """95 % interval of the mean length, Student's t."""
+        return mean_interval(self.lengths)
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return name, value and 95 % interval, as text."""
+        rows = [("episodes", str(self.episodes), "")]
+        if self.success_rate is None:
+            rows.append(("success rate", "not defined for this task", ""))
+        else:
+            low, high = self.success_interval or (math.nan, math.nan)
+            rows.append(("success rate", f"{self.success_rate:.3f}", f"{low:.3f} to {high:.3f}"))
+        low, high = self.return_interval
+        rows.append(("return", f"{self.mean_return:.3f}", f"{low:.3f} to {high:.3f}"))
+        for name, values in self.terms.items():
+            low, high = mean_interval(values)
+            rows.append((f"return: {name}", f"{sum(values) / len(values):.3f}", f"{low:.3f} to {high:.3f}"))
+        low, high = self.length_interval
+        rows.append(("length (steps)", f"{self.mean_length:.1f}", f"{low:.1f} to {high:.1f}"))
+        return rows
+
+    def __repr__(self) -> str:
+        success = "not defined" if self.success_rate is None else f"{self.success_rate:.3f}"
+        return f"Evaluation({self.episodes} episodes, success={success}, return={self.mean_return:.3f})"
+
+    def _repr_html_(self) -> str:
+        from rlnb.display.table import table
+
+        return table(["", "value", "95 % interval"], self.rows(), caption=f"Evaluation of {self.checkpoint}")
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of values, Student's t."""
+    from scipy.stats import t
+
+    count = len(values)
+    mean = sum(values) / count
+    if count < 2:
+        return mean, mean
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    half = float(t.ppf(0.5 + CONFIDENCE / 2, count - 1)) * deviation / math.sqrt(count)
+    return mean - half, mean + half

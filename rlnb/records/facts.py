@@ -1,0 +1,244 @@
+"""Everything that the folder of a run tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from rlnb import plugins
+from rlnb.errors import RunError, unknown
+from rlnb.records.asked import asked
+from rlnb.records.config import resolved
+from rlnb.records.find import open_record
+from rlnb.records.notes import Notes, Tags
+from rlnb.records.record import JobRecord, RunRecord, StockRecord
+from rlnb.records.script_record import ScriptRecord
+from rlnb.spec import ENDED, State
+from rlnb.storage import files
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rlnb.metrics.metrics import Metrics
+    from rlnb.records.checkpoints import Checkpoints
+    from rlnb.records.evaluation import Evaluation
+    from rlnb.spec import Manifest, Result, Started
+
+
+def checkpoint_of(record: RunRecord, wanted: str | Path | None) -> str:
+    """Return the checkpoint of a run that is meant, relative to the run's folder where it lies in it.
+
+    Args:
+        record: The run.
+        wanted: Its name or path; None is the last.
+
+    Raises:
+        RunError: The run has none, or is not one to go on with.
+        NotFoundError: There is no such file.
+    """
+    if isinstance(record, StockRecord):
+        raise RunError(f"{record.path} was written by stock Isaac Lab; rlnb only reads it.")
+    if isinstance(record, ScriptRecord):
+        raise RunError(f"{record.id} is a script's: what can be done with its checkpoints, the script knows.")
+    found = record.checkpoints
+    if wanted is None and not found:
+        raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
+    if wanted is None:
+        return str(found[-1].relative_to(record.path))
+    path = next((path for path in found if path.name == str(wanted) or path == Path(wanted)), Path(wanted))
+    if not path.is_file():
+        raise unknown("checkpoint", str(wanted), [path.name for path in found], has=record.id)
+    return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
+
+
+class RunFacts:
+    """Everything that the folder of a run tells. It changes nothing but notes and tags, and can ask the run to end.
+
+    It only reads the run's folder, so any number of processes can hold the same run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._record = open_record(path)
+
+    @classmethod
+    def of(cls, record: RunRecord) -> Self:
+        """Return the run of a record."""
+        run = cls.__new__(cls)
+        run._record = record
+        return run
+
+    @property
+    def record(self) -> RunRecord:
+        """What the run's folder tells."""
+        return self._record
+
+    @property
+    def id(self) -> str:
+        return self._record.id
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self._record.path
+
+    @property
+    def manifest(self) -> Manifest:
+        """What was asked."""
+        return self._record.manifest
+
+    @property
+    def task(self) -> str:
+        return self._record.task
+
+    @property
+    def library(self) -> str:
+        return self._record.library
+
+    @property
+    def created(self) -> datetime:
+        return self._record.created
+
+    @property
+    def state(self) -> State:
+        """Where the training stands, derived from the run's files."""
+        return self._record.state
+
+    @property
+    def started(self) -> Started | None:
+        """What really runs: devices, envs, versions, assets; None before the first iteration."""
+        job = self._record.training
+        return job.started if job else None
+
+    @property
+    def waits_for(self) -> list[str]:
+        """Ids of the runs ahead of this one in its launcher's queue; empty when it does not wait, or cannot be told."""
+        handle = job.handle if (job := self._record.training) else None
+        if job is None or handle is None or self.state != "queued":
+            return []
+        launcher = plugins.load(plugins.launcher(self.manifest.launcher).factory)()
+        return list(launcher.waits_for(handle, job.folder.path))
+
+    @property
+    def silent_logs(self) -> list[Path]:
+        """Logs of workers that start and have written nothing for two minutes but where each of their threads is."""
+        job = self._record.training
+        return job.folder.silent_logs() if job and self.state == "starting" else []
+
+    @property
+    def result(self) -> Result | None:
+        """How the training ended; None before."""
+        job = self._record.training
+        return job.result if job else None
+
+    @property
+    def jobs(self) -> list[JobRecord]:
+        """Everything done in this run: training, evaluations, exports."""
+        return self._record.jobs
+
+    @property
+    def metrics(self) -> Metrics:
+        """Metrics by name, live; ``.frame()`` gives tidy data."""
+        return self._record.metrics
+
+    @property
+    def system(self) -> Metrics:
+        """What the run takes of its nodes, sampled every 5 s while it trains.
+
+        ``system/node0/cpu_cores`` (cores kept busy by its processes), ``system/node0/memory_gib`` (resident memory of
+        all of them), with several ranks ``system/node0/rank0_memory_gib`` (of one's), and, where there are NVIDIA GPUs,
+        ``system/node0/gpu0_percent`` and ``system/node0/gpu0_memory_gib`` (of the device, whoever uses it).
+        """
+        return self._record.system
+
+    @property
+    def tags(self) -> Tags:
+        """Its tags, a set to change at will: ``.add("baseline")``, ``.remove("baseline")``."""
+        return tags_of(self._record)
+
+    @property
+    def notes(self) -> Notes:
+        """What people noted on it, oldest first; ``.add("reward hacks the door")`` adds one."""
+        return Notes(self._record.folder.notes)
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Checkpoints, oldest iteration first; ``.last``, and ``.best("reward")`` by any metric."""
+        return self._record.checkpoints
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """Every evaluation of this run, oldest first."""
+        from rlnb.records.evaluation import Evaluation
+
+        folders = [job.folder for job in self.jobs if job.kind == "evaluate"]
+        return [
+            Evaluation.from_record(data, folder) for folder in folders if (data := files.read_json(folder.evaluation))
+        ]
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Finished iterations and iterations in all; zeros before the first."""
+        started = self.started
+        if started is None:
+            return 0, 0
+        return max(self.metrics.iteration + 1, started.first_iteration), started.max_iterations
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """What was asked, and the resolved configs of env and agent once they are there, by dotted path."""
+        return {**asked(self.manifest), **resolved(self._record.folder)}
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds that the training still takes at its pace so far; None when that is unknown."""
+        started, (done, total) = self.started, self.progress
+        if started is None or self.state != "running" or done <= started.first_iteration:
+            return None
+        return (time.time() - started.time_s) / (done - started.first_iteration) * (total - done)
+
+    @property
+    def command(self) -> str:
+        """The shell command that the newest training job ran."""
+        from rlnb.spec import Command
+        from rlnb.storage.serial import from_json
+
+        job = self._record.training
+        data = files.read_json(job.folder.command) if job else None
+        return from_json(Command, data).shell() if data else ""
+
+    def logs(self, lines: int = 40, *, job: int | None = None) -> str:
+        """Return the end of a job's log.
+
+        Args:
+            lines: Lines from its end.
+            job: Number of the job; None is the newest that has a log: what the warm worker does has none.
+        """
+        jobs = self.jobs
+        if not jobs:
+            return ""
+        newest = next((j for j in reversed(jobs) if j.folder.logs()), jobs[-1])
+        chosen = newest if job is None else next((j for j in jobs if j.folder.number == job), None)
+        if chosen is None:
+            raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
+        return "\n".join(files.tail(path, lines) for path in chosen.folder.logs())
+
+    def cancel(self) -> Self:
+        """Ask every job of the run that goes on to end, and return at once. Its checkpoints stay.
+
+        Does not stop a job in the living simulator: interrupt the cell that waits for that job instead.
+        """
+        for job in self.jobs:
+            if job.folder.command.exists() and (job.state() not in ENDED or job.goes_on()):
+                files.write_once(job.folder.cancel, {"time": files.now()})
+                handle = job.handle
+                if handle is not None:
+                    launcher = plugins.load(plugins.launcher(self.manifest.launcher).factory)()
+                    launcher.cancel(handle, job.folder.path)
+        return self
+
+
+def tags_of(record: RunRecord) -> Tags:
+    """Return a run's tags."""
+    return Tags(record.folder.notes, record.manifest.tags)

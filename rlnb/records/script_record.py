@@ -1,0 +1,48 @@
+"""A run of a plain training script: what its event files and folders tell, since the script tells rlnb nothing."""
+
+from __future__ import annotations
+
+from rlnb import plugins
+from rlnb.metrics.metrics import Metrics, Span
+from rlnb.records.checkpoints import Checkpoints
+from rlnb.records.record import RunRecord, StockRecord
+from rlnb.spec import Library
+
+
+class ScriptRecord(RunRecord):
+    """Metrics of whatever events stand below ``logs/``, under the names of the library whose tags they have."""
+
+    _detected: Library | None = None
+
+    @property
+    def library_spec(self) -> Library | None:
+        """The RL library that the script uses, told from the tags it logs; None before it has logged any."""
+        if self._detected is None:
+            if self._metrics is None:
+                self._metrics = Metrics(self.folder.logs, None)
+            tags = set(self._metrics.tags)
+            shared = {name: len(tags & set(known.metrics.values())) for name, known in plugins.libraries().items()}
+            best = max(shared, key=lambda name: shared[name], default=None)
+            if best is not None and shared[best]:
+                self._detected = plugins.library(best)
+                self._metrics = None  # they were read without names
+        return self._detected
+
+    @property
+    def metrics(self) -> Metrics:
+        """Live metrics by the library's names from when its tags are there; until then by tag."""
+        _ = self.library_spec
+        return super().metrics
+
+    def _spans(self) -> list[Span]:
+        """Scripts of Isaac Lab dump their configs, which hold envs and horizon."""
+        dumped = sorted(self.folder.logs.glob("**/params/agent.yaml"))
+        if not dumped or self._detected is None:
+            return []
+        stock = StockRecord(dumped[-1].parent.parent)
+        return stock.spans(self._detected, self.manifest.resources.world_size)
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        library = self.library_spec or plugins.SCRIPT
+        return Checkpoints(self.folder.checkpoints("**/*.pt*", library.checkpoint_pattern), self)

@@ -1,0 +1,183 @@
+"""A report: papermill runs ``report.ipynb``, nbconvert makes one HTML file that needs neither network nor JavaScript.
+
+The notebook shows the sections of :mod:`rlnb.reports.sections`.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlnb.display.status import status
+from rlnb.errors import RlnbError
+from rlnb.settings import options
+
+if TYPE_CHECKING:
+    from rlnb.records.facts import RunFacts
+
+_NOTEBOOK = Path(__file__).with_name("report.ipynb")
+_KERNEL = "rlnb-report"
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }}
+h1 {{ font-size: 1.6rem; margin: 0; overflow-wrap: anywhere }}
+h2 {{ font-size: 1.2rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #ccc }}
+table {{ border-collapse: collapse; margin: .5rem 0 1rem; max-width: 100% }}
+th, td {{ padding: .2rem 1rem .2rem 0; vertical-align: top; overflow-wrap: anywhere; border-bottom: 1px solid #eee }}
+caption {{ padding: .3rem 0; white-space: nowrap }}
+pre {{ background: #f6f6f6; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px }}
+img {{ max-width: 100%; height: auto }}
+figure {{ margin: .5rem 0 1rem }} figcaption, small {{ color: #666 }}
+</style></head>
+<body>
+{body}
+</body></html>
+"""
+
+
+def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, *, pdf: bool = False) -> Path:
+    """Write a report of runs as one HTML file, with the executed notebook beside it; return the path of the page.
+
+    The notebook has the curves as Plotly figures; the page needs neither network nor JavaScript.
+
+    Args:
+        runs: A run, or several to compare.
+        path: The HTML file; None is ``report.html`` in the run's folder, for several runs
+            ``reports/<time>.html`` in the root. The notebook has the same name, with ``.ipynb``.
+        pdf: Whether to print it as well, ``.pdf``; Chromium does that.
+
+    Raises:
+        RlnbError: papermill, nbconvert or Chromium is missing, there is no run, or the report cannot be made.
+    """
+    if isinstance(runs, str | Path):
+        raise RlnbError(f"{str(runs)!r} is no run; rlnb.get_run(id) gives one.")
+    chosen = list(runs) if isinstance(runs, Sequence) else [runs]
+    if not chosen:
+        raise RlnbError("There is no run to report on. See what there is: rlnb.runs()")
+    missing = [name for name in ("papermill", "nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RlnbError(f"A report needs {', '.join(missing)}: pip install 'rlnb[report]'")
+    browser = chromium() if pdf else ""
+    target = Path(path).expanduser().absolute() if path is not None else _default_path(chosen)
+    if target.suffix != ".html":
+        raise RlnbError(f"path={str(path)!r}: the report is an HTML file, so its name ends in .html.")
+    if not _ours(target.with_suffix(".ipynb")):
+        raise RlnbError(
+            f"{target.with_suffix('.ipynb')} is a notebook of yours, which the report's would replace. path=..."
+        )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)  # before the work
+    except OSError as exc:
+        raise _unwritable(target, exc) from exc
+    of = f"{len(chosen)} runs" if len(chosen) > 1 else chosen[0].id
+    with status(f"Writing the report of {of}"), tempfile.TemporaryDirectory(prefix="rlnb-report-") as folder:
+        executed = _execute(Path(folder), [str(run.path) for run in chosen])
+        page = _page(executed, title=f"rlnb report: {', '.join(sorted({run.task for run in chosen}))}")
+        _replace(target.with_suffix(".ipynb"), executed.read_bytes())
+    _replace(target, page.encode())
+    if pdf:
+        _print(browser, target)
+    return target
+
+
+def _ours(notebook: Path) -> bool:
+    """Return whether there is no notebook of that name but an earlier report's."""
+    try:
+        return bool(json.loads(notebook.read_text(encoding="utf-8"))["metadata"].get("rlnb_report"))
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError, KeyError, AttributeError):
+        return False
+
+
+def chromium() -> str:
+    """Return the path of Chromium, or of Chrome.
+
+    Raises:
+        RlnbError: There is none.
+    """
+    for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
+        if found := shutil.which(name):
+            return found
+    raise RlnbError(
+        "A PDF is printed by Chromium, which is not installed: apt-get install chromium, or leave pdf=False."
+    )
+
+
+def _print(browser: str, page: Path) -> None:
+    """Print a page as a PDF beside it, without network and without a profile."""
+    with tempfile.TemporaryDirectory(prefix="rlnb-chromium-") as profile:
+        argv = [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}"]
+        argv += ["--no-sandbox"] if os.geteuid() == 0 else []  # its sandbox does not start for root
+        argv += ["--no-pdf-header-footer", "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking"]
+        printed = Path(profile, "report.pdf")
+        done = subprocess.run([*argv, f"--print-to-pdf={printed}", page.as_uri()], capture_output=True, text=True)
+        if done.returncode or not printed.exists():
+            raise RlnbError(f"Chromium did not print the report:\n{done.stderr.strip()[-2000:]}")
+        _replace(page.with_suffix(".pdf"), printed.read_bytes())
+
+
+def _replace(target: Path, content: bytes) -> None:
+    try:
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(content)
+        temporary.replace(target)
+    except OSError as exc:
+        raise _unwritable(target, exc) from exc
+
+
+def _unwritable(target: Path, exc: OSError) -> RlnbError:
+    return RlnbError(f"The report cannot be written to {target}: {exc}. Choose a place: path=...")
+
+
+def _default_path(runs: Sequence[RunFacts]) -> Path:
+    if len(runs) == 1:
+        return runs[0].path / "report.html"
+    return options.folders.path / "reports" / f"{datetime.now():%Y%m%d-%H%M%S}.html"
+
+
+def _execute(folder: Path, run_paths: list[str]) -> Path:
+    """RunFacts the notebook with papermill in a process of its own; return the executed copy."""
+    spec = {"argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]}
+    kernel = folder / "kernels" / _KERNEL / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(json.dumps({**spec, "display_name": "rlnb", "language": "python"}))
+    parameters = folder / "parameters.yaml"
+    parameters.write_text(json.dumps({"run_paths": run_paths}))  # JSON is YAML
+    executed = folder / "executed.ipynb"
+    argv = [sys.executable, "-m", "papermill", str(_NOTEBOOK), str(executed), "--no-progress-bar"]
+    # Its own kernel spec, found first: "python3" may be another environment's, without rlnb.
+    paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    done = subprocess.run(
+        [*argv, "--kernel", _KERNEL, "--parameters_file", str(parameters)],
+        env={**os.environ, "JUPYTER_PATH": os.pathsep.join(paths)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RlnbError(f"The report's notebook failed:\n{done.stderr.strip()[-3000:]}")
+    return executed
+
+
+def _page(executed: Path, *, title: str) -> str:
+    from nbconvert import HTMLExporter
+
+    # The "basic" template is the bare body: no require.js, MathJax or plotly to load.
+    exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
+    exporter.exclude_anchor_links = True
+    body, _ = exporter.from_filename(str(executed))
+    return _PAGE.format(title=html.escape(title), body=body)

@@ -1,0 +1,260 @@
+"""The sections of a report, as HTML that needs no JavaScript; every outside string in them is escaped."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlnb.curves import figure
+from rlnb.display.table import duration, table
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from PIL import Image
+
+    from rlnb.records.facts import RunFacts
+PICTURE_PX = 720
+"""Longer side of a picture in the report; the original stays in the run's folder."""
+USAGES = 12
+"""Curves of the use of nodes in a report."""
+PICTURES_BYTES = 600_000
+"""What all pictures together may weigh: a report is for sending."""
+
+
+def heading(runs: Sequence[RunFacts]) -> str:
+    """Return the title and when, where and by which version it was written."""
+    tasks = ", ".join(sorted({run.task for run in runs}))
+    name = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
+    written = f"{name}, written {datetime.now().astimezone():%Y-%m-%d %H:%M %Z} on {platform.node()}"
+    return f"<h1>{html.escape(tasks)}</h1><small>{html.escape(written)}</small>"
+
+
+def summary(runs: Sequence[RunFacts]) -> str:
+    """Return a table of what was trained, where and how fast; one column a run."""
+    columns = [dict(_summary(run)) for run in runs]
+    header = ["", *(run.id for run in runs)] if len(runs) > 1 else ["", ""]
+    return table(header, [[name, *(column[name] for column in columns)] for name in columns[0]])
+
+
+def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
+    manifest, started = run.manifest, run.started
+    done, total = run.progress
+    series = run.metrics["reward"] if "reward" in run.metrics.names else None
+    frames = int(series.frames[-1]) if series is not None and len(series) else 0
+    seconds = _seconds(run)
+    yield "task", manifest.task.id
+    yield "library", manifest.library
+    yield "state", run.state
+    yield "iterations", f"{done} of {total}" if total else "-"
+    yield "seed", str(manifest.seed)
+    yield "num_envs", str(started.num_envs if started else manifest.task.num_envs or "-")
+    yield "devices", ", ".join(started.devices) if started else manifest.resources.device
+    yield "hosts", ", ".join(started.hosts) if started else "-"
+    yield "started", f"{run.created.astimezone():%Y-%m-%d %H:%M}"
+    yield "duration", duration(seconds) if seconds else "-"
+    yield "frames", f"{frames:,}" if frames else "-"
+    yield "steps/s (frames over duration)", f"{frames / seconds:,.0f}" if frames and seconds else "-"
+    for name in ("reward", "episode_length", "success_rate"):
+        yield f"last {name}", f"{run.metrics[name].last:.4g}" if name in run.metrics.names else "-"
+    yield "tags", ", ".join(run.tags) or "-"
+    yield "notes", "; ".join(note.text for note in run.notes) or "-"
+
+
+def _seconds(run: RunFacts) -> float:
+    """Return how long the run trained, over all its jobs; one that goes on counts to its last logged point."""
+    spans = []
+    for job in run.jobs:
+        started, result = job.started, job.result
+        if job.kind == "train" and started is not None:
+            logged = [time for name in run.metrics.names for time in run.metrics[name].wall_time_s[-1:]]
+            ended = (
+                datetime.fromisoformat(result.ended).timestamp() if result and result.ended else max(logged, default=0)
+            )
+            spans.append(max(0.0, ended - started.time_s))
+    return sum(spans)
+
+
+class Curves:
+    """A figure that is Plotly's where a notebook is opened, and a picture in a page without JavaScript."""
+
+    def __init__(self, shown: go.Figure, words: str) -> None:
+        self._shown, self._words = shown, words
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle = {**figure.mimebundle(self._shown, picture=True), "text/plain": self._words}
+        return bundle, {"image/png": {"alt": self._words}}
+
+
+def metric_curves(runs: Sequence[RunFacts]) -> Curves:
+    """Return the usual metrics."""
+    return Curves(figure.figure(runs), "Metric curves over frames")
+
+
+def usage(runs: Sequence[RunFacts]) -> Curves | None:
+    """Return what the runs took of their nodes, over time; None where nothing was sampled."""
+    sampled = sorted({tag for run in runs for tag in run.system.tags})
+    shown = [tag for tag in sampled if "/rank" not in tag][:USAGES]
+    return Curves(figure.figure(runs, shown, x="wall_time"), "Use of the nodes over time") if shown else None
+
+
+def evaluations(runs: Sequence[RunFacts]) -> str:
+    """Return each evaluation with its 95 % intervals."""
+    found = []
+    for run in runs:
+        for evaluation in run.evaluations:
+            facts = f"{evaluation.checkpoint}, {evaluation.num_envs} envs, seed {evaluation.seed}"
+            caption = facts if len(runs) == 1 else f"{run.id}: {facts}"
+            found.append(table(["", "value", "95 % interval"], evaluation.rows(), caption=caption))
+    return "".join(found) or "<p>None: <code>run.evaluate(episodes=100)</code></p>"
+
+
+def pictures(runs: Sequence[RunFacts]) -> str:
+    """Return the camera previews that the runs hold, made smaller, up to 600 KB in all."""
+    shown, left_out, weight = [], [], 0
+    for run in runs:
+        for path in sorted((run.path / "media").glob("*.png")):
+            data = _small(path)
+            if data is None or weight + len(data) > PICTURES_BYTES:
+                left_out.append(str(path))
+                continue
+            weight += len(data)
+            shown.append(_image(data, path.stem if len(runs) == 1 else f"{run.id}: {path.stem}"))
+    if left_out:
+        shown.append(f"<p>Not shown: {html.escape(', '.join(left_out))}</p>")
+    return "".join(shown) or "<p>None.</p>"
+
+
+def films(runs: Sequence[RunFacts]) -> str:
+    """Return a still of the middle of each film of an evaluation, and where the film lies."""
+    found, weight = [], 0
+    for run in runs:
+        for film in (evaluation.video for evaluation in run.evaluations if evaluation.video):
+            picture = film.still() if weight < PICTURES_BYTES else None
+            still = _palette(picture) if picture is not None else b""
+            weight += len(still)
+            found.append(_image(still, str(film.path)) if still else f"<p>{html.escape(str(film.path))}</p>")
+    return "".join(found) or "<p>None: <code>run.play()</code></p>"
+
+
+def _small(path: Path) -> bytes | None:
+    """Return a picture as a palette PNG; None where it is none."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return _palette(image)
+    except (OSError, ValueError, Image.DecompressionBombError):
+        return None
+
+
+def _palette(image: Image.Image) -> bytes:
+    picture = image.convert("RGB")
+    picture.thumbnail((PICTURE_PX, PICTURE_PX))
+    with io.BytesIO() as file:
+        picture.quantize(256).save(file, format="PNG", optimize=True)
+        return file.getvalue()
+
+
+def _image(data: bytes, caption: str) -> str:
+    text = html.escape(caption)
+    encoded = base64.b64encode(data).decode()
+    return f"<figure><img alt='{text}' src='data:image/png;base64,{encoded}'><figcaption>{text}</figcaption></figure>"
+
+
+def parameters(runs: Sequence[RunFacts]) -> str:
+    """Return what was asked: selectors, overrides and agent values."""
+    return "".join(table(["", ""], _parameters(run), caption=run.id) for run in runs)
+
+
+def _parameters(run: RunFacts) -> list[tuple[str, str]]:
+    manifest = run.manifest
+    asked = {
+        "max_iterations": _iterations(run),
+        "num_envs": manifest.task.num_envs,
+        "presets": ", ".join(manifest.task.presets) or None,
+        "physics": manifest.task.physics,
+        "renderer": manifest.task.renderer,
+        "success": manifest.task.success,
+        "device": manifest.resources.device,
+        "ranks": manifest.resources.world_size,
+        "launcher": manifest.launcher,
+        **{f"overrides: {name}": value for name, value in manifest.task.overrides.items()},
+        **{f"agent: {name}": value for name, value in manifest.agent.items()},
+    }
+    return [(name, "default" if value is None else str(value)) for name, value in asked.items()]
+
+
+def _iterations(run: RunFacts) -> int | None:
+    """Return the iterations that were asked for in the end: a resumed run may have been extended."""
+    return run.started.max_iterations if run.started else run.manifest.max_iterations
+
+
+def provenance(runs: Sequence[RunFacts]) -> str:
+    """Return command, versions, source, assets and git state of each run."""
+    found = []
+    for run in runs:
+        command = html.escape(run.command or "no command yet")
+        found.append(f"{table(['', ''], list(_provenance(run)), caption=run.id)}<pre>{command}</pre>")
+    return "".join(found)
+
+
+def _provenance(run: RunFacts) -> Iterator[tuple[str, str]]:
+    manifest, started = run.manifest, run.started
+    versions = {**manifest.versions, **(started.versions if started else {})}
+    yield "folder", str(run.path)
+    yield "git", " ".join(manifest.git.values()) or "no repository"
+    yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    if started and started.communication:
+        yield "communication", ", ".join(f"{name}={value}" for name, value in started.communication.items())
+    if manifest.task.source:
+        yield "task module", f"{manifest.task.source} (sha256 {manifest.task.source_sha256})"
+    for name, digest in manifest.task.files.items():
+        yield name, f"sha256 {digest}"
+    yield "asset root", (started.asset_root if started else "") or manifest.asset_root or "-"
+    for name, digest in (started.assets if started else {}).items():
+        yield f"asset {name}", f"sha256 {digest}" if digest else "remote file, no hash"
+
+
+def reproduce(runs: Sequence[RunFacts]) -> str:
+    """Return the Python lines that ask for the same runs again."""
+    return "".join(f"<pre>{html.escape(_lines(run))}</pre>" for run in runs)
+
+
+def _lines(run: RunFacts) -> str:
+    manifest, task = run.manifest, run.manifest.task
+    if manifest.script:
+        script, *args = manifest.script
+        ranks = {"nproc_per_node": manifest.resources.nproc_per_node}
+        return f"import rlnb\nrun = rlnb.train(script={script!r}, args={args!r}{_arguments(ranks)})"
+    selectors = {
+        "num_envs": task.num_envs,
+        "overrides": dict(task.overrides) or None,
+        "presets": list(task.presets) or None,
+        "physics": task.physics,
+        "renderer": task.renderer,
+        "success": task.success,
+    }
+    chosen = {
+        "library": manifest.library,
+        "max_iterations": _iterations(run),
+        "seed": manifest.seed,
+        "agent": dict(manifest.agent) or None,
+        "device": manifest.resources.device,
+        "nproc_per_node": manifest.resources.nproc_per_node,
+        "asset_root": manifest.asset_root,
+        "keep": manifest.keep,
+        "init_from": manifest.parent,
+    }
+    source = f"# The task's module as it was: {run.path / 'source'}\n" if task.source else ""
+    asked = f"task = rlnb.task({task.id!r}{_arguments(selectors)})\nrun = rlnb.train(task{_arguments(chosen)})"
+    return f"import rlnb\n{source}{asked}"
+
+
+def _arguments(values: Mapping[str, object]) -> str:
+    return "".join(f", {name}={value!r}" for name, value in values.items() if value is not None)

@@ -1,0 +1,167 @@
+"""The runs below some folders, kept up to date at little cost: for lists that are looked at all the time."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+import time
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlnb.records import notes
+from rlnb.records.find import find
+from rlnb.records.layout import RunDir
+from rlnb.run.run import Run
+from rlnb.spec import ENDED
+
+logger = logging.getLogger(__name__)
+
+ENDED_AT_ONCE = 300
+"""Runs that have ended, of which one look goes through so many: they change seldom, by a resumption or a tag."""
+WALK_EVERY = 30
+"""Looks between two walks through folders that are no rlnb root: stock Isaac Lab's, which are nested."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Changes:
+    """What a look at the folders has found."""
+
+    seen: tuple[Run, ...]
+    """Runs to show anew: those that were not there, those that have changed, and every one that goes on."""
+    gone: tuple[Run, ...]
+    """Runs that were there and are not any more, or are archived."""
+
+
+class Catalog:
+    """The runs below some folders, without those that are archived.
+
+    The records of a run are read when it is first seen. After that a look goes to every run that goes on, and to some
+    of those that have ended, in turns. Not safe to use from several threads at once.
+
+    Args:
+        roots: rlnb roots, or folders of stock Isaac Lab ``logs/``.
+    """
+
+    def __init__(self, roots: Sequence[str | Path]) -> None:
+        self._roots = [Path(root).absolute() for root in roots]
+        self._runs: dict[str, Run] = {}
+        self._stamps: dict[str, tuple[int, ...]] = {}
+        self._shown: set[str] = set()
+        self._live: set[str] = set()
+        self._stock: dict[str, Run] = {}
+        self._damaged: set[str] = set()
+        self._turn = self._looks = 0
+        self.behind = 0
+        """Runs that were there at the last look, and for which its time did not suffice."""
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """Those of the last look, newest first."""
+        return sorted((self._runs[path] for path in self._shown), key=lambda run: run.manifest.created, reverse=True)
+
+    def refresh(self, limit_s: float = math.inf) -> Changes:
+        """Look again.
+
+        Args:
+            limit_s: Seconds after which runs that were never seen are left for the next look; newer ones come first.
+        """
+        there = self._there()
+        deadline = time.monotonic() + limit_s
+        gone = [path for path in self._runs if path not in there]
+        unseen = sorted((path for path in there if path not in self._runs and path not in self._damaged), reverse=True)
+        new = []
+        for path in unseen:
+            if time.monotonic() > deadline:
+                break
+            new += [path] if self._open(path) else []
+        self.behind = sum(path not in self._runs and path not in self._damaged for path in unseen)
+        changed = [path for path in self._ended_in_turn(there) if _stamp(path) != self._stamps[path]]
+        seen = []
+        for path in dict.fromkeys((*new, *self._live, *changed)):
+            if path not in self._runs or path in gone:
+                continue
+            self._stamps[path] = _stamp(path)
+            try:
+                archived = notes.archived(RunDir(Path(path)).notes)
+                ended = self._runs[path].state in ENDED
+            except Exception as exc:  # whatever a damaged record brings about must not hide the others
+                logger.warning("%s: %s", path, exc)
+                self._damaged.add(path)
+                gone.append(path)
+                continue
+            if archived:
+                gone += [path] if path in self._shown else []
+                continue
+            if ended and path in self._live and path not in self._stock:
+                self._runs[path] = Run(Path(path))  # what was read of its curves is let go of
+            seen.append(self._runs[path])
+            self._shown.add(path)
+            (self._live.discard if ended else self._live.add)(path)
+        left = tuple(self._runs[path] for path in gone if path in self._shown)
+        for path in gone:
+            self._shown.discard(path)
+            self._live.discard(path)
+            if path not in there or path in self._damaged:
+                del self._runs[path], self._stamps[path]
+        return Changes(seen=tuple(seen), gone=left)
+
+    def _there(self) -> set[str]:
+        """Return the folder of every run that is there now."""
+        found: set[str] = set()
+        for root in self._roots:
+            for path in itertools.chain(_folders(root / "runs"), _folders(root)):
+                if path in self._runs or path in self._damaged or os.path.exists(RunDir(Path(path)).manifest):
+                    found.add(path)
+            if not (root / "runs").is_dir() and self._looks % WALK_EVERY == 0:
+                self._stock |= {str(record.path): Run.of(record) for record in find(root)}
+        self._looks += 1
+        return found | {path for path in self._stock if os.path.exists(path)}
+
+    def _open(self, path: str) -> bool:
+        """Read the records of a run; return whether they can be read."""
+        run = self._stock.get(path) or Run(Path(path))
+        try:
+            _ = run.manifest, run.created, run.state
+        except Exception as exc:  # whatever a damaged record brings about must not hide the others
+            self._damaged.add(path)
+            logger.warning("%s: %s", path, exc)
+            return False
+        self._runs[path], self._stamps[path] = run, ()
+        return True
+
+    def _ended_in_turn(self, there: Container[str]) -> list[str]:
+        ended = [path for path in self._runs if path not in self._live and path in there]
+        begin = self._turn if self._turn < len(ended) else 0
+        self._turn = begin + ENDED_AT_ONCE
+        return ended[begin : self._turn]
+
+
+def _folders(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries if not entry.name.startswith(".") and _is_folder(entry)]
+    except OSError:
+        return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle
+        return False
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """Return what changes when something is done with a run that has ended: a further job, a note, a tag."""
+    run = RunDir(Path(path))
+    return tuple(_changed_ns(folder) for folder in (run.notes, run.jobs_folder))
+
+
+def _changed_ns(folder: Path) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,171 @@
+"""Doing something with a run that exists: which checkpoint, in which process, and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.contracts import Launcher
+from rlnb.errors import RlnbError, RunError, WorkerError
+from rlnb.launch.command import worker_command
+from rlnb.launch.local import LocalLauncher, gpu_count
+from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.record import JobRecord, RunRecord
+from rlnb.settings import options
+from rlnb.simulation import simulator
+from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
+from rlnb.storage import files
+from rlnb.storage.serial import from_json, to_json
+
+POLL_S = 0.25
+
+
+def do(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
+    """Do a job now, in the warm worker where that is allowed, and wait for it.
+
+    Raises:
+        RunError: It failed.
+    """
+    from rlnb.display.status import status
+
+    with status(f"{kind} {chosen['checkpoint']}"):
+        # A wrapped command (a container, say) is not what the warm worker runs in.
+        plain = Command(argv=(sys.executable,))
+        wrapped = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=record.manifest) is not None
+        if options.warm and plugins.library(record.library).simulator and not wrapped:
+            folder = _in_warm_worker(record, kind, chosen)
+        else:
+            folder = start_job(record, kind, chosen, warm=False)
+        job = JobRecord(folder, record.manifest.launcher)
+        while job.state() not in ENDED:
+            time.sleep(POLL_S)
+    raise_unless_completed(record, job)
+    return folder
+
+
+def _in_warm_worker(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
+    worker = simulator.warm_worker(record.manifest.python, record.manifest.asset_root)
+    folder = record.folder.next_job(kind)
+    files.write_once(folder.job, to_json(Job(kind=kind, options=chosen)))
+    try:
+        worker.request(kind, job_dir=str(folder.path))
+    except (RlnbError, WorkerError) as exc:
+        first, _, rest = str(exc).partition("\n")
+        failed = Result(outcome="failed", error=first, detail=rest, ended=files.now())
+        files.write_once(folder.result, to_json(failed))
+    except BaseException:  # interrupted: without a result it would look unfinished for ever
+        stopped = Result(outcome="cancelled", error="the waiting for it was interrupted", ended=files.now())
+        files.write_once(folder.result, to_json(stopped))
+        raise
+    return folder
+
+
+def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
+    """Raise a :class:`RunError` that names the log and the next call, unless the job has completed."""
+    if job is None:
+        if record.state == "lost":
+            raise RunError(
+                f"{record.id} is lost: its kernel ended before the training started.\n"
+                f"  next: start the training again. To remove this run: rlnb runs prune {record.id} --whole --yes"
+            )
+        return
+    state = job.state()
+    if state == "completed":
+        return
+    result = job.result if state != "lost" else None
+    told = job.folder.log(result.values.get("node", 0) if result else 0)
+    log = told if told.exists() else next(iter(job.folder.logs()), job.folder.path)
+    said = "" if result else f". The last that it said: {last}" if (last := files.tail(told, 1).strip()) else ""
+    gone = f"its process is gone and left no result (killed, or the machine went down){said}"
+    reason = result.error if result else gone
+    verb = "resume()" if record.checkpoints else "logs(200)"
+    raise RunError(
+        f"{record.id} ({job.kind}) {state}: {reason}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"
+        + (f"\n\n{result.detail}" if result and result.detail else "")
+    )
+
+
+def job_writer(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher) -> Callable[[JobDir, str], None]:
+    """Return what writes the records of a job of ``run_dir`` into its draft: what it does, and its command."""
+
+    def write(draft: JobDir, name: str) -> None:
+        command = _command(manifest, job.kind, launcher, run_dir, JobDir(run_dir.jobs_folder / name))
+        wrapped = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
+        files.write_once(draft.job, to_json(job))
+        files.write_once(draft.command, to_json(wrapped or command))
+
+    return write
+
+
+def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_dir: RunDir, job_dir: JobDir) -> Command:
+    """Return the command of a job as rlnb itself would run it."""
+    local, gpus = isinstance(launcher, LocalLauncher), gpu_count()
+    return worker_command(
+        manifest,
+        kind,
+        run_dir.path,
+        job_dir.path,
+        max_running=launcher.max_running,
+        walltime_s=launcher.walltime_s,
+        gpu_per_slot=local
+        and gpus > 1
+        and manifest.resources.device in ("auto", "cuda")
+        and manifest.resources.nproc_per_node <= (launcher.max_running or 1) <= gpus,
+        threads=launcher.threads if isinstance(launcher, LocalLauncher) else None,
+    )
+
+
+def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:
+    """Add a job to a run and start it, in the warm worker where that fits.
+
+    Raises:
+        RlnbError: The job could not be written; the run is as it was before.
+    """
+    try:
+        folder = run_dir.next_job(job.kind, job_writer(run_dir, manifest, job, launcher))
+    except OSError as exc:
+        raise RlnbError(
+            f"The job could not be written in {run_dir.jobs_folder}: {exc}. Nothing was started, and the run is as it "
+            "was before."
+        ) from exc
+    begin(folder, job.kind, manifest, launcher, warm=warm, undo=folder.path)
+    return folder
+
+
+def begin(
+    folder: JobDir, kind: JobKind, manifest: Manifest, launcher: Launcher, *, warm: bool | None, undo: Path
+) -> None:
+    """Start a job whose command is written, in the warm worker where that fits; remove ``undo`` if that fails."""
+    command = from_json(Command, files.read_json(folder.command) or {})
+    use_warm = options.warm if warm is None else warm
+    fits = kind == "train" and isinstance(launcher, LocalLauncher) and manifest.resources.world_size == 1
+    own = command == _command(manifest, kind, launcher, run_dir_of(folder.path), folder)
+    worker = None
+    if use_warm and fits and own and _plain(command):
+        worker = simulator.idle_worker(manifest.python, manifest.asset_root)
+    try:
+        handle = worker.adopt(folder.path) if worker is not None else launcher.submit(command, folder.path)
+    except Exception:  # nothing was started
+        shutil.rmtree(undo, ignore_errors=True)
+        raise
+    if worker is not None:
+        simulator.let_go(manifest.python, manifest.asset_root)
+    with contextlib.suppress(OSError):  # a full disk: it runs, and its agent's heartbeat tells where it stands
+        files.write_once(folder.handle, dict(handle))
+
+
+def _plain(command: Any) -> bool:
+    """Return whether a living worker can stand in for the command."""
+    return "rlnb.worker" in command.argv and not command.gpu_per_slot and set(command.env) <= {"PYTHONUNBUFFERED"}
+
+
+def start_job(record: RunRecord, kind: JobKind, options_: Mapping[str, Any], *, warm: bool | None = None) -> JobDir:
+    """Start a further job in a run that exists."""
+    job, launcher = Job(kind=kind, options=options_), plugins.launcher_of(record.manifest)
+    return submit(record.folder, record.manifest, job, launcher, warm=warm)

@@ -1,0 +1,200 @@
+"""Several runs: a sequence that shows itself as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlnb.errors import unknown
+from rlnb.records import notes
+from rlnb.records.asked import asked
+from rlnb.run.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rlnb.run.pruning import Pruning
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 100
+"""Rows of a long list that a notebook shows."""
+
+
+class Runs(Sequence[Run]):
+    """Several runs, newest first."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = list(runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return Runs(self._runs[index]) if isinstance(index, slice) else self._runs[index]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def table(self, *columns: str) -> pd.DataFrame:
+        """Return one row a run: id, task, library, state, iteration, reward, success, created and tags.
+
+        Args:
+            columns: Further ones: metrics (their last value) and what was asked (``"seed"``, ``"sim.dt"``,
+                ``"agent.algorithm.learning_rate"``).
+
+        Raises:
+            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+        """
+        import pandas as pd
+
+        found = pd.DataFrame([dataclasses.asdict(row) for row in self._rows(len(self))])
+        for name in columns:
+            found[name] = self.values(name)
+        return found
+
+    def sorted(self, by: str, *, descending: bool = True) -> Runs:
+        """Return the same runs in the order of a metric's last value, or of what was asked; those without it last.
+
+        Raises:
+            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+        """
+        values = dict(zip((run.path for run in self), self.values(by), strict=True))
+        with_it = [run for run in self if values[run.path] is not None]
+        try:
+            with_it.sort(key=lambda run: values[run.path], reverse=descending)
+        except TypeError:  # of several kinds, such as numbers and words
+            with_it.sort(key=lambda run: str(values[run.path]), reverse=descending)
+        return Runs([*with_it, *(run for run in self if values[run.path] is None)])
+
+    def values(self, name: str) -> list[Any]:
+        """Return, run by run, what was asked under that name, or a metric's last value; None of a run without it.
+
+        Raises:
+            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+        """
+        values = [asked(run.manifest).get(name) for run in self]
+        if all(value is None for value in values):
+            lasts = [_last(run, name) for run in self]
+            values = [None if math.isnan(last) else last for last in lasts]
+        if self and all(value is None for value in values):
+            there = {known for run in self for known in (*asked(run.manifest), *run.metrics.names, *run.metrics.tags)}
+            raise unknown("metric or argument", name, there, has="There are")
+        return values
+
+    def diff(self) -> pd.DataFrame:
+        """Return what differs between these runs, one column a run: what was asked, and the resolved configs.
+
+        A name that a run does not have is empty there. Seeds of envs and paths of logs, which always differ, are in it.
+        """
+        import pandas as pd
+
+        of_runs = {run.id: run.config for run in self}
+        names = dict.fromkeys(name for values in of_runs.values() for name in values)
+        rows = {name: {id: values.get(name, "") for id, values in of_runs.items()} for name in names}
+        differing = {name: row for name, row in rows.items() if len(set(map(repr, row.values()))) > 1}
+        return pd.DataFrame.from_dict(differing, orient="index", columns=list(of_runs))
+
+    def archive(self) -> Archiving:
+        """Return what would leave the lists; nothing has before its ``.apply()``, and nothing is deleted.
+
+        Archived runs are in ``rlnb.runs(archived=True)``, and ``.restore()`` brings them back.
+        """
+        return Archiving(runs=tuple(self), kind="archive")
+
+    def restore(self) -> Archiving:
+        """Return which of these would be in the lists again after ``.apply()``."""
+        return Archiving(runs=tuple(self), kind="restore")
+
+    def prune(self, *, keep: int = 1, whole: bool = False) -> Pruning:
+        """Return what can go of those among these that have ended; nothing is gone before its ``.apply()``.
+
+        Args:
+            keep: Checkpoints that stay of each run, the newest, beside the best by reward.
+            whole: Whether the runs go whole, records and all.
+        """
+        from rlnb.run.pruning import prune
+
+        return prune(self, keep=keep, whole=whole)
+
+    def _rows(self, most: int) -> list[RunRow]:
+        return [_row(run) for run in self._runs[:most]]
+
+    def __repr__(self) -> str:
+        return f"Runs({len(self._runs)})"
+
+    def _repr_html_(self) -> str:
+        from rlnb.display.table import table
+
+        names = [f.name for f in dataclasses.fields(RunRow)]
+        rows = [[_text(getattr(row, name)) for name in names] for row in self._rows(SHOWN)]
+        rest = f", the newest {SHOWN} shown; .table() has all" if len(self) > SHOWN else ""
+        return table(names, rows, caption=f"{len(self)} runs{rest}")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RunRow:
+    """A run in one line."""
+
+    id: str
+    task: str
+    library: str
+    state: str
+    iteration: str = ""
+    reward: float | None = None
+    success_rate: float | None = None
+    created: str
+    tags: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Archiving:
+    """Which runs would leave the lists, or come back; nothing has happened before :meth:`apply`."""
+
+    runs: tuple[Run, ...]
+    kind: Literal["archive", "restore"]
+
+    def apply(self) -> Archiving:
+        """Do it."""
+        for run in self.runs:
+            if notes.archived(run.record.folder.notes) != (self.kind == "archive"):
+                notes.write(run.record.folder.notes, self.kind)
+        return self
+
+    def __repr__(self) -> str:
+        ids = ", ".join(run.id for run in self.runs[:5])
+        return f"Archiving({self.kind} {len(self.runs)} runs: {ids}{', ...' if len(self.runs) > 5 else ''})"
+
+
+def _row(run: Run) -> RunRow:
+    """Return a run in one line; what an odd record keeps from being read is empty, and hides no other run."""
+    created = run.created.astimezone().strftime("%Y-%m-%d %H:%M")
+    row = RunRow(id=run.id, task=run.task, library=run.library, state=run.state, created=created)
+    try:
+        (done, total), metrics = run.progress, run.metrics
+        return dataclasses.replace(
+            row,
+            iteration=f"{done}/{total}" if total else "",
+            reward=metrics.last("reward") if "reward" in metrics.names else None,
+            success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,
+            tags=", ".join(run.tags),
+        )
+    except Exception as exc:
+        logger.warning("%s: %s", run.path, exc)
+        return row
+
+
+def _last(run: Run, name: str) -> float:
+    """Return a metric's last value; NaN where there is none, or where an odd record keeps it from being read."""
+    try:
+        return run.metrics.last(name)
+    except Exception as exc:
+        logger.warning("%s: %s", run.path, exc)
+        return math.nan
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

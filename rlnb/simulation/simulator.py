@@ -1,0 +1,209 @@
+"""This kernel's warm simulator: started when first needed, replaced when a run takes it or it ends."""
+
+from __future__ import annotations
+
+import atexit
+import html
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from rlnb.settings import options
+from rlnb.simulation.process import WarmWorker
+from rlnb.spec import Task
+from rlnb.storage.serial import to_json
+from rlnb.tasks.task import as_task
+
+FRESH_AFTER_S = 10.0
+"""Two start-ups side by side would delay the run's first iteration on a small machine."""
+
+_current: WarmWorker | None = None
+_keep = True
+_starting = threading.RLock()
+
+
+class Simulator:
+    """The living simulator process of this kernel: Isaac Lab loaded, ready to make an env in a fraction of a second.
+
+    Previews, evaluations, exports and checks go to it, one at a time, and the next training with one process adopts
+    it; a fresh one then starts behind it. It ends with this kernel, and is replaced when it ends before.
+    """
+
+    def __init__(self, python: str | None, asset_root: str | None) -> None:
+        self._settings = python, asset_root
+
+    @property
+    def state(self) -> Literal["starting", "idle", "busy", "none"]:
+        """Whether it waits, works, or does not exist (a request starts it); "starting" until its first answer."""
+        worker = self._worker
+        if worker is None:
+            return "none"
+        if not worker.answered:
+            return "starting"
+        return "busy" if worker.busy else "idle"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the worker; None where there is none."""
+        worker = self._worker
+        return worker.pid if worker else None
+
+    @property
+    def memory_gib(self) -> float:
+        """Memory it holds now (resident set)."""
+        worker = self._worker
+        return worker.memory_bytes / 2**30 if worker else 0.0
+
+    @property
+    def requests(self) -> int:
+        """Requests that it has answered."""
+        worker = self._worker
+        return worker.answered if worker else 0
+
+    @property
+    def log(self) -> Path | None:
+        """What it prints."""
+        worker = self._worker
+        return worker.log if worker else None
+
+    def warm(self, task: Task | str) -> float:
+        """Compile and load what a task needs (physics and rendering kernels), by making its env once.
+
+        Returns:
+            Seconds it took.
+        """
+        asked = as_task(task)
+        seconds: float = request("warm", *self._settings, warm=True, task=to_json(asked))["seconds"]
+        return seconds
+
+    def wait(self) -> Simulator:
+        """Wait until it answers; start it if there is none."""
+        request("ping", *self._settings, warm=True)
+        return self
+
+    def restart(self) -> Simulator:
+        """End it and start a fresh one, in the background."""
+        shut_down()
+        warm_worker(*self._settings)
+        return self
+
+    def close(self) -> None:
+        """End it. The next request starts a fresh one."""
+        shut_down()
+
+    @property
+    def _worker(self) -> WarmWorker | None:
+        fits = _current is not None and (_current.python, _current.asset_root) == self._settings
+        return _current if _current is not None and fits and _current.alive else None
+
+    def __repr__(self) -> str:
+        if self._worker is None:
+            return "Simulator(none; the next preview starts one)"
+        return f"Simulator({self.state}, pid {self.pid}, {self.memory_gib:.2f} GiB, {self.requests} requests)"
+
+    def _repr_html_(self) -> str:
+        log = f"<br><small>log: {html.escape(str(self.log))}</small>" if self.log else ""
+        return f"<b>{html.escape(repr(self))}</b>{log}"
+
+
+def simulator(python: str | None = None, asset_root: str | None = None) -> Simulator:
+    """Return this kernel's living simulator, starting it in the background if there is none.
+
+    Args:
+        python: Command of the worker's interpreter; None is ``rlnb.options.python``.
+        asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
+    """
+    settings = python or options.python, asset_root or options.asset_root
+    warm_worker(*settings)
+    return Simulator(*settings)
+
+
+def request(
+    verb: str,
+    python: str | None,
+    asset_root: str | None,
+    *,
+    warm: bool | None = None,
+    meanwhile: Callable[[Any], None] | None = None,
+    **payload: Any,
+) -> Any:
+    """Have a worker do something and return its answer: the warm one, or where that is not wanted one for this only.
+
+    Args:
+        verb: What to do.
+        python: Command of the worker's interpreter; None is ``rlnb.options.python``.
+        asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
+        warm: Whether the living simulator does it; None is ``rlnb.options.warm``.
+        meanwhile: Called with what the worker has to tell before it is done.
+        payload: The request's own values, as JSON.
+
+    Raises:
+        RlnbError: The worker refused, with the reason.
+        WorkerError: The task's own code failed, or the worker ended; with traceback or log.
+    """
+    python, asset_root = python or options.python, asset_root or options.asset_root
+    if options.warm if warm is None else warm:
+        return warm_worker(python, asset_root).request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
+    worker = start_worker(python, asset_root)
+    try:
+        return worker.request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
+    finally:
+        worker.close()
+
+
+def warm_worker(python: str | None = None, asset_root: str | None = None) -> WarmWorker:
+    """Return the living warm worker for these settings, starting one if there is none."""
+    global _current
+    python, asset_root = python or options.python, asset_root or options.asset_root
+    with _starting:
+        if _current and _current.alive and (_current.python, _current.asset_root) == (python, asset_root):
+            return _current
+        shut_down()
+        _current = start_worker(python, asset_root)
+        return _current
+
+
+def start_worker(python: str | None, asset_root: str | None) -> WarmWorker:
+    """Start a worker that is nobody else's; whoever starts it closes it."""
+    return WarmWorker(python, asset_root, Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log")
+
+
+def idle_worker(python: str | None, asset_root: str | None) -> WarmWorker | None:
+    """Return the warm worker if there is one that fits and has nothing to do."""
+    fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
+    return _current if _current and fits and _current.alive and not _current.busy else None
+
+
+def let_go(python: str | None, asset_root: str | None) -> None:
+    """Forget the worker, a run has it now; a fresh one starts once that run's own start-up is over."""
+    global _current
+    _current = None
+    if not _keep:
+        return
+    timer = threading.Timer(FRESH_AFTER_S, _start_fresh, (python, asset_root))
+    timer.daemon = True
+    timer.start()
+
+
+def _start_fresh(python: str | None, asset_root: str | None) -> None:
+    """Start a worker unless one was needed meanwhile: with other settings, it may be in the middle of a request."""
+    with _starting:
+        if _current is None or not _current.alive:
+            warm_worker(python, asset_root)
+
+
+def keep_none() -> None:
+    """Start no fresh worker after a run took the last one: for a command that ends with its run."""
+    global _keep
+    _keep = False
+
+
+@atexit.register
+def shut_down() -> None:
+    """End the warm worker, if there is one."""
+    global _current
+    if _current is not None:
+        _current.close()
+    _current = None

@@ -1,0 +1,8 @@
+"""How a value becomes a file, and a file a value again.
+
+``serial`` turns dataclasses into JSON and back, refusing what does not fit. ``files`` writes a record once, whole or
+not at all, and reads files that other processes are still writing.
+
+Belongs here: what needs only the standard library, since the node agent imports it. Does not belong here: names of
+files (``rlnb.records.layout``), and what a file means.
+"""

@@ -1,0 +1,210 @@
+"""RL libraries side by side on one task: equal frames, several seeds, intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlnb import plugins
+from rlnb.contracts import Launcher
+from rlnb.errors import CheckError, Problem, RlnbError, unknown
+from rlnb.launch.local import LocalLauncher
+from rlnb.records.evaluation import Evaluation, mean_interval
+from rlnb.run.run import Run
+from rlnb.settings import options
+from rlnb.simulation.card import task_card
+from rlnb.spec import Task
+from rlnb.tasks.agent_config import agent_values
+from rlnb.tasks.overrides import Card
+from rlnb.tasks.task import as_task
+from rlnb.training import train
+from rlnb.training.checks import check_run
+from rlnb.training.manifest import describe
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Runs of several libraries with equal frame budgets, and how their policies did."""
+
+    runs: Mapping[str, Sequence[Run]]
+    """By library, one run a seed."""
+    evaluations: Mapping[str, Sequence[Evaluation]]
+    """By library, in the same order."""
+
+    def table(self) -> pd.DataFrame:
+        """Return one row a library: means over seeds with their 95 % intervals (Student's t).
+
+        Columns ``library``, ``seeds``, ``frames``, ``return``, ``return_low``, ``return_high``, ``success``,
+        ``success_low``, ``success_high``, ``fps`` (mean over seeds of a run's median), ``minutes`` (mean of a run).
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._row(library) for library in self.runs])
+
+    def _row(self, library: str) -> dict[str, Any]:
+        runs, evaluations = self.runs[library], self.evaluations[library]
+        returns = [evaluation.mean_return for evaluation in evaluations]
+        successes = [rate for evaluation in evaluations if (rate := evaluation.success_rate) is not None]
+        row: dict[str, Any] = {"library": library, "seeds": len(runs)}
+        rates = [run.metrics["fps"] for run in runs if "fps" in run.metrics.names]
+        row["frames"] = max((rate.frames[-1] for rate in rates), default=0.0)
+        for name, values in (("return", returns), ("success", successes)):
+            low, high = mean_interval(values) if values else (math.nan, math.nan)
+            row |= {
+                name: sum(values) / len(values) if values else math.nan,
+                f"{name}_low": low,
+                f"{name}_high": high,
+            }
+        row["fps"] = _mean([_median(rate.values) for rate in rates])
+        row["minutes"] = _mean([(rate.wall_time_s[-1] - rate.wall_time_s[0]) / 60 for rate in rates])
+        return row
+
+    def plot(self, metrics: Sequence[str] = ("reward", "success_rate")) -> go.Figure:
+        """Return the mean over seeds of each metric over frames, with its 95 % interval as a band."""
+        from rlnb.curves.bands import figure
+        from rlnb.curves.figure import seen
+
+        return seen(figure(self.runs, metrics))
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(f'{name}: {len(runs)} seeds' for name, runs in self.runs.items())})"
+
+    def _repr_html_(self) -> str:
+        from rlnb.display.table import table
+
+        rows = []
+        for row in (self._row(library) for library in self.runs):
+            shown = [row["library"], row["seeds"], f"{row['frames']:,.0f}"]
+            for name in ("return", "success"):
+                shown.append(f"{row[name]:.3f} ({row[f'{name}_low']:.3f} to {row[f'{name}_high']:.3f})")
+            rows.append([*map(str, shown), f"{row['fps']:,.0f}", f"{row['minutes']:.1f}"])
+        heads = ["library", "seeds", "frames", "return (95 %)", "success (95 %)", "frames/s", "minutes"]
+        return table(heads, rows, caption="Equal frames, policies evaluated from reset")
+
+
+def compare_libraries(
+    task: Task | str,
+    libraries: Sequence[str] | None = None,
+    *,
+    seeds: int = 3,
+    frames: int,
+    num_envs: int | None = None,
+    episodes: int = 100,
+    agent: Mapping[str, Any] | None = None,
+    **arguments: Any,
+) -> Comparison:
+    """Train a task with several libraries and seeds for the same number of frames, and evaluate each policy.
+
+    Every library trains with the task's own agent config for it, and stops at the end of the iteration in which it
+    reaches ``frames``. The runs queue up on this machine, and stay if the waiting is interrupted.
+
+    Args:
+        task: A task, or its name.
+        libraries: Names of libraries; None is all that are installed and that the task has an agent config for.
+        seeds: Runs a library, with seeds 0, 1, ...
+        frames: Env transitions of each run, over all envs.
+        num_envs: Environments of each run; None keeps the task's own number.
+        episodes: Evaluation episodes of each run.
+        agent: Agent config values by library: ``{"rsl_rl": {"algorithm.learning_rate": 3e-4}}``.
+        arguments: What else :func:`rlnb.train` takes, e.g. ``device="cpu"``.
+
+    Raises:
+        CheckError: A run would fail, or its frames cannot be counted; nothing was started.
+    """
+    task = as_task(task)
+    python, asset_root = (arguments.get(name) for name in ("python", "asset_root"))
+    card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
+    envs = num_envs or task.num_envs or card["num_envs"]
+    usable = [name for name, found in card["agents"].items() if "error" not in found and not found.get("missing")]
+    chosen = list(libraries) if libraries is not None else sorted(usable)
+    values = {name: agent_values((agent or {}).get(name)) for name in chosen}
+    problems = []
+    iterations = {}
+    for name in chosen:
+        try:
+            iterations[name] = math.ceil(max(frames, 1) / (_horizon(card, name, values[name]) * envs))
+        except RlnbError as exc:
+            problems.append(Problem(what=str(exc)))
+    for name in set(agent or ()) - set(chosen):
+        problems.append(Problem(what=f"agent has values for {name!r}, which is not compared: {', '.join(chosen)}."))
+    for label, value in (("seeds", seeds), ("frames", frames)):
+        if value < 1:
+            problems.append(Problem(what=f"{label}={value!r} is not a positive whole number."))
+    asked = {
+        name: {
+            **arguments,
+            "library": name,
+            "num_envs": envs,
+            "max_iterations": iterations[name],
+            "agent": values[name],
+        }
+        for name in iterations
+    }
+    for words in asked.values():
+        try:
+            _check(task, **words)
+        except CheckError as exc:
+            problems += exc.problems
+    if problems:
+        raise CheckError(f"comparison of libraries on {task.id}", problems)
+    runs = {
+        name: [train.train(task, **words, seed=seed, warm=False) for seed in range(seeds)]
+        for name, words in asked.items()
+    }
+    evaluations = {name: [run.wait().evaluate(episodes) for run in found] for name, found in runs.items()}
+    return Comparison(runs=runs, evaluations=evaluations)
+
+
+def _check(
+    task: Task,
+    library: str,
+    num_envs: int,
+    max_iterations: int,
+    agent: Mapping[str, Any],
+    launcher: Launcher | None = None,
+    device: str = "auto",
+    nproc_per_node: int | Literal["auto"] = 1,
+    python: str | None = None,
+    asset_root: str | None = None,
+    **_: Any,
+) -> None:
+    """Raise what :func:`rlnb.train` would raise, and start nothing."""
+    launcher, ranks = launcher or LocalLauncher(), 1 if nproc_per_node == "auto" else nproc_per_node
+    check_run(
+        describe(
+            task, library, max_iterations, 0, num_envs, agent, device, ranks, launcher, python, asset_root, tags=()
+        ),
+        launcher,
+    )
+
+
+def _horizon(card: Card, name: str, values: Mapping[str, Any]) -> int:
+    """Return the env steps per iteration of a library's agent config with these values set."""
+    library = plugins.library(name)
+    agent = card["agents"].get(name)
+    if agent is None or "error" in agent:
+        raise unknown("agent config", name, card["agents"], has=f"{card['task']} has")
+    given = {path.removeprefix("+"): value for path, value in values.items()}
+    found = {**{path: field["value"] for path, field in agent["fields"].items()}, **given}
+    for path, value in found.items():
+        if path.rsplit(".", 1)[-1] == library.horizon_key:
+            return int(value)
+    raise RlnbError(
+        f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted. "
+        "Library.horizon_key of its plugin names the env steps per iteration in its agent configs."
+    )
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan

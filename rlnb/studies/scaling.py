@@ -1,0 +1,306 @@
+"""How a training scales over ranks: the same task on 1, 2, 4, ... of them, as a table and figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlnb import plugins
+from rlnb.contracts import Launcher
+from rlnb.errors import CheckError, Problem
+from rlnb.launch.local import LocalLauncher
+from rlnb.run.run import Run
+from rlnb.settings import options
+from rlnb.simulation.card import task_card
+from rlnb.spec import Task
+from rlnb.tasks.agent_config import agent_values
+from rlnb.tasks.task import as_task
+from rlnb.training import train
+from rlnb.training.checks import check_run
+from rlnb.training.manifest import describe
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+Mode = Literal["horizontal", "vertical"]
+GOOD = 0.8
+"""Scaling efficiency that is worth the machines, the line in the figure."""
+SETTLED = 0.2
+"""Share of a run's iterations, from its beginning, that its rate leaves out: kernels are compiled in the first."""
+LAST = 0.1
+"""Share of a run's iterations, at its end, whose mean reward counts."""
+REACHED = 0.9
+"""Of the reward that the smallest run ends with: the reward whose time is compared."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingStudy:
+    """Runs of one task on more and more ranks, and what came of it."""
+
+    mode: Mode
+    """``"horizontal"``: each rank has the same number of envs; ``"vertical"``: all of them have, together."""
+    runs: Mapping[int, Run]
+    """By the number of ranks."""
+
+    def table(self) -> pd.DataFrame:
+        """Return one row a run.
+
+        Columns ``ranks``, ``nodes``, ``envs_per_rank``, ``envs``, ``frames_per_s`` (median after the first fifth),
+        ``efficiency`` (frames/s per rank, as a share of the smallest run's), ``communication`` (share of the training
+        that ranks spend in sums over all of them, waiting for the slowest included; NaN on GPUs, where they go on
+        meanwhile), ``reward`` (mean of the last tenth), ``minutes`` (first to last iteration), ``minutes_to_reward``
+        (until 90 % of the smallest run's reward; NaN if never).
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._row(ranks) for ranks in sorted(self.runs)])
+
+    def _row(self, ranks: int) -> dict[str, Any]:
+        run, smallest = self.runs[ranks], min(self.runs)
+        started = run.started
+        envs = started.num_envs if started else 0
+        rate, base = _rate(run), _rate(self.runs[smallest]) / smallest
+        times = run.metrics["fps"].wall_time_s if "fps" in run.metrics.names else []
+        return {
+            "ranks": ranks,
+            "nodes": run.manifest.resources.nodes,
+            "envs_per_rank": envs // ranks,
+            "envs": envs,
+            "frames_per_s": rate,
+            "efficiency": rate / ranks / base if base else math.nan,
+            "communication": _communication(run),
+            "reward": _reward(run),
+            "minutes": (times[-1] - times[0]) / 60 if len(times) else math.nan,
+            "minutes_to_reward": _minutes_to(run, REACHED * _reward(self.runs[smallest])),
+        }
+
+    def plot(self) -> go.Figure:
+        """Return efficiency over ranks beside the 80 % line, and the curves of reward, loss and success."""
+        import plotly.graph_objects as go
+        from plotly.subplots import make_subplots
+
+        from rlnb.curves.figure import colour, seen, series_of
+
+        metrics = [name for name in ("reward", "value_loss", "success_rate") if self._logs(name)]
+        titles = ["efficiency", *(name.replace("_", " ") for name in metrics)]
+        shown = make_subplots(rows=1, cols=len(titles), subplot_titles=titles)
+        rows = [self._row(ranks) for ranks in sorted(self.runs)]
+        ranks = [row["ranks"] for row in rows]
+        shown.add_trace(
+            go.Scatter(
+                x=ranks, y=[row["efficiency"] for row in rows], mode="lines+markers", line={"color": colour(0)},
+                showlegend=False,
+            ),
+            row=1,
+            col=1,
+        )  # fmt: skip
+        shown.add_hline(y=GOOD, line={"dash": "dot", "color": "#888"}, row=1, col=1)
+        shown.update_xaxes(title_text="ranks", type="log", tickvals=ranks, row=1, col=1)
+        shown.update_yaxes(range=[0, 1.1 * max(1.0, *(row["efficiency"] for row in rows))], row=1, col=1)
+        for column, metric in enumerate(metrics, 2):
+            for number, count in enumerate(ranks):
+                if (series := series_of(self.runs[count], metric)) is not None:
+                    curve = {
+                        "x": series.array("iterations"),
+                        "y": series.array("values"),
+                        "line": {"color": colour(number)},
+                        "name": f"{count} rank{'s' if count > 1 else ''}",
+                        "legendgroup": str(count),
+                        "showlegend": column == 2,
+                    }
+                    shown.add_trace(go.Scatter(mode="lines", **curve), row=1, col=column)
+            shown.update_xaxes(title_text="iterations", row=1, col=column)
+        margin = {"l": 60, "r": 20, "t": 40, "b": 50}
+        shown.update_layout(template="simple_white", height=360, margin=margin, legend={"orientation": "h"})
+        return seen(shown)
+
+    def report(self, path: str | Path | None = None) -> Any:
+        """Write a report of all its runs; see :func:`rlnb.report`."""
+        from rlnb.reports.report import report
+
+        return report([self.runs[ranks] for ranks in sorted(self.runs)], path)
+
+    def _logs(self, metric: str) -> bool:
+        return any(metric in run.metrics.names for run in self.runs.values())
+
+    def __repr__(self) -> str:
+        rows = [self._row(ranks) for ranks in sorted(self.runs)]
+        each = ", ".join(
+            f"{row['ranks']} x {row['envs_per_rank']:,} = {row['envs']:,} envs: {row['frames_per_s']:,.0f} frames/s "
+            f"({row['efficiency']:.0%})"
+            for row in rows
+        )
+        return f"ScalingStudy({self.mode}; {each})"
+
+    def _repr_html_(self) -> str:
+        from rlnb.display.table import table
+
+        rows = []
+        for row in (self._row(ranks) for ranks in sorted(self.runs)):
+            rows.append(
+                [
+                    *(f"{row[name]:,}" for name in ("ranks", "nodes", "envs_per_rank", "envs")),
+                    f"{row['frames_per_s']:,.0f}",
+                    *("" if math.isnan(row[name]) else f"{row[name]:.0%}" for name in ("efficiency", "communication")),
+                    f"{row['reward']:.3f}",
+                    *("" if math.isnan(row[name]) else f"{row[name]:.1f}" for name in ("minutes", "minutes_to_reward")),
+                ]
+            )
+        heads = ["ranks", "nodes", "envs per rank", "envs", "frames/s", "efficiency", "communication", "reward"]
+        what = "each rank has the same envs" if self.mode == "horizontal" else "all ranks share the same envs"
+        return table([*heads, "minutes", "minutes to reward"], rows, caption=f"Scaling, {self.mode}: {what}")
+
+
+def scaling_study(
+    task: Task | str,
+    library: str = "rsl_rl",
+    *,
+    gpus: Sequence[int] = (1, 2, 4, 8),
+    mode: Mode = "horizontal",
+    num_envs: int | None = None,
+    max_iterations: int = 100,
+    launcher: Launcher | None = None,
+    **arguments: Any,
+) -> ScalingStudy:
+    """Train a task on more and more ranks, one run after the other, and return how fast and how well.
+
+    Args:
+        task: A task, or its name.
+        library: Name of the RL library.
+        gpus: Numbers of ranks to try: GPUs, or processes on a CPU.
+        mode: ``"horizontal"``: ``num_envs`` is that of each rank, so that more ranks see more; ``"vertical"``:
+            ``num_envs`` is that of all, so that more ranks are done sooner.
+        num_envs: Environments; None is the task's own number.
+        max_iterations: Iterations of every run.
+        launcher: Where to train; None is this machine. One for a cluster is asked for as many nodes as the ranks fill,
+            each with the ranks that it has for a node.
+        arguments: What else :func:`rlnb.train` takes, e.g. ``device="cpu"``; ``nproc_per_node`` is the most of a node,
+            without which a launcher that asks for no GPUs puts all ranks on one.
+
+    Raises:
+        CheckError: A run would fail; all problems at once, nothing was started.
+    """
+    task = as_task(task)
+    launcher = launcher or LocalLauncher(max_running=1)
+    asked_for = arguments.get("nproc_per_node")
+    if asked_for is not None and (isinstance(asked_for, bool) or not isinstance(asked_for, int) or asked_for < 1):
+        what = f"nproc_per_node={asked_for!r} is not a positive whole number."
+        raise CheckError(f"scaling study of {task.id}", [Problem(what=what, mend="nproc_per_node=8")])
+    at_most = asked_for or launcher.nproc_per_node
+    problems = _check_numbers(gpus, mode, at_most)
+    if isinstance(launcher, LocalLauncher) and at_most:
+        problems += [
+            Problem(what="nproc_per_node: on this machine alone the ranks are those of gpus.", mend="gpus=[1, 2]")
+        ]
+    if problems:
+        raise CheckError(f"scaling study of {task.id}", problems)
+    envs = num_envs or task.num_envs or _own_number(task, library, arguments)
+    asked = {}
+    for ranks in sorted(set(gpus)):
+        per_node = min(ranks, at_most or ranks)
+        asked[ranks] = {
+            **arguments,
+            "library": library,
+            "num_envs": envs * ranks if mode == "horizontal" and envs else envs,
+            "max_iterations": max_iterations,
+            "nproc_per_node": per_node,
+            "launcher": _with_nodes(launcher, ranks // per_node),
+        }
+        try:
+            _check(task, **asked[ranks])
+        except CheckError as exc:
+            problems += [dataclasses.replace(found, what=f"{ranks} ranks: {found.what}") for found in exc.problems]
+    if problems:
+        raise CheckError(f"scaling study of {task.id}", problems)
+    return ScalingStudy(
+        mode=mode, runs={ranks: train.train(task, **words, warm=False).wait() for ranks, words in asked.items()}
+    )
+
+
+def _check_numbers(gpus: Sequence[int], mode: str, per_node: int | None) -> list[Problem]:
+    problems = []
+    wrong = [ranks for ranks in gpus if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1]
+    if wrong or not gpus:
+        what = f"gpus={list(gpus)!r}: positive whole numbers are expected, of ranks."
+        return [Problem(what=what, mend="gpus=[1, 2, 4]")]
+    if mode not in ("horizontal", "vertical"):
+        problems.append(Problem(what=f"mode={mode!r} is none of 'horizontal', 'vertical'.", mend='mode="horizontal"'))
+    if per_node and (uneven := [ranks for ranks in gpus if ranks > per_node and ranks % per_node]):
+        what = f"gpus={uneven} do not fill whole nodes of {per_node} ranks."
+        problems.append(Problem(what=what, mend=f"gpus={[per_node, 2 * per_node]}"))
+    return problems
+
+
+def _own_number(task: Task, library: str, arguments: Mapping[str, Any]) -> int | None:
+    """Return the task's own number of envs; None for a library without a simulator."""
+    if not plugins.library(library).simulator:
+        return None
+    python, asset_root = (arguments.get(name) for name in ("python", "asset_root"))
+    card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
+    return int(card["num_envs"])
+
+
+def _with_nodes(launcher: Launcher, nodes: int) -> Launcher:
+    """Return a launcher like this one, for so many nodes."""
+    if launcher.nodes == nodes:
+        return launcher
+    made: Launcher = plugins.load(plugins.launcher(launcher.name).factory)(**{**launcher.settings, "nodes": nodes})
+    return made
+
+
+def _check(
+    task: Task,
+    library: str,
+    num_envs: int | None,
+    max_iterations: int,
+    nproc_per_node: int,
+    launcher: Launcher,
+    agent: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    seed: int = 42,
+    python: str | None = None,
+    asset_root: str | None = None,
+    **_: Any,
+) -> None:
+    """Raise what :func:`rlnb.train` would raise, and start nothing."""
+    agent = agent_values(agent)
+    words = (task, library, max_iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root)
+    check_run(describe(*words, tags=()), launcher)
+
+
+def _rate(run: Run) -> float:
+    """Return the median frames/s of a run, after the first fifth of it."""
+    rates = run.metrics["fps"].values if "fps" in run.metrics.names else []
+    settled = sorted(rates[int(SETTLED * len(rates)) :])
+    return settled[len(settled) // 2] if settled else math.nan
+
+
+def _reward(run: Run) -> float:
+    """Return the mean reward of the last tenth of a run."""
+    rewards = run.metrics["reward"].values if "reward" in run.metrics.names else []
+    last = rewards[-max(1, int(LAST * len(rewards))) :]
+    return sum(last) / len(last) if last else math.nan
+
+
+def _minutes_to(run: Run, reward: float) -> float:
+    """Return the minutes from the first iteration until a reward is reached; NaN if it never is."""
+    if "reward" not in run.metrics.names or math.isnan(reward):
+        return math.nan
+    series = run.metrics["reward"]
+    begun = run.metrics["fps"].wall_time_s[0] if "fps" in run.metrics.names else series.wall_time_s[0]
+    for time_s, value in zip(series.wall_time_s, series.values, strict=True):
+        if value >= reward:
+            return (time_s - begun) / 60
+    return math.nan
+
+
+def _communication(run: Run) -> float:
+    """Return the share of the training that the ranks, in the mean, spent in sums over all of them."""
+    result = run.jobs[-1].result
+    found = (result.values.get("ranks", {}) if result else {}).get("communication", [])
+    return sum(found) / len(found) if found else math.nan

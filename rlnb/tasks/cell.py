@@ -1,0 +1,102 @@
+"""The module of a ``%%task`` cell: where it is saved, its hash, and the files it needs."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from rlnb.errors import RlnbError
+from rlnb.settings import Root
+
+_SHIPPED = (
+    ".usd",
+    ".usda",
+    ".usdc",
+    ".usdz",
+    ".urdf",
+    ".xml",
+    ".yaml",
+    ".yml",
+    ".json",
+    ".obj",
+    ".stl",
+    ".png",
+    ".hdr",
+)
+
+
+def module_path(root: Root, name: str) -> Path:
+    """Return where the module of a ``%%task`` cell lies: ``tasks/lift_cube_rgb.py``."""
+    return root.tasks / (re.sub(r"\W+", "_", name).strip("_").lower() + ".py")
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write_module(root: Root, name: str, body: str, owner: str) -> Path:
+    """Save the body of a ``%%task`` cell as a module, syntax-checked and not executed.
+
+    Args:
+        root: Where task modules lie.
+        name: Name of the task.
+        body: The cell.
+        owner: The notebook it stands in.
+
+    Raises:
+        SyntaxError: The body is no Python.
+        RlnbError: Another notebook holds a different task of that name.
+    """
+    path = module_path(root, name)
+    compile(body, str(path), "exec")
+    header = f"# rlnb task {name!r} of {owner!r}\n"
+    if path.is_file():
+        first, _, old_body = path.read_text(encoding="utf-8").partition("\n")
+        if first.startswith("# rlnb task ") and not first.startswith(f"# rlnb task {name!r} of "):
+            raise RlnbError(f"{path} holds another task already ({first[2:]}). Names that share a file are one name.")
+        old_owner = re.search(r" of (['\"])(.*)\1$", first)
+        if old_owner and old_owner.group(2) != owner and old_body != body:
+            raise RlnbError(
+                f"The task {name!r} is held by {old_owner.group(2)} with another body ({path}). "
+                "Give this one another name, or delete that file."
+            )
+    root.tasks.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(header + body, encoding="utf-8")
+    temporary.replace(path)
+    return path
+
+
+def local_files(module: Path) -> dict[str, str]:
+    """Return the files beside a module that it imports or names, by relative path, with their SHA-256."""
+    found: dict[str, str] = {}
+    todo = [module]
+    while todo:
+        current = todo.pop()
+        for path in _named_files(current, module.parent):
+            relative = str(path.relative_to(module.parent))
+            if relative not in found and path != module:
+                found[relative] = sha256(path)
+                if path.suffix == ".py":
+                    todo.append(path)
+    return dict(sorted(found.items()))
+
+
+def _named_files(module: Path, folder: Path) -> Iterable[Path]:
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [f"{alias.name.split('.')[0]}.py" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module.split('.')[0]}.py"]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(_SHIPPED):
+            names = [node.value]
+        for name in names:
+            path = folder / name
+            if not Path(name).is_absolute() and ".." not in Path(name).parts and path.is_file():
+                yield path

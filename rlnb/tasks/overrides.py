@@ -1,0 +1,112 @@
+"""Check the selectors and config values of a task against its task card."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlnb.errors import CheckError, Problem, did_you_mean
+from rlnb.spec import Task
+from rlnb.tasks import overrides
+
+
+def check_task(task: Task, card: overrides.Card) -> None:
+    """Find everything that is wrong with a task's selectors, overrides and assets.
+
+    Raises:
+        CheckError: With all problems.
+    """
+    problems = overrides.check(task, card)
+    if problems:
+        raise CheckError(task.id, problems)
+
+
+Card = Mapping[str, Any]
+"""What the worker says of a task; see :func:`rlnb.worker.requests.card.card`."""
+_ACCEPTS: Mapping[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "list": (list, tuple),
+    "any": (object,),
+}
+
+
+# -- against its card ---------------------------------------------------------------------------------------
+
+
+def check(task: Task, card: Card) -> list[Problem]:
+    """Return what is wrong with a task's selectors, overrides and assets."""
+    problems = []
+    for selector in ("physics", "renderer", "presets"):
+        wanted = getattr(task, selector)
+        for name in wanted if isinstance(wanted, tuple) else [wanted] if wanted else []:
+            known = card["presets"].get(selector, [])
+            if name not in known:
+                listed = ", ".join(known) or "none"
+                problems.append(
+                    Problem(
+                        what=f"{selector}={name!r}: {task.id} has {listed}.{did_you_mean(name, known)}",
+                        mend=f"Use one of these, or leave {selector} out.",
+                    )
+                )
+    problems += check_values(task.overrides, card["fields"], f"override of {task.id}")
+    problems += [
+        Problem(
+            what=f"asset {name} is missing: {asset['path']}",
+            mend=f"{asset['mend']} (The root was chosen because: {card['asset_root']['reason']}.)",
+        )
+        for name, asset in card["assets"].items()
+        if asset["there"] is False
+    ]
+    return problems
+
+
+def check_values(
+    values: Mapping[str, Any], fields: Mapping[str, Any], subject: str, *, takes_more: Sequence[str] = ()
+) -> list[Problem]:
+    """Return the values whose path does not exist or whose type does not fit.
+
+    Args:
+        values: Value by dotted path. A path with a + before it, as Hydra has it, need not exist.
+        fields: What there is, of a task card.
+        subject: Whose values they are, in words.
+        takes_more: Groups to which values can be added, since they are dicts and no classes; "" is the whole config.
+    """
+    groups = {*takes_more, *(group for name in fields for group in _groups_of(name))}
+    problems = []
+    for asked, value in values.items():
+        path, adds = asked.removeprefix("+"), asked.startswith("+")
+        if path not in fields:
+            inside = max((group for group in _groups_of(path) if group in groups), key=len, default="")
+            free = all(path.split(".")) and path not in groups and not fields.keys() & {*_groups_of(path)}
+            if adds and free and inside in takes_more:
+                continue
+            below = [name for name in fields if name.startswith(f"{path}.")]
+            hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)
+            mend = "Correct the path."
+            if adds and inside not in takes_more:
+                mend = f"Correct the path: {inside or 'this config'} is a class, to which nothing can be added."
+            elif not adds and free and inside in takes_more and not hint:  # what is close is a typo
+                mend = f"Correct the path, or add it: '+{path}'."
+            problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", mend=mend))
+            continue
+        kind = fields[path]["type"]
+        fits = isinstance(value, _ACCEPTS[kind]) and not (isinstance(value, bool) and kind in ("int", "float"))
+        fits = fits and not (isinstance(value, float) and math.isnan(value))
+        if value is not None and not fits:
+            problems.append(
+                Problem(
+                    what=f"{subject}: {path} takes {kind} (now {fields[path]['value']!r}), not {value!r}.",
+                    mend=f"Pass {'an' if kind == 'int' else 'a'} {kind}.",
+                )
+            )
+    return problems
+
+
+def _groups_of(path: str) -> list[str]:
+    """Return the groups that a path lies in, the whole config first: "", "a", "a.b" of "a.b.c"."""
+    parts = path.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts))]

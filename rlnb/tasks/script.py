@@ -1,0 +1,48 @@
+"""A plain training script as a run: logs, live metrics, cancel and lineage for what rlnb did not write."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import CheckError, Problem
+from rlnb.spec import Task
+
+OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device")
+"""Arguments that training scripts often have too."""
+
+
+def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, Any]) -> Task:
+    """Return what a script trains, as far as can be told: the task that its ``--task`` names, else its own name.
+
+    Args:
+        script: Path of the script.
+        args: Its arguments.
+        refused: Arguments of ``rlnb.train`` that a script cannot be given, by name; None where they were not used.
+
+    Raises:
+        CheckError: There is no such file, an argument is no string, or one of ``refused`` was used.
+    """
+    path = Path(script).absolute()
+    if problems := list(_problems(path, args, refused)):
+        raise CheckError(f"script {script}", problems)
+    named = [word.removeprefix("--task=") for word in args if word.startswith("--task=")]
+    named += [value for word, value in itertools.pairwise(args) if word == "--task"]
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Task(id=named[0] if named else path.stem, source=str(path), source_sha256=digest)
+
+
+def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Any]) -> Iterator[Problem]:
+    if not path.is_file():
+        yield Problem(what=f"there is no file {path}.")
+    if isinstance(args, str) or not isinstance(args, Sequence) or not all(isinstance(word, str) for word in args):
+        yield Problem(what=f"args={args!r} is not a list of strings.", mend='args=["--num_envs", "64"]')
+    for name, value in refused.items():
+        if value is not None:
+            yield Problem(
+                what=f"{name}={value!r}, but a script is told what to do by its own arguments.",
+                mend=f'args=["--{name}", "{value}"], if the script has it.' if name in OFTEN_ITS else "Leave it out.",
+            )

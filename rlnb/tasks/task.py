@@ -1,0 +1,78 @@
+"""What a task is to the kernel: a name, a module on disk, selectors and overrides, checked against its card."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.settings import options
+from rlnb.spec import Task
+from rlnb.storage.serial import to_json
+from rlnb.tasks.cell import local_files, module_path, sha256
+
+
+def task(
+    name: str,
+    *,
+    num_envs: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    presets: Sequence[str] | str = (),
+    physics: str | None = None,
+    renderer: str | None = None,
+    success: str | None = None,
+) -> Task:
+    """Describe a task. Quick: nothing of it is imported here.
+
+    Args:
+        name: The name given to ``%%task``; ``"package.module:EnvCfg"``; or a registered id, also of
+            Isaac Lab 2.x.
+        num_envs: Environments in total; None keeps the task's own number.
+        overrides: Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``.
+        presets: Isaac Lab's global presets.
+        physics: Isaac Lab's physics selector, e.g. ``"newton_mjwarp"``.
+        renderer: Isaac Lab's renderer selector, e.g. ``"newton_renderer"``.
+        success: ``"module:function"`` that says per env whether an ending episode succeeded.
+
+    Raises:
+        CheckError: ``num_envs`` is not positive, or an override is no JSON value.
+    """
+    problems = []
+    if num_envs is not None and (isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1):
+        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", mend="num_envs=64"))
+    if not isinstance(overrides, Mapping | None):
+        problems.append(Problem(what=f"overrides={overrides!r} is no mapping.", mend='overrides={"sim.dt": 0.005}'))
+        overrides = None
+    for path, value in (overrides or {}).items():
+        try:
+            to_json(value)
+        except RlnbError as exc:
+            problems.append(Problem(what=f"override {path!r}: {exc}"))
+    if problems:
+        raise CheckError(f"task {name!r}", problems)
+    module = module_path(options.folders, name)
+    source = str(module) if os.path.isfile(module) else None  # also where the root cannot be entered
+    return Task(
+        id=name,
+        source=source,
+        source_sha256=sha256(module) if source else None,
+        files=local_files(module) if source else {},
+        num_envs=num_envs,
+        presets=(presets,) if isinstance(presets, str) else tuple(presets),
+        physics=physics,
+        renderer=renderer,
+        overrides=dict(overrides or {}),
+        success=success,
+    )
+
+
+def as_task(value: Task | str) -> Task:
+    """Return a task that may be given by its name.
+
+    Raises:
+        RlnbError: It is neither a task nor a name.
+    """
+    if not isinstance(value, str | Task):
+        raise RlnbError(f'{value!r} is neither a task nor the name of one. Use rlnb.task("Isaac-Cartpole-Direct").')
+    return task(value) if isinstance(value, str) else value

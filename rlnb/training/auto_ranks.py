@@ -1,0 +1,158 @@
+"""``nproc_per_node="auto"``: how many ranks train a task fastest on this machine, measured once and remembered."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import logging
+import os
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rlnb import plugins
+from rlnb.display.status import status
+from rlnb.errors import RlnbError, RunError
+from rlnb.launch.local import LocalLauncher, gpu_count
+from rlnb.run.run import Run
+from rlnb.settings import Root, options
+from rlnb.simulation.card import task_card
+from rlnb.spec import ENDED, Manifest, Resources
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+from rlnb.training import create
+
+logger = logging.getLogger(__name__)
+
+MEASURE_S = 8.0
+"""Seconds of training that one measurement looks at, after the first iteration."""
+LEAST_ITERATIONS = 4
+"""Iterations that it takes at least."""
+LONGEST_S = 300.0
+"""Seconds that one measurement may take once it trains."""
+GAIN = 1.05
+"""How much faster more ranks have to be than fewer to be taken: a machine's noise is no gain."""
+_POLL_S = 0.25
+
+
+def resources(manifest: Manifest) -> Resources:
+    """Return the resources that train this run fastest on this machine; the envs in total stay what they are.
+
+    On GPUs that is one rank on each. On a CPU it is measured by a short training per candidate, and remembered by
+    machine and task under ``cards/``.
+
+    Args:
+        manifest: A run that has been checked, with one rank.
+
+    Raises:
+        RlnbError: The library logs no rate.
+        RunError: No candidate trained.
+    """
+    library = plugins.library(manifest.library)
+    asked = manifest.resources
+    if not library.distributed or asked.device.startswith("cuda:"):
+        return asked
+    if "fps" not in library.metrics:
+        raise RlnbError(f'{library.name} logs no "fps" to measure by. Say how many ranks: nproc_per_node=2')
+    num_envs = manifest.task.num_envs or task_card(manifest.task, python=manifest.python)["num_envs"]
+    if asked.device != "cpu" and (gpus := gpu_count()):
+        return dataclasses.replace(asked, nproc_per_node=max(n for n in range(1, gpus + 1) if num_envs % n == 0))
+    remembered = _path(options.folders, manifest)
+    rates = files.read_json(remembered)
+    if rates is None:
+        rates = _measure(manifest, candidates(len(os.sched_getaffinity(0)), num_envs))
+        remembered.parent.mkdir(parents=True, exist_ok=True)
+        files.write_once(remembered, rates)
+    ranks, threads = choose(rates)
+    logger.info("%s: %d ranks of %d threads; measured frames/s: %s", manifest.task.id, ranks, threads, rates)
+    return dataclasses.replace(asked, nproc_per_node=ranks, threads=threads)
+
+
+def candidates(cores: int, num_envs: int) -> list[tuple[int, int]]:
+    """Return (ranks, threads of each rank) worth a try: powers of two that share out the cores and the envs."""
+    ranks = [2**power for power in range(cores.bit_length()) if 2**power <= cores and num_envs % 2**power == 0]
+    shared = [(count, cores // count) for count in ranks]
+    return shared if cores == 1 else [*shared, (1, 1)]
+
+
+def choose(rates: Mapping[str, float]) -> tuple[int, int]:
+    """Return the fastest (ranks, threads), and of about equal ones that with the fewest ranks.
+
+    Args:
+        rates: Frames per second by ``"<ranks>x<threads>"``.
+    """
+    best = max(rates.values())
+    good = [name for name, rate in rates.items() if rate * GAIN >= best]
+    fewest = min(good, key=lambda name: (int(name.split("x")[0]), -rates[name]))
+    ranks, threads = fewest.split("x")
+    return int(ranks), int(threads)
+
+
+def _path(root: Root, manifest: Manifest) -> Path:
+    parts = {
+        "machine": [socket.gethostname(), len(os.sched_getaffinity(0))],
+        "task": dataclasses.replace(manifest.task, source=None),
+        "library": [manifest.library, manifest.agent],
+        "device": manifest.resources.device,
+        "python": manifest.python,
+    }
+    key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()
+    return root.cards / f"ranks-{key[:24]}.json"
+
+
+def _measure(manifest: Manifest, tried: list[tuple[int, int]]) -> dict[str, float]:
+    rates: dict[str, float] = {}
+    failures: list[RlnbError] = []
+    seconds = len(tried) * 60
+    with (
+        status(f"Measuring which of {len(tried)} ways to share the cores trains fastest (about {seconds} s, once)"),
+        tempfile.TemporaryDirectory(prefix="rlnb-ranks-") as folder,
+    ):
+        for ranks, threads in tried:
+            asked = dataclasses.replace(manifest.resources, nproc_per_node=ranks, threads=threads)
+            name = f"{ranks}x{threads}"
+            # Without tags: a plugin that reports runs so marked is not to report these.
+            trial = dataclasses.replace(manifest, run_id=name, resources=asked, max_iterations=1_000_000, tags=())
+            try:
+                rates[name] = _rate(trial, Root(Path(folder)))
+            except RlnbError as exc:  # too little memory for so many ranks, say: the others may do
+                logger.warning("%d ranks of %d threads: %s", ranks, threads, exc)
+                failures.append(exc)
+    if not rates:
+        raise failures[0]
+    return rates
+
+
+def _rate(manifest: Manifest, root: Root) -> float:
+    """Train for a short while; return frames per second by the clock, over all ranks."""
+    run = create.create(root, manifest, LocalLauncher(), warm=False)
+    try:
+        deadline: float | None = None
+        while not _enough(run):
+            if deadline is None and run.state == "running":
+                deadline = time.monotonic() + LONGEST_S
+            if deadline is not None and time.monotonic() > deadline:
+                raise RunError(f"{LEAST_ITERATIONS} iterations take more than {LONGEST_S:.0f} s.")
+            if run.state in ENDED:
+                run.wait()  # says why
+                raise RunError(f"{run.id} ended before it could be measured.")
+            time.sleep(_POLL_S)
+        started, fps = run.started, run.metrics["fps"]
+        assert started is not None, "a run that logs has started"
+        times = fps.wall_time_s
+        per_iteration = statistics.median(later - earlier for earlier, later in itertools.pairwise(times))
+        return started.horizon * started.num_envs / per_iteration
+    finally:
+        run.cancel()
+        while run.state not in ENDED:
+            time.sleep(_POLL_S)
+
+
+def _enough(run: Run) -> bool:
+    times = run.metrics["fps"].wall_time_s if "fps" in run.metrics else []
+    return len(times) > LEAST_ITERATIONS and times[-1] - times[0] > MEASURE_S

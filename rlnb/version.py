@@ -1,0 +1,9 @@
+"""The version of rlnb, and the release line of Isaac Lab that its worker supports."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+ISAACLAB = "3.0"
+"""Release line of Isaac Lab. Its private APIs are used in ``rlnb.worker.isaac`` only, and change between lines."""
+ISAACLAB_REQUIREMENT = f"isaaclab=={ISAACLAB}.0"
+"""What to install."""

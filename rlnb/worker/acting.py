@@ -1,0 +1,92 @@
+"""What acts in an env: random actions, zeros, or a policy."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.records.layout import RunDir
+from rlnb.spec import Manifest, Task
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
+from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac.env import environment
+
+Act = Callable[[Any], Any]
+"""From observations to actions."""
+
+
+@contextlib.contextmanager
+def acting(
+    task: Task, request: Mapping[str, Any], configure: Callable[[Any], None]
+) -> Iterator[tuple[Any, Act, Callable[[Any], None]]]:
+    """Make an env and what acts in it; close it in the end.
+
+    Args:
+        task: What to make.
+        request: ``policy``, ``actions``, ``seed`` and ``device``, as in :func:`preview`.
+        configure: Called with the env's config, last.
+
+    Yields:
+        The env, what acts in it, and what has to be told which envs have ended, shape (num_envs,).
+    """
+    policy = request["policy"]
+    common = {"seed": int(request["seed"]), "device": request["device"], "configure": configure}
+    if policy is None:
+        with environment(task, None, **common) as (env, _):
+            raw = isaaclab.task_env(env)
+            yield env, lambda obs: actions(raw, request["actions"]), lambda ended: None
+        return
+    run = RunDir(Path(policy["run"]))
+    manifest = from_json(Manifest, files.read_json(run.manifest) or {})
+    library = plugins.library(manifest.library)
+    with environment(task, library, agent=manifest.agent, manifest=manifest, **common) as (env, agent):
+        actor = plugins.load(library.backend)().load_policy(
+            env,
+            agent,
+            run.path / policy["checkpoint"],
+            device=str(isaaclab.task_env(env).device),
+            trust=bool(policy["trust"]),
+        )
+        yield env, actor, actor.reset
+
+
+def actions(env: Any, kind: str) -> Any:
+    spaces = getattr(env, "action_spaces", None)
+    if isinstance(spaces, Mapping):  # multi-agent
+        return {agent: _sample(space, env.num_envs, kind, env.device) for agent, space in spaces.items()}
+    return _sample(env.single_action_space, env.num_envs, kind, env.device)
+
+
+def _sample(space: Any, num_envs: int, kind: str, device: str) -> Any:
+    import gymnasium
+    import torch
+
+    if isinstance(space, gymnasium.spaces.Discrete):
+        actions = torch.randint(int(space.n), (num_envs, 1), device=device)
+    elif isinstance(space, gymnasium.spaces.MultiDiscrete):
+        actions = torch.cat([torch.randint(int(n), (num_envs, 1), device=device) for n in space.nvec], dim=1)
+    else:
+        actions = torch.rand((num_envs, space.shape[-1]), device=device) * 2.0 - 1.0
+    return actions if kind == "random" else torch.zeros_like(actions)
+
+
+def joint(reward: Any, terminated: Any, truncated: Any) -> tuple[Any, Any, Any]:
+    """Return what a step gave to all agents together: the sum of their rewards, and the ends that all of them share.
+
+    Isaac Lab resets an env of several agents once all are terminated, or all are out of time.
+
+    Args:
+        reward: Shape (num_envs,), or such a tensor by agent; float.
+        terminated: As the reward; bool.
+        truncated: As the reward; bool.
+    """
+    if not isinstance(reward, Mapping):
+        return reward, terminated, truncated
+    import torch
+
+    terminated, truncated = (torch.stack([*ends.values()]).all(dim=0) for ends in (terminated, truncated))
+    return sum(reward.values()), terminated, truncated

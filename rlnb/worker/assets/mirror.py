@@ -1,0 +1,130 @@
+"""Copying exactly the files that some tasks need from an asset root to a folder: for machines without internet."""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlnb.errors import RlnbError
+from rlnb.worker.assets.root import AssetRoot
+
+USD = (".usd", ".usda", ".usdc")
+TIMEOUT_S = 60.0
+UDIM = "<UDIM>"
+TILES = range(1001, 1101)
+"""Numbers that stand for ``<UDIM>`` in the name of a texture (UDIM's own numbering, ten tiles to a row)."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Mirrored:
+    """What a mirroring did; paths are below the asset root."""
+
+    copied: list[str] = field(default_factory=list)
+    """Files that are now in the folder."""
+    kept: list[str] = field(default_factory=list)
+    """Files that were there already."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Files that the root does not have, to what names them."""
+    outside: dict[str, str] = field(default_factory=dict)
+    """References that lead out of the root, to what names them: they are not copied."""
+    bytes: int = 0
+    """Size of what was copied."""
+
+
+def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
+    """Copy files and everything that they refer to: layers, references, payloads, textures.
+
+    What MDL materials refer to in their own text is not followed.
+
+    Args:
+        names: Files, as paths below the root.
+        root: A folder, or a URL.
+        folder: Where to; each file has the same path there, so the folder is an asset root itself.
+
+    Raises:
+        RlnbError: A file cannot be read or written.
+    """
+    done = Mirrored()
+    waiting = {name: "the task" for name in names}
+    seen: set[str] = set()
+    tiles: set[str] = set()  # of a texture in tiles there are as many as there are
+    while waiting:
+        name, named_by = waiting.popitem()
+        seen.add(name)
+        target = folder / name
+        if target.is_file():
+            done.kept.append(name)
+        elif _fetch(name, root, target):
+            done.copied.append(name)
+            done.bytes += target.stat().st_size
+        else:
+            if name not in tiles:
+                done.missing[name] = named_by
+            continue
+        for reference in _references(target):
+            below_root = _below_root(name, reference, root)
+            if len(below_root) > 1:
+                tiles.update(one for one in below_root if one is not None)
+            for below in below_root:
+                if below is None:
+                    done.outside[reference] = name
+                elif below not in seen:
+                    waiting.setdefault(below, name)
+    return done
+
+
+def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
+    """Copy one file whole; return whether the root has it."""
+    temporary = target.with_name(f".{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            if root.local:
+                source = stack.enter_context(open(Path(root.path) / name, "rb"))
+            else:
+                source = stack.enter_context(urllib.request.urlopen(f"{root.path}/{name}", timeout=TIMEOUT_S))
+            shutil.copyfileobj(source, stack.enter_context(open(temporary, "wb")))
+        temporary.replace(target)
+    except FileNotFoundError:
+        return False
+    except urllib.error.HTTPError as exc:
+        if exc.code in (403, 404):  # cloud storage says 403 of what does not exist
+            return False
+        raise RlnbError(f"{root.path}/{name}: {exc}") from exc
+    except OSError as exc:
+        raise RlnbError(f"{name} cannot be copied to {target}: {exc}") from exc
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return True
+
+
+def _references(path: Path) -> list[str]:
+    """Return what a USD file refers to, as it is written there; nothing for other files."""
+    if path.suffix.lower() not in USD:
+        return []
+    from pxr import UsdUtils
+
+    sublayers, references, payloads = UsdUtils.ExtractExternalReferences(str(path))
+    return [str(one) for one in (*sublayers, *references, *payloads) if one]
+
+
+def _below_root(name: str, reference: str, root: AssetRoot) -> list[str | None]:
+    """Return a reference of a file as paths below the root: several for tiles; None for one that leads out of it."""
+    if reference.startswith(f"{root.path}/"):
+        below = reference[len(root.path) + 1 :]
+    elif "://" in reference or reference.startswith("/"):
+        return [None]
+    elif not reference.startswith(".") and reference.endswith(".mdl"):
+        return []  # a material of the renderer's own library
+    else:
+        below = posixpath.normpath(posixpath.join(posixpath.dirname(name), reference))
+    if below.startswith("../"):
+        return [None]
+    return [below.replace(UDIM, str(tile)) for tile in TILES] if UDIM in below else [below]

@@ -1,0 +1,269 @@
+"""Asset packs: robot and scene files that plugins make on this machine.
+
+Below ``<cache>/assets`` each pack has a folder of its own name and version, ``packs/<name>-<version>``. It is built
+once and then left as it is. An asset root, ``roots/<names and versions>``, holds hard links to the files of all
+installed packs, so a further pack, or a newer version of one, adds a root and leaves the files of other packs alone.
+
+The index of a root, ``assets.json``, names for each file its pack, SHA-256, licence and source, and for each pack that
+could not be built the reason. Files that are not in the index belong to somebody else and are never overwritten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.errors import RlnbError
+from rlnb.spec import AssetPack
+from rlnb.storage import files
+
+logger = logging.getLogger(__name__)
+
+INDEX = "assets.json"
+WAIT_S = 600.0
+"""Seconds that a process waits for another one that builds packs in the same folder."""
+_BUILDING = ".building-"
+_LEFT_S = 3600.0
+"""Seconds after which a draft is nobody's work any more."""
+_LONGEST_NAME = 100
+
+
+def cache_folder() -> Path:
+    """Return the folder for generated files: RLNB_CACHE, else the user's cache folder."""
+    base = os.environ.get("RLNB_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "rlnb"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """What a build left."""
+
+    folder: Path
+    """The asset root."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Packs that could not be built, and why."""
+    kept: tuple[str, ...] = ()
+    """Paths of a pack where a file that no pack wrote was there before; it still is."""
+
+
+def root_folder() -> Path:
+    """Return the asset root of the installed packs, whether it is there yet or not."""
+    name = "-".join(_folder_name(pack) for pack in plugins.asset_packs().values() if not pack.on_request)
+    if len(name) > _LONGEST_NAME:
+        name = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return cache_folder() / "assets" / "roots" / name
+
+
+def _packs_folder() -> Path:
+    return cache_folder() / "assets" / "packs"
+
+
+def _folder_name(pack: AssetPack) -> str:
+    return f"{pack.name}-{pack.version}"
+
+
+def build(
+    destination: Path | None = None, *, on_request: bool = False, force: bool = False, retry: bool = True
+) -> Built:
+    """Build the installed packs and put their files into one folder; quick when they are there already.
+
+    Args:
+        destination: Folder for copies of the files; by default an asset root in the cache folder.
+        on_request: Whether to build those too that are built on request only.
+        force: Whether to build again what is there.
+        retry: Whether to try again what failed: somebody may have mended it.
+
+    Raises:
+        RlnbError: No plugin brings a pack, or another process builds packs for longer than :data:`WAIT_S`.
+    """
+    wanted = _wanted(on_request=on_request)
+    if destination is None:  # what was asked for once comes along into each further root
+        packs = plugins.asset_packs().values()
+        wanted += [pack for pack in packs if pack.on_request and pack not in wanted and _is_built(pack)]
+    if not wanted:
+        raise RlnbError("No asset pack is installed, so robots cannot be made offline. pip install rlnb-tasks")
+    folder = destination or root_folder()
+    kept: tuple[str, ...] = ()
+    if force or _missing(wanted, index(folder), retry):
+        put = _link if destination is None else _copy
+        with _locked(_packs_folder()), _locked(folder):
+            # Another process may have built some of them while this one waited.
+            missing = _missing(wanted, index(folder), retry)
+            for pack in wanted:
+                again = force and (on_request or not pack.on_request)
+                if again or pack in missing:
+                    kept += _add(pack, folder, put, force=again)
+    failed = {name: why for name, why in index(folder)["failed"].items() if name in {pack.name for pack in wanted}}
+    return Built(folder=folder, failed=failed, kept=kept)
+
+
+def index(folder: Path) -> dict[str, Any]:
+    """Return the index of an asset root: ``packs`` and ``failed``, both by the name of the pack."""
+    found = files.read_json(folder / INDEX) or {}
+    return {"packs": found.get("packs", {}), "failed": found.get("failed", {})}
+
+
+def mend(name: str, root: Path) -> str:
+    """Return what brings a missing file of an asset root, in one line.
+
+    Args:
+        name: The file's path below the root.
+        root: The asset root.
+    """
+    pack = next((pack for pack in plugins.asset_packs().values() if name in pack.files), None)
+    if pack is None:
+        return "No installed asset pack makes it: set asset_root to a folder or URL that has it."
+    words = ["rlnb assets build", *(["--robots"] if pack.on_request else [])]
+    said = " ".join([*words, *([str(root)] if root != root_folder() else [])])
+    if why := index(root)["failed"].get(pack.name):
+        return f"The asset pack {pack.name} could not be built: {why} Then: {said}"
+    return said
+
+
+def _wanted(*, on_request: bool) -> list[AssetPack]:
+    return [pack for pack in plugins.asset_packs().values() if on_request or not pack.on_request]
+
+
+def _is_built(pack: AssetPack) -> bool:
+    return (_packs_folder() / _folder_name(pack) / INDEX).is_file()
+
+
+def _missing(wanted: list[AssetPack], known: Mapping[str, Any], retry: bool) -> list[AssetPack]:
+    """Return the packs that were not built yet in this version, those that failed only where they are to be retried."""
+    built = {name: pack["version"] for name, pack in known["packs"].items()}
+    passed_over = set() if retry else set(known["failed"])
+    return [pack for pack in wanted if built.get(pack.name) != pack.version and pack.name not in passed_over]
+
+
+def _add(pack: AssetPack, root: Path, put: Callable[[Path, Path], None], *, force: bool) -> tuple[str, ...]:
+    """Put the files of a pack into a root, or note in its index why that failed; return paths that are not ours."""
+    known = index(root)
+    known["failed"].pop(pack.name, None)
+    try:
+        source = _built(pack, force=force)
+    except Exception as exc:  # a plugin's: the other packs, and the tasks that need only them, go on
+        logger.warning("asset pack %s could not be built", pack.name, exc_info=True)
+        known["failed"][pack.name] = str(exc) if isinstance(exc, RlnbError) else f"{type(exc).__name__}: {exc}"
+        _write_index(root, known)
+        return ()
+    entries = dict(index(source)["packs"][pack.name]["files"])
+    ours = {path for entry in known["packs"].values() for path in entry["files"]}
+    foreign = [
+        path
+        for path, entry in entries.items()
+        if (root / path).exists() and path not in ours and _sha256(root / path) != entry["sha256"]
+    ]
+    for path in foreign:
+        del entries[path]
+    for path in entries:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        put(source / path, root / path)
+    known["packs"][pack.name] = {"version": pack.version, "files": entries}
+    _write_index(root, known)
+    return tuple(foreign)
+
+
+def _built(pack: AssetPack, *, force: bool) -> Path:
+    """Return the folder of a pack in the cache, built if it is not there. It appears whole or not at all."""
+    folder = _packs_folder() / _folder_name(pack)
+    if _is_built(pack) and not force:
+        return folder
+    for leftover in folder.parent.glob(f"{_BUILDING}*"):  # of a process that was killed
+        if files.age_s(leftover) > _LEFT_S:
+            shutil.rmtree(leftover, ignore_errors=True)
+    logger.info("building asset pack %s %s", pack.name, pack.version)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_BUILDING) as temporary:
+        draft = Path(temporary) / "pack"
+        draft.mkdir()
+        sources = plugins.load(pack.build)(draft)
+        if set(sources) != set(pack.files):
+            raise RlnbError(f"it lists other files than it writes: {sorted(set(sources) ^ set(pack.files))}.")
+        entries = {path: _entry(draft / path, pack.files[path], sources[path]) for path in sorted(sources)}
+        _write_index(draft, {"packs": {pack.name: {"version": pack.version, "files": entries}}})
+        if _is_built(pack) and not force:  # another node was first: not every shared file system has locks
+            return folder
+        if folder.exists():
+            folder.rename(Path(temporary) / "former")
+        try:
+            draft.rename(folder)
+        except OSError:  # another node was first by a moment
+            if not _is_built(pack):
+                raise
+    return folder
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock. It is on the folder itself: the folder around a mounted one may belong to somebody else.
+
+    Raises:
+        RlnbError: Another process holds it for longer than :data:`WAIT_S`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock, begun, told = os.open(folder, os.O_RDONLY), time.monotonic(), False
+    try:
+        while not _try_lock(lock):
+            if time.monotonic() - begun > WAIT_S:
+                raise RlnbError(
+                    f"Another process has been building asset packs in {folder} for {WAIT_S:.0f} s. "
+                    f"End that process (`fuser {folder}` names it), or set RLNB_CACHE to another folder."
+                )
+            if not told:
+                logger.warning("Another process builds asset packs in %s. Waiting for it.", folder)
+                told = True
+            time.sleep(0.05)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _try_lock(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _link(source: Path, target: Path) -> None:
+    """Make a hard link, which stays valid where only the asset root is mounted, in a container for example."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        os.link(source, temporary)
+    except OSError:  # a file system without hard links
+        _copy(source, target)
+        return
+    temporary.replace(target)
+    temporary.unlink(missing_ok=True)  # rename(2) does nothing where both names are links to one file
+
+
+def _copy(source: Path, target: Path) -> None:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(source, temporary)
+    temporary.replace(target)
+
+
+def _entry(file: Path, licence: str, source: str) -> dict[str, str]:
+    return {"sha256": _sha256(file), "licence": licence, "source": source}
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _write_index(folder: Path, known: Mapping[str, Any]) -> None:
+    temporary = folder / f".{INDEX}.{os.getpid()}"
+    temporary.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(folder / INDEX)

@@ -1,0 +1,130 @@
+"""Where robot and scene files come from, decided before isaaclab is imported.
+
+In this order: an explicit setting, ISAACSIM_ASSET_ROOT, NVIDIA's cloud if it answers, and the packs
+that this machine can build for itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlnb.errors import RlnbError
+from rlnb.worker.assets import packs
+from rlnb.worker.assets import root as assets
+
+CLOUD_TIMEOUT_S = 2.0
+VARIABLE = "ISAACSIM_ASSET_ROOT"
+WEIGHTS = "/PretrainedCheckpoints/"
+"""In the path of networks that some configs name and their tasks load only in play mode, which rlnb does not use."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssetRoot:
+    """Where assets come from, and why."""
+
+    path: str
+    """Folder or URL, without a slash at the end."""
+    reason: str
+    """Which rule chose it."""
+
+    @property
+    def local(self) -> bool:
+        return "://" not in self.path
+
+
+def search(explicit: str | None, cloud: str) -> Callable[[], AssetRoot]:
+    """Begin to look for the asset root; return a function that waits for it.
+
+    A question to the cloud, and the build of a pack, run in a process of their own while this one imports torch. In a
+    thread they would import USD beside torch, and two threads that load C libraries can wait for each other for ever:
+    one holds the dynamic loader's lock and needs the GIL, the other holds the GIL and needs that lock.
+
+    Args:
+        explicit: What the user set for this run.
+        cloud: Isaac Lab's own default root, a URL.
+    """
+    if (known := _known(explicit)) is not None:
+        return lambda: known
+    argv = [sys.executable, "-m", "rlnb.worker", "asset-root", cloud]
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+
+    def answer() -> AssetRoot:
+        lines = process.communicate()[0].splitlines()
+        if process.returncode or not lines:
+            raise RlnbError(
+                f"The search for robot assets ended with status {process.returncode}. The log above shows the reason. "
+                "Fix it, or set asset_root to a folder."
+            )
+        said = json.loads(lines[-1])
+        if "error" in said:
+            raise RlnbError(said["error"])
+        return AssetRoot(path=said["path"], reason=said["reason"])
+
+    return answer
+
+
+def resolve(cloud: str) -> AssetRoot:
+    """Return NVIDIA's cloud if it answers, else the local asset root, which is built if it is not there."""
+    if _answers(cloud):
+        return AssetRoot(path=cloud, reason="NVIDIA's cloud answers")
+    local = packs.build(retry=False).folder  # what could not be built is said where a task needs it
+    return AssetRoot(path=str(local), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
+
+
+def _known(explicit: str | None) -> AssetRoot | None:
+    """Return the asset root that somebody has set."""
+    if explicit:
+        return AssetRoot(path=explicit.rstrip("/"), reason="set for this run")
+    if root := os.environ.get(VARIABLE):
+        return AssetRoot(path=root.rstrip("/"), reason=f"{VARIABLE} is set")
+    return None
+
+
+def _answers(url: str) -> bool:
+    host = "/".join(url.split("/")[:3])
+    try:
+        urllib.request.urlopen(urllib.request.Request(host, method="HEAD"), timeout=CLOUD_TIMEOUT_S).close()
+    except urllib.error.HTTPError:
+        return True  # it answered, if only to say that its front page is private
+    except OSError:
+        return False
+    return True
+
+
+def named_in(cfg: Any, root: AssetRoot, *, seen: set[int] | None = None) -> set[str]:
+    """Return every file below the asset root that a config names, as paths below the root."""
+    seen = set() if seen is None else seen
+    if isinstance(cfg, str):
+        prefix = root.path + "/"
+        return {cfg[len(prefix) :]} if cfg.startswith(prefix) and "{" not in cfg and WEIGHTS not in cfg else set()
+    if id(cfg) in seen:
+        return set()
+    seen.add(id(cfg))
+    if isinstance(cfg, dict):
+        children: list[Any] = list(cfg.values())
+    elif isinstance(cfg, (list, tuple)):
+        children = list(cfg)
+    elif hasattr(cfg, "__dataclass_fields__"):
+        children = [value for name, value in vars(cfg).items() if not name.endswith("visualizer_cfg")]
+    else:
+        return set()
+    return set().union(*(named_in(child, root, seen=seen) for child in children)) if children else set()
+
+
+def hashes(root: assets.AssetRoot, names: set[str]) -> dict[str, str]:
+    """Return the SHA-256 of each local asset; an empty string for a remote one."""
+    found = {}
+    for name in sorted(names):
+        path = Path(root.path) / name
+        found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if root.local and path.is_file() else ""
+    return found

@@ -1,0 +1,5 @@
+"""Cameras inside the worker.
+
+``rig`` is the set of a task's cameras: its own, copies of them, or one that is added. ``live`` takes pictures during
+a training, ``spectator`` draws the scene where nothing renders, and ``film`` writes the film of an evaluation.
+"""

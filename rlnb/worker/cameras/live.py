@@ -1,0 +1,137 @@
+"""Pictures of a training, taken only while somebody looks, and never for more than a share of its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rlnb.errors import RlnbError, unknown
+from rlnb.records.camera_files import Frame, Stage, Wanted
+from rlnb.records.layout import RunDir
+from rlnb.worker.cameras.rig import ADDED, missed_is_inf
+from rlnb.worker.cameras.spectator import Spectator
+from rlnb.worker.isaac import isaaclab
+
+LOOK_S = 0.5
+"""Seconds between two looks at whether somebody looks."""
+LEAST_INTERVAL_S = 0.03
+"""Seconds between two frames at least: no screen shows more."""
+
+Take = Callable[[], Mapping[str, Any]]
+
+
+class View:
+    """Shows an env that is being stepped, to whoever asks through the run's folder.
+
+    Args:
+        env: The env, as gymnasium made it.
+        run: Folder of the run.
+    """
+
+    def __init__(self, env: Any, run: RunDir) -> None:
+        self._env = isaaclab.task_env(env)
+        self._stage = Stage(run)
+        self._wanted: Wanted | None = None
+        self._take: Take | None = None
+        self._next_s = 0.0
+        self._steps = self._number = 0
+        self._cost_s = 0.0
+        self._error = ""
+
+    def attach(self) -> None:
+        """Look after every step of the env from now on."""
+        step = self._env.step
+
+        def stepped(action: Any) -> Any:
+            outcome = step(action)
+            self._steps += 1
+            now = time.monotonic()
+            if now >= self._next_s:
+                self._next_s = now + self._look()
+            return outcome
+
+        self._env.step = stepped
+
+    def _look(self) -> float:
+        """Take a frame if somebody wants one; return in how many seconds to look again."""
+        begun = time.monotonic()
+        try:
+            wanted = self._stage.wanted()
+            if wanted is None:
+                self._wanted = self._take = None
+                return LOOK_S
+            if wanted is not self._wanted:
+                self._wanted, self._take, self._number, self._cost_s = wanted, None, 0, 0.0
+            self._show(wanted)
+        except Exception as exc:  # looking must never end a training
+            self._fail(f"{type(exc).__name__}: {exc}")
+            return LOOK_S
+        self._cost_s = time.monotonic() - begun
+        if self._number == 1:  # kernels may have been compiled for it: that says nothing of the next
+            return LOOK_S
+        return max(LEAST_INTERVAL_S, self._cost_s / max(wanted.share, 1e-3))
+
+    def _show(self, wanted: Wanted) -> None:
+        if self._take is None:
+            self._take = taker(self._env, wanted)
+        images = self._take()
+        self._stage.show(self._frame(self._cost_s, "", images))
+        self._number += 1
+
+    def _frame(self, cost_s: float, error: str, images: Mapping[str, Any]) -> Frame:
+        token = self._wanted.token if self._wanted else ""
+        return Frame(number=self._number, step=self._steps, cost_s=cost_s, error=error, token=token, images=images)
+
+    def _fail(self, error: str) -> None:
+        try:
+            self._stage.show(self._frame(0.0, error, {}))
+        except OSError:
+            return  # a full disk: the training itself will say so
+
+
+def taker(env: Any, wanted: Wanted) -> Take:
+    """Return a function that takes pictures of the first envs: by the task's own cameras, else by a spectator.
+
+    A task's own cameras are read as they are. Where its observations come from them, that costs a copy; otherwise all
+    envs are rendered for it, which is what they would be for the task.
+
+    Raises:
+        RlnbError: No such camera or data type; or none at all, and none can be added to a living env.
+    """
+    from isaaclab.sensors import Camera
+
+    own = {name: sensor for name, sensor in env.scene.sensors.items() if isinstance(sensor, Camera)}
+    count = min(wanted.num_envs, env.num_envs)
+    if not own:
+        for data_type in wanted.data_types:
+            if data_type != "rgb":
+                raise RlnbError(
+                    f"This task has no camera, and one that is added while it trains shows rgb only, not {data_type}."
+                )
+        for name in wanted.cameras:
+            if name != ADDED:
+                raise RlnbError(f"No camera named {name!r}: this task has none. Leave cameras out and one is added.")
+        spectator = Spectator(env, count, wanted.size)
+        return lambda: {f"{ADDED}/rgb": spectator.picture()}
+    for name in wanted.cameras:
+        if name not in own:
+            raise unknown("camera", name, own, has="The task has")
+    chosen = {name: own[name] for name in wanted.cameras or own}
+    for name, sensor in chosen.items():
+        for data_type in wanted.data_types:
+            if data_type not in sensor.cfg.data_types:
+                raise RlnbError(
+                    f"Camera {name!r} renders {', '.join(sensor.cfg.data_types)} in this training, not {data_type}."
+                )
+
+    def take() -> dict[str, Any]:
+        return {
+            f"{name}/{data_type}": missed_is_inf(
+                sensor.data.output[data_type].torch[:count].cpu().numpy().copy(), data_type, sensor.cfg
+            )
+            for name, sensor in chosen.items()
+            for data_type in wanted.data_types or sensor.cfg.data_types
+        }
+
+    return take

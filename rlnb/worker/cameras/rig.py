@@ -1,0 +1,305 @@
+"""Which sensors show what a task's cameras see: its own, copies of them, or one that is added to its scene."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlnb.errors import NotFoundError, RlnbError, did_you_mean
+from rlnb.errors import unknown as unknown_name
+from rlnb.spec import DEPTH
+from rlnb.worker.isaac import isaaclab
+
+ADDED = "preview"
+"""Name of the camera that is added to a task without one."""
+_TWIN = "rlnb_"
+"""Prefix of a copy of a camera, which gives what the task's own is not set to: tasks count its data types."""
+_LEAST_DISTANCE_M = 3.5
+_SLACK = 0.15
+"""How far, as a share of its distance, robots may go from the middle of a picture: a third of the way out of it."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Camera:
+    """A camera, and where each of its data types is read."""
+
+    own_path: str | None
+    """Prim path of the task's own camera; None for the one that is added."""
+    own_types: tuple[str, ...]
+    """Read from the task's own camera: exactly what its policy sees."""
+    twin: str | None
+    """Name in the scene of the copy that gives the other data types."""
+    twin_types: tuple[str, ...]
+
+    @property
+    def data_types(self) -> tuple[str, ...]:
+        return self.own_types + self.twin_types
+
+
+class Plan:
+    """Reads the cameras of an env, with the data types that are asked for.
+
+    Args:
+        cameras: Names of the task's cameras; None is all of them.
+        data_types: Isaac Lab's names; None is what each camera is set to.
+        size: Width and height of an added camera, in pixels.
+    """
+
+    def __init__(self, cameras: Sequence[str] | None, data_types: Sequence[str] | None, size: tuple[int, ...]) -> None:
+        self._wanted, self._data_types, self._size = cameras, data_types, size
+        self.cameras: dict[str, Camera] = {}
+        self.ranges_m: dict[str, list[float]] = {}
+        """Near and far clip of each camera."""
+        self._seen: dict[str, Any] = {}
+        """Pose at which each copied camera was last found."""
+        self._trail: Trail | None = None
+
+    @property
+    def added(self) -> bool:
+        """Whether the task has no camera, so that one is added."""
+        return ADDED in self.cameras and self.cameras[ADDED].own_path is None
+
+    def apply(self, env_cfg: Any) -> None:
+        """Add to the config of the scene what the task's own cameras do not give.
+
+        Raises:
+            RlnbError: There is no such camera, or its renderer has no such data type.
+        """
+        own = own_cameras(env_cfg)
+        if not any("segmentation" in kind for cfg in own.values() for kind in cfg.data_types):
+            _label(env_cfg)  # a policy that sees labels is shown those that the task has, or its lack of any
+        if not own:
+            if self._wanted and list(self._wanted) != [ADDED]:
+                raise NotFoundError(
+                    f"No camera named {self._wanted[0]!r}: this task has none. Leave cameras out and one is added."
+                )
+            self._add(env_cfg, ADDED, added_camera(self._size, env_cfg), own_path=None)
+            return
+        for name in self._wanted or own:
+            if name not in own:
+                raise unknown_name("camera", name, own, has="The task has")
+            self._add(env_cfg, name, own[name], own_path=own[name].prim_path)
+
+    def _add(self, env_cfg: Any, name: str, cfg: Any, own_path: str | None) -> None:
+        data_types = list(self._data_types or cfg.data_types or ["rgb"])
+        check_data_types(name, cfg, data_types)
+        if cfg.spawn is not None:
+            self.ranges_m[name] = [float(value) for value in cfg.spawn.clipping_range]
+        # Segmentation of the task's own camera may be in colours; the copy gives ids.
+        own = [kind for kind in data_types if own_path and kind in cfg.data_types and "segmentation" not in kind]
+        other = [kind for kind in data_types if kind not in own]
+        self.cameras[name] = Camera(
+            own_path=own_path, own_types=(*own,), twin=_TWIN + name if other else None, twin_types=(*other,)
+        )
+        if other:
+            setattr(env_cfg.scene, _TWIN + name, copied(cfg, other, _TWIN))
+
+    def begin(self, env: Any) -> None:
+        """Set the cameras up in an env that was just reset."""
+        if self.added:
+            self._trail = Trail(env)
+            env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
+
+    def follow(self, env: Any) -> None:
+        """Move an added camera along with robots that walk away; to be called before a picture is read."""
+        if self._trail is not None and self._trail.behind(env):
+            env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
+
+    def read(self, env: Any, name: str, data_type: str) -> Any:
+        """Return what a camera sees of all envs now, a tensor of shape (num_envs, height, width, channels).
+
+        As the renderer wrote it: depth that hit nothing may be 0 (see :func:`missed_is_inf`).
+        """
+        return self.sensor(env, name, data_type).data.output[data_type].torch
+
+    def labels(self, env: Any, name: str, data_type: str) -> dict[str, str]:
+        """Return the label of each id of a segmentation; nothing for other data types."""
+        info = (self.sensor(env, name, data_type).data.info or {}).get(data_type) or {}
+        return {str(number): _text(label) for number, label in info.get("idToLabels", {}).items()}
+
+    def sensor(self, env: Any, name: str, data_type: str) -> Any:
+        """Return Isaac Lab's sensor that gives a data type of a camera."""
+        camera = self.cameras[name]
+        own = _sensor_at(env, camera.own_path) if camera.own_path else None
+        if data_type in camera.own_types:
+            if own is None:
+                raise RlnbError(
+                    f"The env has no sensor for its config's camera {name!r}: env.scene.sensors has "
+                    f"{', '.join(env.scene.sensors) or 'none'}."
+                )
+            return own
+        twin = env.scene.sensors[camera.twin]
+        if own is not None:
+            self._follow(name, own, twin)
+        return twin
+
+    def _follow(self, name: str, own: Any, twin: Any) -> None:
+        """Move the copy where the env has moved its camera by hand; one on a link moves with that link anyway."""
+        import torch
+
+        pose = torch.cat([own.data.pos_w.torch, own.data.quat_w_ros.torch], dim=-1)
+        before = self._seen.get(name)
+        self._seen[name] = pose.clone()
+        if before is not None and torch.equal(before, pose):
+            return
+        if not torch.equal(pose, torch.cat([twin.data.pos_w.torch, twin.data.quat_w_ros.torch], dim=-1)):
+            twin.set_world_poses(pose[:, :3], pose[:, 3:], convention="ros")
+
+
+def own_cameras(env_cfg: Any) -> dict[str, Any]:
+    """Return the camera configs of a task by name: they stand in its scene, or in a direct env's own config."""
+    from isaaclab.sensors import CameraCfg
+
+    return {
+        name: value
+        for holder in (env_cfg.scene, env_cfg)
+        for name, value in vars(holder).items()
+        if isinstance(value, CameraCfg)
+    }
+
+
+def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:
+    """Return an array of camera output with inf where depth hit nothing, whatever the renderer wrote there.
+
+    Args:
+        image: Shape (..., 1), float32; changed in place where it is depth.
+        data_type: Isaac Lab's name.
+        cfg: The camera's config: it may say that misses are the far clip.
+    """
+    if data_type in DEPTH:
+        image[image <= 0.0] = float("inf")
+        if getattr(cfg.renderer_cfg, "depth_clipping_behavior", "none") == "max" and cfg.spawn is not None:
+            image[image >= cfg.spawn.clipping_range[1]] = float("inf")
+    return image
+
+
+def check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
+    """Make sure that a camera's renderer gives some data types.
+
+    Raises:
+        RlnbError: It does not give one of them; with those that it gives.
+    """
+    known = sorted(getattr(kind, "value", str(kind)) for kind in cfg.renderer_cfg.supported_output_types())
+    for data_type in data_types:
+        if data_type not in known:
+            renderer = type(cfg.renderer_cfg).__name__.removesuffix("Cfg")
+            raise RlnbError(
+                f"Camera {name!r} cannot give {data_type!r}: {renderer} renders {', '.join(known)}."
+                f"{did_you_mean(data_type, known)}"
+            )
+
+
+def copied(cfg: Any, data_types: list[str], prefix: str) -> Any:
+    """Return the config of a camera like another one, with a prim of its own and ids in place of coloured labels.
+
+    Args:
+        cfg: The camera's config, which is not changed.
+        data_types: What the copy gives.
+        prefix: Of the name of the copy's prim.
+    """
+    twin = copy.deepcopy(cfg)
+    twin.data_types = data_types
+    # A copy needs a prim of its own, unless the camera is part of the robot's own file.
+    if twin.spawn is not None:
+        parent, _, leaf = twin.prim_path.rpartition("/")
+        twin.prim_path = f"{parent}/{prefix}{leaf}"
+    for field in ("colorize_semantic_segmentation", "colorize_instance_segmentation"):
+        if hasattr(twin.renderer_cfg, field):
+            setattr(twin.renderer_cfg, field, False)
+    return twin
+
+
+def _sensor_at(env: Any, prim_path: str) -> Any | None:
+    path = prim_path.replace("{ENV_REGEX_NS}", env.scene.env_regex_ns)
+    return next((sensor for sensor in env.scene.sensors.values() if sensor.cfg.prim_path == path), None)
+
+
+def _label(env_cfg: Any) -> None:
+    """Name every asset that has no semantic label after its own key, so that segmentation shows something."""
+    for holder in (env_cfg.scene, env_cfg):
+        for name, value in vars(holder).items():
+            spawn: Any = getattr(value, "spawn", None)
+            if hasattr(spawn, "semantic_tags") and not spawn.semantic_tags:
+                spawn.semantic_tags = [("class", name)]
+
+
+def added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
+    """Return the config of a camera for a task that has none; :func:`aim` points it.
+
+    Args:
+        size: Width and height, in pixels.
+        env_cfg: The task's config, which says what it renders with.
+    """
+    import isaaclab.sim as sim_utils
+    from isaaclab.sensors import CameraCfg
+
+    renderer = isaaclab.renderer_for(env_cfg)
+    return CameraCfg(
+        **({"renderer_cfg": renderer} if renderer is not None else {}),
+        prim_path=f"{{ENV_REGEX_NS}}/{ADDED}",
+        data_types=["rgb"],
+        width=size[0],
+        height=size[1],
+        spawn=sim_utils.PinholeCameraCfg(focal_length=24.0, horizontal_aperture=20.955, clipping_range=(0.05, 50.0)),
+    )
+
+
+def aim(env: Any, sensor: str) -> None:
+    """Point a camera of each env at its robots."""
+    env.scene.sensors[sensor].set_world_poses_from_view(*view_of(env))
+
+
+class Trail:
+    """Where a camera of each env stands: still before robots that stay, behind those that walk away.
+
+    Args:
+        env: The env, whose robots are in the middle of the picture now.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._eyes, self._centres = view_of(env)
+        self._slack = _SLACK * (self._eyes - self._centres).norm(dim=-1, keepdim=True)
+
+    def behind(self, env: Any) -> bool:
+        """Return whether a robot has gone further from the middle than it may."""
+        return bool((self._gone(env) > self._slack).any())
+
+    def view(self, env: Any) -> tuple[Any, Any]:
+        """Return from where, and at what, to look now; both of shape (num_envs, 3), metres."""
+        gone, way = self._gone(env), self._way(env)
+        # One that was reset elsewhere is in the middle again, at once.
+        share = (1.0 - self._slack / gone.clamp(min=1e-6)).clamp(min=0.0)
+        share[gone > 2.0 * self._slack] = 1.0
+        self._eyes, self._centres = self._eyes + share * way, self._centres + share * way
+        return self._eyes, self._centres
+
+    def _way(self, env: Any) -> Any:
+        way = view_of(env)[1] - self._centres
+        way[:, 2] = 0.0  # what falls or jumps is seen to
+        return way
+
+    def _gone(self, env: Any) -> Any:
+        return self._way(env).norm(dim=-1, keepdim=True)
+
+
+def view_of(env: Any) -> tuple[Any, Any]:
+    """Return from where all bodies of each env fit in, and the middle of them; both of shape (num_envs, 3), metres."""
+    import torch
+
+    robots = list(env.scene.articulations.values())
+    centres, radius = env.scene.env_origins.clone(), 0.0
+    if robots:
+        bodies = torch.cat([robot.data.body_pos_w.torch for robot in robots], dim=1)
+        centres = bodies.mean(dim=1)
+        radius = float((bodies - centres[:, None]).norm(dim=-1).max())
+    away = torch.tensor([0.75, -0.55, 0.35], device=centres.device)
+    return centres + away / away.norm() * max(_LEAST_DISTANCE_M, 3.0 * radius), centres
+
+
+def _text(label: Any) -> str:
+    if isinstance(label, Mapping):
+        return ", ".join(str(value) for value in label.values())
+    return label if isinstance(label, str) else json.dumps(label)

@@ -1,0 +1,108 @@
+"""A camera for a living env that has none: pictures of its first envs only, through Newton's ray tracer.
+
+The simulation itself may have no visual shapes (without a camera in the scene Isaac Lab leaves them out), so the first
+envs are read from the stage once more, for drawing alone, and follow the bodies of the simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+from rlnb.worker.cameras.rig import Trail
+
+HALF_APERTURE = 20.955 / 24.0 / 2.0
+"""Half the width of the picture at a distance of 1, as of a camera that is added to a preview."""
+BACKGROUND = 0xFFEEEEEE
+"""Light grey, as Isaac Lab's renderers have it; ABGR."""
+
+
+class Spectator:
+    """Follows the robots of the first envs.
+
+    Args:
+        env: The env, which is not changed. Its envs are taken to be alike.
+        count: How many of them to show.
+        size: Width and height of a picture, in pixels.
+    """
+
+    def __init__(self, env: Any, count: int, size: tuple[int, int]) -> None:
+        import newton
+        import warp as wp
+        from isaaclab.sim import SimulationContext
+
+        self._env, self._count, self._trail = env, count, Trail(env)
+        simulation = SimulationContext.instance()
+        self._provider = simulation.get_scene_data_provider()
+        origins = env.scene.env_origins[:count].cpu().numpy()
+        self._model = drawn(simulation.stage, env.scene.env_ns, origins, env.device)
+        self._mapping = self._provider.create_mapping(list(self._model.body_label))
+        self._state = self._model.state()
+        self._sensor = cast(Any, newton.sensors.SensorTiledCamera(self._model))
+        self._sensor.utils.create_default_light()
+        width, height = size
+        field_of_view = 2.0 * math.atan(HALF_APERTURE * height / width)
+        self._rays = self._sensor.utils.compute_camera_rays_pinhole(width, height, camera_fovs=field_of_view)
+        self._image = wp.zeros((count, 1, height, width), dtype=wp.uint32, device=self._model.device)
+
+    def picture(self) -> Any:
+        """Return what the first envs look like now. Shape (count, height, width, 3), uint8."""
+        import newton
+        import numpy as np
+        from isaaclab.scene_data import SceneDataFormat
+
+        poses = SceneDataFormat.Transform()
+        if self._provider.get_transforms(poses, mapping=self._mapping, count=self._model.body_count):
+            self._state.body_q = poses.transforms
+        self._model.bvh_refit_shapes(self._state)
+        self._sensor.update(
+            self._state,
+            self._transforms(),
+            self._rays,
+            color_image=self._image,
+            clear_data=newton.sensors.SensorTiledCamera.ClearData(clear_color=BACKGROUND),
+        )
+        count, _, height, width = self._image.shape
+        return self._image.numpy().view(np.uint8).reshape(count, height, width, 4)[..., :3].copy()
+
+    def _transforms(self) -> Any:
+        """Return where each camera stands: shape (1, count), from camera to world, looking along -z with y up."""
+        import torch
+        import warp as wp
+        from isaaclab.utils.math import create_rotation_matrix_from_view, quat_from_matrix
+
+        eyes, centres = self._trail.view(self._env)
+        eyes, centres = eyes[: self._count], centres[: self._count]
+        rotation = create_rotation_matrix_from_view(eyes, centres, "Z", device=eyes.device)
+        pose = torch.cat([eyes, quat_from_matrix(rotation)], dim=-1).contiguous()  # quaternions as x, y, z, w
+        return wp.from_torch(pose, dtype=wp.transformf).reshape((1, self._count))
+
+
+def drawn(stage: Any, env_ns: str, origins: Any, device: str) -> Any:
+    """Return a Newton model of what is seen of the first envs: visual shapes, and colliders of what has none.
+
+    Args:
+        stage: The simulation's stage; the first env's prims stand for those of all.
+        env_ns: Path of the prim that all envs are below.
+        origins: Where the envs are, shape (count, 3), metres: what has no body stands still there.
+        device: Where to draw.
+    """
+    import newton
+    import warp as wp
+
+    count = len(origins)
+    first = f"{env_ns}/env_0"
+    words: dict[str, Any] = {"hide_collision_shapes": True, "skip_mesh_approximation": True}
+    one, whole = newton.ModelBuilder(up_axis="Z"), newton.ModelBuilder(up_axis="Z")
+    one.add_usd(stage, root_path=first, **words)
+    whole.add_usd(stage, ignore_paths=[env_ns], **words)
+    of_one = list(one.body_label)
+    for origin in origins:
+        whole.add_world(one, xform=wp.transform(wp.vec3(*(origin - origins[0])), wp.quat(0.0, 0.0, 0.0, 1.0)))
+    model = whole.finalize(device=device)
+    shared = len(model.body_label) - count * len(of_one)
+    for number in range(count):
+        for index, label in enumerate(of_one):
+            below = str(label).removeprefix(first)
+            model.body_label[shared + number * len(of_one) + index] = f"{env_ns}/env_{number}{below}"
+    return model

@@ -1,0 +1,88 @@
+"""Make an Isaac Lab env for a request or a job."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.spec import Library, Manifest, Task
+from rlnb.worker.isaac import config
+
+
+@contextlib.contextmanager
+def environment(
+    task: Task,
+    library: Library | None,
+    *,
+    module: Path | None = None,
+    agent: Mapping[str, Any] | None = None,
+    seed: int = 42,
+    device: str = "auto",
+    world_size: int = 1,
+    manifest: Manifest | None = None,
+    log_dir: Path | None = None,
+    configure: Any = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Make the task's env with every change that was asked for; close it in the end.
+
+    Args:
+        task: What to make.
+        library: Whose agent config to resolve with it; None resolves none.
+        module: The task's module, where it is not at ``task.source``.
+        agent: Agent config values by dotted path.
+        seed: Seed of this rank.
+        device: As in :class:`rlnb.spec.Resources`.
+        world_size: Ranks that share the envs.
+        manifest: Passed to ``rlnb_configure_env``; None calls no hook.
+        log_dir: Where the env may write.
+        configure: ``function(env_cfg)`` called last.
+
+    Yields:
+        The env as ``gymnasium.make`` returns it, and the agent config. For a library that trains one agent, the agents
+        of a multi-agent task are joined into one.
+    """
+    from rlnb.worker.isaac import isaaclab
+
+    registered, env_cfg, agent_cfg = configured(
+        task, library, module=module, agent=agent, seed=seed, device=device, world_size=world_size
+    )
+    if log_dir is not None:
+        env_cfg.log_dir = str(log_dir)
+    if manifest is not None:
+        plugins.manager().hook.rlnb_configure_env(env_cfg=env_cfg, manifest=manifest)
+    if configure is not None:
+        configure(env_cfg)
+    join_agents = library is not None and not library.multi_agent
+    with isaaclab.made(registered.gym_id, env_cfg, env_cfg.sim.device, join_agents=join_agents) as env:
+        yield env, agent_cfg
+
+
+def configured(
+    task: Task,
+    library: Library | None,
+    *,
+    module: Path | None = None,
+    agent: Mapping[str, Any] | None = None,
+    seed: int = 42,
+    device: str = "auto",
+    world_size: int = 1,
+) -> tuple[Any, Any, Any]:
+    """Return a task as it is registered, its env config and its agent config, with what was asked for set in them.
+
+    The arguments are those of :func:`environment`.
+    """
+    from rlnb.worker.isaac import isaaclab
+
+    registered = isaaclab.register(task, module)
+    env_cfg, agent_cfg = isaaclab.resolve(task, registered, library)
+    for path, value in task.overrides.items():
+        config.set_value(env_cfg, path, value)
+    for path, value in (agent or {}).items():
+        config.set_value(agent_cfg, path, value)
+    env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
+    env_cfg.sim.device = isaaclab.device(device)
+    env_cfg.seed = seed
+    return registered, env_cfg, agent_cfg

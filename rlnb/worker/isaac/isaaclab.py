@@ -1,0 +1,364 @@
+"""The one file that knows Isaac Lab: its version, its start, its registry and its private parts.
+
+Nothing here imports isaaclab at module level: the asset root has to be known first, because
+isaaclab reads it as it is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import importlib.resources
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rlnb import plugins
+from rlnb.errors import NotFoundError, RlnbError, did_you_mean
+from rlnb.spec import Library, Task
+from rlnb.tasks.agent_config import read_agent
+from rlnb.version import ISAACLAB, ISAACLAB_REQUIREMENT
+from rlnb.worker.assets import root as assets
+from rlnb.worker.assets.root import AssetRoot
+from rlnb.worker.isaac.module import import_file
+
+CLOUD = "https://omniverse-content-production.s3-us-west-2.amazonaws.com/Assets/Isaac/6.2"
+"""Isaac Lab 3.0's default asset root; only its host is asked whether it answers."""
+
+FORMER_NAMES = {
+    "Isaac-Repose-Cube-Shadow-Vision-Direct": "Isaac-Reorient-Cube-Shadow-Camera-Direct",
+    "Isaac-Repose-Cube-Shadow-Direct": "Isaac-Reorient-Cube-Shadow-Direct",
+    "Isaac-Repose-Cube-Allegro-Direct": "Isaac-Reorient-Cube-Allegro-Direct",
+    "Isaac-Repose-Cube-Allegro": "Isaac-Reorient-Cube-Allegro",
+    "Isaac-Cartpole-RGB-Camera-Direct": "Isaac-Cartpole-Camera-Direct",
+    "Isaac-Cartpole-RGB": "Isaac-Cartpole-Camera",
+    "Isaac-Cart-Double-Pendulum-Direct": "Isaac-Pendulum-MARL-Direct",
+    "Isaac-Shadow-Hand-Over-Direct": "Isaac-Shadow-Handover-Direct",
+}
+"""Names of Isaac Lab 2.x to those of 3.0, version suffix left out."""
+
+
+@functools.cache
+def start(asset_root: str | None = None) -> AssetRoot:
+    """Import Isaac Lab with its asset root set, and register its tasks. Once per process.
+
+    Raises:
+        RlnbError: Isaac Lab is missing, or of another release line.
+    """
+    try:
+        version = importlib.metadata.version("isaaclab")
+    except importlib.metadata.PackageNotFoundError as exc:
+        raise RlnbError(f"isaaclab is not installed in {sys.executable}. pip install '{ISAACLAB_REQUIREMENT}'") from exc
+    if not version.startswith(ISAACLAB):
+        raise RlnbError(
+            f"isaaclab {version} is installed in {sys.executable}, rlnb needs {ISAACLAB}.x (Python 3.12). "
+            f"pip install '{ISAACLAB_REQUIREMENT}'"
+        )
+    root_found = assets.search(asset_root, CLOUD)  # another process looks meanwhile
+    import torch  # noqa: F401
+    import warp
+
+    root = root_found()
+    # Policies are trained by the RL library, never through the simulator: no adjoint kernels to compile.
+    warp.config.enable_backward = False
+    os.environ[assets.VARIABLE] = root.path
+    import isaaclab_tasks  # noqa: F401  - registers the tasks
+
+    load_tasks(importlib.metadata.entry_points(group="isaaclab.tasks"))
+    return root
+
+
+def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
+    """Have packages register their tasks; one that cannot be imported is left out, and said where a task is missed."""
+    for entry_point in entry_points:
+        try:
+            entry_point.load()
+        except Exception as exc:  # whatever another package does when it is imported
+            traceback.print_exc()
+            package = entry_point.dist.name if entry_point.dist else entry_point.value
+            _left_out[package] = f"{type(exc).__name__}: {exc}"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computes."""
+    names = ("rlnb", "isaaclab", "torch", "warp-lang", "newton", "mujoco-warp", "gymnasium", "numpy")
+    found = {"python": sys.version.split()[0]}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def device(wanted: str) -> str:
+    """Return ``"cpu"`` or ``"cuda:N"`` for ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:N"``."""
+    import torch
+
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if wanted == "cuda" else wanted
+
+
+# -- tasks ---------------------------------------------------------------------------------------------
+
+
+def task_ids() -> list[str]:
+    """Return every registered Isaac Lab task."""
+    import gymnasium
+
+    return sorted(id for id, spec in gymnasium.registry.items() if spec.kwargs and "env_cfg_entry_point" in spec.kwargs)
+
+
+def current_name(name: str) -> str:
+    """Return the registered id for a name of today or of Isaac Lab 2.x.
+
+    Raises:
+        NotFoundError: No such task, with the closest one.
+    """
+    known = task_ids()
+    bare = name.rsplit("-v", 1)[0] if name.rsplit("-v", 1)[-1].isdigit() else name
+    for candidate in (name, bare, FORMER_NAMES.get(bare, bare)):
+        if candidate in known:
+            return candidate
+    left_out = "".join(f" The tasks of {package} are left out: {why}." for package, why in _left_out.items())
+    hint = did_you_mean(bare, known)
+    raise NotFoundError(f"No task named {name!r}.{hint} `rlnb tasks` lists all {len(known)}.{left_out}")
+
+
+_left_out: dict[str, str] = {}
+"""Packages in the group ``isaaclab.tasks`` that cannot be imported, and why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registered:
+    """A task as Isaac Lab's registry has it."""
+
+    gym_id: str
+    success: Callable[[Any], Any] | None
+    """Success per env as an episode ends, where it is defined."""
+    agents: dict[str, Any]
+    """Agent configs that the task's own module brings, by library."""
+
+
+def register(task: Task, source: Path | None = None) -> Registered:
+    """Make a task known to gymnasium, whichever of the three ways it was given.
+
+    Args:
+        task: The task.
+        source: Its module, where that is not at ``task.source`` (a run's own copy).
+    """
+    if source is None and task.source:
+        source = Path(task.source)
+    if source is not None:
+        return _register_module(task, import_file(source, task.files))
+    if ":" in task.id:
+        module_name, _, attribute = task.id.partition(":")
+        plugins.load(task.id)  # says what is missing
+        return _register_module(task, sys.modules[module_name], attribute)
+    gym_id = current_name(task.id)
+    known = plugins.tasks().get(gym_id)
+    reference = task.success or (known.success if known else None)
+    return Registered(gym_id=gym_id, success=plugins.load(reference) if reference else None, agents={})
+
+
+def _register_module(task: Task, module: ModuleType, attribute: str | None = None) -> Registered:
+    import gymnasium
+    from isaaclab.envs import DirectMARLEnvCfg, DirectRLEnvCfg, ManagerBasedRLEnvCfg
+
+    cfg_types = (DirectRLEnvCfg, ManagerBasedRLEnvCfg, DirectMARLEnvCfg)
+
+    def is_cfg(cls: type) -> bool:
+        return issubclass(_default(cls), cfg_types)
+
+    cfg = getattr(module, attribute or "TASK", None) or _only_class(module, is_cfg, "env config", "TASK")
+    if issubclass(_default(cfg), ManagerBasedRLEnvCfg):
+        entry: Any = "isaaclab.envs:ManagerBasedRLEnv"
+    else:
+        from isaaclab.envs import DirectMARLEnv, DirectRLEnv
+
+        entry = getattr(module, "ENV", None) or _only_class(
+            module, lambda cls: issubclass(cls, (DirectRLEnv, DirectMARLEnv)), "env", "ENV"
+        )
+    agents = dict(getattr(module, "AGENTS", {}))
+    gym_id = f"rlnb-{task.id.replace(':', '-').replace('.', '-')}-{module.__name__[-12:].replace('.', '-')}"
+    if gym_id not in gymnasium.registry:
+        gymnasium.register(id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": cfg})
+    success = plugins.load(task.success) if task.success else getattr(module, "success", None)
+    return Registered(gym_id=gym_id, success=success, agents=agents)
+
+
+def _default(cfg: type) -> type:
+    """Return the class that a config class stands for: presets, as the stock camera tasks have, for their default."""
+    from isaaclab_tasks.utils import PresetCfg
+
+    return type(getattr(cfg(), "default", None)) if issubclass(cfg, PresetCfg) else cfg
+
+
+def _only_class(module: ModuleType, wanted: Callable[[type], bool], kind: str, name: str) -> type:
+    own = [
+        cls
+        for cls in vars(module).values()
+        if inspect.isclass(cls) and cls.__module__ == module.__name__ and wanted(cls)
+    ]
+    leaves = [cls for cls in own if not any(other is not cls and issubclass(other, cls) for other in own)]
+    if len(leaves) != 1:
+        found = ", ".join(sorted(cls.__name__ for cls in leaves)) or "none"
+        raise RlnbError(
+            f"{module.__file__}: one {kind} class is expected, found {found}. Name it: `{name} = YourClass`."
+        )
+    return leaves[0]
+
+
+def selectors(task: Task) -> list[str]:
+    """Return the task's selectors in Isaac Lab's command-line form."""
+    chosen = {"presets": ",".join(task.presets), "physics": task.physics, "renderer": task.renderer}
+    return [f"{name}={value}" for name, value in chosen.items() if value]
+
+
+def resolve(task: Task, registered: Registered, library: Library | None) -> tuple[Any, Any]:
+    """Return the env config and the agent config, presets resolved, overrides not yet applied."""
+    from isaaclab_tasks.utils import resolve_task_config
+
+    env_cfg, _ = resolve_task_config(registered.gym_id, None, overrides=selectors(task))
+    return env_cfg, resolve_agent(task, registered, library) if library else None
+
+
+def resolve_agent(task: Task, registered: Registered, library: Library) -> Any:
+    """Return a library's agent config for a task, presets resolved; None where there is none."""
+    import gymnasium
+    from isaaclab_tasks.utils import resolve_task_config
+
+    if library.agent_key in gymnasium.spec(registered.gym_id).kwargs:
+        return resolve_task_config(registered.gym_id, library.agent_key, overrides=selectors(task))[1]
+    # Libraries with the same key, such as one for each framework, share their configs.
+    alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
+    named = next((name for name in (library.name, *alike) if name in registered.agents), None)
+    if named is not None:
+        own = registered.agents[named]
+        return own() if callable(own) else own
+    return default_agent(library)
+
+
+def default_agent(library: Library) -> Any:
+    """Return a library's agent config for tasks that bring none; None where it has none."""
+    module, _, name = library.default_agent.partition(":")
+    if name.endswith(".yaml"):
+        try:
+            folder = importlib.resources.files(module)
+        except (ImportError, TypeError) as exc:  # TypeError: a module that is no package, on Python 3.11
+            raise RlnbError(f"{library.default_agent!r}: there is no package {module!r}. {exc}") from exc
+        with importlib.resources.as_file(folder / name) as path:
+            return read_agent(path)
+    return plugins.load(library.default_agent)() if library.default_agent else None
+
+
+def preset_names(gym_id: str) -> dict[str, list[str]]:
+    """Return the names that each selector accepts: ``physics``, ``renderer``, ``presets``."""
+    from isaaclab_tasks.utils.preset_cli import enumerate_task_presets
+
+    found = enumerate_task_presets(gym_id) or {}
+    names = {target.value: sorted(options) for target, options in found.items()}
+    return {
+        "physics": names.get("physics", []),
+        "renderer": names.get("renderer", []),
+        "presets": sorted({name for options in names.values() for name in options}),
+    }
+
+
+def renderer_for(env_cfg: Any) -> Any:
+    """Return the renderer config that goes with a config's physics; None keeps Isaac Lab's default.
+
+    The default is RTX, which would start Isaac Sim beside Newton physics.
+    """
+    from isaaclab_newton.physics import NewtonCfg
+    from isaaclab_newton.renderers import NewtonWarpRendererCfg
+
+    return NewtonWarpRendererCfg() if isinstance(env_cfg.sim.physics, NewtonCfg) else None
+
+
+@contextlib.contextmanager
+def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -> Iterator[Any]:
+    """Launch what the config needs, make the env, and close both.
+
+    Args:
+        gym_id: The registered task.
+        env_cfg: Its config.
+        device: ``"cpu"`` or ``"cuda:N"``.
+        join_agents: Whether to make one agent of the agents of a multi-agent task, as Isaac Lab does it.
+    """
+    import gymnasium
+    from isaaclab.app import launch_simulation
+    from isaaclab.envs import DirectMARLEnv, multi_agent_to_single_agent
+
+    with launch_simulation(env_cfg, {"device": device}):
+        env = gymnasium.make(gym_id, cfg=env_cfg)
+        try:
+            join = join_agents and isinstance(env.unwrapped, DirectMARLEnv)
+            yield multi_agent_to_single_agent(env.unwrapped) if join else env
+        finally:
+            env.close()
+
+
+def viser_visualizer(address: str, port: int) -> Any:
+    """Return the config of Isaac Lab's 3D view for a browser.
+
+    Args:
+        address: Interface of this machine that it listens on.
+        port: Port.
+
+    Raises:
+        RlnbError: viser is not installed.
+    """
+    if importlib.util.find_spec("viser") is None:
+        raise RlnbError(f"viser is not installed in {sys.executable}. pip install 'rlnb[view]'")
+    from isaaclab_visualizers.viser import ViserVisualizerCfg
+
+    return ViserVisualizerCfg(bind_address=address, display_address=address, port=port, verbose=False)
+
+
+def task_env(env: Any) -> Any:
+    """Return the task's own env: below gymnasium's wrappers, and below the one that joins agents."""
+    from isaaclab.envs import DirectMARLEnv
+
+    raw = env.unwrapped
+    inner = getattr(raw, "env", None)
+    return inner if isinstance(inner, DirectMARLEnv) else raw
+
+
+def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
+    """Call ``callback(env_ids)`` as episodes end, while their last state is still there.
+
+    ``_reset_idx`` is private to Isaac Lab, but every workflow of release line 3.0 resets through it.
+    """
+    raw = task_env(env)
+    reset = raw._reset_idx
+
+    def wrapped(env_ids: Any) -> Any:
+        callback(env_ids)
+        return reset(env_ids)
+
+    raw._reset_idx = wrapped
+
+
+def reward_sums(env: Any) -> dict[str, Any]:
+    """Return what each reward term has added to the return of the episodes under way, shape (num_envs,) each.
+
+    Only the manager-based workflow has terms; their sums by env are private to its manager in release line 3.0.
+    """
+    manager = getattr(env, "reward_manager", None)
+    return {} if manager is None else dict(manager._episode_sums)
+
+
+def dump(path: Path, cfg: Any) -> None:
+    """Write a config as Isaac Lab writes its own (``params/env.yaml``)."""
+    from isaaclab.utils.io import dump_yaml
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dump_yaml(str(path), cfg)

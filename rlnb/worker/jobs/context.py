@@ -1,0 +1,146 @@
+"""What a library's backend gets from the worker, and how it reports back."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlnb import plugins
+from rlnb.errors import RlnbError
+from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.spec import Job, Manifest, Started
+from rlnb.storage import files
+from rlnb.storage.serial import from_json, to_json
+from rlnb.worker.jobs.resumed import RESTORED, restored
+
+logger = logging.getLogger(__name__)
+COMMUNICATION = ("NCCL_", "TORCH_NCCL_", "GLOO_")
+"""How the variables begin that ranks' communication goes by."""
+
+
+class Context:
+    """The :class:`rlnb.contracts.TrainContext` of one rank."""
+
+    def __init__(self, run: RunDir, job: JobDir, manifest: Manifest, options: Mapping[str, Any]) -> None:
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
+        self.log_dir = run.logs
+        self.log_dir.mkdir(exist_ok=True)
+        self.device = manifest.resources.device
+        self.seed = manifest.seed + self.rank
+        self.synchronised = bool(options.get("synchronised", True))
+        self.max_iterations: int | None = options.get("max_iterations", manifest.max_iterations)
+        self.checkpoint = run.path / options["checkpoint"] if options.get("checkpoint") else None
+        self.init_from = Path(options["init_from"]) if options.get("init_from") else None
+        self.trust = bool(options.get("trust", False))
+        self.agent = manifest.agent
+        self.num_envs = manifest.task.num_envs or 0
+        self.asset_root = ""
+        self.assets: Mapping[str, str] = {}
+        self.versions: Mapping[str, str] = {}
+        self.restored: Mapping[str, str] = {}
+        self._run, self._job, self._manifest = run, job, manifest
+
+    def resumed(self, save: Callable[[str], object]) -> None:
+        """Find out what of the checkpoint was restored: it is saved again with ``save(path)`` and compared. Rank 0."""
+        if self.rank == 0 and self.checkpoint is not None:
+            self.restored = restored(self.checkpoint, save)
+            for part, found in self.restored.items():
+                log = logger.info if found.startswith(RESTORED) else logger.warning
+                log("%s of %s: %s", part, self.checkpoint.name, found)
+
+    def started(
+        self,
+        *,
+        horizon: int,
+        frames_per_step: float,
+        max_iterations: int,
+        first_iteration: int = 0,
+        num_envs: int | None = None,
+    ) -> None:
+        """Write ``started.json`` and tell the plugins. Rank 0 only; the others return at once.
+
+        Raises:
+            RlnbError: An iteration would have no steps or no frames.
+        """
+        if self.rank != 0:
+            return
+        if horizon < 1 or frames_per_step <= 0:
+            raise RlnbError(
+                f"An iteration of {horizon} env steps, and {frames_per_step:g} frames a step of the curves, is none: "
+                "look at the rollout's length in the agent config."
+            )
+        started = Started(
+            hosts=self._job.hosts() or (socket.gethostname(),),
+            devices=self._devices(),
+            world_size=self.world_size,
+            num_envs=num_envs or self.num_envs,
+            horizon=horizon,
+            frames_per_step=frames_per_step,
+            time_s=time.time(),
+            first_iteration=first_iteration,
+            max_iterations=max_iterations,
+            versions=self.versions,
+            asset_root=self.asset_root,
+            assets=self.assets,
+            restored=self.restored,
+            communication=communication() if self.world_size > 1 else {},
+        )
+        files.write_once(self._job.started, to_json(started))
+        plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
+
+    def _devices(self) -> tuple[str, ...]:
+        """Return the device of each rank: those of one node have its GPUs one after the other."""
+        if self.world_size == 1 or not self.device.startswith("cuda"):
+            return (self.device,) * self.world_size
+        each = self._manifest.resources.nproc_per_node
+        return tuple(f"cuda:{rank % each}" for rank in range(self.world_size))
+
+    def pool(self, mean: Any, variance: Any) -> None:
+        """Make running statistics that this rank keeps those of all ranks' data, in place.
+
+        The variance over all data is the mean of the ranks' variances and the variance of their means.
+        """
+        if self.world_size == 1 or not self.synchronised:
+            return
+        import torch.distributed as dist
+
+        def over_ranks(value: Any) -> Any:
+            dist.all_reduce(value)
+            return value / self.world_size
+
+        # In float64, and about the common mean: far from zero the difference of squares would leave nothing.
+        own = mean.double()
+        common = over_ranks(own.clone())
+        variance.copy_(over_ranks(variance.double() + (own - common) ** 2))
+        mean.copy_(common)
+
+
+def communication() -> Mapping[str, str]:
+    """Return over what ranks talk, and what was set for it: why a run is slow on one cluster often stands there."""
+    found = {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
+    dist = sys.modules.get("torch.distributed")  # not every library has it
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        found["backend"] = str(dist.get_backend())
+    return found
+
+
+def open_job(job_dir: Path) -> tuple[RunDir, JobDir, Manifest, Mapping[str, Any]]:
+    """Read what a job is about: its run, itself, the manifest and the job's own options."""
+    job, run = JobDir(job_dir), run_dir_of(job_dir)
+    manifest = from_json(Manifest, files.read_json(run.manifest) or {})
+    options = from_json(Job, files.read_json(job.job) or {"kind": job.kind}).options
+    return run, job, manifest, options
+
+
+def module_of(run: RunDir, manifest: Manifest) -> Path | None:
+    """Return the run's own copy of the task's module, for a task that has one."""
+    source = manifest.task.source
+    return run.source / Path(source).name if source else None

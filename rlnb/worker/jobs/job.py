@@ -1,0 +1,61 @@
+"""Do one job of a run, and turn a failure into its result."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from pathlib import Path
+
+ECHO_S = 5.0
+"""Seconds that a rank waits before it reports that another one has left it: that one knows why."""
+
+
+def work(kind: str, job_dir: Path) -> int:
+    """Do one job; return the exit status. What goes wrong is written to the job's result."""
+    try:
+        if kind == "train":
+            from rlnb.worker.jobs.train import train as verb
+        elif kind == "evaluate":
+            from rlnb.worker.jobs.evaluate import evaluate as verb
+        else:
+            from rlnb.worker.jobs.export import export as verb
+        verb(job_dir)
+    except (Exception, SystemExit) as exc:  # Isaac Lab exits where Isaac Sim would be needed
+        traceback.print_exc()
+        _report(kind, job_dir, exc)
+        return 1
+    return 0
+
+
+def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
+    from rlnb import plugins
+    from rlnb.records.layout import JobDir
+    from rlnb.spec import Result
+    from rlnb.storage import files
+    from rlnb.storage.serial import to_json
+    from rlnb.worker.jobs.context import open_job
+
+    if _is_echo(exc):
+        deadline = time.monotonic() + ECHO_S
+        while not JobDir(job_dir).result.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+    result = Result(
+        outcome="failed",
+        error=f"{type(exc).__name__}: {exc}",
+        detail=traceback.format_exc(),
+        exit_code=1,
+        ended=files.now(),
+    )
+    job = JobDir(job_dir)
+    first = files.write_once(job.result, to_json(result), job.reserve)  # else a hook raised after the run had completed
+    if first and kind == "train" and os.environ.get("RANK", "0") == "0":
+        run, _, manifest, _ = open_job(job_dir)
+        plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
+
+
+def _is_echo(exc: BaseException) -> bool:
+    """Return whether an exception only says that another rank is gone, in the words of torch, gloo or NCCL."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return False
+    return type(exc).__name__.startswith("Dist") or any(word in str(exc) for word in ("gloo", "NCCL", "ncclInternal"))

@@ -1,0 +1,60 @@
+"""The kernel's half of a 3D view: what is refused, what becomes of one that ends. The view itself: tests/browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.simulation import simulator
+
+
+@pytest.fixture
+def python(root: Path, viewer: str) -> Iterator[str]:
+    """Command of the worker's interpreter; what was started with it ends with the test."""
+    yield viewer
+    simulator.shut_down()
+
+
+def asked(tmp_path: Path, verb: str) -> list[dict[str, object]]:
+    """Return what a worker was asked to do."""
+    path = tmp_path / "process.py.asked"
+    requests = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [request for request in requests if request["verb"] == verb]
+
+
+def test_a_view_is_there_until_it_is_closed(python: str, tmp_path: Path) -> None:
+    shown = rlnb.view(rlnb.Task(id="Demo"), num_envs=2, actions="zero", speed=0.5, python=python)
+    (request,) = asked(tmp_path, "view")
+    assert (request["num_envs"], request["actions"], request["speed"]) == (2, "zero", 0.5)
+    assert shown.alive
+    assert shown.url == "http://127.0.0.1:4711/"
+    assert repr(shown) == "Scene('Demo', http://127.0.0.1:4711/)"
+    shown.close()
+    assert not shown.alive
+    assert repr(shown) == "Scene('Demo', ended)"
+    assert shown._repr_mimebundle_() == {"text/plain": repr(shown), "text/html": "Scene(&#x27;Demo&#x27;, ended)"}
+
+
+def test_a_worker_that_cannot_says_why(python: str, tmp_path: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match="viser is not installed"):
+        rlnb.view(rlnb.Task(id="Demo"), seed=13, python=python)
+
+
+def test_wrong_numbers_are_refused_before_a_process_is_started(python: str, tmp_path: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="num_envs=0"):
+        rlnb.view(rlnb.Task(id="Demo"), num_envs=0, python=python)
+    with pytest.raises(rlnb.RlnbError, match="speed=0"):
+        rlnb.view(rlnb.Task(id="Demo"), speed=0, python=python)
+    assert asked(tmp_path, "view") == []
+
+
+def test_in_a_report_there_is_a_line_of_text_and_no_widget(python: str) -> None:
+    shown = rlnb.view(rlnb.Task(id="<b>Demo</b>"), python=python)
+    bundle = shown._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert "<b>" not in bundle["text/html"]
+    shown.close()

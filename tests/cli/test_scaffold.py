@@ -1,0 +1,283 @@
+"""``rlnb plugins new``: what it makes is clean, and works as it is. The slow tests run the tests of what was made."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import rlnb
+from rlnb.cli import app, scaffold
+from rlnb.cli.scaffold import KINDS, make_plugin
+from rlnb.testing import LauncherConformance, LibraryConformance
+
+REPO = Path(__file__).parents[2]
+NAMES = ("x", "my-lib", "a" * scaffold.LONGEST)
+"""Names that make the lines of what is made as short and as long as they can be."""
+HOOKS = {"library": "rlnb_libraries", "tasks": "rlnb_tasks", "launcher": "rlnb_launchers"}
+OURS = {"rlnb.testing"}
+"""Modules of rlnb that a plugin's tests may import, beside its public names."""
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Return what runs a command in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    runner = CliRunner()
+    return lambda *words: runner.invoke(app.app, [str(word) for word in words])
+
+
+# -- what is made --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every kind under every name, as ``<name>/<kind>``."""
+    folder = tmp_path_factory.mktemp("made")
+    for name in NAMES:
+        for kind in KINDS:
+            make_plugin(name, kind, folder / name / kind)
+    return folder
+
+
+def test_what_is_made_is_clean_under_short_and_long_names(made: Path) -> None:
+    for command in (["check"], ["format", "--check", "--diff"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--no-cache", str(made)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_words_are_filled_in_and_every_module_is_python(made: Path, kind: str) -> None:
+    folder = made / "my-lib" / kind
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert {"README.md", "pyproject.toml", *(f"src/rlnb_my_lib/{n}.py" for n in ("__init__", "plugin", "backend"))} < {
+        *files
+    }
+    assert any(name.startswith("tests/test_") for name in files)
+    for name in files:
+        text = (folder / name).read_text()
+        assert text
+        assert not any(mark in name + text for mark in ("{{", "{%", ".jinja"))
+        if name.endswith(".py"):
+            compile(text, name, "exec")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_entry_points_lead_to_what_the_kind_promises(made: Path, kind: str) -> None:
+    project = tomllib.loads((made / "my-lib" / kind / "pyproject.toml").read_text())["project"]
+    assert project["name"] == "rlnb-my-lib"
+    assert project["entry-points"]["rlnb"] == {"my_lib": "rlnb_my_lib.plugin"}
+    assert ("isaaclab.tasks" in project["entry-points"]) == (kind == "tasks")
+    code = f"import rlnb_my_lib.plugin as plugin; print(plugin.{HOOKS[kind]}())"
+    source = made / "my-lib" / kind / "src"
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    for word in {
+        "library": ("Library(name='my_lib'", "'rlnb_my_lib.backend:MyLibBackend'", "'rlnb_my_lib.agent:ppo'"),
+        "tasks": ("Task(id='My-Lib-Cartpole'", "'rlnb_my_lib.backend:success'"),
+        "launcher": ("LauncherType(name='my_lib'", "'rlnb_my_lib.backend:MyLibLauncher'"),
+    }[kind]:
+        assert word in done.stdout
+        module, colon, attribute = word.strip("'").partition(":")
+        if colon:
+            text = (source / f"{module.replace('.', '/')}.py").read_text()
+            defined = [n.name for n in ast.parse(text).body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
+            assert attribute in defined
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_made_uses_public_names_only(made: Path, kind: str) -> None:
+    private = []
+    for path in (made / "my-lib" / kind).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlnb":
+                allowed = node.module in OURS or all(
+                    node.module == "rlnb" and name.name in rlnb.__all__ for name in node.names
+                )
+                private += [] if allowed else [ast.unparse(node)]
+            elif isinstance(node, ast.Import):
+                private += [name.name for name in node.names if name.name.startswith("rlnb.")]
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rlnb":
+                private += [] if node.attr in (*rlnb.__all__, "my_lib") else [ast.unparse(node)]
+    assert not private
+
+
+# -- the command ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["my-lib", "my_lib"])
+def test_it_says_what_to_type_next(invoke: Invoke, name: str) -> None:
+    result = invoke("plugins", "new", name, "--kind", "library")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == ["pip install -e './rlnb-my-lib[test]'", "pytest rlnb-my-lib"]
+    assert Path("rlnb-my-lib/pyproject.toml").is_file()
+
+
+def test_an_empty_folder_is_filled_and_quoted(invoke: Invoke, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", folder)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [f"pip install -e '{folder}[test]'", f"pytest '{folder}'"]
+
+
+def test_the_list_is_still_there(invoke: Invoke) -> None:
+    assert "rlnb-echo" in invoke("plugins").stdout
+    assert invoke("plugins", "nwe").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("3lib", "library", ["'3lib' is no name", "rlnb plugins new my-plugin"]),
+        ("My Lib", "tasks", ["'My Lib' is no name", "rlnb plugins new my-lib --kind tasks"]),
+        ("../up", "tasks", ["'../up' is no name", "rlnb plugins new up"]),
+        ("my--lib", "tasks", ["'my--lib' is no name", "rlnb plugins new my-lib"]),
+        ("class", "library", ["'class' is no name"]),
+        ("rlnb-lib", "library", ["'rlnb-lib' is no name", "rlnb plugins new lib"]),
+        ("a" * (scaffold.LONGEST + 1), "library", ["is no name", f"{scaffold.LONGEST} characters at most"]),
+        ("", "library", ["'' is no name"]),
+        (
+            "echo",
+            "library",
+            ["'echo' is installed, by the package rlnb-echo. Taken: ", "pip uninstall rlnb-echo"],
+        ),
+        ("local", "launcher", ["'local' is installed, by rlnb."]),
+        ("script", "library", ["'script' is installed, by rlnb."]),
+        ("train", "launcher", ["rlnb.train is rlnb's own", "rlnb plugins new my-train --kind launcher"]),
+        ("worker", "launcher", ["rlnb.worker is rlnb's own"]),
+        ("my-lib", "libary", ["No kind of plugin named 'libary'. There are: ", "Did you mean 'library'?"]),
+    ],
+)
+def test_a_bad_request_says_what_is_wrong_and_leaves_nothing(
+    invoke: Invoke, tmp_path: Path, name: str, kind: str, words: list[str]
+) -> None:
+    result = invoke("plugins", "new", "--kind", kind, "--", name)
+    assert result.exit_code == 2
+    for word in words:
+        assert word in result.stderr
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_that_is_wrong_is_said_at_once(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "copier" else find(name))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").touch()
+    result = invoke("plugins", "new", "skrl", "--kind", "what", "--out", "full")
+    assert result.exit_code == 2
+    for word in ("4 problems", "'skrl' is installed", "'what'", "full exists and is not empty", "'rlnb[plugins]'"):
+        assert word in result.stderr
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+
+
+def test_a_file_in_the_way_is_no_folder(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "rlnb-my-lib").touch()
+    assert "rlnb-my-lib exists and is no folder" in invoke("plugins", "new", "my-lib", "--kind", "tasks").stderr
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_what_is_above_it(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", "file/below")
+    assert result.exit_code == 2
+    assert f"file/below cannot be made: {tmp_path / 'file'} is no folder" in result.stderr
+
+
+# -- for real ------------------------------------------------------------------------------------------
+
+
+def uv(*words: str) -> None:
+    """Run uv; from the environment's own folder, else from the PATH."""
+    own = Path(sys.executable).with_name("uv")
+    subprocess.run([str(own) if own.exists() else "uv", *words], check=True, capture_output=True, text=True)
+
+
+def run_its_tests(
+    kind: str, tmp_path: Path, change: Callable[[Path], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Make a plugin, install it into a folder of its own, and run its tests with this environment besides.
+
+    Args:
+        kind: What to make.
+        tmp_path: Where.
+        change: ``function(folder)`` that changes what was made.
+    """
+    before = sorted(dist.name for dist in importlib.metadata.distributions())
+    folder = make_plugin("made-here", kind, tmp_path / "package")
+    if change is not None:
+        change(folder)
+    site = tmp_path / "site"
+    uv("pip", "install", "--quiet", "--no-deps", "--python", sys.executable, "--target", str(site), str(folder))
+    assert sorted(dist.name for dist in importlib.metadata.distributions()) == before
+    environment = {**os.environ, "PYTHONPATH": str(site), "RLNB_ROOT": str(tmp_path / "rlnb-runs")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:dash", "-p", "no:cacheprovider", str(folder)],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+
+
+def assert_passed(done: subprocess.CompletedProcess[str], count: int) -> None:
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert f" {count} passed" in done.stdout
+
+
+KIT = sum(name.startswith("test_") for name in vars(LibraryConformance))
+LAUNCHER_KIT = sum(name.startswith("test_") for name in vars(LauncherConformance))
+needs_isaaclab = [
+    pytest.mark.isaaclab,
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        pytest.param("launcher", LAUNCHER_KIT + 2),
+        pytest.param("tasks", 4, marks=[*needs_isaaclab, pytest.mark.timeout(900)]),
+        pytest.param("library", KIT, marks=[*needs_isaaclab, pytest.mark.timeout(1800)]),
+    ],
+)
+def test_what_is_made_passes_its_own_tests(tmp_path: Path, kind: str, count: int) -> None:
+    assert_passed(run_its_tests(kind, tmp_path), count)
+
+
+@pytest.mark.slow
+def test_a_launcher_that_takes_every_job_for_alive_fails_its_tests(tmp_path: Path) -> None:
+    def break_it(folder: Path) -> None:
+        path = folder / "src" / "rlnb_made_here" / "backend.py"
+        text = path.read_text()
+        assert text.count("return False") == 1
+        path.write_text(text.replace("return False", "return True").replace("agent.create_time() ==", "True or"))
+
+    done = run_its_tests("launcher", tmp_path, break_it)
+    assert done.returncode == 1
+    assert "test_a_run_whose_agents_are_killed_is_lost" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_template(tmp_path: Path) -> None:
+    uv("build", "--quiet", "--wheel", "--out-dir", str(tmp_path), str(REPO))
+    (wheel,) = tmp_path.glob("*.whl")
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("rlnb/templates/")}
+    templates = REPO / "rlnb" / "templates"
+    assert held == {str(path.relative_to(REPO)) for path in templates.rglob("*") if path.is_file()}

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb.curves import figure
+from rlnb.metrics.thinning import decimate
+from rlnb.spec import METRICS
+
+ITERATIONS = 12
+FRAMES_PER_ITERATION = 64
+SEEDS = (1, 2)
+
+
+@pytest.fixture(scope="module")
+def runs(echo_root):
+    return [rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, seed=seed).wait() for seed in SEEDS]
+
+
+def test_the_default_is_one_subplot_for_each_usual_metric_that_was_logged(runs):
+    shown = figure.figure(runs)
+    assert [note.text for note in shown.layout.annotations] == ["reward", "episode length", "success rate", "fps"]
+    assert len(shown.data) == 4 * len(SEEDS)
+
+
+def test_the_curve_is_what_the_library_logged_over_frames(runs):
+    trace = figure.figure(runs[:1], ["reward"]).data[0]
+    assert list(trace.x) == [FRAMES_PER_ITERATION * (n + 1) for n in range(ITERATIONS)]
+    assert list(trace.y) == pytest.approx(runs[0].metrics["reward"].values, rel=1e-6)
+
+
+def test_x_counts_iterations_or_seconds_since_the_start_of_the_run(runs):
+    assert list(figure.figure(runs, ["reward"], x="iterations").data[0].x) == list(range(ITERATIONS))
+    shown = figure.figure(runs, ["reward"], x="wall_time")
+    assert 0.0 <= shown.data[0].x[0] < 60.0
+    assert shown.layout.xaxis.title.text == "wall time (s)"
+
+
+def test_hours_are_shown_as_hours():
+    assert figure._x_scale("wall_time", [(np.array([0.0, 9000.0]), np.zeros(2))]) == (3600.0, "wall time (h)")
+
+
+def test_each_run_has_one_colour_and_one_legend_entry_that_names_the_difference(runs):
+    shown = figure.figure(runs)
+    assert {(trace.name, trace.line.color) for trace in shown.data} == {
+        ("seed 1", figure.PALETTE[0]),
+        ("seed 2", figure.PALETTE[1]),
+    }
+    assert [trace.name for trace in shown.data if trace.showlegend] == ["seed 1", "seed 2"]
+
+
+def test_runs_that_differ_in_nothing_are_told_apart_by_their_ids(runs):
+    same = [runs[0], runs[0]]
+    assert figure.labels(same) == [runs[0].id, runs[0].id]
+
+
+def test_units_are_on_the_axes_and_meanings_behind_the_titles(runs):
+    shown = figure.figure(runs, ["fps"])
+    assert (shown.layout.xaxis.title.text, shown.layout.yaxis.title.text) == ("frames", "frames/s")
+    assert shown.layout.annotations[0].hovertext == METRICS["fps"]
+
+
+def test_a_raw_tag_can_be_drawn(runs):
+    assert len(figure.figure(runs, ["Perf/total_fps"]).data[0].x) == ITERATIONS
+
+
+def test_an_unknown_metric_names_the_closest_one(runs):
+    with pytest.raises(rlnb.NotFoundError, match=r"No metric named 'rewrd'.*Did you mean 'reward'\?"):
+        figure.figure(runs, ["rewrd"])
+
+
+def test_an_unknown_axis_names_the_closest_one(runs):
+    with pytest.raises(rlnb.NotFoundError, match=r"No x axis named 'frame'.*Did you mean 'frames'\?"):
+        figure.figure(runs, x="frame")
+
+
+def test_a_long_curve_is_decimated_and_keeps_its_extremes():
+    xs, ys = np.arange(50_000.0), np.zeros(50_000)
+    ys[31_415], ys[2_718] = 7.0, -3.0
+    kept_x, kept_y = decimate(xs, ys, figure.POINTS_PER_TRACE)
+    assert len(kept_x) == figure.POINTS_PER_TRACE
+    assert kept_x[kept_y == 7.0] == [31_415.0]
+    assert kept_x[kept_y == -3.0] == [2_718.0]
+
+
+def test_text_from_outside_is_escaped(runs):
+    plain, tagged = (
+        rlnb.train("Echo", library="echo", max_iterations=2, tags=tags).wait() for tags in ([], ["<b>_$x$"])
+    )
+    shown = figure.figure([plain, tagged], ["reward"])
+    assert "&lt;b&gt;" in shown.data[1].name
+
+
+def test_tags_name_runs_only_where_nothing_else_does_and_those_that_differ_in_much_have_their_ids(runs):
+    first = rlnb.train("Echo", library="echo", max_iterations=2, tags=["a"], agent={"goal": 0.5}).wait()
+    assert "tags" not in figure.labels([runs[0], first])[1]
+    odd = {"iteration_s": 0.0, "note": "x", "goal": 0.2}
+    other = rlnb.train("Echo", library="echo", max_iterations=3, seed=9, num_envs=4, agent=odd).wait()
+    assert figure.labels([first, other]) == [first.id, other.id]

@@ -1,0 +1,219 @@
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+
+import rlnb
+from rlnb.curves import live, progress
+
+PLOTLY = "application/vnd.plotly.v1+json"
+SHORT = "library='echo', agent={'iteration_s': 0.05}, max_iterations=20"
+SOME_SECONDS = "library='echo', agent={'iteration_s': 0.2}, max_iterations=40"
+LONG = "library='echo', agent={'iteration_s': 0.2}, max_iterations=300"
+QUICKLY_S = 8.0
+UNTIL = """
+import threading, time
+deadline = time.monotonic() + 30
+while not ({}):
+    assert time.monotonic() < deadline, "it did not come to that"
+    time.sleep(0.05)
+"""
+THREADS = "sum(t.name == 'rlnb-watch' for t in threading.enumerate())"
+
+
+def told(message):
+    """Return what the dashboard tells a page in a message; an empty dict for any other message."""
+    found = message["content"].get("data", {}).get("content", {})
+    return found if isinstance(found, dict) else {}
+
+
+def points(message):
+    """Return how many points of curves a message holds."""
+    return sum(count for _, _, count in told(message).get("changes", []))
+
+
+def look(kernel, view="a-page"):
+    """Do what a page does that shows the dashboard; return its widget."""
+    widget = opened(kernel, "_esm")
+    ask(kernel, widget, ask="all", view=view)
+    return widget
+
+
+def ask(kernel, widget, **message):
+    kernel.send_comm(widget, {"method": "custom", "content": message})
+
+
+def opened(kernel, part):
+    """Return the comm of the first widget whose state has that key."""
+    return next(
+        m["content"]["comm_id"]
+        for m in kernel.messages
+        if m["msg_type"] == "comm_open" and part in m["content"]["data"]["state"]
+    )
+
+
+def test_for_a_person_the_curves_grow_while_the_kernel_is_free_and_end_as_plain_output(kernel):
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {SOME_SECONDS})\nrun.watch()")
+    look(kernel)
+    layout = told(kernel.until(lambda message: told(message).get("kind") == "layout"))
+    assert layout["axis"] == "frames"
+    kernel.until(lambda message: points(message) > 1)
+    added = kernel.until(lambda message: any(how == "add" for _, how, _ in told(message).get("changes", [])))
+    assert {how for _, how, _ in told(added)["changes"]} == {"add"}, "what is new, not all of it"
+    last = kernel.until(lambda message: "image/png" in message["content"].get("data", {}))
+    assert last["msg_type"] == "update_display_data"
+    assert len(last["content"]["data"][PLOTLY]["data"]) == 4
+    assert "completed" in kernel.run("print(run.state)")
+    kernel.run(UNTIL.format(f"{THREADS} == 0"))
+
+
+def test_a_page_gets_plotly_js_when_it_asks(kernel):
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    ask(kernel, opened(kernel, "_esm"), ask="plotly.js")
+    answer = kernel.until(lambda message: told(message).get("kind") == "plotly.js")
+    assert b"plotly.js v" in gzip.decompress(answer["buffers"][0])
+    kernel.run("run.cancel()")
+
+
+def test_a_page_that_nobody_sees_is_told_nothing_until_it_is_seen_again(kernel):
+    kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
+    kernel.until(lambda message: points(message) > 1)
+    ask(kernel, widget, view="a-page", visible=False)
+    kernel.run("time.sleep(1)", cell="cell-2")  # what was under way
+    before = len(kernel.messages)
+    kernel.run("time.sleep(2)", cell="cell-2")
+    assert not [message for message in kernel.messages[before:] if points(message)]
+    ask(kernel, widget, view="a-page", visible=True)
+    kernel.until(lambda message: points(message) > 1)
+    kernel.run("run.cancel()", cell="cell-2")
+
+
+def test_without_a_page_nothing_of_the_curves_is_kept_until_there_is_one_again(kernel):
+    kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
+    kernel.until(lambda message: points(message) > 1)
+    held = "(board._stream is not None, [len(run.metrics._reader._files) for run in board._runs])"
+    kernel.run("from rlnb.curves import live\n(board,) = live._dashboards", cell="cell-2")
+    assert kernel.run(f"time.sleep(2)\nprint({held})", cell="cell-2").startswith("(True")
+    ask(kernel, widget, view="a-page", gone=True)
+    kernel.run(UNTIL.format(f"{held} == (False, [0])"), cell="cell-2")
+    ask(kernel, widget, ask="all", view="another")
+    kernel.until(lambda message: points(message) > 1)
+    kernel.run("run.cancel()", cell="cell-2")
+
+
+def test_a_page_chooses_axis_and_metrics(kernel):
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
+    kernel.until(lambda message: points(message) > 1)
+    ask(kernel, widget, ask="axis", axis="wall_time")
+    layout = told(kernel.until(lambda message: told(message).get("axis") == "wall_time"))
+    assert layout["layout"]["xaxis"]["title"]["text"] == "wall time (s)"
+    ask(kernel, widget, ask="metrics", metrics=["fps"])
+    layout = told(kernel.until(lambda message: told(message).get("chosen") == ["fps"]))
+    assert len(layout["traces"]) == 1
+    assert "reward" in layout["metrics"]
+    kernel.run("run.cancel()", cell="cell-2")
+
+
+def test_a_page_cancels_a_run(kernel):
+    kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
+    widget = look(kernel)
+    shown = told(kernel.until(lambda message: told(message).get("runs")))
+    assert shown["runs"][0]["going"]
+    ask(kernel, widget, ask="cancel", run=shown["runs"][0]["id"])
+    kernel.until(lambda message: "</b> cancelled" in message["content"].get("data", {}).get("text/html", ""))
+
+
+def test_a_cell_that_is_run_again_leaves_one_dashboard(kernel):
+    code = "from rlnb.curves import live\nrun.watch()"
+    kernel.run(f"import rlnb, threading, time\nrun = rlnb.train('Echo', {LONG})", cell="cell-0")
+    kernel.run(code)
+    kernel.run(code)
+    kernel.run(UNTIL.format(f"{THREADS} == 1"), cell="cell-2")
+    assert kernel.run(f"time.sleep(1)\nprint({THREADS})\nrun.cancel()", cell="cell-2").strip() == "1"
+
+
+def test_papermill_waits_and_gets_one_picture_and_no_widget(notebook, root, tmp_path):
+    path = notebook("import rlnb", f"run = rlnb.train('Echo', {SHORT})\nrun.watch()", "print(run.state)")
+    out = tmp_path / "out.ipynb"
+    subprocess.run([sys.executable, "-m", "papermill", str(path), str(out), "--no-progress-bar"], check=True)
+    executed = nbformat.read(out, as_version=4)
+    bundles = [output.data for output in executed.cells[1].outputs if "data" in output]
+    assert [PLOTLY in bundle and "image/png" in bundle for bundle in bundles].count(True) == 1
+    assert not [bundle for bundle in bundles if any("widget" in mime for mime in bundle)]
+    assert "widgets" not in executed.metadata
+    assert "completed" in executed.cells[2].outputs[0].text
+
+
+def test_plain_python_waits_for_the_run(root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.05}, max_iterations=20)
+    rlnb.watch(run)
+    assert run.state == "completed"
+
+
+def test_an_interrupt_ends_the_watching_and_not_the_run(root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=1000)
+    code = f"""
+import rlnb
+from rlnb.curves import live
+wait = live._wait
+live._wait = lambda runs: [print('looking', flush=True), wait(runs)]  # before it plotly is loaded, which takes a while
+rlnb.get_run({run.id!r}).watch()
+print('went on')
+"""
+    watcher = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+        # A shell starts what it puts in the background deaf to interrupts, and this test with it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert watcher.stdout.readline() == "looking\n"
+    time.sleep(0.5)
+    watcher.send_signal(signal.SIGINT)
+    assert "went on" in watcher.communicate(timeout=60)[0]
+    assert run.state == "running"
+    run.cancel()
+    with pytest.raises(rlnb.RunError, match="cancelled"):
+        run.wait(timeout_s=60)
+
+
+def test_a_wrong_metric_is_told_before_the_waiting(root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=100)
+    while not run.metrics.names:
+        time.sleep(0.1)
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'reward'"):
+        rlnb.watch(run, ["rewrd"])
+    assert run.state == "running"
+    run.cancel()
+
+
+def test_no_run_to_watch_is_an_error_with_the_next_call():
+    with pytest.raises(rlnb.RlnbError, match=r"rlnb\.train"):
+        live.watch([])
+
+
+def test_papermill_gets_the_end_of_the_log_of_a_run_that_failed(notebook, root, tmp_path):
+    path = notebook("import rlnb", "run = rlnb.train('Echo', library='echo', agent={'crash_at': 3})\nrun.watch()")
+    out = tmp_path / "out.ipynb"
+    subprocess.run([sys.executable, "-m", "papermill", str(path), str(out), "--no-progress-bar"], check=True)
+    texts = [output.data.get("text/html", "") for output in nbformat.read(out, as_version=4).cells[1].outputs]
+    assert "echo crashes at iteration 3" in texts[-1]
+
+
+def test_where_no_bar_can_be_drawn_progress_is_told_in_lines(root, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "SAY_S", 0.2)
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=30)
+    rlnb.watch(run)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 1
+    assert all(line.startswith(f"{run.id} ") for line in lines)
+    assert "iteration" in lines[-1]

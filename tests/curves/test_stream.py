@@ -1,0 +1,176 @@
+"""What a page is told of curves: all of it at first, then what is new, within bounds."""
+
+import time
+
+import numpy as np
+import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+import rlnb
+from rlnb.curves import stream
+from rlnb.metrics.metrics import FRESH_S
+
+ITERATIONS = 10
+FRAMES_PER_ITERATION = 64
+
+
+@pytest.fixture
+def run(root):
+    return rlnb.train("Echo", library="echo", max_iterations=ITERATIONS).wait()
+
+
+def log(run, first, values, tag=None):
+    """Log a value for each iteration from one on, as the library did."""
+    tag = tag or run.record.library_spec.metrics["reward"]
+    (path,) = run.record.folder.event_files()
+    begun = run.metrics["reward"].wall_time_s[-1]
+    with open(path, "ab") as file:
+        writer = RecordWriter(file)
+        for number, value in enumerate(values):
+            summary = Summary(value=[Summary.Value(tag=tag, simple_value=value)])
+            event = Event(wall_time=begun + 1e-4 * (number + 1), step=first + number, summary=summary)
+            writer.write(event.SerializeToString())
+        writer.flush()
+    time.sleep(FRESH_S)
+
+
+class Page:
+    """Does what it is told, as the script in the browser does."""
+
+    def __init__(self):
+        self.curves = {}
+        self.bytes = []
+
+    def take(self, changes):
+        heads, buffer = stream.packed(changes)
+        self.bytes.append(len(buffer))
+        total = sum(count for _, _, count in heads)
+        xs, ys = np.frombuffer(buffer, "<f8", total), np.frombuffer(buffer, "<f4", total, 8 * total)
+        at = 0
+        for number, how, count in heads:
+            x, y = xs[at : at + count], ys[at : at + count]
+            at += count
+            if how == "add":
+                old_x, old_y = self.curves[number]
+                x, y = np.concatenate([old_x, x]), np.concatenate([old_y, y])
+            self.curves[number] = (x, y)
+
+
+def test_a_page_ends_up_with_what_was_logged_and_is_told_every_point_once(run):
+    live, page = stream.Stream([run], ["reward", "fps"], "frames"), Page()
+    page.take(live.changes())
+    assert page.curves[0][0].tolist() == [FRAMES_PER_ITERATION * (n + 1) for n in range(ITERATIONS)]
+    assert page.curves[0][1].tolist() == pytest.approx(run.metrics["reward"].values)
+    assert live.changes() == []
+    log(run, ITERATIONS, [5.0, 6.0])
+    changes = live.changes()
+    assert [(change.number, change.how, len(change.x)) for change in changes] == [(0, "add", 2)]
+    page.take(changes)
+    assert page.curves[0][0][-1] == FRAMES_PER_ITERATION * (ITERATIONS + 2)
+    assert page.curves[0][1][-2:].tolist() == [5.0, 6.0]
+    assert not live.behind
+
+
+def test_a_long_history_is_thinned_out_and_keeps_its_extremes(run):
+    values = np.sin(np.arange(100_000) / 1000.0)
+    values[77_777] = 9.0
+    log(run, ITERATIONS, values)
+    run.metrics.limit_s = 0.05
+    live, page = stream.Stream([run], ["reward"], "iterations"), Page()
+    deadline = time.monotonic() + 30
+    page.take(live.changes())
+    assert page.curves[0][0][-1] == ITERATIONS + len(values) - 1, "the newest is there at once"
+    while live.behind and time.monotonic() < deadline:
+        time.sleep(FRESH_S)
+        page.take(live.changes())
+    assert max(page.bytes) <= stream.POINT_BYTES * stream.POINTS
+    x, y = page.curves[0]
+    assert len(x) <= stream.POINTS
+    assert x[np.argmax(y)] == ITERATIONS + 77_777
+    assert (np.diff(x) > 0).all()
+
+
+def test_a_curve_that_grows_is_thinned_out_again_and_stays_bounded(run):
+    live, page = stream.Stream([run], ["reward"], "iterations"), Page()
+    page.take(live.changes())
+    at = ITERATIONS
+    for _ in range(8):
+        log(run, at, np.arange(300.0))
+        at += 300
+        page.take(live.changes())
+        assert len(page.curves[0][0]) <= 2 * stream.POINTS
+    assert page.curves[0][0][-1] == at - 1
+
+
+def test_curves_that_are_due_as_a_whole_share_the_room_of_a_message(root, monkeypatch):
+    runs = [rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, seed=seed).wait() for seed in (1, 2)]
+    monkeypatch.setattr(stream, "MOST_BYTES", stream.POINT_BYTES * ITERATIONS * 3)
+    live, page = stream.Stream(runs, ["reward", "fps"], "frames"), Page()
+    page.take(live.changes())
+    assert set(page.curves) == {0, 1, 2}
+    assert live.behind
+    page.take(live.changes())
+    assert set(page.curves) == {0, 1, 2, 3}
+    assert not live.behind
+
+
+def test_seeds_become_a_mean_with_a_band(root):
+    runs = [rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, seed=seed).wait() for seed in (1, 2, 3)]
+    live, page = stream.Stream(runs, ["reward"], "frames", groups=[[0, 1, 2]]), Page()
+    page.take(live.changes())
+    assert set(page.curves) == {0, 1, 2}
+    (x, low), (_, high), (_, mean) = (page.curves[number] for number in range(3))
+    assert (low <= mean).all()
+    assert (mean <= high).all()
+    rewards = np.array([run.metrics["reward"].values for run in runs])
+    assert mean[-1] == pytest.approx(rewards[:, -1].mean(), rel=1e-5)
+    assert x[-1] == FRAMES_PER_ITERATION * ITERATIONS
+
+
+def test_what_is_added_after_a_long_pause_is_bounded_too(run, monkeypatch):
+    live, page = stream.Stream([run], ["reward", "fps"], "iterations"), Page()
+    page.take(live.changes())
+    monkeypatch.setattr(stream, "MOST_BYTES", stream.POINT_BYTES * 400)
+    fps = run.record.library_spec.metrics["fps"]
+    log(run, ITERATIONS, np.arange(300.0))
+    log(run, ITERATIONS, np.arange(300.0), fps)
+    while True:
+        page.take(live.changes())
+        if not live.behind:
+            break
+    assert max(page.bytes) <= stream.MOST_BYTES
+    assert all(page.curves[number][0][-1] == ITERATIONS + 299 for number in (0, 1))
+
+
+def test_wall_time_goes_on_where_nobody_noted_the_start(run):
+    for started in (run.path / "jobs").glob("*/started.json"):
+        started.unlink()
+    bare = rlnb.get_run(run.id)
+    live, page = stream.Stream([bare], ["reward"], "wall_time"), Page()
+    page.take(live.changes())
+    log(bare, ITERATIONS, [1.0])
+    page.take(live.changes())
+    x = page.curves[0][0]
+    assert x[0] == 0.0
+    assert (np.diff(x) > 0).all()
+
+
+def test_what_was_sampled_of_the_machine_moves_to_its_place_when_the_next_iteration_is_there(run):
+    from rlnb.node.usage import Usage
+
+    usage = Usage(run.record.folder.system, 0, [])
+    usage._write({"cpu_cores": 1.0})
+    live, page = stream.Stream([run], ["system/node0/cpu_cores"], "frames"), Page()
+    page.take(live.changes())
+    before = page.curves[0][0][0]
+    (path,) = run.record.folder.event_files()
+    with open(path, "ab") as file:
+        value = Summary.Value(tag=run.record.library_spec.metrics["reward"], simple_value=1.0)
+        later = Event(wall_time=time.time() + 60, step=ITERATIONS, summary=Summary(value=[value]))
+        RecordWriter(file).write(later.SerializeToString())
+    time.sleep(FRESH_S)
+    page.take(live.changes())
+    assert before == FRAMES_PER_ITERATION * ITERATIONS
+    assert before < page.curves[0][0][0] < FRAMES_PER_ITERATION * (ITERATIONS + 1)

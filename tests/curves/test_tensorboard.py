@@ -1,0 +1,97 @@
+"""TensorBoard beside the kernel, on the event files of chosen runs."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import psutil
+import pytest
+
+import rlnb
+from rlnb.display.server import Beside
+
+FAST = {"library": "echo", "agent": {"iteration_s": 0.01}, "max_iterations": 3}
+
+
+def asked(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return json.load(answer)
+
+
+def test_it_shows_the_chosen_runs_by_their_ids_and_ends_when_closed(root):
+    runs = [rlnb.train("Echo", **FAST, seed=seed).wait() for seed in range(2)]
+    rlnb.train("Echo", **FAST, seed=2).wait()
+    board = rlnb.tensorboard(runs, reload_s=1)
+    deadline = time.monotonic() + 30
+    while not (shown := asked(f"{board.url}data/runs")) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert sorted(shown) == sorted(run.id for run in runs)
+    tags = asked(f"{board.url}data/plugin/scalars/tags")
+    assert "Train/mean_reward" in tags[runs[0].id]
+    board.close()
+    assert not board.alive
+    assert "ended" in repr(board)
+
+
+def test_it_listens_on_loopback_only_and_goes_with_its_kernel(root):
+    code = """
+import rlnb, time
+run = rlnb.train('Echo', library='echo', agent={'iteration_s': 0.01}, max_iterations=3).wait()
+board = rlnb.tensorboard(run)
+print(board.port, board._process.pid, flush=True)
+time.sleep(600)
+"""
+    kernel = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    port, agent = map(int, kernel.stdout.readline().split())
+    family = [psutil.Process(agent), *psutil.Process(agent).children(recursive=True)]
+    pids = {process.pid for process in family}
+    listening = [c for c in psutil.net_connections("tcp") if c.pid in pids and c.status == "LISTEN"]
+    assert {c.laddr.ip for c in listening} <= {"127.0.0.1", "::1"}
+    assert port in {c.laddr.port for c in listening}
+    kernel.send_signal(signal.SIGKILL)
+    _, left = psutil.wait_procs(family, timeout=10)
+    assert not left
+    kernel.wait()
+
+
+def test_in_a_report_it_is_a_line_of_text(root):
+    run = rlnb.train("Echo", **FAST).wait()
+    board = rlnb.tensorboard(run)
+    shown = board._repr_mimebundle_()
+    assert shown["text/plain"] == f"TensorBoard of {run.id} ({board.url})"
+    assert not [mime for mime in shown if "widget" in mime]
+    board.close()
+
+
+def test_no_run_and_a_wrong_interval_are_told(root):
+    with pytest.raises(rlnb.RlnbError, match=r"rlnb\.train"):
+        rlnb.tensorboard([])
+    run = rlnb.train("Echo", **FAST).wait()
+    with pytest.raises(rlnb.RlnbError, match="reload_s=0 is not above 0"):
+        rlnb.tensorboard(run, reload_s=0)
+
+
+LATE = """
+import http.server, sys, time
+port = int(sys.argv[1])
+print(f"Listening on http://127.0.0.1:{port}/", file=sys.stderr, flush=True)
+time.sleep(1)
+if sys.argv[2] == "listen":
+    http.server.HTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+
+
+def test_a_server_that_tells_its_address_too_early_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    server = Beside("the late one", [sys.executable, "-c", LATE, port, "listen"])
+    urllib.request.urlopen(server.url, timeout=5).close()
+    server.close()
+    with pytest.raises(rlnb.RlnbError, match="the late one did not start"):
+        Beside("the late one", [sys.executable, "-c", LATE, port, "leave"])

@@ -1,0 +1,54 @@
+import os
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from rlnb.display import front_end, table
+
+ASK = "from rlnb.display import front_end\nprint('live', front_end.is_live())"
+STARTED_FROM_A_NOTEBOOK = {"JPY_SESSION_NAME": "other.ipynb"}
+
+
+def printed(path):
+    return nbformat.read(path, as_version=4).cells[0].outputs[0].text.strip()
+
+
+def run(*argv):
+    subprocess.run([sys.executable, "-m", *argv], check=True, env={**os.environ, **STARTED_FROM_A_NOTEBOOK})
+
+
+def test_a_cell_of_a_front_end_has_a_person_looking(kernel):
+    assert kernel.run(ASK, cell="cell-1").strip() == "live True"
+
+
+def test_code_that_comes_from_no_cell_has_nobody_looking(kernel):
+    assert kernel.run(ASK, cell="").strip() == "live False"
+
+
+def test_papermill_has_nobody_looking_even_when_started_from_a_notebook(notebook, tmp_path):
+    run("papermill", str(notebook(ASK)), str(tmp_path / "out.ipynb"), "--no-progress-bar")
+    assert printed(tmp_path / "out.ipynb") == "live False"
+
+
+def test_nbconvert_has_nobody_looking(notebook, tmp_path):
+    argv = ("--execute", "--to", "notebook", "--output", str(tmp_path / "out.ipynb"), str(notebook(ASK)))
+    run("nbconvert", *argv)
+    assert printed(tmp_path / "out.ipynb") == "live False"
+
+
+def test_plain_python_has_nobody_looking():
+    assert not front_end.is_live()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(1.23, "1.2 s"), (42, "42 s"), (420, "7 min"), (3900, "65 min"), (7500, "2 h 05 min")]
+)
+def test_a_duration_is_written_for_people(seconds, text):
+    assert table.duration(seconds) == text
+
+
+def test_a_table_escapes_everything():
+    shown = table.table(["<i>"], [["<script>"]], caption="<b>")
+    assert all(text not in shown for text in ("<i>", "<script>", "<b><b>"))

@@ -1,0 +1,131 @@
+"""A live view in a real kernel, with a page that answers as the browser's would, or does not."""
+
+import time
+
+import pytest
+
+import rlnb
+from rlnb.display import live_pictures
+from rlnb.display.live_pictures import Shown, still
+
+SYNTHETIC = """
+import threading
+from PIL import Image
+from rlnb.display.live_pictures import LiveView, Shown
+
+made, looked = [], []
+
+def source():
+    if len(made) >= {frames}:
+        return None
+    made.append(1)
+    colour = (len(made) % 256, 10, 10)
+    return Shown(pictures=[Image.new("RGB", (64, 48), colour)], lossless=[{lossless}], caption=f"frame {{len(made)}}")
+
+view = LiveView(source, looking=lambda: looked.append(1), over=lambda: len(made) >= {frames} and {ends})
+view.start()
+"""
+
+ENDED = """
+import time
+deadline = time.monotonic() + 30
+while {}.is_alive():
+    assert time.monotonic() < deadline, "it goes on"
+    time.sleep(0.05)
+"""
+
+
+def sent(kernel):
+    """Return the frames that were sent to the page so far."""
+    return [
+        m["content"]["data"]["content"]
+        for m in kernel.messages
+        if m["msg_type"] == "comm_msg" and m["content"]["data"].get("method") == "custom"
+    ]
+
+
+def opened(kernel):
+    return next(
+        m["content"]["comm_id"]
+        for m in kernel.messages
+        if m["msg_type"] == "comm_open" and "_esm" in m["content"]["data"]["state"]
+    )
+
+
+def answer(kernel, comm_id, number):
+    kernel.send_comm(comm_id, {"method": "custom", "content": {"painted": number}})
+
+
+def frame(message, number):
+    content = message["content"].get("data", {}).get("content", {})
+    return isinstance(content, dict) and content.get("number") == number
+
+
+def test_two_frames_are_under_way_and_the_next_follows_an_answer(kernel):
+    kernel.run("from rlnb.display import live_pictures as v; v.PATIENCE_S = 60.0")  # on a busy machine answers are late
+    kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
+    kernel.until(lambda m: frame(m, 1))
+    time.sleep(1.0)
+    kernel.run("pass")
+    assert [message["number"] for message in sent(kernel)] == [0, 1]
+    comm_id = opened(kernel)
+    for number in range(5):
+        answer(kernel, comm_id, number)
+        message = kernel.until(lambda m, number=number: frame(m, number + 2))
+    assert bytes(message["buffers"][0]).startswith(b"\xff\xd8"), "JPEG for colours"
+    assert message["content"]["data"]["content"]["caption"] == "frame 7"
+    assert int(kernel.run("print(view.painted)")) == 5
+    kernel.run("view.stop()")
+
+
+def test_a_page_whose_answer_got_lost_is_asked_anew(kernel):
+    kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
+    kernel.until(lambda m: frame(m, 2), timeout_s=live_pictures.PATIENCE_S + 10)
+    kernel.run("view.stop()")
+
+
+def test_the_last_picture_stays_when_it_ends_and_labels_are_sent_whole(kernel):
+    kernel.run(SYNTHETIC.format(frames=1, lossless=True, ends=True))
+    last = kernel.until(
+        lambda m: m["msg_type"] == "update_display_data" and "image/png" in m["content"]["data"], timeout_s=20
+    )
+    assert last["content"]["data"]["image/png"]
+    first = next(m for m in kernel.messages if frame(m, 0))
+    assert bytes(first["buffers"][0]).startswith(b"\x89PNG")
+    kernel.run(ENDED.format("view"))
+
+
+def test_running_the_cell_again_ends_the_view_of_before(kernel):
+    code = SYNTHETIC.format(frames=1000, lossless=False, ends=False)
+    kernel.run(code)
+    kernel.run("first = view")
+    kernel.run(code)
+    kernel.run(ENDED.format("first"))
+    assert "True" in kernel.run("print(view.is_alive())")
+    kernel.run("view.stop()")
+
+
+def test_nothing_is_asked_for_while_nobody_looks(kernel):
+    kernel.run("import rlnb.display.live_pictures as v; v.GONE_S = 1.5")
+    kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
+    time.sleep(3.0)
+    before = int(kernel.run("print(len(looked))"))
+    assert before >= 1
+    time.sleep(2.0)
+    assert int(kernel.run("print(len(looked))")) == before
+    answer(kernel, opened(kernel), -1)  # a page came back
+    time.sleep(1.5)
+    assert int(kernel.run("print(len(looked))")) > before
+    kernel.run("view.stop()")
+
+
+def test_a_report_gets_one_picture_and_says_when_there_is_none():
+    from PIL import Image
+
+    shown = Shown(pictures=[Image.new("RGB", (4, 3)), Image.new("RGB", (2, 5))], lossless=[False, False], caption="")
+    waiting = iter([None, None, shown])
+    assert still(lambda: next(waiting), looking=lambda: None, over=lambda: False, timeout_s=5).size == (6, 5)
+    with pytest.raises(rlnb.RlnbError, match="it has ended"):
+        still(lambda: None, looking=lambda: None, over=lambda: True, timeout_s=5)
+    with pytest.raises(rlnb.RlnbError, match=r"No picture came within 0\.3 s"):
+        still(lambda: None, looking=lambda: None, over=lambda: False, timeout_s=0.3)

@@ -1,0 +1,237 @@
+"""Event files as the libraries write them: whole, growing, torn, damaged."""
+
+from __future__ import annotations
+
+import logging
+import struct
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.types_pb2 import DT_FLOAT
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from rlnb.metrics.events import TAIL_BYTES, EventReader, Scalar
+
+TAG = "Train/mean_reward"
+STEPS = 10
+MANY_TAGS, MANY_STEPS = 20, 10_000
+READ_BOUND_S = 20.0
+HEADER_BYTES = 12
+
+
+def event(step: int, values: Mapping[str, float], wall_time: float = 1e9) -> Event:
+    summary = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+    return Event(wall_time=wall_time + step, step=step, summary=Summary(value=summary))
+
+
+def write(folder: Path, *events: Event, suffix: str = "") -> Path:
+    """Write one event file; return its path."""
+    before = set(folder.rglob("*tfevents*"))
+    writer = EventFileWriter(str(folder), filename_suffix=suffix)
+    for each in events:
+        writer.add_event(each)
+    writer.close()
+    (path,) = set(folder.rglob("*tfevents*")) - before
+    return path
+
+
+def ends_of(data: bytes) -> list[int]:
+    """Return the offset behind each record."""
+    ends = [0]
+    while ends[-1] < len(data):
+        (length,) = struct.unpack_from("<Q", data, ends[-1])
+        ends.append(ends[-1] + HEADER_BYTES + length + 4)
+    return ends[1:]
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> bytes:
+    """The bytes of a file with STEPS scalars, after the record with its version."""
+    path = write(tmp_path, *(event(step, {TAG: float(step)}) for step in range(STEPS)))
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+def read(reader: EventReader) -> dict[str, list[Scalar]]:
+    return {tag: list(column) for tag, column in reader.scalars.items()}
+
+
+def steps(reader: EventReader) -> list[int]:
+    return [step for step, _, _ in reader.scalars[TAG]]
+
+
+def test_a_folder_that_is_not_there_has_no_scalars(tmp_path: Path) -> None:
+    assert EventReader(tmp_path / "logs").refresh() == 0
+
+
+def test_scalars_come_with_step_time_and_value(tmp_path: Path) -> None:
+    write(tmp_path, event(3, {TAG: 0.5, "Loss/value": 2.0}))
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 2
+    assert read(reader) == {TAG: [(3, 1e9 + 3, 0.5)], "Loss/value": [(3, 1e9 + 3, 2.0)]}
+
+
+def test_a_scalar_in_a_tensor_is_read_and_a_picture_is_passed_over(tmp_path: Path) -> None:
+    scalar = Summary.Value(tag=TAG, tensor=TensorProto(dtype=DT_FLOAT, float_val=[0.25]))
+    image = Summary.Value(tag="picture", image=Summary.Image(height=1, width=1, encoded_image_string=b"png"))
+    write(tmp_path, Event(wall_time=1e9, step=1, summary=Summary(value=[scalar, image])))
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 1
+    assert read(reader) == {TAG: [(1, 1e9, 0.25)]}
+
+
+def test_reading_goes_on_where_it_stopped(tmp_path: Path, whole: bytes) -> None:
+    path, ends = tmp_path / "events.out.tfevents.1000000000.host", ends_of(whole)
+    path.write_bytes(whole[: ends[4]])
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 4  # the first record is the file's version
+    assert reader.refresh() == 0
+    path.write_bytes(whole)
+    assert reader.refresh() == STEPS - 4
+    assert steps(reader) == list(range(STEPS))
+
+
+@pytest.mark.parametrize("cut", [1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 3, -1])
+def test_a_torn_tail_waits_until_it_is_whole(
+    tmp_path: Path, whole: bytes, cut: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, ends = tmp_path / "events.out.tfevents.1000000000.host", ends_of(whole)
+    torn_at = ends[5] + cut if cut > 0 else ends[6] + cut
+    path.write_bytes(whole[:torn_at])
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 5
+    path.write_bytes(whole)
+    assert reader.refresh() == STEPS - 5
+    assert steps(reader) == list(range(STEPS))
+    assert not caplog.records
+
+
+def test_a_damaged_record_keeps_what_came_before_and_warns_once(
+    tmp_path: Path, whole: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, ends = tmp_path / "events.out.tfevents.1000000000.host", ends_of(whole)
+    data = bytearray(whole)
+    data[ends[5] + HEADER_BYTES : ends[6] - 4] = b"\xff" * (ends[6] - 4 - ends[5] - HEADER_BYTES)
+    path.write_bytes(bytes(data))
+    reader = EventReader(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        reader.refresh()
+        reader.refresh()
+    assert steps(reader) == list(range(5))
+    assert len(caplog.records) == 1
+    assert str(path) in caplog.text
+    assert f"after byte {ends[5]}" in caplog.text
+
+
+@pytest.mark.parametrize("length", [1 << 40, 1 << 20, 7])
+def test_a_damaged_length_is_told_from_a_torn_tail(
+    tmp_path: Path, whole: bytes, length: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, ends = tmp_path / "events.out.tfevents.1000000000.host", ends_of(whole)
+    data = bytearray(whole)
+    data[ends[5] : ends[5] + 8] = struct.pack("<Q", length)
+    path.write_bytes(bytes(data))
+    reader = EventReader(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        reader.refresh()
+    assert steps(reader) == list(range(5))
+    assert "is damaged" in caplog.text
+
+
+def test_a_damaged_file_does_not_hide_the_others(tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.1000000000.broken").write_bytes(b"\xff" * 100)
+    write(tmp_path, event(1, {TAG: 1.0}))
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 1
+    assert steps(reader) == [1]
+
+
+def test_several_files_are_read_in_order_of_their_age(tmp_path: Path, whole: bytes) -> None:
+    later = write(tmp_path, event(20, {TAG: 20.0}))
+    later.rename(tmp_path / "events.out.tfevents.1000000100.host")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "events.out.tfevents.1000000000.host").write_bytes(whole)
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == STEPS + 1
+    assert steps(reader) == [*range(STEPS), 20]
+
+
+def test_a_file_that_appears_later_is_read_too(tmp_path: Path) -> None:
+    write(tmp_path, event(1, {TAG: 1.0}), suffix=".a")
+    reader = EventReader(tmp_path)
+    reader.refresh()
+    write(tmp_path, event(2, {TAG: 2.0}), suffix=".b")
+    assert reader.refresh() == 1
+    assert steps(reader) == [1, 2]
+
+
+def test_two_hundred_thousand_scalars_are_readable(tmp_path: Path) -> None:
+    tags = [f"Episode_Reward/term_{number}" for number in range(MANY_TAGS)]
+    write(tmp_path, *(event(step, dict.fromkeys(tags, 1.0)) for step in range(MANY_STEPS)))
+    reader = EventReader(tmp_path)
+    begun = time.monotonic()
+    assert reader.refresh() == MANY_TAGS * MANY_STEPS
+    assert time.monotonic() - begun < READ_BOUND_S
+    begun = time.monotonic()
+    assert reader.refresh() == 0
+    assert time.monotonic() - begun < 0.5
+
+
+def test_where_time_is_short_the_newest_is_read_first_and_the_rest_later(tmp_path: Path) -> None:
+    count = 3 * TAIL_BYTES // 64
+    write(tmp_path, *(event(step, {TAG: float(step)}) for step in range(count)))
+    reader = EventReader(tmp_path)
+    assert reader.refresh(limit_s=0.0) == 0
+    assert reader.behind > 2 * TAIL_BYTES
+    ahead = list(reader.ahead(TAG))
+    assert ahead[-1] == (count - 1, 1e9 + count - 1, float(count - 1))
+    assert [step for step, _, _ in ahead] == list(range(count - len(ahead), count))
+    assert reader.tags == {TAG}
+    assert reader.refresh() == count
+    assert reader.behind == 0
+    assert not len(reader.ahead(TAG))
+    assert steps(reader) == list(range(count))
+
+
+def test_a_record_longer_than_what_is_read_at_once_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlnb.metrics.events._CHUNK_BYTES", 64)
+    image = Summary.Value(tag="picture", image=Summary.Image(encoded_image_string=b"png" * 1000))
+    picture = Event(wall_time=1e9, step=1, summary=Summary(value=[image]))
+    write(tmp_path, event(0, {TAG: 0.0}), picture, event(2, {TAG: 2.0}))
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 2
+    assert steps(reader) == [0, 2]
+
+
+def test_a_torn_tail_is_nothing_to_hurry_for(tmp_path: Path) -> None:
+    write(tmp_path, *(event(step, {TAG: 1.0}) for step in range(5)))
+    (path,) = tmp_path.rglob("*tfevents*")
+    path.write_bytes(path.read_bytes()[:-3])
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == 4
+    assert reader.behind == 0
+
+
+def test_damage_in_what_is_read_ahead_does_not_hide_what_is_before_it(tmp_path: Path) -> None:
+    count = 3 * TAIL_BYTES // 64
+    write(tmp_path, *(event(step, {TAG: float(step)}) for step in range(count)))
+    (path,) = tmp_path.rglob("*tfevents*")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-500] + b"\xff" * 500)
+    reader = EventReader(tmp_path)
+    reader.refresh(limit_s=0.0)
+    reader.refresh()
+    assert count - 20 < len(steps(reader)) < count
+
+
+def test_a_folder_can_be_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, event(0, {TAG: 1.0}))
+    write(tmp_path / "system", event(0, {"other": 1.0}))
+    reader = EventReader(tmp_path, without="system")
+    assert reader.refresh() == 1

@@ -1,0 +1,157 @@
+"""Names, the common x axis, resumed runs as one curve, tidy data."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+import rlnb
+from rlnb.metrics.metrics import FRESH_S, Metrics, Series, Span
+
+HORIZON, NUM_ENVS = 24, 4
+FRAMES_PER_ITERATION = HORIZON * NUM_ENVS
+BEGUN = 1e9
+ITERATION_S = 2.0
+LIBRARY = rlnb.Library(
+    name="demo",
+    backend="demo:Demo",
+    metrics={"reward": "Train/mean_reward", "fps": "Perf/total_fps", "entropy": "Loss/entropy"},
+    hidden=("/time$",),
+)
+
+
+def span(start: float = BEGUN, frames_per_step: float = FRAMES_PER_ITERATION, steps_per_iteration: float = 1.0) -> Span:
+    return Span(start_time=start, frames_per_step=frames_per_step, steps_per_iteration=steps_per_iteration)
+
+
+def log(folder: Path, values: Mapping[str, Sequence[float]], first: int = 0, begun: float = BEGUN) -> None:
+    """Log each tag's values, one step each, ITERATION_S apart."""
+    writer = EventFileWriter(str(folder), filename_suffix=f".{begun:.0f}")
+    for tag, series in values.items():
+        for number, value in enumerate(series):
+            summary = Summary(value=[Summary.Value(tag=tag, simple_value=value)])
+            writer.add_event(Event(wall_time=begun + ITERATION_S * (number + 1), step=first + number, summary=summary))
+    writer.close()
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> Metrics:
+    """Two mapped tags, one of the library's own, one hidden; the entropy is never logged."""
+    log(
+        tmp_path,
+        {
+            "Train/mean_reward": [0.0, 1.0, 2.0],
+            "Perf/total_fps": [100.0, 200.0, 300.0],
+            "Curriculum/level": [1.0],
+            "Train/mean_reward/time": [0.0],
+        },
+    )
+    return Metrics(tmp_path, LIBRARY, [span()])
+
+
+def test_metrics_have_rlnbs_names_and_the_librarys_own_tags(metrics: Metrics) -> None:
+    assert metrics.names == ["reward", "fps"]
+    assert list(metrics) == ["reward", "fps"]
+    assert len(metrics) == 2
+    assert metrics.tags == ["Curriculum/level", "Perf/total_fps", "Train/mean_reward"]
+    assert metrics["reward"].values == metrics["Train/mean_reward"].values == [0.0, 1.0, 2.0]
+    assert metrics["Curriculum/level"].last == 1.0
+    assert repr(metrics) == "Metrics(reward=2, fps=300)"
+
+
+def test_a_metric_that_is_not_there_names_those_that_are_and_the_closest(metrics: Metrics) -> None:
+    with pytest.raises(rlnb.NotFoundError, match=r"No metric named 'rewards'\. Logged: .*Did you mean 'reward'\?"):
+        metrics["rewards"]
+
+
+def test_a_metric_that_is_not_logged_yet_is_empty(metrics: Metrics) -> None:
+    assert len(metrics["entropy"]) == 0
+    assert math.isnan(metrics["entropy"].last)
+
+
+def test_whether_a_metric_is_there_can_be_asked(metrics: Metrics) -> None:
+    assert "reward" in metrics
+    assert "Curriculum/level" in metrics
+    assert "nonsense" not in metrics
+    assert "entropy" not in metrics
+
+
+def test_the_frames_of_an_iteration_are_those_that_were_seen_after_it(metrics: Metrics) -> None:
+    reward = metrics["reward"]
+    assert reward.frames == [FRAMES_PER_ITERATION * done for done in (1, 2, 3)]
+    assert reward.iterations == [0, 1, 2]
+    assert reward.wall_time_s == [BEGUN + ITERATION_S * done for done in (1, 2, 3)]
+
+
+def test_a_library_that_counts_timesteps_comes_to_the_same_frames() -> None:
+    per_timestep = dataclasses.replace(span(frames_per_step=NUM_ENVS, steps_per_iteration=HORIZON), logged_at_end=True)
+    series = Series("reward", [(HORIZON * done, BEGUN + done, 0.0) for done in (1, 2, 3)], [per_timestep])
+    assert series.frames == [FRAMES_PER_ITERATION * done for done in (1, 2, 3)]
+    assert series.iterations == [0, 1, 2]
+
+
+def test_a_library_that_counts_frames_from_where_an_iteration_began_comes_to_the_same_frames() -> None:
+    per_frame = span(frames_per_step=1.0, steps_per_iteration=FRAMES_PER_ITERATION)
+    points = [(FRAMES_PER_ITERATION * done, BEGUN + done, 0.0) for done in (0, 1, 2)]
+    series = Series("reward", points, [per_frame])
+    assert series.frames == [FRAMES_PER_ITERATION * done for done in (1, 2, 3)]
+    assert series.iterations == [0, 1, 2]
+
+
+def test_without_a_record_of_the_start_the_x_axis_is_the_librarys_own(tmp_path: Path) -> None:
+    log(tmp_path, {"Train/mean_reward": [1.0, 2.0]})
+    assert Metrics(tmp_path, None)["Train/mean_reward"].iterations == [0, 1]
+
+
+def test_a_resumed_run_is_one_curve_in_which_the_later_job_counts(tmp_path: Path) -> None:
+    resumed_at = BEGUN + 100.0
+    log(tmp_path, {"Train/mean_reward": [0.0, 1.0, 2.0, 3.0, 4.0]})  # killed after its checkpoint at 2
+    log(tmp_path, {"Train/mean_reward": [30.0, 40.0, 50.0]}, first=3, begun=resumed_at)
+    reward = Metrics(tmp_path, LIBRARY, [span(), span(resumed_at)])["reward"]
+    assert reward.iterations == [0, 1, 2, 3, 4, 5]
+    assert reward.values == [0.0, 1.0, 2.0, 30.0, 40.0, 50.0]
+    assert reward.frames == sorted(set(reward.frames))
+
+
+def test_a_job_that_logged_nothing_takes_nothing_away() -> None:
+    points = [(0, 1.0, 0.0), (1, 2.0, 1.0), (2, 21.0, 2.0)]
+    assert Series("reward", points, [span(0.0), span(10.0), span(20.0)]).points == points
+
+
+def test_resuming_twice_from_the_same_checkpoint_keeps_the_last_try() -> None:
+    points = [(0, 1.0, 0.0), (1, 2.0, 1.0), (1, 11.0, 10.0), (2, 12.0, 11.0), (1, 21.0, 20.0)]
+    curve = Series("reward", points, [span(0.0), span(10.0), span(20.0)])
+    assert curve.points == [(0, 1.0, 0.0), (1, 21.0, 20.0)]
+
+
+def test_tidy_data_has_one_row_a_point(metrics: Metrics) -> None:
+    frame = metrics.frame()
+    assert list(frame.columns) == ["metric", "iteration", "frames", "wall_time_s", "value"]
+    assert len(frame) == 6
+    assert frame[frame.metric == "reward"].value.tolist() == [0.0, 1.0, 2.0]
+    assert list(metrics.frame("Curriculum/level").metric) == ["Curriculum/level"]
+
+
+def test_tidy_data_of_nothing_has_the_same_columns(tmp_path: Path) -> None:
+    frame = Metrics(tmp_path, LIBRARY).frame()
+    assert list(frame.columns) == ["metric", "iteration", "frames", "wall_time_s", "value"]
+    assert frame.empty
+
+
+def test_metrics_grow_while_the_run_does(tmp_path: Path) -> None:
+    metrics = Metrics(tmp_path, LIBRARY, [span()])
+    assert metrics.names == []
+    log(tmp_path, {"Train/mean_reward": [1.0]})
+    time.sleep(FRESH_S)
+    assert metrics["reward"].last == 1.0
+    log(tmp_path, {"Train/mean_reward": [2.0]}, first=1, begun=BEGUN + 10)
+    time.sleep(FRESH_S)
+    assert metrics["reward"].values == [1.0, 2.0]

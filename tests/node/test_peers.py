@@ -1,0 +1,95 @@
+"""Which node of a job this is, where a cluster has said so, and that nodes notice when another is gone."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.node import peers as gang
+from rlnb.node.peers import Member, Peers, injected, newest_training
+from rlnb.records.layout import JobDir, RunDir
+
+RUN = Path("/runs/r1")
+DLC = {"MASTER_ADDR": "dlc-master-0", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "RANK": "1", "NPROC_PER_NODE": "8"}
+"""As Alibaba's documentation of PAI-DLC has it, where all but the last count nodes."""
+
+
+def test_torchrun_hears_from_the_environment_which_node_it_is_on() -> None:
+    assert Member(1, 2, "10.0.0.1:29500").env() == {
+        "PET_NODE_RANK": "1",
+        "PET_MASTER_ADDR": "10.0.0.1",
+        "PET_MASTER_PORT": "29500",
+    }
+    assert Member(0, 2, "[fe80::1]:29500").env()["PET_MASTER_ADDR"] == "fe80::1"
+    assert Member().env() == {}
+
+
+def test_a_pod_finds_its_node_and_the_first_in_the_environment() -> None:
+    assert injected(RUN, 2, 4, DLC) == Member(1, 2, "dlc-master-0:23456")
+
+
+def test_torchruns_own_words_are_believed_before_those_that_may_count_processes() -> None:
+    counts_processes = {**DLC, "WORLD_SIZE": "16", "RANK": "1", "PET_NNODES": "2", "PET_NODE_RANK": "1"}
+    assert injected(RUN, 2, 4, counts_processes) == Member(1, 2, "dlc-master-0:23456")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"MASTER_ADDR": "", "RANK": ""}, "MASTER_ADDR, RANK not set here"),
+        ({"WORLD_SIZE": "two"}, "WORLD_SIZE='two'"),
+        ({"WORLD_SIZE": "16"}, "of WORLD_SIZE=16 pods, but r1 is for 2 nodes"),
+        ({"RANK": "2"}, "RANK=2 of WORLD_SIZE=2 pods"),
+        ({"NPROC_PER_NODE": "2"}, "NPROC_PER_NODE=2 here, but r1 is for 4 ranks on GPUs"),
+    ],
+)
+def test_pods_that_are_not_those_of_the_run_are_told(changes: dict[str, str], expected: str) -> None:
+    with pytest.raises(rlnb.RlnbError, match=expected):
+        injected(RUN, 2, 4, {**DLC, **changes})
+
+
+def test_the_newest_training_is_the_one_to_run(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    for kind in ("train", "evaluate", "train", "export"):
+        run.next_job(kind)
+    assert newest_training(tmp_path).path.name == "2-train"
+    with pytest.raises(rlnb.RlnbError, match="has no training to run"):
+        newest_training(tmp_path / "nowhere")
+
+
+def test_a_node_that_falls_silent_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gang, "LOOK_S", 0.0)
+    monkeypatch.setattr(gang, "SILENT_S", 0.3)
+    job = JobDir(tmp_path)
+    first, third = Peers(job, Member(0, 3, "h:1")), Peers(job, Member(2, 3, "h:1"))
+    long_ago = time.time() - 3600  # a clock of another host may be anything
+    for beat in range(5):
+        for node in range(3):
+            job.alive(node).touch()
+            os.utime(job.alive(node), (long_ago + beat, long_ago + beat))
+        assert (first.missing(), third.missing()) == ("", "")
+        time.sleep(0.1)
+    job.alive(0).touch()
+    job.alive(2).touch()
+    first.missing()
+    third.missing()
+    time.sleep(0.2)
+    os.utime(job.alive(2), (long_ago, long_ago))
+    os.utime(job.alive(0), (long_ago, long_ago))
+    time.sleep(0.2)
+    assert "node 1 has been silent" in first.missing()
+    assert third.missing() == "", "it looks at the first alone"
+
+
+def test_a_node_that_never_begins_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gang, "LOOK_S", 0.0)
+    monkeypatch.setattr(gang, "JOIN_S", 2.0)
+    job = JobDir(tmp_path)
+    peers = Peers(job, Member(0, 2, "h:1"))
+    assert peers.missing() == ""
+    time.sleep(2.1)
+    assert "node 1 did not begin within" in peers.missing()

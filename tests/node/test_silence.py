@@ -1,0 +1,202 @@
+"""A worker that writes nothing while it starts: its stacks are in the log, it ends, and the queue goes on.
+
+The stand-in for the worker is a process without a simulator that waits for a lock for ever, as two threads do that load
+C libraries at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.node import descendants, silence
+from rlnb.node.silence import Silence
+from rlnb.simulation import simulator
+
+HANGS = """
+import faulthandler, signal, sys, threading
+faulthandler.register(signal.SIGUSR1)
+print("importing", flush=True)
+def never_ends():
+    threading.Event().wait()
+never_ends()
+"""
+TALKS = """
+import sys, time
+for _ in range(2):
+    print("still compiling", flush=True)
+    time.sleep(2.5)
+sys.exit(3)
+"""
+ADOPTED = """
+import faulthandler, json, os, signal, sys, threading
+faulthandler.register(signal.SIGUSR1)
+os.write(int(sys.argv[-1]), b'{"ready": true}\\n')
+def never_hears_of_its_job():
+    threading.Event().wait()
+for line in sys.stdin:
+    if "adopt" in line:
+        never_hears_of_its_job()
+    reply = {"id": json.loads(line)["id"], "ok": True, "value": {}, "settled": True}
+    os.write(int(sys.argv[-1]), json.dumps(reply).encode() + b"\\n")
+"""
+
+
+def until(condition: Callable[[], object], timeout_s: float = 30.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let stacks be written after half a second, and the worker end after three."""
+    monkeypatch.setenv("RLNB_START_STACKS_S", "0.5")
+    monkeypatch.setenv("RLNB_START_LIMIT_S", "3")
+
+
+def stand_in(folder: Path, text: str) -> str:
+    """Return the command of an interpreter whose worker is a script."""
+    (folder / "worker.py").write_text(text)
+    return f"{sys.executable} {folder / 'worker.py'}"
+
+
+def test_a_training_that_hangs_as_it_starts_says_where_and_lets_the_next_one_run(
+    root: Path, tmp_path: Path, soon: None, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlnb.curves.progress.SAY_S", 0.0)
+    hung = rlnb.train("Echo", library="echo", python=stand_in(tmp_path, HANGS))
+    following = rlnb.train("Echo", library="echo", max_iterations=3)
+    until(lambda: hung.silent_logs)
+    assert "never_ends" in hung.logs()
+    assert hung.state == "starting"
+    with pytest.raises(rlnb.RunError, match=r"The worker hangs: it wrote nothing for 3 s while it started") as error:
+        hung.wait(30)
+    assert "node0.log" in str(error.value)
+    assert f"no output for minutes, see {hung.silent_logs or hung.jobs[0].folder.log()}" in capfd.readouterr().err
+    assert following.wait(30).state == "completed"
+
+
+def test_a_worker_that_says_something_again_is_left_alone(root: Path, tmp_path: Path, soon: None) -> None:
+    run = rlnb.train("Echo", library="echo", python=stand_in(tmp_path, TALKS))
+    until(lambda: run.silent_logs)
+    until(lambda: not run.silent_logs)
+    with pytest.raises(rlnb.RunError, match="the worker ended with status 3"):
+        run.wait(60)
+
+
+def test_a_living_simulator_that_hangs_as_it_starts_is_said_and_ended(
+    root: Path, tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with pytest.raises(rlnb.WorkerError, match=r"The worker hangs: it wrote nothing for 3 s(.|\n)*never_ends"):
+        simulator.request("card", stand_in(tmp_path, HANGS), None, warm=False)
+    assert "The worker has written nothing for minutes while it starts" in caplog.text
+    assert "worker.log" in caplog.text
+
+
+def test_what_an_adopted_worker_does_instead_stands_in_the_log_of_its_run(
+    root: Path, tmp_path: Path, soon: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = stand_in(tmp_path, ADOPTED)
+    rlnb.simulator(python).wait()
+    monkeypatch.setattr(simulator, "_keep", False)
+    run = rlnb.train("Echo", library="echo", python=python, warm=True)
+    with pytest.raises(rlnb.RunError, match="The worker hangs"):
+        run.wait(30)
+    assert "never_hears_of_its_job" in run.logs(200)
+    simulator.shut_down()
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Iterator[None]:
+    """A child that has loaded a library by the name that Isaac Sim's core has."""
+    library = next(Path(sysconfig.get_path("platlib")).rglob("*.so"))
+    shutil.copy(library, tmp_path / "libcarb.so")
+    code = f"import mmap; f = open({str(tmp_path / 'libcarb.so')!r}, 'rb')\n"
+    code += "m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield
+        process.kill()
+
+
+def limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in {"LOOK_S": 0.0, "STACKS_AFTER_S": 0.1, "END_AFTER_S": 0.2, "END_AFTER_KIT_S": 1.5}.items():
+        monkeypatch.setattr(silence, name, seconds)
+
+
+def test_isaac_sim_has_more_time(tmp_path: Path, kit: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits(monkeypatch)
+    begun, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
+    until(watch.hangs)
+    assert time.monotonic() - begun > 1.5
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A child that is a worker by its command line, and never says anything."""
+    argv = [*stand_in(tmp_path, HANGS).split(), "-m", "rlnb.worker", "train"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def test_without_it_the_usual_limit_holds_and_a_start_that_is_over_is_not_watched(
+    tmp_path: Path, worker: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits(monkeypatch)
+    monkeypatch.setattr(silence, "END_AFTER_KIT_S", 100.0)
+    monkeypatch.setattr(silence, "_WRITTEN_WITHIN_S", 0.0)
+    watch, over = Silence(tmp_path / "log", lambda: False), Silence(tmp_path / "log", lambda: True)
+    logs = Silence(tmp_path / "log", lambda: False, logs=lambda: True)
+    until(watch.hangs)
+    for other in (over, logs):
+        time.sleep(0.3)
+        assert other.hangs() == ""
+        assert not other.silent
+    time.sleep(0.3)
+    assert logs.hangs() == "", "a library that logs has started, whatever it says"
+
+
+def test_a_worker_that_cannot_be_seen_has_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker's containers are no children of the agent."""
+    limits(monkeypatch)
+    begun, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
+    until(watch.hangs)
+    assert time.monotonic() - begun > 1.5
+
+
+def test_a_file_system_that_stumbles_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits(monkeypatch)
+
+    def stale() -> bool:
+        raise OSError(116, "Stale file handle")
+
+    assert Silence(tmp_path / "log", stale).hangs() == ""
+
+
+def test_only_workers_are_asked_for_stacks(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
+    """The client of a container catches the signal too, and forwards it to a process that it would end."""
+    client = "import signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: sys.exit(1))\nprint(flush=True)\ninput()"
+    argv = [sys.executable, "-c", client, "docker", "run", "image", "python", "-m", "rlnb.worker_of_a_container"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert descendants.ask_for_stacks() == 1
+        assert other.poll() is None
+        assert worker.poll() is None
+        other.kill()

@@ -1,0 +1,128 @@
+"""What a run takes of its nodes: sampled by the agent, read beside the metrics."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import rlnb
+from rlnb.curves import figure
+from rlnb.metrics.events import EventReader
+from rlnb.node import usage
+from rlnb.node.agent import Agent
+from rlnb.records.layout import RunDir
+from rlnb.reports import sections
+
+BUSY = "while True: pass"
+
+
+@pytest.fixture
+def busy_rank():
+    child = subprocess.Popen([sys.executable, "-c", BUSY], env={"RANK": "1"})
+    yield
+    child.kill()
+    child.wait()
+
+
+def sampled(folder):
+    reader = EventReader(folder)
+    reader.refresh()
+    return {tag: list(column) for tag, column in reader.scalars.items()}
+
+
+def test_busy_cores_and_memory_of_what_runs_below(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    measured = usage.Usage(tmp_path, 2, [])
+    time.sleep(1.0)
+    measured.tick()
+    measured.close()
+    found = {tag: points[-1][2] for tag, points in sampled(tmp_path).items()}
+    assert set(found) == {f"system/node2/{name}" for name in ("cpu_cores", "memory_gib", "rank1_memory_gib")}
+    assert 0.05 < found["system/node2/cpu_cores"] < 1.5
+    assert 0.001 < found["system/node2/rank1_memory_gib"] < 0.1
+
+
+def test_what_a_process_did_before_is_not_counted(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    time.sleep(2.0)
+    measured = usage.Usage(tmp_path, 0, [])
+    time.sleep(0.5)
+    measured.tick()
+    assert sampled(tmp_path)["system/node0/cpu_cores"][0][2] < 2.0, "2.5 s of work in half a second"
+
+
+def test_nothing_is_sampled_before_it_is_due(tmp_path):
+    usage.Usage(tmp_path, 0, []).tick()
+    assert not list(tmp_path.iterdir())
+
+
+ENDED = """
+import subprocess, sys, time
+from pathlib import Path
+import psutil
+from rlnb.node import usage
+
+usage.SAMPLE_S = 0.0
+measured = usage.Usage(Path(sys.argv[1]), 0, [])
+ended = subprocess.Popen(["true"])
+while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:  # which it is until someone waits for it
+    time.sleep(0.01)
+measured.tick()
+ended.wait()
+measured.tick()
+"""
+
+
+def test_a_job_that_has_just_ended_is_not_sampled(tmp_path):
+    subprocess.run([sys.executable, "-c", ENDED, str(tmp_path)], check=True)  # a process with no other children
+    assert not list(tmp_path.iterdir()), "its last figures would be zeros"
+
+
+def test_a_full_disk_does_not_end_the_job(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    monkeypatch.setattr(sys, "stderr", open("/dev/full", "w", buffering=1))  # noqa: SIM115
+    (tmp_path / "file").write_text("in the way")
+    usage.Usage(tmp_path / "file", 0, []).tick()
+
+
+def test_a_run_that_was_removed_is_not_made_again(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    run = RunDir(tmp_path / "run")
+    usage.Usage(run.system, 0, []).tick()
+    assert not run.path.exists()
+    run.path.mkdir()
+    usage.Usage(run.system, 0, []).tick()
+    assert list(run.system.iterdir())
+
+
+def test_a_run_shows_what_it_takes_beside_its_metrics(root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=40).wait()
+    assert not [tag for tag in run.metrics.tags if tag.startswith("system/")]
+    memory = run.system["system/node0/memory_gib"]
+    assert memory.last > 0.001
+    frames = run.metrics["reward"].frames
+    assert frames[0] < memory.frames[-1] <= frames[-1], "five of eight seconds"
+    assert len(figure.figure([run], ["reward", "system/node0/cpu_cores"]).data) == 2
+    shown, more = sections.usage([run])._repr_mimebundle_()
+    assert {"application/vnd.plotly.v1+json", "image/png"} <= set(shown)
+    assert more["image/png"]["alt"] == "Use of the nodes over time"
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'system/node0/cpu_cores'"):
+        figure.chosen([run], ["system/node0/cpu_core"])
+
+
+def test_a_node_is_sampled_from_where_the_training_begins(busy_rank, tmp_path, monkeypatch):
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # an agent catches those of its process
+    run = RunDir(tmp_path)
+    folder = run.next_job("train")
+    agent = Agent(folder, rlnb.Command(argv=("python", "-m", "rlnb.worker")))
+    with agent._sampling() as tick:
+        tick()
+        tick()
+        assert not run.system.exists(), "its start needs every core"
+        folder.started.write_text("{}")
+        tick()
+        tick()
+    assert list(run.system.rglob("*tfevents*"))

@@ -1,0 +1,100 @@
+import hashlib
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import rlnb
+from rlnb.notebook import task_magic
+
+BODY = "raise SystemExit('a task cell is never executed')\n"
+NOTEBOOK = "lift.ipynb"
+BROKEN = "x = 1\ny = (\nz = 2 2\n"
+
+
+@pytest.fixture
+def shell(root, monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", NOTEBOOK)
+    shell = InteractiveShell.instance()
+    rlnb.load_ipython_extension(shell)
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def test_a_cell_is_saved_under_its_name_and_not_executed(shell, root):
+    result = shell.run_cell(f"%%task Lift-Cube\n{BODY}")
+    assert result.success
+    saved = (root / "tasks" / "lift_cube.py").read_text()
+    assert saved.partition("\n")[2] == BODY
+    assert NOTEBOOK in saved.partition("\n")[0]
+
+
+def test_the_line_says_where_and_which_and_is_escaped(shell, root, capsys, monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    shell.run_cell(f"%%task <script>alert(1)</script>\n{BODY}")
+    path = root / "tasks" / "script_alert_1_script.py"
+    assert "<script>" not in shown[0].data
+    assert "&lt;script&gt;" in shown[0].data
+    assert str(path) in shown[0].data
+    assert hashlib.sha256(path.read_bytes()).hexdigest()[:12] in shown[0].data
+
+
+def test_a_syntax_error_names_the_line_of_the_cell_and_nothing_is_written(shell, root, capsys):
+    error = shell.run_cell(f"%%task Lift\n{BROKEN}").error_in_exec
+    assert isinstance(error, SyntaxError)
+    lines = f"%%task Lift\n{BROKEN}".splitlines()
+    assert lines[error.lineno - 1] in (error.text or "").rstrip("\n")
+    assert error.lineno > 1
+    assert not (root / "tasks").exists()
+    assert "<%%task Lift>" in capsys.readouterr().out
+
+
+def test_the_line_of_an_error_is_not_taken_from_the_module_that_is_there(shell, capsys):
+    shell.run_cell("%%task Lift\nold = 1\nold = 2\nold = 3\n")
+    shell.run_cell("%%task Lift\nnew = 1\nnew = = 2\n")
+    out = capsys.readouterr().out
+    assert "new = = 2" in out
+    assert "old" not in out
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [("", "has no name"), ("Lift Cube", "Did you mean 'Lift-Cube'"), ("--", "letter or digit")]
+)
+def test_a_name_that_is_none_is_refused(shell, root, line, said):
+    error = shell.run_cell(f"%%task {line}\nx = 1\n").error_in_exec
+    assert isinstance(error, rlnb.RlnbError)
+    assert said in str(error)
+    assert not (root / "tasks").exists()
+
+
+def test_the_owner_is_the_notebook_by_whoever_names_it(monkeypatch, tmp_path):
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert task_magic.owner({}) == f"notebook in {tmp_path}"
+    assert task_magic.owner({"PAPERMILL_INPUT_PATH": "in.ipynb"}) == "in.ipynb"
+    monkeypatch.setenv("JPY_SESSION_NAME", "lab.ipynb")
+    assert task_magic.owner({}) == "lab.ipynb"
+    assert task_magic.owner({"__vsc_ipynb_file__": "/home/me/code.ipynb"}) == "/home/me/code.ipynb"
+
+
+def test_verbs_act_on_the_newest_run_or_on_those_named(shell, root, capsys):
+    runs = [rlnb.train("Echo", library="echo", max_iterations=3, seed=seed).wait() for seed in range(2)]
+    assert len(shell.run_cell("%rlnb runs").result) == 2
+    assert shell.run_cell("%rlnb show").result.id == runs[1].id
+    assert [run.id for run in shell.run_cell(f"%rlnb show {runs[0].id} {runs[1].id}").result] == [r.id for r in runs]
+    capsys.readouterr()
+    shell.run_cell(f"%rlnb logs {runs[0].id}")
+    assert "iteration 2 of 3" in capsys.readouterr().out
+
+
+def test_wrong_verbs_are_told_with_those_there_are(shell, root, capsys):
+    assert isinstance(shell.run_cell("%rlnb wach").error_in_exec, rlnb.NotFoundError)
+    assert "Did you mean 'watch'" in str(shell.run_cell("%rlnb wach").error_in_exec)
+    assert "no run yet" in str(shell.run_cell("%rlnb watch").error_in_exec)
+    shell.run_cell("%rlnb")
+    assert "tensorboard" in capsys.readouterr().out
+
+
+def test_what_the_line_does_not_take_is_told_with_the_call_that_does(shell, root):
+    assert "rlnb.report(...)" in str(shell.run_cell("%rlnb report --pdf").error_in_exec)
+    assert "rlnb.runs(task='Echo')" in str(shell.run_cell("%rlnb runs Echo").error_in_exec)

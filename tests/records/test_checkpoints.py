@@ -1,0 +1,155 @@
+"""What is done with the checkpoints of runs: the best, the last, few of them, the weights of another run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.records.checkpoints import Checkpoints
+from rlnb.records.record import RunRecord
+
+ITERATIONS = 30
+WRITTEN = [4, 9, 14, 19, 24, 29]
+"""The echo library writes a checkpoint after every fifth iteration."""
+WAIT_S = 60.0
+
+
+def echo(**arguments: object) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, **arguments).wait(WAIT_S)  # type: ignore[arg-type]
+
+
+def numbers(run: rlnb.Run) -> list[int]:
+    return [int(path.stem.removeprefix("model_")) for path in run.checkpoints]
+
+
+def test_the_last_and_the_best_by_any_metric(root: Path) -> None:
+    run = echo(seed=1)
+    assert numbers(run) == WRITTEN
+    assert run.checkpoints.last == run.checkpoints[-1]
+    rewards = run.metrics["reward"].values
+    highest = max(WRITTEN, key=lambda iteration: rewards[iteration])
+    assert run.checkpoints.best() == run.checkpoints[WRITTEN.index(highest)]
+    assert run.checkpoints.best("success_rate", lowest=True) == run.checkpoints[0]
+    assert run.checkpoints.best("fps") == run.checkpoints[-1], "of equal ones the newest"
+    with pytest.raises(rlnb.NotFoundError, match=r"No metric.*'rewardx'.*reward"):
+        run.checkpoints.best("rewardx")
+
+
+def test_a_run_without_checkpoints_has_neither(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=3, agent={"crash_at": 2})
+    with pytest.raises(rlnb.RunError):
+        run.wait(WAIT_S)
+    assert run.checkpoints.last is None
+    assert run.checkpoints.best() is None
+
+
+def test_timesteps_in_names_are_counted_as_iterations(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dataclasses
+
+    from rlnb import plugins
+
+    run = echo()
+    started = run.started
+    assert started is not None
+    per_timestep = dataclasses.replace(plugins.library("echo"), checkpoint_unit="timestep")
+    monkeypatch.setattr(RunRecord, "library_spec", per_timestep)
+    named = Checkpoints([run.path / f"model_{started.horizon * 3}.json"], RunRecord(run.path))
+    assert named.iterations == [3.0]
+    run.record.folder.next_job("train")
+    assert named.iterations == [3.0], "a further training that has not begun says nothing of timesteps"
+    finished = dataclasses.replace(per_timestep, checkpoint_counts_finished=True)
+    monkeypatch.setattr(RunRecord, "library_spec", finished)
+    assert named.iterations == [2.0], "three are finished: the last that went into it is number 2"
+
+
+def test_keeping_few_keeps_the_newest_and_the_best(root: Path) -> None:
+    run = echo(keep=2, agent={"peak": 9})
+    assert run.metrics["reward"].values.index(max(run.metrics["reward"].values)) == 9
+    assert numbers(run) == [9, 24, 29]
+    assert run.state == "completed"
+    assert run.result is not None
+    assert run.result.checkpoint == "logs/model_29.json"
+
+
+@pytest.mark.parametrize("keep", [0, -1, 2.5, True, "2"])
+def test_keeping_no_number_is_refused(root: Path, keep: object) -> None:
+    with pytest.raises(rlnb.CheckError, match="keep="):
+        echo(keep=keep)
+    assert len(rlnb.runs()) == 0
+
+
+def test_weights_of_another_run_are_named_as_its_parent(root: Path) -> None:
+    parent = echo()
+    run = echo(init_from=parent)
+    assert run.manifest.parent == parent.id
+    assert echo(init_from=parent.id).manifest.parent == parent.id
+    named = echo(init_from=str(parent.checkpoints[0]))
+    assert named.manifest.parent == str(parent.checkpoints[0])
+
+
+def test_weights_that_are_not_there_are_refused_before_anything_is_made(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="neither a run nor the file of a checkpoint"):
+        echo(init_from=tmp_path / "none.pt")
+    empty = rlnb.train("Echo", library="echo", max_iterations=1, agent={"crash_at": 0})
+    with pytest.raises(rlnb.RunError):
+        empty.wait(WAIT_S)
+    with pytest.raises(rlnb.RlnbError, match="no checkpoint to start from"):
+        echo(init_from=empty)
+    with pytest.raises(rlnb.RlnbError, match="was trained with echo"):
+        rlnb.train("Echo", library="another", init_from=empty)
+    theirs = echo().wait(WAIT_S)
+    with pytest.raises(rlnb.CheckError, match=f"is of {theirs.id}, trained with echo: its weights do not fit another"):
+        rlnb.train("Echo", library="another", init_from=theirs.checkpoints.last)
+    assert len(rlnb.runs()) == 2
+
+
+def test_pruning_shows_first_and_removes_what_it_showed(root: Path) -> None:
+    run, long = echo(seed=1, agent={"peak": 4}), rlnb.train("Echo", library="echo", agent={"iteration_s": 0.05})
+    found = rlnb.runs().prune(keep=2)
+    assert found.unfinished == 1
+    assert [(id, path.name) for id, path, _ in found.items] == [(run.id, f"model_{n}.json") for n in (9, 14, 19)]
+    assert numbers(run) == WRITTEN, "nothing is gone before apply()"
+    assert "model_14.json" in found._repr_html_()
+    found.apply()
+    assert numbers(run) == [4, 24, 29]
+    assert rlnb.runs().prune(keep=2).items == ()
+    long.cancel()
+    with pytest.raises(rlnb.RunError, match="cancelled"):
+        long.wait(WAIT_S)
+
+
+def test_whole_runs_go_only_when_asked_for(root: Path) -> None:
+    run, other = echo(tags=["old"]), echo()
+    rlnb.runs(tag="old").prune(whole=True).apply()
+    assert not run.path.exists()
+    assert [left.id for left in rlnb.runs()] == [other.id]
+    with pytest.raises(rlnb.RlnbError, match="keep=0"):
+        rlnb.runs().prune(keep=0)
+
+
+def test_the_command_prunes_only_with_yes(root: Path) -> None:
+    from typer.testing import CliRunner
+
+    from rlnb.cli.app import app
+
+    run = echo()
+    shown = CliRunner().invoke(app, ["runs", "prune", "--keep", "1"])
+    assert shown.exit_code == 0
+    assert "model_4.json" in shown.output
+    assert "To be removed with --yes" in shown.output
+    assert numbers(run) == WRITTEN
+    done = CliRunner().invoke(app, ["runs", "prune", "--keep", "1", "--yes"])
+    assert "Removed" in done.output
+    assert numbers(run) == [29]
+    assert run.id in CliRunner().invoke(app, ["runs"]).output
+
+
+def test_stock_folders_are_left_alone(root: Path, tmp_path: Path) -> None:
+    stock = tmp_path / "logs" / "rsl_rl" / "cartpole" / "2026-01-01"
+    (stock / "params").mkdir(parents=True)
+    for name in ("params/env.yaml", "params/agent.yaml", "model_1.pt", "model_2.pt"):
+        (stock / name).write_text("")
+    assert len(rlnb.runs(tmp_path / "logs")) == 1
+    assert rlnb.runs(tmp_path / "logs").prune(whole=True).items == ()

@@ -1,0 +1,214 @@
+import contextlib
+import re
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import rlnb
+from rlnb.reports import report, sections
+
+HOSTILE = "<script>alert(1)</script>"
+LARGEST_BYTES = 1_500_000
+LOADS = re.compile(
+    r"""<(?:script|link|iframe|object)\b|(?:src|href)\s*=(?!\s*["']?data:)|url\(|@import""", re.IGNORECASE
+)
+
+
+@pytest.fixture(scope="module")
+def runs(echo_root):
+    rlnb.register(Hostile())
+    good = rlnb.train(
+        HOSTILE, library="echo", max_iterations=30, seed=7, agent={"note": HOSTILE}, tags=[HOSTILE]
+    ).wait()
+    good.evaluate(episodes=20)
+    (good.path / "media").mkdir(exist_ok=True)
+    noise = np.random.default_rng(0).integers(0, 255, (1200, 1600, 3), np.uint8)
+    for number in range(4):
+        Image.fromarray(noise).save(good.path / "media" / f"wrist-{number}<rgb>.png")
+    failed = rlnb.train("Echo", library="echo", agent={"crash_at": 3})
+    with pytest.raises(rlnb.RunError):
+        failed.wait()
+    return [good, failed]
+
+
+class Hostile:
+    """A plugin whose task has a name that no page should trust."""
+
+    @rlnb.hookimpl
+    def rlnb_tasks(self):
+        from rlnb import Task
+
+        return [Task(id=HOSTILE)]
+
+
+@pytest.fixture(scope="module")
+def page(runs):
+    return rlnb.report(runs[0]).read_text()
+
+
+def test_the_report_of_one_run_lies_in_its_folder(runs, page):
+    assert (runs[0].path / "report.html").read_text() == page
+
+
+def test_it_loads_nothing_and_runs_nothing(page):
+    assert LOADS.search(page) is None
+    assert "<script" not in page
+    assert len(page.encode()) < LARGEST_BYTES
+
+
+def test_every_outside_string_is_escaped(page):
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 5
+
+
+def test_it_says_what_ran_and_how_to_do_it_again(runs, page):
+    run = runs[0]
+    for text in (
+        "completed",
+        "30 of 30",
+        "1,920",
+        "seed=7",
+        "95 % interval",
+        run.manifest.git.get("commit", ""),
+        run.id,
+    ):
+        assert text in page
+    assert "-m rlnb.worker train" in page
+    assert "max_iterations=30" in page
+
+
+def test_it_has_curves_and_as_many_pictures_as_fit(page):
+    assert re.search(r"""<img alt=['"]Metric curves over frames['"] src=['"]data:image/png;base64,""", page)
+    assert 1 <= page.count("<img") - 1 < 4
+    assert "Not shown:" in page
+
+
+def test_the_notebook_beside_it_has_plotly_figures_with_pictures_and_no_widget(runs, page):
+    import nbformat
+
+    path = runs[0].path / "report.ipynb"
+    executed = nbformat.read(path, as_version=4)
+    bundles = [output.data for cell in executed.cells for output in cell.get("outputs", []) if "data" in output]
+    shown = [b for b in bundles if {"application/vnd.plotly.v1+json", "image/png"} <= set(b)]
+    assert "Metric curves over frames" in [bundle["text/plain"] for bundle in shown]
+    assert "widgets" not in executed.metadata
+    assert path.stat().st_size < 1_000_000
+
+
+def test_it_is_printed_where_there_is_chromium(runs, tmp_path, monkeypatch):
+    from rlnb.reports import report
+
+    if not shutil.which("chromium"):
+        pytest.skip("there is no Chromium here")
+    rlnb.report(runs[1], tmp_path / "printed.html", pdf=True)
+    assert (tmp_path / "printed.pdf").read_bytes().startswith(b"%PDF")
+    monkeypatch.setattr(report.shutil, "which", lambda name: None)
+    with pytest.raises(rlnb.RlnbError, match="apt-get install chromium"):
+        rlnb.report(runs[1], pdf=True)
+
+
+def test_a_notebook_of_somebody_else_is_not_replaced(runs, tmp_path):
+    mine = tmp_path / "ant.ipynb"
+    mine.write_text('{"cells": [], "metadata": {}}')
+    with pytest.raises(rlnb.RlnbError, match="is a notebook of yours"):
+        rlnb.report(runs[1], tmp_path / "ant.html")
+    assert mine.read_text() == '{"cells": [], "metadata": {}}'
+    assert not (tmp_path / "ant.html").exists()
+
+
+def test_an_earlier_report_is_replaced_and_an_archived_run_has_one_too(runs, tmp_path):
+    rlnb.Runs([runs[1]]).archive().apply()
+    for _ in range(2):
+        rlnb.report(runs[1], tmp_path / "again.html")
+    assert (tmp_path / "again.ipynb").exists()
+    rlnb.Runs([runs[1]]).restore().apply()
+
+
+def test_a_name_that_is_no_page_is_told(runs, tmp_path):
+    with pytest.raises(rlnb.RlnbError, match=r"ends in \.html"):
+        rlnb.report(runs[1], tmp_path / "report.pdf")
+
+
+def test_several_runs_have_one_report_with_the_end_of_the_log_of_a_failed_one(runs, echo_root):
+    path = rlnb.report(runs)
+    assert path.parent == echo_root / "reports"
+    page = path.read_text()
+    assert "echo crashes at iteration 3" in page
+    assert "iteration 2 of 20" in page
+    assert all(run.id in page for run in runs)
+
+
+def test_a_picture_that_is_none_is_named_and_passed_over(runs, tmp_path):
+    broken = runs[1].path / "media" / "broken.png"
+    broken.parent.mkdir(exist_ok=True)
+    broken.write_bytes(b"no picture")
+    assert f"Not shown: {broken}" in sections.pictures([runs[1]])
+
+
+def test_a_place_that_cannot_be_written_is_told_with_the_mend(runs, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(rlnb.RlnbError, match="Choose a place: path="):
+        rlnb.report(runs[1], tmp_path / "file" / "report.html")
+
+
+def test_it_says_what_is_being_waited_for(runs, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(report, "status", lambda text: said.append(text) or contextlib.nullcontext())
+    rlnb.report(runs[1], tmp_path / "said.html")
+    assert said == [f"Writing the report of {runs[1].id}"]
+
+
+def test_a_missing_papermill_is_told_with_the_pip_line(runs, monkeypatch):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "papermill" else found(name, *a))
+    with pytest.raises(rlnb.RlnbError, match=r"pip install 'rlnb\[report\]'"):
+        rlnb.report(runs[1])
+
+
+def test_no_run_to_report_on_is_an_error():
+    with pytest.raises(rlnb.RlnbError, match="no run"):
+        rlnb.report([])
+    with pytest.raises(rlnb.RlnbError, match=r"'an-id' is no run; rlnb\.get_run"):
+        rlnb.report("an-id")
+
+
+def again(run):
+    """Run the lines that a report says ask for the same run again."""
+    import html
+
+    lines = re.search(r"<pre>(.*)</pre>", sections.reproduce([run]), re.DOTALL).group(1)
+    names = {}
+    exec(html.unescape(lines), names)
+    return names["run"]
+
+
+def asked(run):
+    """Return what was asked for, without when and under which name."""
+    import dataclasses
+
+    return dataclasses.replace(run.manifest, run_id="", created="", tags=())
+
+
+def test_the_lines_that_reproduce_a_run_do(echo_root):
+    first = rlnb.train("Echo", library="echo", max_iterations=10, seed=3).wait()
+    run = rlnb.train("Echo", library="echo", max_iterations=20, keep=2, init_from=first, agent={"noise_from": 2}).wait()
+    copy = again(run).wait()
+    assert copy.manifest.parent == first.id
+    assert asked(copy) == asked(run)
+
+
+def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):
+    script = tmp_path / "it's.py"
+    script.write_text("print('trained')")
+    run = rlnb.train(script=script, args=["--task", "My Task"]).wait()
+    assert asked(again(run).wait()) == asked(run)
+
+
+def test_a_run_that_was_extended_is_reported_and_reproduced_as_it_ended(echo_root):
+    run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
+    run.resume(max_iterations=5).wait()
+    assert "max_iterations=5" in sections.reproduce([run])
+    assert "max_iterations</td><td style='text-align:left'>5</td>" in sections.parameters([run])

@@ -1,0 +1,177 @@
+"""What is given to a cluster that starts the nodes itself, as text; tried where that can be done on one machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+import rlnb
+
+IMAGE = "registry.example/isaaclab-rlnb:3.0"
+
+
+def made(nodes: int = 2, **arguments: object) -> rlnb.Run:
+    """Return a run that waits for pods."""
+    launcher = rlnb.injected(nodes=nodes, nproc_per_node=arguments.pop("nproc_per_node", None))  # type: ignore[attr-defined]
+    return rlnb.train("Echo", library="echo", max_iterations=5, launcher=launcher, **arguments)  # type: ignore[arg-type]
+
+
+def test_a_run_for_pods_waits_for_them_and_starts_nothing(root: Path) -> None:
+    run = made(2, nproc_per_node=8)
+    assert run.state == "queued"
+    assert (run.manifest.resources.nodes, run.manifest.resources.nproc_per_node) == (2, 8)
+    long_ago = time.time() - 3600  # pods may take their time
+    os.utime(run.jobs[-1].folder.command, (long_ago, long_ago))
+    os.utime(run.jobs[-1].folder.handle, (long_ago, long_ago))
+    assert rlnb.get_run(run.id).state == "queued"
+    assert not list(run.path.rglob("*.log"))
+
+
+def test_ranks_of_pods_are_what_the_launcher_says_where_the_training_does_not(root: Path) -> None:
+    launcher = rlnb.injected(nodes=1, nproc_per_node=3)  # type: ignore[attr-defined]
+    for asked, expected in ((None, 3), ("auto", 3), (2, 2)):
+        run = rlnb.train("Echo", library="echo", launcher=launcher, nproc_per_node=asked)  # type: ignore[arg-type]
+        assert run.manifest.resources.nproc_per_node == expected
+    with pytest.raises(rlnb.CheckError, match="nproc_per_node=0"):
+        rlnb.train("Echo", library="echo", launcher=launcher, nproc_per_node=0)
+
+
+def test_a_shell_has_the_command_of_every_node_and_by_hand_a_line_for_each(root: Path) -> None:
+    run = made()
+    text = rlnb.render(run, "shell", python="/env/bin/python")
+    command = f"/env/bin/python -m rlnb.node --injected {run.path}"
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [command]
+    for node in (0, 1):
+        assert f"# MASTER_ADDR=FIRST_NODE MASTER_PORT=29500 WORLD_SIZE=2 RANK={node} {command}\n" in text
+
+
+def test_a_job_script_of_slurm_finds_node_and_master_by_itself(root: Path) -> None:
+    text = rlnb.render(made(nproc_per_node=4), "sbatch", python="/my env/python")
+    for line in ("#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=1", "#SBATCH --gpus-per-node=4"):
+        assert f"{line}\n" in text
+    assert "head -n 1)\n" in text
+    assert "rlnb '/my env/python' -m rlnb.node --injected " in text
+    assert "gpus" not in rlnb.render(made(device="cpu"), "sbatch")
+
+
+def test_a_pytorchjob_has_a_master_and_workers_that_see_the_runs(root: Path) -> None:
+    run = made(3, nproc_per_node=8)
+    found = YAML(typ="safe").load(rlnb.render(run, "pytorchjob", image=IMAGE, claim="runs-pvc"))
+    assert (found["apiVersion"], found["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
+    replicas = found["spec"]["pytorchReplicaSpecs"]
+    assert {kind: replicas[kind]["replicas"] for kind in replicas} == {"Master": 1, "Worker": 2}
+    for replica in replicas.values():
+        assert replica["restartPolicy"] == "Never", "a pod that comes back alone would not find its gang"
+        (container,) = replica["template"]["spec"]["containers"]
+        assert container["name"] == "pytorch"
+        assert container["command"] == ["python", "-m", "rlnb.node", "--injected", str(run.path)]
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+        assert {"name": "runs", "mountPath": str(root)} in container["volumeMounts"]
+        assert replica["template"]["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "runs-pvc"}
+    assert list(
+        YAML(typ="safe").load(rlnb.render(made(1), "pytorchjob", image=IMAGE, claim="c"))["spec"]["pytorchReplicaSpecs"]
+    ) == ["Master"]
+
+
+def test_an_osmo_workflow_is_a_group_whose_first_task_the_others_find(root: Path) -> None:
+    run = made(2, nproc_per_node=8)
+    workflow = YAML(typ="safe").load(rlnb.render(run, "osmo", image=IMAGE))["workflow"]
+    (group,) = workflow["groups"]
+    assert [task["name"] for task in group["tasks"]] == ["node0", "node1"]
+    assert [task.get("lead", False) for task in group["tasks"]] == [True, False]
+    assert group["tasks"][1]["args"] == [
+        "MASTER_ADDR={{host:node0}} MASTER_PORT=29500 WORLD_SIZE=2 RANK=1 "
+        f"exec python -m rlnb.node --injected {run.path}"
+    ]
+    assert workflow["resources"]["default"]["gpu"] == 8
+
+
+def test_what_cannot_be_rendered_is_told(root: Path) -> None:
+    run = made()
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'sbatch'"):
+        rlnb.render(run, "sbtach")  # type: ignore[arg-type]
+    with pytest.raises(rlnb.RlnbError, match="container image"):
+        rlnb.render(run, "osmo")
+    with pytest.raises(rlnb.RlnbError, match="persistent volume claim"):
+        rlnb.render(run, "pytorchjob", image=IMAGE)
+    here = rlnb.train("Echo", library="echo", max_iterations=1).wait(30)
+    with pytest.raises(rlnb.RlnbError, match=r"launcher=rlnb\.injected"):
+        rlnb.render(here)
+    with pytest.raises(rlnb.CheckError, match="nodes=0"):
+        made(0)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
+def test_pods_that_know_their_rank_train_a_run(root: Path) -> None:
+    run = made(2)
+    known = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": "2"}
+    pods = [
+        subprocess.Popen(
+            [sys.executable, "-m", "rlnb.node", "--injected", str(run.path)],
+            env={**os.environ, **known, "RANK": str(node)},
+        )
+        for node in (0, 1)
+    ]
+    assert run.wait(60).state == "completed"
+    assert [pod.wait(20) for pod in pods] == [0, 0]
+    assert len(run.jobs[-1].folder.hosts()) == 2
+
+
+ONE_POD = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": "1", "RANK": "0"}
+
+
+def test_a_pod_that_is_made_again_does_not_train_a_second_time(root: Path) -> None:
+    run = made(1)
+    pod = [sys.executable, "-m", "rlnb.node", "--injected", str(run.path)]
+    assert subprocess.run(pod, env={**os.environ, **ONE_POD}, check=False).returncode == 0
+    logged = run.metrics["reward"].values
+    again = subprocess.run(pod, env={**os.environ, **ONE_POD}, capture_output=True, text=True, check=False)
+    assert (again.returncode, run.state) == (1, "completed")
+    assert "is not started twice" in again.stderr
+    assert rlnb.Run(run.path).metrics["reward"].values == logged
+
+
+def test_a_file_system_that_takes_its_own_link_for_anothers_starts_the_job(root: Path) -> None:
+    run = made(1)
+    agent = """
+import os, sys
+from rlnb.node.__main__ import main
+link = os.link
+def forgetful(*names):
+    link(*names)
+    raise FileExistsError
+os.link = forgetful
+sys.exit(main(sys.argv[1:]))
+"""
+    pod = [sys.executable, "-c", agent, "--injected", str(run.path)]
+    assert subprocess.run(pod, env={**os.environ, **ONE_POD}, check=False).returncode == 0
+    assert run.state == "completed"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
+@pytest.mark.parametrize(("device", "state"), [("auto", "queued"), ("cpu", "completed")])
+def test_the_gpus_of_a_pod_count_for_ranks_on_gpus(root: Path, device: str, state: str) -> None:
+    run = made(1, nproc_per_node=2, device=device)
+    pod = [sys.executable, "-m", "rlnb.node", "--injected", str(run.path)]
+    subprocess.run(pod, env={**os.environ, **ONE_POD, "NPROC_PER_NODE": "1"}, check=False)
+    assert run.state == state
+
+
+def test_a_pod_that_starts_after_a_cancel_does_nothing(root: Path) -> None:
+    run = made(1)
+    run.cancel()
+    known = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": "1", "RANK": "0"}
+    subprocess.run(
+        [sys.executable, "-m", "rlnb.node", "--injected", str(run.path)],
+        env={**os.environ, **known},
+        check=False,
+    )
+    assert run.state == "cancelled"
+    assert not list(run.path.rglob("*tfevents*"))

@@ -1,0 +1,113 @@
+"""The kernel's end of the living simulator, against a process that speaks its protocol without a simulator."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.simulation import process, simulator
+
+PROCESS = """
+import json, os, sys
+replies = int(sys.argv[-1])
+held = []
+def send(message):
+    os.write(replies, json.dumps(message).encode() + b"\\n")
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["verb"] == "crash":
+        print("about to crash", flush=True)
+        os.abort()
+    if request["verb"] == "preview":
+        held.append(bytearray(os.urandom(1) * (request["mib"] << 20)))
+        send({"id": request["id"], "meanwhile": "first"})
+    send({"id": request["id"], "ok": True, "value": request.get("asset_root"), "settled": True})
+"""
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Iterator[str]:
+    """Command of an interpreter whose simulator is that process."""
+    (tmp_path / "process.py").write_text(PROCESS)
+    yield f"{sys.executable} {tmp_path / 'process.py'}"
+    simulator.shut_down()
+
+
+def test_there_is_one_until_it_is_closed(python: str) -> None:
+    living = rlnb.simulator(python)
+    assert living.state in ("starting", "idle")
+    pid = living.wait().pid
+    assert (living.state, living.requests) == ("idle", 1)
+    assert rlnb.simulator(python).pid == pid
+    assert 0 < living.memory_gib < 1
+    folder = living.log.parent  # type: ignore[union-attr]
+    assert living.restart().wait().pid not in (pid, None)
+    assert not folder.exists(), "the log of one that was ended on purpose goes with it"
+    living.close()
+    assert (living.state, living.pid, living.requests) == ("none", None, 0)
+    assert repr(living) == "Simulator(none; the next preview starts one)"
+
+
+def test_what_it_tells_before_it_is_done_is_passed_on(python: str) -> None:
+    told: list[str] = []
+    assert simulator.request("preview", python, "/assets", warm=True, meanwhile=told.append, mib=0) == "/assets"
+    assert told == ["first"]
+
+
+def test_without_a_living_one_a_process_is_started_for_the_request_only(python: str) -> None:
+    assert simulator.request("ping", python, "/assets", warm=False) == "/assets"
+    assert simulator._current is None
+
+
+def test_one_that_crashed_says_what_it_said_last_and_is_replaced(python: str) -> None:
+    living = rlnb.simulator(python).wait()
+    with pytest.raises(rlnb.WorkerError, match="about to crash"):
+        simulator.request("crash", python, None)
+    assert living.state == "none"
+    assert living.wait().state == "idle"
+
+
+def test_growth_is_said_once_and_loading_is_none(python: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    for _ in range(process.SETTLED_AFTER):
+        simulator.request("preview", python, None, mib=30)
+    assert caplog.text == ""
+    simulator.request("preview", python, None, mib=300)
+    assert "has grown from" in caplog.text
+    assert "over 1 requests" in caplog.text
+    caplog.clear()
+    simulator.request("preview", python, None, mib=0)
+    assert caplog.text == ""
+
+
+def test_a_wrong_interpreter_is_told_with_the_mend(root: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match="There is no '/nope/python' to start the worker with"):
+        simulator.request("ping", "/nope/python", None)
+    with pytest.raises(rlnb.WorkerError, match=r"It never answered\..*rlnb doctor --python /bin/true"):
+        simulator.request("ping", "/bin/true", None)
+
+
+def test_the_fresh_one_after_a_run_took_the_last_does_not_end_what_was_needed_meanwhile(
+    python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator, "FRESH_AFTER_S", 0.3)
+    simulator.let_go(python, None)
+    with_other_assets = simulator.Simulator(python, "/assets").wait()
+    pid = with_other_assets.pid
+    time.sleep(1.0)
+    assert with_other_assets.pid == pid
+
+
+def test_a_fresh_one_starts_after_a_run_took_the_last(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulator, "FRESH_AFTER_S", 0.1)
+    simulator.let_go(python, None)
+    deadline = time.monotonic() + 10
+    while simulator.Simulator(python, None).state == "none":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

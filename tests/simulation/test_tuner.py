@@ -1,0 +1,132 @@
+"""The tuner's own logic: what it asks of the simulator, what it keeps, and its panel. The simulator answers by rote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.simulation import tuner as tuning
+from rlnb.simulation.tuner import bars
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def field(value: Any, kind: str = "float") -> dict[str, Any]:
+    return {"value": value, "type": kind}
+
+
+CARD: dict[str, Any] = {
+    "task": "T",
+    "workflow": "manager-based",
+    "presets": {},
+    "assets": {},
+    "cameras": {},
+    "fields": {
+        "sim.dt": field(0.01),
+        "rewards.alive.weight": field(1.0),
+        "rewards.alive.func": field("mdp:alive", "str"),
+        "rewards.pole.weight": field(-2.0),
+        "rewards.pole.params.target": field(0.5),
+        "rewards.pole.params.joints": field(3, "int"),
+    },
+}
+
+
+class Rote:
+    """Notes what is asked, and gives each term its weight in each env."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.refuses = False
+
+    def __call__(self, verb: str, python: object, asset_root: object, **payload: Any) -> Any:
+        self.asked.append((verb, payload))
+        if verb == "open":
+            if self.refuses:
+                raise rlnb.WorkerError("ValueError: no such joint")
+            self.overrides = payload["task"]["overrides"]
+            return {"how": "rewards swapped", "seconds": {"resolve": 0.1, "change": 0.005}}
+        weights = {"alive": 1.0, HOSTILE: -2.0}
+        weights["alive"] = self.overrides.get("rewards.alive.weight", 1.0)
+        return {"terms": {name: [w, 2 * w] for name, w in weights.items()}, "reward": [0.0, 1.0], "ended": 0}
+
+
+@pytest.fixture
+def rote(root: Any, monkeypatch: pytest.MonkeyPatch) -> Rote:
+    made = Rote()
+    monkeypatch.setattr(tuning.simulator, "request", made)
+    monkeypatch.setattr(tuning, "task_card", lambda *_, **__: CARD)
+    return made
+
+
+def test_what_is_changed_goes_to_the_simulator_and_back_as_overrides(rote: Rote) -> None:
+    tuner = rlnb.tune(rlnb.task("T", num_envs=512, overrides={"sim.dt": 0.02}), num_envs=2)
+    tuner.set("rewards.alive.weight", 3.0).set("rewards.pole.params.target", 0.0)
+    opened = [payload["task"]["overrides"] for verb, payload in rote.asked if verb == "open"]
+    assert opened[-1] == {"sim.dt": 0.02, "rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
+    assert tuner.overrides == {"rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
+    assert tuner.task.overrides == opened[-1]
+    assert tuner.task.num_envs == 512, "what it is trained with"
+    assert {payload["task"]["num_envs"] for verb, payload in rote.asked if verb == "open"} == {2}
+    assert all(payload["warm"] for _, payload in rote.asked), "whatever rlnb.options.warm says"
+    assert tuner.values["alive"] == [3.0, 6.0]
+
+
+def test_only_numbers_of_rewards_are_tunable_as_they_are_now(rote: Rote) -> None:
+    tuner = rlnb.tune("T").set("rewards.pole.weight", -5)
+    assert tuner.tunable == {
+        "rewards.alive.weight": 1.0,
+        "rewards.pole.weight": -5,
+        "rewards.pole.params.target": 0.5,
+        "rewards.pole.params.joints": 3,
+    }
+
+
+def test_what_is_refused_is_not_kept(rote: Rote) -> None:
+    tuner = rlnb.tune("T")
+    rote.refuses = True
+    with pytest.raises(rlnb.WorkerError, match="no such joint"):
+        tuner.set("rewards.alive.weight", 3.0)
+    with pytest.raises(rlnb.CheckError, match=r"Did you mean 'rewards.alive.weight'"):
+        tuner.set("rewards.alive.wieght", 3.0)
+    assert tuner.overrides == {}
+
+
+def test_a_slider_of_the_panel_sets_its_value_and_an_error_is_shown(rote: Rote) -> None:
+    tuner = rlnb.tune("T")
+    head, strips, *sliders = tuner.panel().children
+    assert [slider.description for slider in sliders] == [
+        "alive.weight",
+        "pole.weight",
+        "pole.params.target",
+        "pole.params.joints",
+    ]
+    sliders[3].value = 4
+    assert tuner.overrides == {"rewards.pole.params.joints": 4}
+    assert isinstance(tuner.overrides["rewards.pole.params.joints"], int)
+    tuner = rlnb.tune("T")
+    head, strips, *sliders = tuner.panel().children
+    before = strips.value
+    sliders[0].value = 2.0
+    assert tuner.overrides == {"rewards.alive.weight": 2.0}
+    assert strips.value != before
+    rote.refuses = True
+    sliders[1].value = 1.0
+    assert "no such joint" in head.children[-1].value
+    assert tuner.overrides == {"rewards.alive.weight": 2.0}
+
+
+def test_hostile_words_are_escaped(rote: Rote) -> None:
+    tuner = rlnb.tune("T")
+    for html in (tuner._repr_html_(), bars(tuner.values)):
+        assert "<script" not in html
+        assert "&lt;script&gt;" in html
+    assert repr(tuner).startswith("Tuner('T', rewards swapped in 0.105 s)")
+
+
+def test_a_direct_task_is_refused(rote: Rote, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "task_card", lambda *_, **__: {**CARD, "workflow": "direct"})
+    with pytest.raises(rlnb.RlnbError, match="not manager-based"):
+        rlnb.tune("T")

@@ -1,0 +1,146 @@
+"""Records are written once, whole or not at all, by whoever is first."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlnb import RlnbError
+from rlnb.storage import files
+
+RACES = 20
+RACE = """
+import sys, time
+from pathlib import Path
+from rlnb.storage import files
+
+me, folder, start = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+time.sleep(max(0.0, start - time.time()))
+print(*[int(files.write_once(folder / f"{number}.json", {"by": me})) for number in range(int(sys.argv[4]))])
+"""
+
+
+def test_the_first_writer_wins_and_the_record_stays(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    assert files.write_once(path, {"by": "first", "ü": [1, None]})
+    assert not files.write_once(path, {"by": "second"})
+    assert files.read_json(path) == {"by": "first", "ü": [1, None]}
+
+
+def test_of_two_processes_that_race_exactly_one_wins_and_no_temporary_is_left(tmp_path: Path) -> None:
+    import time
+
+    start = time.time() + 0.7
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACE, name, str(tmp_path), str(start), str(RACES)], stdout=subprocess.PIPE, text=True
+        )
+        for name in ("a", "b")
+    ]
+    wins = [[int(word) for word in racer.communicate(timeout=30)[0].split()] for racer in racers]
+    assert [a + b for a, b in zip(*wins, strict=True)] == [1] * RACES
+    for number in range(RACES):
+        winner = "a" if wins[0][number] else "b"
+        assert files.read_json(tmp_path / f"{number}.json") == {"by": winner}
+    assert sorted(os.listdir(tmp_path)) == sorted(f"{number}.json" for number in range(RACES))
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        files.write_once(tmp_path / "result.json", {"value": object()})
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_that_others_write_to_takes_a_record_into_the_space_kept_for_it(
+    small_disk: Callable[[int], Path],
+) -> None:
+    disk = small_disk(512)
+    reserve, ended = disk / ".reserve", threading.Event()
+    reserve.write_bytes(b"\0" * 32768)
+
+    def write() -> None:
+        with open(disk / "log", "ab", buffering=0) as log:
+            while not ended.is_set():
+                with contextlib.suppress(OSError):
+                    log.write(b"x" * 4096)
+
+    greedy = threading.Thread(target=write)
+    greedy.start()
+    try:
+        while os.statvfs(disk).f_bfree:
+            time.sleep(0.01)
+        assert files.write_once(disk / "result.json", {"detail": "y" * 20_000}, reserve)
+    finally:
+        ended.set()
+        greedy.join()
+    assert files.read_json(disk / "result.json") == {"detail": "y" * 20_000}
+    assert sorted(path.name for path in disk.iterdir()) == ["log", "result.json"]
+
+
+def test_a_folder_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        files.write_once(tmp_path / "nowhere" / "result.json", {})
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_without_hard_links_is_written_to_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)  # FUSE mounts answer with any of these
+    path = tmp_path / "result.json"
+    assert files.write_once(path, {"by": "first"})
+    assert not files.write_once(path, {"by": "second"})
+    assert files.read_json(path) == {"by": "first"}
+    assert os.listdir(tmp_path) == ["result.json"]
+
+
+def test_a_record_that_is_not_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert files.read_json(tmp_path / "result.json") is None
+    assert files.read_json(tmp_path / "file" / "result.json") is None
+
+
+@pytest.mark.parametrize("text", ['{"outcome": "comp', "", "[1, 2]", "\x00\x00"])
+def test_a_half_written_record_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(text)
+    with pytest.raises(RlnbError, match="is damaged") as caught:
+        files.read_json(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_record_that_is_no_utf8_is_refused_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_bytes(b'{"error": "\xff\xfe"}')
+    with pytest.raises(RlnbError, match="is damaged"):
+        files.read_json(path)
+
+
+def test_a_file_system_that_stumbles_is_asked_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "result.json").touch()
+    assert files.there(tmp_path / "result.json")
+
+    def stumble(_: Path) -> bool:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(Path, "exists", stumble)
+    assert not files.there(tmp_path / "result.json")
+
+
+def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
+    log = tmp_path / "node0.log"
+    log.write_bytes(b"".join(b"line %d\n" % number for number in range(10_000)) + b"torn \xff")
+    assert files.tail(log, 2) == "line 9999\ntorn \N{REPLACEMENT CHARACTER}"
+    assert files.tail(tmp_path / "none.log") == ""

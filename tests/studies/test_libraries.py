@@ -1,0 +1,75 @@
+"""What a comparison of libraries asks for before any run starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.studies import libraries
+from rlnb.training import checks
+
+
+def field(value: Any) -> dict[str, Any]:
+    return {"value": value, "type": "int"}
+
+
+CARD: dict[str, Any] = {
+    "task": "Isaac-Cartpole-Direct",
+    "workflow": "direct",
+    "num_envs": 64,
+    "assets": {},
+    "presets": {},
+    "fields": {},
+    "agents": {
+        "rsl_rl": {"fields": {"num_steps_per_env": field(16)}, "missing": []},
+        "skrl": {"fields": {"agent.rollouts": field(32)}, "missing": []},
+        "skrl_jax": {"fields": {"agent.rollouts": field(32)}, "missing": ["jax (not installed)"]},
+        "sb3": {"error": "it does not load"},
+    },
+    "versions": {"rlnb": rlnb.__version__},
+}
+
+
+@pytest.fixture
+def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """What training was asked for: (library, iterations, seed). The card stands in for a simulator, nothing trains."""
+    found: list[tuple[str, int, int]] = []
+
+    class Evaluated:
+        def wait(self) -> Evaluated:
+            return self
+
+        def evaluate(self, episodes: int) -> int:
+            return episodes
+
+    def train(task: Any, *, library: str, max_iterations: int, seed: int, **_: Any) -> Evaluated:
+        found.append((library, max_iterations, seed))
+        return Evaluated()
+
+    for module in (libraries, checks):
+        monkeypatch.setattr(module, "task_card", lambda *_, **__: CARD)
+    monkeypatch.setattr(libraries.train, "train", train)
+    return found
+
+
+def test_only_what_is_installed_is_compared_over_equal_frames(asked: list[tuple[str, int, int]]) -> None:
+    rlnb.compare_libraries("Isaac-Cartpole-Direct", seeds=2, frames=64 * 320)
+    assert asked == [("rsl_rl", 20, 0), ("rsl_rl", 20, 1), ("skrl", 10, 0), ("skrl", 10, 1)]
+
+
+def test_what_would_fail_later_is_said_before_the_first_starts(asked: list[tuple[str, int, int]]) -> None:
+    with pytest.raises(rlnb.CheckError, match=r"skrl_jax needs jax") as raised:
+        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl_jax", "none"], frames=64 * 320)
+    assert "none" in str(raised.value)
+    assert asked == []
+
+
+def test_values_of_a_library_are_its_own_and_count_for_its_frames(asked: list[tuple[str, int, int]]) -> None:
+    agent = {"rsl_rl": {"num_steps_per_env": 64}}
+    rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], seeds=1, frames=64 * 320, agent=agent)
+    assert asked == [("rsl_rl", 5, 0), ("skrl", 10, 0)]
+    with pytest.raises(rlnb.CheckError, match="agent has values for 'sb3', which is not compared"):
+        rlnb.compare_libraries("Isaac-Cartpole-Direct", ["skrl"], frames=64 * 320, agent={"sb3": {"n_steps": 8}})

@@ -1,0 +1,274 @@
+"""Sweeps: trials are runs, Optuna decides, and a killed kernel loses nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import rlnb
+from rlnb.studies import space
+from rlnb.studies import sweep as sweeping
+
+optuna = pytest.importorskip("optuna")
+
+GOALS = {"agent.goal": (0.0, 1.0)}
+FAST = {"max_iterations": 20}
+SIX_S = {"max_iterations": 60, "agent": {"iteration_s": 0.1}}
+SLOW = {**SIX_S, "max_iterations": 600}
+"""For trials that are cancelled in the end."""
+
+
+def states(sweep):
+    return [trial.state.name for trial in sweep.study.trials]
+
+
+def end(sweep):
+    """Cancel what runs of a sweep; its thread may be about to start a trial."""
+    sweep.stop()
+    deadline = time.monotonic() + 30
+    while sweep.driven_here:
+        assert time.monotonic() < deadline, "it goes on"
+        for run in sweep.runs:
+            run.cancel()
+        time.sleep(0.2)
+    sweep.wait()
+
+
+def test_trials_are_runs_and_the_best_is_the_one_with_the_best_value(root):
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=6, name="goals", **FAST).wait(120)
+    assert len(sweep.runs) == 6
+    assert set(states(sweep)) <= {"COMPLETE", "PRUNED"}
+    goals = {run.id: run.manifest.agent["goal"] for run in sweep.runs}
+    complete = sweep.table().query("state == 'complete'")
+    assert goals[sweep.best.id] == max(goals[id] for id in complete["run"])
+    assert sweep.best.tags >= {"sweep:goals"}
+
+
+def test_the_value_is_the_mean_of_the_last_tenth_or_what_the_objective_says(root):
+    one = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mean", **FAST).wait(60)
+    last = one.best.metrics["reward"].values[-2:]
+    assert one.study.best_value == pytest.approx(sum(last) / 2)
+    other = rlnb.sweep(
+        "Echo",
+        "echo",
+        space=GOALS,
+        n_trials=1,
+        name="own",
+        objective=lambda run: run.manifest.agent["goal"] * 7,
+        **FAST,
+    ).wait(60)
+    assert other.study.best_value == pytest.approx(7 * other.best.manifest.agent["goal"])
+
+
+def test_a_hopeless_trial_is_ended_early(root):
+    pruner = optuna.pruners.ThresholdPruner(lower=0.4, n_warmup_steps=20)
+    choices = {"agent.goal": [0.1]}
+    sweep = rlnb.sweep("Echo", "echo", space=choices, n_trials=1, pruner=pruner, name="poor", **SLOW).wait(60)
+    assert states(sweep) == ["PRUNED"]
+    run = sweep.runs[0]
+    assert run.state == "cancelled"
+    assert run.progress[0] < SLOW["max_iterations"]
+
+
+def test_several_trials_at_a_time(root):
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=3, parallel=3, name="side", **SLOW)
+    deadline = time.monotonic() + 30
+    while [run.state for run in sweep.runs].count("running") < 3 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert [run.state for run in sweep.runs] == ["running"] * 3
+    end(sweep)
+
+
+def test_after_the_kernel_was_killed_the_same_call_goes_on(root):
+    arguments = "'Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=3, name='on'"
+    slow = "max_iterations=60, agent={'iteration_s': 0.1}, pruner=optuna.pruners.NopPruner()"
+    code = f"import optuna, rlnb\nsweep = rlnb.sweep({arguments}, {slow})\nprint('going', flush=True)\nsweep.wait()"
+    kernel = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=dict(os.environ))
+    assert kernel.stdout.readline() == b"going\n"
+    while not [run for run in rlnb.runs(tag="sweep:on") if run.state == "running"]:
+        time.sleep(0.1)
+    kernel.send_signal(signal.SIGKILL)
+    kernel.wait()
+    assert rlnb.get_sweep("on").study.trials[0].state.name == "RUNNING"
+    sweep = rlnb.sweep(
+        "Echo", "echo", space=GOALS, n_trials=3, name="on", pruner=optuna.pruners.NopPruner(), **SIX_S
+    ).wait(120)
+    assert states(sweep) == ["COMPLETE"] * 3
+    assert len(sweep.runs) == 3, "the one that ran meanwhile was taken up, not started again"
+
+
+def test_one_kernel_drives_a_sweep(root):
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mine", **SLOW)
+    assert rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mine", **SLOW) is sweep, "a cell run again"
+    code = "import rlnb\nrlnb.sweep('Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=1, name='mine')"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
+    assert "rlnb.get_sweep('mine')" in other.stderr
+    end(sweep)
+
+
+def test_a_refused_call_does_not_keep_the_sweep(root):
+    rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="free", **FAST).wait(60)
+    for _ in range(2):
+        with pytest.raises(rlnb.RlnbError, match="has metric='reward'"):
+            rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="free", metric="fps", **FAST)
+    rlnb.sweep("Echo", "echo", space=GOALS, n_trials=2, name="free", **FAST).wait(60)
+
+
+def test_going_on_does_not_try_the_same_values_again(root):
+    for trials in (2, 4):
+        sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=trials, name="more", **FAST).wait(60)
+    assert len({trial.params["agent.goal"] for trial in sweep.study.trials}) == 4
+
+
+def test_an_objective_that_fails_is_told_and_what_runs_is_looked_after(root):
+    def objective(run):
+        raise ZeroDivisionError("my mistake")
+
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=3, name="bad", objective=objective, parallel=2, **FAST)
+    with pytest.raises(ZeroDivisionError, match="my mistake"):
+        sweep.wait(60)
+    assert set(states(sweep)) == {"FAIL"}
+    assert len(states(sweep)) < 3, "no further trials"
+
+
+def test_an_archived_trial_is_still_one(root):
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=2, name="old", **FAST).wait(60)
+    sweep.runs.archive().apply()
+    assert len(sweep.runs) == 2
+    assert sweep.best.id in {run.id for run in sweep.runs}
+
+
+def test_a_sweep_of_something_else_keeps_its_name(root):
+    rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="taken", **FAST).wait(60)
+    with pytest.raises(rlnb.RlnbError, match="has metric='reward', not 'fps'"):
+        rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="taken", metric="fps", **FAST)
+
+
+def test_importances_and_parallel_coordinates(root):
+    two = {"agent.goal": (0.0, 1.0), "seed": (1, 9)}
+    pruner = optuna.pruners.NopPruner()
+    sweep = rlnb.sweep("Echo", "echo", space=two, n_trials=12, name="two", pruner=pruner, **FAST).wait(200)
+    found = sweep.importances()
+    assert found["agent.goal"] > found["seed"]
+    assert "agent.goal" in sweep.plot().to_json()
+    assert sweep.plot_importances().data[0].type == "bar"
+    assert "<td" in sweep._repr_html_()
+
+
+def test_before_any_trial_is_complete_it_says_so(root):
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="early", **SLOW)
+    with pytest.raises(rlnb.RlnbError, match="No trial of early is complete yet"):
+        sweep.best  # noqa: B018
+    with pytest.raises(rlnb.RlnbError, match="do not tell yet"):
+        sweep.importances()
+    end(sweep)
+
+
+def test_what_is_wrong_is_told_at_once_and_nothing_is_started(root):
+    wrong = {"agent.goal": "all of it", "max_iterations": (0, 5)}
+    with pytest.raises(rlnb.CheckError) as told:
+        rlnb.sweep("Echo", "echo", space=wrong, n_trials=0, max_iteration=3)
+    words = str(told.value)
+    assert "n_trials=0" in words
+    assert "space['agent.goal'] = 'all of it' is no range" in words
+    assert "Did you mean 'max_iterations'" in words
+    assert "max_iterations=0" in words
+    assert not (root / "sweeps").exists()
+    assert not rlnb.runs()
+
+
+def test_unknown_sweeps_are_told_with_those_there_are(root):
+    rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="known", **FAST).wait(60)
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'known'"):
+        rlnb.get_sweep("knwon")
+
+
+def test_ranges():
+    kinds = {"a": (1, 8), "b": (1e-5, 1e-2, "log"), "c": [1, "two"], "d": optuna.distributions.FloatDistribution(0, 1)}
+    found = {name: space.distribution(name, wanted) for name, wanted in kinds.items()}
+    assert found["a"] == optuna.distributions.IntDistribution(1, 8)
+    assert found["b"] == optuna.distributions.FloatDistribution(1e-5, 1e-2, log=True)
+    assert found["c"] == optuna.distributions.CategoricalDistribution([1, "two"])
+    assert found["d"] is kinds["d"]
+    with pytest.raises(rlnb.RlnbError, match=r"space\['e'\]"):
+        space.distribution("e", (2.0, 1.0))
+
+
+def test_values_go_where_their_names_say():
+    chosen = space.split({"agent.algorithm.learning_rate": 1e-3, "num_envs": 64, "sim.dt": 0.01})
+    assert chosen.agent == {"algorithm.learning_rate": 1e-3}
+    assert chosen.arguments == {"num_envs": 64}
+    assert chosen.overrides == {"sim.dt": 0.01}
+
+
+def test_the_dashboard_answers_on_loopback(root):
+    import urllib.request
+
+    pytest.importorskip("optuna_dashboard")
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="shown", **FAST).wait(60)
+    server = sweep.dashboard()
+    with urllib.request.urlopen(f"{server.url}api/studies", timeout=10) as answer:
+        assert b"shown" in answer.read()
+    server.close()
+    assert not server.alive
+
+
+def test_hostile_words_are_escaped_in_its_table(root):
+    hostile = "<script>alert(1)</script>"
+    path = rlnb.options.folders.sweeps / "odd.journal"
+    path.parent.mkdir(parents=True)
+    study = optuna.create_study(study_name="odd", storage=sweeping.storage(path))
+    distribution = optuna.distributions.CategoricalDistribution([hostile])
+    study.add_trial(
+        optuna.trial.create_trial(
+            value=1.0,
+            params={hostile: hostile},
+            distributions={hostile: distribution},
+            user_attrs={"run": hostile},
+        )
+    )
+    html = rlnb.get_sweep("odd")._repr_html_()
+    assert html.count("&lt;script&gt;") == 3
+    assert "<script" not in html
+
+
+def test_another_search_under_the_same_name_is_refused(root):
+    call = {"space": GOALS, "n_trials": 1, "name": "one", **FAST}
+    rlnb.sweep("Echo", "echo", **call).wait(60)
+    for changed, said in (
+        ({"space": {"agent.goal": (0.5, 3.0)}}, "space='agent.goal"),
+        ({"max_iterations": 12}, "arguments='.*20"),
+        ({"direction": "minimize"}, "direction='maximize'"),
+    ):
+        with pytest.raises(rlnb.RlnbError, match=f"has {said}"):
+            rlnb.sweep("Echo", "echo", **{**call, "n_trials": 2, **changed})
+    assert len(states(rlnb.get_sweep("one"))) == 1
+    slow = {**call, "name": "two", **SLOW}
+    going = rlnb.sweep("Echo", "echo", **slow)
+    with pytest.raises(rlnb.RlnbError, match="Give this one another name"):
+        rlnb.sweep("Echo", "echo", **{**slow, "space": {"agent.goal": (0.5, 3.0)}})
+    end(going)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"metric": "rewrd"}, "Did you mean 'reward'"),
+        ({"direction": "maximise"}, "Did you mean 'maximize'"),
+        ({"parallel": 0}, "parallel=0"),
+    ],
+)
+def test_wrong_words_are_told_before_anything_is_written(root, words, said):
+    with pytest.raises(rlnb.RlnbError, match=said):
+        rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="none", **words)
+    assert not rlnb.options.folders.sweeps.exists()
+
+
+def test_its_figures_bring_a_picture_where_nobody_draws_them(root):
+    sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=5, pruner=optuna.pruners.NopPruner(), name="drawn", **FAST)
+    sweep.wait(120)
+    for figure in (sweep.plot(), sweep.plot_importances()):
+        assert set(figure._repr_mimebundle_()) == {"application/vnd.plotly.v1+json", "image/png", "text/plain"}

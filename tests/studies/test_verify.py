@@ -1,0 +1,78 @@
+"""The proofs that a person can ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.studies import verify
+from rlnb.studies.verify import _TIMED, Determinism, Synchronisation
+
+
+def test_the_same_seed_twice_is_found_equal(root: Path) -> None:
+    proof = rlnb.verify_determinism("Echo", library="echo", iterations=6, timeout_s=30)
+    assert proof.deterministic
+    assert proof.tags >= 3
+    assert "bit-equal" in repr(proof)
+
+
+def test_the_first_difference_is_named_with_both_values(root: Path) -> None:
+    proof = rlnb.verify_determinism("Echo", library="echo", iterations=6, timeout_s=30, agent={"noise_from": 3})
+    assert not proof.deterministic
+    assert proof.difference is not None
+    assert proof.difference.startswith("Train/mean_reward at 3: ")
+
+
+def test_equal_logs_of_different_networks_are_a_difference(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_learned", lambda run: run.id)
+    proof = rlnb.verify_determinism("Echo", "echo", 3, timeout_s=30)
+    assert proof.difference == "what was learned, though everything that was logged is equal"
+
+
+@pytest.mark.parametrize(
+    ("tag", "timed"),
+    [
+        ("Perf/total_fps", True),
+        ("performance/step_time", True),
+        ("Perf / Frames per second", True),
+        ("Stats / Inference time (ms)", True),
+        ("time/fps", True),
+        ("rewards/time", True),
+        ("Episode / Total timesteps (mean)", False),
+        ("Episode_Termination/time_out", False),
+        ("Metrics/performance", False),
+    ],
+)
+def test_only_what_measures_the_machine_is_left_out(tag: str, timed: bool) -> None:
+    assert bool(_TIMED.search(tag)) == timed
+
+
+def test_nothing_compared_is_no_proof() -> None:
+    assert not Determinism(tags=0, iterations=3, difference=None).deterministic
+
+
+SOUND = {
+    "parameters": ("a", "a"),
+    "statistics": ("b", "b"),
+    "observations": ("c", "d"),
+    "control": ("e", "f"),
+}
+
+
+def test_ranks_that_learn_as_one_are_told_so() -> None:
+    proof = Synchronisation(**SOUND)
+    assert proof.synchronised
+    assert "as one" in repr(proof)
+
+
+@pytest.mark.parametrize(
+    ("broken", "digests"),
+    [("parameters", ("a", "x")), ("statistics", ("b", "x")), ("observations", ("c", "c")), ("control", ("e", "e"))],
+)
+def test_each_of_the_four_can_break_the_proof(broken: str, digests: tuple[str, str]) -> None:
+    proof = Synchronisation(**{**SOUND, broken: digests})
+    assert not proof.synchronised
+    assert "NOT" in repr(proof)
+    assert "NO</td>" in proof._repr_html_()

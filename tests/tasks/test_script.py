@@ -1,0 +1,184 @@
+"""A plain training script as a run."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import rlnb
+
+WAIT_S = 60.0
+SCRIPT = """
+import os, sys, time
+from pathlib import Path
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+iterations, pause_s = int(sys.argv[sys.argv.index("--iterations") + 1]), float(sys.argv[-1])
+logs = Path("logs/rsl_rl/cartpole/2026-01-01")
+(logs / "params").mkdir(parents=True)
+(logs / "params" / "env.yaml").write_text("scene:\\n  num_envs: 8\\n")
+(logs / "params" / "agent.yaml").write_text("num_steps_per_env: 16\\n")
+writer = EventFileWriter(str(logs), flush_secs=0.2)
+for iteration in range(iterations):
+    scalars = {"Train/mean_reward": iteration / 10, "Loss/value": 1.0, "Perf/total_fps": 100.0}
+    values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+    writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
+    print("iteration", iteration, "pid", os.getpid(), flush=True)
+    time.sleep(pause_s)
+(logs / "model_4.pt").write_text("weights")
+writer.close()
+if iterations == 3:
+    raise SystemExit("three is too few")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "my train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def started(script: Path, iterations: int = 5, pause_s: float = 0.0, **arguments: Any) -> rlnb.Run:
+    words = ["--task", "My-Task", "--iterations", str(iterations), str(pause_s)]
+    return rlnb.train(script=script, args=words, **arguments)
+
+
+def test_its_events_become_metrics_of_the_library_whose_tags_they_have(root: Path, script: Path) -> None:
+    run = started(script, tags=["stock"]).wait(WAIT_S)
+    assert (run.state, run.task, run.library) == ("completed", "My-Task", "script")
+    assert run.metrics["reward"].values == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
+    assert run.metrics["reward"].frames == [128 * (iteration + 1) for iteration in range(5)]
+    assert "iteration 4" in run.logs()
+    assert [path.name for path in run.checkpoints] == ["model_4.pt"]
+    assert "reward" in run._repr_html_()
+
+
+def test_its_metrics_get_their_names_when_they_are_logged(root: Path, script: Path) -> None:
+    run = started(script)
+    assert len(run.metrics) == 0, "nothing is logged yet"
+    while run.state != "completed":
+        time.sleep(0.1)
+    assert run.metrics["reward"].values == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
+
+
+def test_its_command_is_what_one_would_type_and_its_text_is_kept(root: Path, script: Path) -> None:
+    run = started(script).wait(WAIT_S)
+    logs = run.path / "logs"
+    assert run.command == (
+        f"cd {logs} && PYTHONUNBUFFERED=1 {sys.executable} '{script}' --task My-Task --iterations 5 0.0"
+    )
+    assert (run.path / "source" / script.name).read_text() == SCRIPT
+    assert run.manifest.task.source_sha256
+
+
+def test_ranks_of_a_script_are_torchruns(root: Path, script: Path) -> None:
+    run = started(script, nproc_per_node=2)
+    run.cancel()
+    assert f"-m torch.distributed.run --nproc_per_node=2 --nnodes=1 --standalone '{script}'" in run.command
+
+
+def test_it_is_found_again_once_and_cancelled_with_all_its_processes(root: Path, script: Path) -> None:
+    run = started(script, iterations=1000, pause_s=0.1)
+    deadline = time.monotonic() + WAIT_S
+    while run.state != "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    (again,) = rlnb.runs(library="script")
+    assert (again.id, again.metrics["reward"].last >= 0.0) == (run.id, True)
+    handle = run.jobs[-1].handle
+    assert handle is not None
+    agent = psutil.Process(handle["pid"])
+    processes = [agent, *agent.children(recursive=True)]
+    run.cancel()
+    _, alive = psutil.wait_procs(processes, timeout=30)
+    assert not alive
+    assert run.state == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "asked", [{"seed": 3}, {"device": "cpu"}, {"library": "skrl"}, {"nproc_per_node": "auto"}, {"trust": True}]
+)
+def test_what_only_its_own_arguments_can_say_is_refused(root: Path, script: Path, asked: dict[str, Any]) -> None:
+    ((name, value),) = asked.items()
+    with pytest.raises(rlnb.CheckError, match=f"{name}={value!r}, but a script"):
+        started(script, **asked)
+    assert not (root / "runs").exists()
+
+
+def test_the_command_line_starts_it_with_its_own_arguments(root: Path, script: Path) -> None:
+    from typer.testing import CliRunner
+
+    from rlnb.cli.app import app
+
+    words = ["script", "--detach", "--tag", "cli", str(script), "--task", "My-Task", "--iterations", "5", "0.0"]
+    started = CliRunner().invoke(app, words)
+    assert started.exit_code == 0, started.output
+    run = rlnb.get_run(started.stdout.strip()).wait(WAIT_S)
+    assert (run.task, run.manifest.tags) == ("My-Task", ("cli",))
+    assert len(run.metrics["reward"]) == 5
+
+
+def test_its_failure_is_the_runs(root: Path, script: Path) -> None:
+    with pytest.raises(rlnb.RunError, match=r"(?s)failed.*three is too few"):
+        started(script, iterations=3).wait(WAIT_S)
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "export", "resume"])
+def test_what_only_the_script_knows_is_not_tried(root: Path, script: Path, verb: str) -> None:
+    run = started(script).wait(WAIT_S)
+    with pytest.raises(rlnb.RunError, match="is a script's"):
+        getattr(run, verb)()
+
+
+def test_all_that_is_wrong_is_said_at_once_before_anything_is_made(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(rlnb.CheckError) as caught:
+        rlnb.train("Echo", script=tmp_path / "none.py", args=[1], num_envs=8)  # type: ignore[list-item]
+    said = [problem.what for problem in caught.value.problems]
+    for word, text in zip(["no file", "list of strings", "task=", "num_envs=8"], said, strict=True):
+        assert word in text
+    with pytest.raises(rlnb.RlnbError, match="needs a task"):
+        rlnb.train()
+    with pytest.raises(rlnb.CheckError) as caught:
+        rlnb.train("Echo", library="echo", args=["--fast"], agent=tmp_path / "no.yaml", init_from="nobody", keep=0)
+    said = [problem.what for problem in caught.value.problems]
+    for word, text in zip(["args=", "init_from='nobody'", "no.yaml cannot be read", "keep=0"], said, strict=True):
+        assert word in text
+    assert len(rlnb.runs()) == 0
+
+
+@pytest.mark.isaaclab
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not here")
+def test_isaac_labs_own_training_is_a_script_like_any_other(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rlnb.worker.assets.packs import build
+
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
+    words = "train --rl_library rsl_rl --task Isaac-Cartpole-Direct --num_envs 16 --max_iterations 12 --device cpu"
+    run = rlnb.train(script=Path(sys.executable).with_name("isaaclab"), args=[*words.split(), "agent.device=cpu"])
+    run.wait(300)
+    assert run.task == "Isaac-Cartpole-Direct"
+    assert run.metrics["fps"].iterations == list(range(12))
+    horizon = run.metrics["fps"].frames[0] / 16
+    assert horizon > 1
+    assert run.metrics["fps"].frames[-1] == 12 * 16 * horizon
+    assert run.checkpoints.last is not None
+    assert not (Path.cwd() / "logs").exists()
+
+
+def test_tags_that_no_library_has_are_its_metrics(root: Path, script: Path) -> None:
+    words = script.read_text().replace('"Train/mean_reward"', '"my/score"').replace('"Loss/value"', '"my/loss"')
+    script.write_text(words.replace('"Perf/total_fps"', '"my/rate"'))
+    run = started(script).wait(WAIT_S)
+    assert run.metrics.names == ["my/loss", "my/rate", "my/score"]
+    assert set(run.metrics.frame()["metric"]) == set(run.metrics.names)
+    assert [note.text for note in run.plot().layout.annotations] == run.metrics.names

@@ -1,0 +1,276 @@
+"""Every hook for real: registered by hand where the kernel calls it, an installed plugin where the worker does."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import psutil
+import pytest
+
+import rlnb
+from rlnb import plugins
+from rlnb.cameras.grid import colorize
+from rlnb.curves import panels
+
+ITERATIONS = 5
+WAIT_S = 60.0
+NOTE_WAIT_S = 30.0
+MINE = "mine"
+
+PLUGIN = """
+import json
+
+import rlnb
+
+
+@rlnb.hookimpl
+def rlnb_configure_env(env_cfg, manifest):
+    env_cfg.episode_length_s = {episode_length_s}
+
+
+@rlnb.hookimpl
+def rlnb_run_started(run_dir, manifest):
+    _note(run_dir, "started", manifest.run_id, None)
+
+
+@rlnb.hookimpl
+def rlnb_run_finished(run_dir, manifest, result):
+    _note(run_dir, "finished", manifest.run_id, result.outcome)
+
+
+def _note(run_dir, what, run_id, outcome):
+    on_disk = sorted(path.name for path in run_dir.glob("jobs/0-train/*.json"))
+    note = {{"run_id": run_id, "outcome": outcome, "on_disk": on_disk}}
+    draft = run_dir / f"{{what}}.draft"
+    draft.write_text(json.dumps(note))
+    draft.rename(run_dir / f"{{what}}.note")
+"""
+EPISODE_LENGTH_S = 1.25
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plugin that every process started from here finds, as if pip had installed it."""
+    site = tmp_path / "site"
+    info = site / "rlnb_noted-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rlnb-noted\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[rlnb]\nnoted = rlnb_noted\n")
+    (site / "rlnb_noted.py").write_text(PLUGIN.format(episode_length_s=EPISODE_LENGTH_S))
+    known = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), *([known] if known else [])]))
+    return site
+
+
+@pytest.fixture
+def registered() -> Iterator[Any]:
+    """A function that registers a plugin for the time of the test."""
+    names: list[str] = []
+
+    def register(**hooks: Any) -> None:
+        names.append(f"{MINE}{len(names)}")
+        plugin = type("Plugin", (), {name: staticmethod(rlnb.hookimpl(hook)) for name, hook in hooks.items()})
+        rlnb.register(plugin, names[-1])
+
+    yield register
+    for name in names:
+        plugins.manager().unregister(name=name)
+
+
+def echo(**arguments: Any) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, **arguments)
+
+
+def note(run: rlnb.Run, what: str) -> dict[str, Any]:
+    """Return what the installed plugin noted; the run may be known to be over before its plugins are."""
+    path, deadline = run.path / f"{what}.note", time.monotonic() + NOTE_WAIT_S
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} was never written"
+        time.sleep(0.02)
+    return json.loads(path.read_text())
+
+
+def test_rlnb_libraries_makes_a_library_known_by_name(registered: Any) -> None:
+    assert "echo" in plugins.libraries()
+    registered(rlnb_libraries=lambda: [rlnb.Library(name=MINE, backend="nowhere:Nothing")])
+    assert plugins.library(MINE).backend == "nowhere:Nothing"
+    assert list(plugins.libraries()) == sorted(plugins.libraries())
+
+
+def test_rlnb_launchers_makes_a_launcher_an_attribute_that_runs_things(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: Any
+) -> None:
+    (tmp_path / "pigeon_post.py").write_text(
+        "import rlnb\n\n\nclass Pigeon(rlnb.LocalLauncher):\n    name = 'pigeon'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    registered(rlnb_launchers=lambda: [rlnb.LauncherType(name="pigeon", factory="pigeon_post:Pigeon")])
+    run = echo(launcher=rlnb.pigeon(max_running=1))
+    assert run.wait(WAIT_S).state == "completed"
+    assert run.manifest.launcher == "pigeon"
+    assert repr(plugins.launcher("local")) == repr(plugins.LOCAL)
+
+
+def test_rlnb_tasks_makes_a_task_known_by_its_id(root: Path, registered: Any) -> None:
+    with pytest.raises(rlnb.CheckError, match="No task named 'Echo-Two'"):
+        rlnb.train("Echo-Two", library="echo")
+    registered(rlnb_tasks=lambda: [rlnb.Task(id="Echo-Two")])
+    assert rlnb.train("Echo-Two", library="echo", max_iterations=1).wait(WAIT_S).task == "Echo-Two"
+
+
+def test_rlnb_asset_packs_are_built_into_the_asset_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: Any
+) -> None:
+    from rlnb.worker.assets import packs  # needs no simulator
+
+    lines = ["def build(folder):", "(folder / 'box.usda').write_text('#usda 1.0')", "return {'box.usda': 'box_pack'}"]
+    (tmp_path / "box_pack.py").write_text("\n    ".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    box = rlnb.AssetPack(name="box", version="1", build="box_pack:build", files={"box.usda": "MIT"})
+    registered(rlnb_asset_packs=lambda: [box])
+    monkeypatch.setattr(packs, "_wanted", lambda *, on_request: [box])  # real packs need the simulator to be built
+    folder = packs.build(tmp_path / "assets").folder
+    assert (folder / "box.usda").read_text() == "#usda 1.0"
+
+
+def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registered: Any) -> None:
+    asked = []
+
+    def no_sunday(manifest: rlnb.Manifest) -> list[rlnb.Problem]:
+        asked.append(manifest.seed)
+        return [rlnb.Problem(what="today is Sunday.", mend="Come back tomorrow.")]
+
+    registered(rlnb_check=no_sunday)
+    registered(rlnb_check=lambda manifest: [])
+    registered(rlnb_check=lambda: [rlnb.Problem(what="and it rains.")])
+    with pytest.raises(rlnb.CheckError) as caught:
+        echo(seed=7)
+    assert asked == [7]
+    assert {problem.what for problem in caught.value.problems} == {"today is Sunday.", "and it rains."}
+    assert "mend: Come back tomorrow." in str(caught.value)
+    assert not root.exists()
+
+
+def test_rlnb_wrap_command_changes_what_is_run(root: Path, registered: Any) -> None:
+    def in_shell(command: rlnb.Command, manifest: rlnb.Manifest) -> rlnb.Command:
+        wrapped = ("sh", "-c", f'echo wrapped {manifest.seed}; exec "$@"', "sh", *command.argv)
+        return dataclasses.replace(command, argv=wrapped)
+
+    registered(rlnb_wrap_command=in_shell)
+    registered(rlnb_wrap_command=lambda command: None)  # asked first, passes
+    run = echo(seed=11).wait(WAIT_S)
+    assert "wrapped 11" in run.logs(1000)
+    assert run.command.startswith("PYTHONUNBUFFERED=1 sh -c 'echo wrapped 11;")
+
+
+@pytest.mark.isaaclab
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
+def test_rlnb_configure_env_changes_the_env_that_is_trained(root: Path, install: Path) -> None:
+    from rlnb.simulation import simulator
+
+    try:
+        run = rlnb.train("Isaac-Cartpole-Direct", num_envs=4, max_iterations=2, device="cpu").wait(300.0)
+    finally:
+        simulator.shut_down()  # it made the task card
+    assert f"episode_length_s: {EPISODE_LENGTH_S}" in (run.path / "logs/params/env.yaml").read_text()
+    assert note(run, "finished")["outcome"] == "completed"
+
+
+def test_rlnb_run_started_is_told_once_the_record_of_the_start_is_there(root: Path, install: Path) -> None:
+    run = echo().wait(WAIT_S)
+    told = note(run, "started")
+    assert told["run_id"] == run.id
+    assert "started.json" in told["on_disk"]
+    assert "result.json" not in told["on_disk"]
+
+
+def test_rlnb_run_finished_is_told_the_result_that_is_on_disk(root: Path, install: Path) -> None:
+    run = echo().wait(WAIT_S)
+    told = note(run, "finished")
+    assert (told["run_id"], told["outcome"]) == (run.id, "completed")
+    assert "result.json" in told["on_disk"]
+
+
+def test_rlnb_run_finished_is_told_of_a_failure_too(root: Path, install: Path) -> None:
+    with pytest.raises(rlnb.RunError):
+        echo(agent={"crash_at": 2}).wait(WAIT_S)
+    assert note(rlnb.runs()[0], "finished")["outcome"] == "failed"
+
+
+def test_rlnb_run_finished_that_raises_is_told_once_and_the_run_stays_completed(root: Path, install: Path) -> None:
+    (install / "rlnb_noted.py").write_text(
+        "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_run_finished(run_dir, result):\n"
+        "    with open(run_dir / 'told', 'a') as file:\n        file.write(result.outcome + '\\n')\n"
+        "    raise RuntimeError('the tracker is down')\n"
+    )
+    run = echo().wait(WAIT_S)
+    _, left = psutil.wait_procs([psutil.Process(run.jobs[0].handle["pid"])], timeout=NOTE_WAIT_S)
+    assert not left
+    assert (run.path / "told").read_text().split() == ["completed"]
+    assert run.state == "completed"
+    assert "the tracker is down" in run.logs(100)
+
+
+def test_a_hook_of_the_kernel_only_is_not_seen_by_the_worker(root: Path, registered: Any) -> None:
+    told: list[Path] = []
+    registered(rlnb_run_started=lambda run_dir: told.append(run_dir))
+    echo().wait(WAIT_S)
+    assert not told, "a plugin registered by hand lives in this process; the worker needs an installed one"
+
+
+def test_rlnb_colorize_comes_before_the_built_in_colours(registered: Any) -> None:
+    frames = np.zeros((2, 3, 4, 1), np.float32)
+
+    def thermal(frames: np.ndarray, data_type: str) -> np.ndarray | None:
+        return np.full((*frames.shape[:3], 3), 9, np.uint8) if data_type == "thermal" else None
+
+    registered(rlnb_colorize=thermal)
+    assert (colorize(frames, "thermal") == 9).all()
+    assert colorize(frames, "depth").shape == (2, 3, 4, 3)
+    assert not (colorize(frames, "depth") == 9).all()
+
+
+def test_rlnb_panels_draws_further_figures_of_a_run(root: Path, registered: Any) -> None:
+    run = echo().wait(WAIT_S)
+    odd = "<script>odd</script>"
+
+    def figures(run: rlnb.Run) -> list[rlnb.Panel]:
+        rewards = run.metrics["reward"].values
+        return [
+            rlnb.Panel(title=odd, figure=lambda: go.Figure(go.Scatter(y=rewards, mode="lines"))),
+            rlnb.Panel(title="as a map", figure=lambda: go.Figure(go.Heatmap(z=[rewards]))),
+            rlnb.Panel(title="broken", figure=lambda: 1 / 0),
+        ]
+
+    registered(rlnb_panels=figures)
+    shown = [bundle for bundle in panels.bundles([run]) if "<h3>" not in bundle.get("text/html", "")]
+    assert [sorted(bundle) for bundle in shown] == [
+        ["application/vnd.plotly.v1+json", "image/png", "text/plain"],
+        ["application/vnd.plotly.v1+json", "text/plain"],
+        ["text/html", "text/plain"],
+    ]
+    assert len(shown[0]["application/vnd.plotly.v1+json"]["data"][0]["y"])
+    assert "ZeroDivisionError" in shown[2]["text/plain"]
+    page = panels.pictures([run])
+    assert "<h3>&lt;script&gt;odd&lt;/script&gt;</h3><img alt='&lt;script&gt;odd" in page
+    assert "<script>" not in page
+
+
+def test_a_plugin_whose_panels_fail_is_named_and_the_report_is_written(root: Path, registered: Any) -> None:
+    run = echo().wait(WAIT_S)
+
+    def fails(run: rlnb.Run) -> list[rlnb.Panel]:
+        raise ValueError("no such <file>")
+
+    registered(rlnb_panels=fails)
+    assert panels.pictures([run]) == "<p>The panels of plugins: not drawn: ValueError: no such &lt;file&gt;</p>"

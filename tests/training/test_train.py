@@ -1,0 +1,523 @@
+"""The verbs from end to end, with the echo library: real processes, no simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb import options
+from rlnb.launch.slots import queue_folder
+from rlnb.records.layout import RunDir
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+from rlnb.training import checks
+
+ITERATIONS = 10
+HORIZON, NUM_ENVS = 16, 4
+WAIT_S = 60.0
+SLOW = {"iteration_s": 0.1}
+LONG = 1000
+EPISODES = 20
+HOSTILE = "<script>alert('ü')</script>"
+SOMEBODY = 65534
+
+
+def echo(**arguments: Any) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", **{"max_iterations": ITERATIONS, **arguments})
+
+
+def until(condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
+
+
+def problems_of(call: Callable[[], object]) -> list[str]:
+    with pytest.raises(rlnb.CheckError) as caught:
+        call()
+    return [problem.what for problem in caught.value.problems]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rlnb.Run]:
+    """One finished run with an evaluation, for the tests that only look."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RLNB_QUEUE", str(folder / "queue"))
+        patch.setattr(options, "root", folder / "rlnb-runs")
+        patch.setattr(options, "warm", False)
+        run = echo(tags=("seen", HOSTILE), seed=3).wait(WAIT_S)
+        run.evaluate(EPISODES)
+        yield run
+
+
+# -- before a run
+
+
+def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_written(root: Path) -> None:
+    bad: dict[str, Any] = {
+        "library": "ecko",
+        "max_iterations": 0,
+        "num_envs": 2.5,
+        "nproc_per_node": -1,
+        "seed": -3,
+        "device": "gpu",
+        "agent": {"learning_rate": object()},
+    }
+    found = problems_of(lambda: rlnb.train("Echo", **bad))
+    assert len(found) == len(bad)
+    for word in ("max_iterations=0", "num_envs=2.5", "nproc_per_node=-1", "seed=-3", "device='gpu'", "'learning_rate'"):
+        assert any(word in what for what in found), word
+    assert any("No RL library named 'ecko'" in what and "Did you mean 'echo'?" in what for what in found)
+    assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_iterations", True),
+        ("max_iterations", "10"),
+        ("num_envs", 0),
+        ("nproc_per_node", 0),
+        ("seed", 1.5),
+        ("seed", 2**32),
+        ("tags", "abc"),
+        ("tags", [1]),
+        ("tags", ["a", " "]),
+        ("init_from", 3),
+        ("device", 0),
+        ("device", "gpu:0"),
+        ("agent", {"a": {1, 2}}),
+    ],
+)
+def test_one_bad_argument_is_one_problem(root: Path, name: str, value: Any) -> None:
+    (what,) = problems_of(lambda: echo(**{name: value}))
+    assert name.removesuffix("s") in what
+    assert not root.exists()
+
+
+def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:
+    (what,) = problems_of(lambda: rlnb.train("Ecko", library="echo"))
+    assert "No task named 'Ecko'" in what
+    assert "Did you mean 'Echo'?" in what
+
+
+@pytest.mark.parametrize("task", [3, {"id": "Echo"}])
+def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
+    with pytest.raises(rlnb.RlnbError, match="is no task, nor the name of one"):
+        rlnb.train(task, library="echo")
+    with pytest.raises(rlnb.CheckError, match=r"overrides=3 is no mapping"):
+        rlnb.task("Echo", overrides=3)  # type: ignore[arg-type]
+
+
+def test_what_one_run_wrote_does_not_hide_the_others(root: Path) -> None:
+    run, other = echo().wait(60), echo().wait(60)
+    for path, values in (
+        (run.jobs[0].folder.started, {"frames_per_step": 0}),
+        (run.path / "manifest.json", {"tags": [1]}),
+    ):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    assert len(rlnb.runs().table()) == len(rlnb.runs(where={"seed": 42})) == 2
+    assert other.id in rlnb.runs()._repr_html_()
+
+
+def test_more_nodes_than_this_machine_has_is_a_problem(root: Path) -> None:
+    manifest = rlnb.Manifest(
+        run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
+    )
+    (what,) = problems_of(lambda: checks.check_run(manifest, rlnb.LocalLauncher()))
+    assert "nodes=2" in what
+
+
+@pytest.mark.parametrize("below", ["", "deeper/still"])
+def test_a_file_in_place_of_the_root_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+    root.touch()
+    monkeypatch.setattr(options, "root", root / below)
+    (what,) = problems_of(echo)
+    assert f"the run folder {root / below} cannot be written" in what
+    assert root.read_bytes() == b""
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o000])
+def test_a_folder_that_this_user_may_not_write_is_a_problem(monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        locked = Path(made) / "locked"
+        locked.mkdir()
+        os.chmod(made, 0o755)
+        locked.chmod(mode)
+        monkeypatch.setattr(options, "root", locked / "rlnb-runs")
+        whats = as_somebody(lambda: problems_of(echo))
+        locked.chmod(0o755)
+    assert len(whats) == 1
+    assert f"{locked / 'rlnb-runs'} cannot be written by user" in whats[0]
+
+
+def as_somebody(call: Callable[[], Any]) -> Any:
+    """Return what a call answers in a process of an ordinary user: root may write everywhere."""
+    if os.geteuid() != 0:
+        return call()
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        answer: Any = "it could not be asked"
+        try:
+            os.setuid(SOMEBODY)
+            answer = call()
+        except BaseException as exc:
+            answer = [f"{type(exc).__name__}: {exc}"]
+        finally:
+            os.write(writer, json.dumps(answer).encode())
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answers:
+        answer = json.loads(answers.read())
+    os.waitpid(pid, 0)
+    return answer
+
+
+def test_a_run_folder_that_cannot_be_made_leaves_nothing(root: Path) -> None:
+    root.mkdir()
+    (root / "runs").touch()  # the check looks at the root; this is found only as the folder is made
+    with pytest.raises(rlnb.RlnbError, match="could not be made"):
+        echo()
+    assert [path.name for path in root.iterdir()] == ["runs"]
+
+
+def test_a_run_folder_that_cannot_be_filled_leaves_nothing(root: Path) -> None:
+    gone = rlnb.Task(id="Echo", source=str(root / "tasks" / "deleted_since.py"))
+    with pytest.raises(rlnb.RlnbError, match=r"could not be made.*deleted_since\.py"):
+        rlnb.train(gone, library="echo")
+    assert list((root / "runs").iterdir()) == []
+
+
+def test_a_user_without_a_name_is_no_obstacle(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root.touch()
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found")  # as in a container that was given a bare uid
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    assert len(problems_of(echo)) == 1
+
+
+# -- a run
+
+
+def test_a_run_is_there_at_once_and_completes(root: Path) -> None:
+    run = echo()
+    assert run.state in ("queued", "starting", "running")
+    assert run.path == root / "runs" / run.id
+    assert run.wait(WAIT_S) is run
+    assert run.state == "completed"
+    assert run.progress == (ITERATIONS, ITERATIONS)
+    assert [path.name for path in run.checkpoints] == ["model_4.json", "model_9.json"]
+    assert run.result is not None
+    assert run.result.checkpoint == "logs/model_9.json"
+
+
+def test_what_was_asked_is_on_record(finished: rlnb.Run) -> None:
+    asked = finished.manifest
+    assert (asked.task.id, asked.library, asked.seed, asked.max_iterations) == ("Echo", "echo", 3, ITERATIONS)
+    assert asked.tags == ("seen", HOSTILE)
+    assert asked.versions["rlnb"] == rlnb.__version__
+    assert finished.id.startswith(f"{finished.created.astimezone():%Y%m%d}-")
+    assert "-m rlnb.worker train" in finished.command
+
+
+def test_metrics_count_frames_over_all_envs(finished: rlnb.Run) -> None:
+    reward = finished.metrics["reward"]
+    assert len(reward) == ITERATIONS
+    assert reward.frames == [HORIZON * NUM_ENVS * done for done in range(1, ITERATIONS + 1)]
+    assert set(finished.metrics.names) == {"reward", "episode_length", "success_rate", "fps"}
+
+
+def test_the_log_is_at_hand(finished: rlnb.Run) -> None:
+    assert finished.logs(1, job=0).startswith(f"iteration {ITERATIONS - 1} of {ITERATIONS}")
+    assert len(finished.logs(3, job=0).splitlines()) == 3
+    with pytest.raises(rlnb.NotFoundError, match=r"No job named '7'.*0-train, 1-evaluate"):
+        finished.logs(job=7)
+
+
+def test_a_failed_run_says_why_where_and_what_next(root: Path) -> None:
+    run = echo(agent={"crash_at": 7})
+    with pytest.raises(rlnb.RunError) as caught:
+        run.wait(WAIT_S)
+    said = str(caught.value)
+    assert run.state == "failed"
+    assert "RuntimeError: echo crashes at iteration 7" in said
+    assert str(run.path / "jobs" / "0-train" / "node0.log") in said
+    assert f"rlnb.get_run({run.id!r}).resume()" in said
+    assert "Traceback" in said
+
+
+def test_waiting_can_end_before_the_run_does(root: Path) -> None:
+    run = echo(max_iterations=LONG, agent=SLOW)
+    with pytest.raises(TimeoutError, match=f"{run.id} is still .* It goes on"):
+        run.wait(timeout_s=0.1)
+    run.cancel()
+    with pytest.raises(rlnb.RunError, match="cancelled"):
+        run.wait(WAIT_S)
+
+
+@pytest.mark.parametrize("wanted", [None, 2, ITERATIONS])
+def test_a_finished_run_is_not_resumed_to_where_it_is(finished: rlnb.Run, wanted: int | None) -> None:
+    with pytest.raises(rlnb.RunError, match=rf"nothing is left.*max_iterations={2 * ITERATIONS}\)"):
+        finished.resume(max_iterations=wanted)
+    assert [job.kind for job in finished.jobs].count("train") == 1
+
+
+@pytest.mark.parametrize(("library", "mend"), [("rl_gamez", "rlnb libraries"), ("sklr", "rlnb libraries")])
+def test_a_package_that_is_not_ours_is_never_proposed(root: Path, library: str, mend: str) -> None:
+    with pytest.raises(rlnb.CheckError) as error:
+        rlnb.train("Echo", library=library)
+    assert mend in str(error.value)
+    assert "pip install" not in str(error.value)
+
+
+def test_a_task_of_the_simulator_is_not_trained_without_one(root: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="without a simulator"):
+        rlnb.train("Isaac-Cartpole-Direct", library="echo")
+    assert not (root / "runs").exists()
+
+
+def test_a_cancelled_run_keeps_its_checkpoints_and_resumes_as_one_curve(root: Path) -> None:
+    run = echo(max_iterations=LONG, agent={"iteration_s": 0.03})
+    until(lambda: run.checkpoints)
+    with pytest.raises(rlnb.RunError, match=r"is still .* run\.cancel\(\)"):
+        run.resume()
+    assert run.cancel() is run
+    until(lambda: run.state == "cancelled")
+    at = int(run.checkpoints[-1].stem.removeprefix("model_"))
+    run.resume(max_iterations=at + 4).wait(WAIT_S)
+    assert [job.kind for job in run.jobs] == ["train", "train"]
+    assert run.started is not None
+    assert run.started.first_iteration == at + 1
+    assert run.metrics["reward"].iterations == list(range(at + 4))
+    assert run.progress == (at + 4, at + 4)
+
+
+def test_a_cancelled_run_is_resumed_at_once_and_never_to_before_where_it_is(root: Path) -> None:
+    run = echo(max_iterations=LONG, agent={"iteration_s": 0.03})
+    until(lambda: len(run.checkpoints) > 3)
+    run.cancel()
+    with pytest.raises(rlnb.RunError, match="nothing is left to do"):
+        run.resume(max_iterations=2)
+    for wrong in ("many", 0):
+        with pytest.raises(rlnb.RunError, match="is not a positive whole number"):
+            run.resume(max_iterations=wrong)  # type: ignore[arg-type]
+    assert [job.kind for job in run.jobs] == ["train"]
+
+
+def test_what_has_no_simulator_is_not_filmed(finished: rlnb.Run) -> None:
+    for film in (finished.play, lambda: finished.evaluate(4, video=True)):
+        with pytest.raises(rlnb.RunError, match="echo has no simulator"):
+            film()
+
+
+def test_a_launcher_is_not_told_by_its_name(root: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"made by one of rlnb\..*rlnb\.local"):
+        rlnb.train("Echo", library="echo", launcher="slurm")  # type: ignore[arg-type]
+
+
+def test_cancelling_what_has_ended_changes_nothing(finished: rlnb.Run) -> None:
+    before = sorted(finished.path.rglob("*"))
+    assert finished.cancel().state == "completed"
+    assert sorted(finished.path.rglob("*")) == before
+
+
+def test_a_run_that_waits_in_the_queue_can_be_cancelled(root: Path) -> None:
+    first = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(max_running=1))
+    until(lambda: first.state == "running")
+    second = echo(launcher=rlnb.LocalLauncher(max_running=1))
+    until(lambda: [*(queue_folder() / "tickets").glob("[!.]*")])
+    time.sleep(0.3)  # some looks of its agent
+    assert second.state == "queued"
+    second.cancel()
+    until(lambda: second.state == "cancelled")
+    assert first.state == "running"
+    first.cancel()
+    until(lambda: first.state == "cancelled")
+
+
+def test_two_trainings_at_once_share_the_cores(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    launcher = rlnb.LocalLauncher(max_running=2)
+    assert f"OMP_NUM_THREADS={launcher.threads} " in echo(launcher=launcher).wait(WAIT_S).command
+    assert "OMP_NUM_THREADS" not in echo().wait(WAIT_S).command, "one takes what torch takes, as in Isaac Lab"
+
+
+def test_a_walltime_ends_a_run_as_timeout(root: Path) -> None:
+    run = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(walltime_s=1.5))
+    with pytest.raises(rlnb.RunError, match="timeout: stopped after its walltime"):
+        run.wait(WAIT_S)
+
+
+def test_an_evaluation_is_a_job_of_the_run_with_intervals(finished: rlnb.Run) -> None:
+    (found,) = finished.evaluations
+    assert found.episodes == EPISODES
+    assert found.checkpoint == "logs/model_9.json"
+    assert found.success_rate == pytest.approx(0.95)
+    assert found.success_interval is not None
+    assert found.success_interval[0] < 0.95 < found.success_interval[1]
+    assert [job.folder.path.name for job in finished.jobs] == ["0-train", "1-evaluate"]
+
+
+def test_a_checkpoint_can_be_chosen_by_name_or_path(root: Path) -> None:
+    run = echo().wait(WAIT_S)
+    early = run.evaluate(EPISODES, checkpoint="model_4.json")
+    assert early.checkpoint == "logs/model_4.json"
+    assert run.evaluate(EPISODES, checkpoint=run.checkpoints[0]) == early
+    with pytest.raises(rlnb.NotFoundError, match=r"No checkpoint named 'model_5.json'.*model_4.json, model_9.json"):
+        run.evaluate(checkpoint="model_5.json")
+    assert len(run.evaluations) == 2
+
+
+def test_no_episodes_are_refused_before_anything_is_written(finished: rlnb.Run) -> None:
+    with pytest.raises(rlnb.RlnbError, match="episodes=0"):
+        finished.evaluate(0)
+    assert len(finished.jobs) == 2
+
+
+def test_without_a_checkpoint_there_is_nothing_to_evaluate(root: Path) -> None:
+    run = echo(agent={"crash_at": 1})
+    with pytest.raises(rlnb.RunError):
+        run.wait(WAIT_S)
+    with pytest.raises(rlnb.RunError, match="has no checkpoint yet"):
+        run.evaluate(EPISODES)
+    assert len(run.jobs) == 1
+
+
+def test_a_format_that_the_library_does_not_export_is_refused(finished: rlnb.Run) -> None:
+    with pytest.raises(rlnb.NotFoundError, match=r"No export format named 'onnx'. echo: none"):
+        finished.export("onnx")
+
+
+# -- finding runs
+
+
+def lay_out(root: Path, name: str, created: str, **changes: Any) -> RunDir:
+    run = RunDir(root / "runs" / name)
+    run.path.mkdir(parents=True)
+    manifest = rlnb.Manifest(run_id=name, created=created, task=rlnb.Task(id="Echo"), library="echo")
+    files.write_once(run.manifest, to_json(dataclasses.replace(manifest, **changes)))
+    return run
+
+
+@pytest.fixture
+def three(root: Path) -> Path:
+    """Three runs: old, middle with a tag and a result, new of another task and library."""
+    lay_out(root, "a-old", "2026-01-01T00:00:00+00:00")
+    middle = lay_out(root, "c-middle", "2026-01-02T00:00:00+00:00", tags=("best",))
+    job = middle.next_job("train")
+    files.write_once(job.result, to_json(rlnb.Result(outcome="failed")))
+    lay_out(root, "b-new", "2026-01-03T00:00:00+00:00", task=rlnb.Task(id="Lift"), library="other")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("filters", "ids"),
+    [
+        ({}, ["b-new", "c-middle", "a-old"]),
+        ({"task": "Echo"}, ["c-middle", "a-old"]),
+        ({"library": "other"}, ["b-new"]),
+        ({"state": "failed"}, ["c-middle"]),
+        ({"state": "created"}, ["b-new", "a-old"]),
+        ({"tag": "best"}, ["c-middle"]),
+        ({"task": "Echo", "tag": "worst"}, []),
+    ],
+)
+def test_runs_are_listed_newest_first_and_filtered(three: Path, filters: dict[str, str], ids: list[str]) -> None:
+    assert [run.id for run in rlnb.runs(**filters)] == ids
+    assert [run.id for run in rlnb.runs(three, **filters)] == ids
+
+
+def test_a_state_that_there_is_not_is_named_with_the_closest(three: Path) -> None:
+    with pytest.raises(rlnb.NotFoundError, match=r"No state named 'faild'.*Did you mean 'failed'"):
+        rlnb.runs(state="faild")
+
+
+def test_runs_are_a_sequence(three: Path) -> None:
+    found = rlnb.runs()
+    assert (len(found), found[0].id, found[-1].id) == (3, "b-new", "a-old")
+    assert [run.id for run in found[:2]] == ["b-new", "c-middle"]
+    assert repr(found[:2]) == "Runs(2)"
+    assert list(found.table().id) == ["b-new", "c-middle", "a-old"]
+
+
+def test_a_damaged_record_does_not_hide_the_others(three: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (three / "runs" / "a-old" / "manifest.json").write_text('{"run_id"')
+    assert [run.id for run in rlnb.runs()] == ["b-new", "c-middle"]
+    assert "a-old" in caplog.text
+
+
+def test_a_run_of_a_newer_rlnb_does_not_hide_the_others(three: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = three / "runs" / "a-old" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
+    assert [run.id for run in rlnb.runs()] == ["b-new", "c-middle"]
+    assert "Update rlnb" in caplog.text
+
+
+def test_a_run_is_got_by_its_id_a_part_of_it_or_its_folder(three: Path) -> None:
+    assert rlnb.get_run("c-middle").id == "c-middle"
+    assert rlnb.get_run("middle").id == "c-middle"
+    assert rlnb.get_run(str(three / "runs" / "c-middle")).id == "c-middle"
+
+
+def test_a_part_of_several_ids_or_of_none_is_an_error_that_lists_them(three: Path) -> None:
+    with pytest.raises(rlnb.NotFoundError, match="'-' matches 3 runs: a-old, b-new, c-middle"):
+        rlnb.get_run("-")
+    with pytest.raises(rlnb.NotFoundError, match=r"No run named 'c-mittle'.*Did you mean 'c-middle'"):
+        rlnb.get_run("c-mittle")
+
+
+def test_where_there_is_no_root_there_are_no_runs(root: Path) -> None:
+    assert len(rlnb.runs()) == 0
+    assert not root.exists()
+
+
+# -- looking at runs
+
+
+def test_a_run_is_one_line_and_a_small_table(finished: rlnb.Run) -> None:
+    assert repr(finished) == f"Run({finished.id!r}, task='Echo', library='echo', completed)"
+    html = finished._repr_html_()
+    assert f"{ITERATIONS} of {ITERATIONS}" in html
+    assert "success_rate" in html
+
+
+def test_hostile_words_are_escaped_in_every_table(root: Path) -> None:
+    lay_out(root, "hostile", "2026-01-01T00:00:00+00:00", task=rlnb.Task(id=HOSTILE), library=HOSTILE)
+    (run,) = rlnb.runs()
+    evaluation = rlnb.Evaluation(
+        returns=(1.0,), lengths=(1,), timeouts=(True,), successes=None, checkpoint=HOSTILE, num_envs=1, seed=1
+    )
+    comparison = rlnb.Comparison(runs={HOSTILE: [run]}, evaluations={HOSTILE: [evaluation]})
+    for shown in (run, rlnb.runs(), evaluation, comparison):
+        html = shown._repr_html_()
+        assert "<script" not in html
+        assert "&lt;script&gt;" in html
+
+
+def test_every_table_of_the_public_api_is_known_to_the_test_of_hostile_words() -> None:
+    tables = {name for name in rlnb.__all__ if hasattr(_resolved(name), "_repr_html_")}
+    # The first two show no words from outside, the others are in test_budget.py, test_tuning.py and test_sweeping.py.
+    elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep"}
+    assert tables == {"Comparison", "Evaluation", "Run", "Runs"} | elsewhere
+
+
+def _resolved(name: str) -> Any:
+    try:
+        return getattr(rlnb, name)
+    except ModuleNotFoundError:
+        return None

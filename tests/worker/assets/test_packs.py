@@ -1,0 +1,302 @@
+"""Asset packs: what is built, what is left alone, and what is said where one fails. No simulator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rlnb import AssetPack, RlnbError, plugins
+from rlnb.worker.assets import packs
+
+ENTRY = {"sha256": "0" * 64, "licence": "MIT", "source": "made elsewhere"}
+Write = Callable[[Path], dict[str, str]]
+
+
+class Packs(dict[str, AssetPack]):
+    """The installed packs of a test, and how often each was built."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.module = types.ModuleType("packs_of_a_test")
+        monkeypatch.setitem(sys.modules, self.module.__name__, self.module)
+        monkeypatch.setattr(plugins, "asset_packs", lambda: dict(self))
+
+    def install(
+        self,
+        name: str,
+        *paths: str,
+        version: str = "1",
+        fails: str = "",
+        on_request: bool = False,
+        takes_s: float = 0.0,
+    ) -> None:
+        def build(folder: Path) -> dict[str, str]:
+            self.calls.append(name)
+            time.sleep(takes_s)
+            if fails:
+                raise RlnbError(fails)
+            for path in paths:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(f"{name} {version}")
+            return dict.fromkeys(paths, f"made by {name}")
+
+        setattr(self.module, name, build)
+        self[name] = AssetPack(
+            name=name,
+            version=version,
+            build=f"{self.module.__name__}:{name}",
+            files=dict.fromkeys(paths or ("promised.usd",), "MIT"),
+            on_request=on_request,
+        )
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Packs:
+    """Return the packs, none as yet, and let the cache be the test's own folder."""
+    monkeypatch.setenv("RLNB_CACHE", str(tmp_path / "cache"))
+    return Packs(monkeypatch)
+
+
+def test_two_packs_share_a_folder_and_its_index_says_who_made_what_from_what(installed: Packs) -> None:
+    installed.install("arms", "Robots/arm.usd")
+    installed.install("legs", "Robots/leg.usd", version="2")
+    built = packs.build()
+    assert built.folder.name == "arms-1-legs-2"
+    assert built.folder == packs.root_folder()
+    assert (built.folder / "Robots/leg.usd").read_text() == "legs 2"
+    index = json.loads((built.folder / "assets.json").read_text())
+    assert index["packs"]["legs"] == {
+        "version": "2",
+        "files": {
+            "Robots/leg.usd": {
+                "sha256": hashlib.sha256(b"legs 2").hexdigest(),
+                "licence": "MIT",
+                "source": "made by legs",
+            }
+        },
+    }
+    packs.build()
+    assert installed.calls == ["arms", "legs"]
+    packs.build(force=True)
+    assert installed.calls == ["arms", "legs"] * 2
+
+
+def test_two_that_start_together_build_a_pack_once(installed: Packs) -> None:
+    installed.install("arms", "Robots/arm.usd", takes_s=0.3)
+    with ThreadPoolExecutor(2) as both:
+        first, second = both.map(lambda _: packs.build(), range(2))
+    assert installed.calls == ["arms"]
+    assert (first.failed, second.failed) == ({}, {})
+
+
+def test_a_pack_that_fails_leaves_the_others_and_is_not_tried_again_by_itself(installed: Packs) -> None:
+    installed.install("arms", fails="no isaaclab here.")
+    installed.install("legs", "leg.usd")
+    built = packs.build()
+    assert built.failed == {"arms": "no isaaclab here."}
+    assert (built.folder / "leg.usd").is_file()
+    assert packs.build(retry=False).failed == built.failed
+    assert installed.calls == ["arms", "legs"]
+    assert packs.mend("promised.usd", built.folder).endswith("no isaaclab here. Then: rlnb assets build")
+
+    installed.install("arms", "arm.usd")
+    assert packs.build().failed == {}, "whoever asks for it by hand may have mended it"
+    assert (built.folder / "arm.usd").is_file()
+
+
+def test_packs_on_request_are_added_to_what_is_there(installed: Packs, tmp_path: Path) -> None:
+    installed.install("arms", "arm.usd")
+    installed.install("dogs", "dog.usd", on_request=True)
+    folder = packs.build().folder
+    assert folder.name == "arms-1"
+    assert not (folder / "dog.usd").exists()
+    assert packs.mend("dog.usd", folder) == "rlnb assets build --robots"
+    assert packs.mend("dog.usd", tmp_path) == f"rlnb assets build --robots {tmp_path}"
+    assert "No installed asset pack makes it" in packs.mend("cat.usd", folder)
+
+    assert packs.build(on_request=True).folder == folder
+    assert (folder / "dog.usd").is_file()
+    packs.build()
+    assert (folder / "dog.usd").is_file()
+    assert installed.calls == ["arms", "dogs"]
+
+
+def test_what_somebody_else_put_there_is_kept_even_by_force(installed: Packs, tmp_path: Path) -> None:
+    installed.install("arms", "Robots/arm.usd", "Robots/hand.usd")
+    mounted = tmp_path / "mounted"
+    (mounted / "Robots").mkdir(parents=True)
+    (mounted / "Robots/arm.usd").write_text("NVIDIA's")
+    for force in (False, True):
+        built = packs.build(mounted, force=force)
+        assert built.kept == ("Robots/arm.usd",)
+        assert (mounted / "Robots/arm.usd").read_text() == "NVIDIA's"
+        assert (mounted / "Robots/hand.usd").read_text() == "arms 1"
+
+
+def test_a_pack_that_writes_other_files_than_it_lists_fails(installed: Packs) -> None:
+    installed.install("arms")
+    built = packs.build()
+    assert "['promised.usd']" in built.failed["arms"]
+    assert list(built.folder.iterdir()) == [built.folder / "assets.json"]
+
+
+def test_nothing_is_written_beside_the_folder_and_a_plugins_own_error_says_its_kind(
+    installed: Packs, tmp_path: Path
+) -> None:
+    installed.install("arms", "arm.usd")
+    installed.module.__dict__["arms"] = lambda folder: {}["no such key"]
+    mounted = tmp_path / "around" / "mounted"
+    assert packs.build(mounted).failed == {"arms": "KeyError: 'no such key'"}
+    assert list(mounted.parent.iterdir()) == [mounted]
+
+
+def test_without_a_pack_there_is_nothing_to_build(installed: Packs) -> None:
+    with pytest.raises(RlnbError, match="pip install rlnb-tasks"):
+        packs.build()
+
+
+def inodes(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_ino for path in folder.rglob("*.usd")}
+
+
+def test_a_pack_that_comes_changes_or_goes_leaves_the_files_of_the_others_and_the_earlier_root(
+    installed: Packs,
+) -> None:
+    installed.install("arms", "Robots/arm.usd")
+    first = packs.build().folder
+    files = inodes(first)
+
+    installed.install("legs", "Robots/leg.usd")
+    second = packs.build().folder
+    assert inodes(second)["Robots/arm.usd"] == files["Robots/arm.usd"]
+    installed.install("legs", "Robots/leg.usd", version="2")
+    third = packs.build().folder
+    assert inodes(third)["Robots/arm.usd"] == files["Robots/arm.usd"]
+    assert (third / "Robots/leg.usd").read_text() == "legs 2"
+    assert (second / "Robots/leg.usd").read_text() == "legs 1", "a run made with it names this path"
+    assert installed.calls == ["arms", "legs", "legs"]
+
+    del installed["legs"]
+    assert packs.build().folder == first
+    assert inodes(first) == files
+    assert installed.calls == ["arms", "legs", "legs"]
+    assert (third / "Robots/leg.usd").is_file()
+
+
+def test_a_pack_that_is_built_again_by_force_leaves_the_others(installed: Packs) -> None:
+    installed.install("arms", "arm.usd")
+    installed.install("dogs", "dog.usd", on_request=True)
+    folder = packs.build(on_request=True).folder
+    before = inodes(folder)
+    packs.build(force=True)
+    assert inodes(folder)["dog.usd"] == before["dog.usd"]
+    assert inodes(folder)["arm.usd"] != before["arm.usd"]
+    assert not [path for path in packs.cache_folder().rglob("*") if path.name.startswith(".")]
+
+
+def test_a_builder_that_was_killed_leaves_nothing_behind(installed: Packs) -> None:
+    installed.install("arms", "arm.usd")
+    folder = packs.cache_folder() / "assets" / "packs"
+    left, at_work = folder / ".building-left", folder / ".building-elsewhere"
+    for draft in (left, at_work):
+        draft.mkdir(parents=True)
+    os.utime(left, (time.time() - 7200, time.time() - 7200))
+    packs.build()
+    assert not left.exists()
+    assert at_work.exists(), "another node may build there: not every shared file system has locks"
+
+
+def test_a_builder_that_another_node_overtakes_takes_what_that_built(installed: Packs) -> None:
+    installed.install("arms", "arm.usd")
+    build = installed.module.__dict__["arms"]
+
+    def overtaken(folder: Path) -> dict[str, str]:
+        if installed.calls.count("arms") == 0:
+            other = packs.cache_folder() / "assets" / "packs" / "arms-1"
+            made = build(folder)
+            shutil.copytree(folder, other)
+            packs._write_index(other, {"packs": {"arms": {"version": "1", "files": {"arm.usd": ENTRY}}}})
+            return made
+        return build(folder)
+
+    installed.module.__dict__["arms"] = overtaken
+    built = packs.build()
+    assert built.failed == {}
+    assert packs.index(built.folder)["packs"]["arms"]["files"] == {"arm.usd": ENTRY}
+
+
+def test_a_root_whose_builder_was_killed_before_the_index_is_completed(installed: Packs) -> None:
+    installed.install("arms", "Robots/arm.usd")
+    folder = packs.build().folder
+    index = packs.index(folder)
+    (folder / "assets.json").unlink()
+    built = packs.build()
+    assert built.kept == ()
+    assert packs.index(folder) == index
+    assert installed.calls == ["arms"]
+
+
+def test_packs_on_request_come_along_into_the_next_root(installed: Packs) -> None:
+    installed.install("arms", "arm.usd")
+    installed.install("dogs", "dog.usd", on_request=True)
+    packs.build(on_request=True)
+    installed.install("legs", "leg.usd")
+    folder = packs.build().folder
+    assert folder.name == "arms-1-legs-1"
+    assert (folder / "dog.usd").is_file()
+    assert installed.calls == ["arms", "dogs", "legs"]
+
+
+def test_a_build_waits_for_that_of_another_process_and_says_so_within_a_limit(
+    installed: Packs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed.install("arms", "arm.usd")
+    folder = packs.cache_folder() / "assets" / "packs"
+    folder.mkdir(parents=True)
+    code = (
+        "import fcntl, os, sys, time\n"
+        f"fcntl.flock(os.open({str(folder)!r}, os.O_RDONLY), fcntl.LOCK_EX)\n"
+        "print(flush=True)\nsys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        monkeypatch.setattr(packs, "WAIT_S", 0.3)
+        with pytest.raises(RlnbError, match=r"has been building asset packs in .* End that process .*RLNB_CACHE"):
+            packs.build()
+        assert "Another process builds asset packs" in caplog.text
+        assert installed.calls == []
+        other.kill()
+    packs.build()
+    assert installed.calls == ["arms"], "the lock of a process that is gone is free"
+
+
+def test_where_there_are_no_hard_links_files_are_copied(installed: Packs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(packs.os, "link", refuse)
+    installed.install("arms", "Robots/arm.usd")
+    folder = packs.build().folder
+    assert (folder / "Robots/arm.usd").read_text() == "arms 1"
+    assert sorted(path.name for path in folder.rglob("*")) == ["Robots", "arm.usd", "assets.json"]
+
+
+def test_many_packs_have_a_root_of_a_short_name(installed: Packs) -> None:
+    for number in range(30):
+        installed.install(f"pack_number_{number}", f"{number}.usd")
+    folder = packs.build().folder
+    assert len(folder.name) < 100
+    assert len(inodes(folder)) == 30

@@ -1,0 +1,254 @@
+"""Cameras of real Isaac Lab on a CPU: what is read from them, and faults that are really there."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb.records.camera_files import Audience, Frame, Wanted
+from rlnb.records.layout import RunDir
+from rlnb.simulation import simulator
+from rlnb.storage.serial import to_json
+from rlnb.tasks import cell
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+STATE_TASK = "Isaac-Cartpole-Direct"
+CAMERA_TASK = "Isaac-Cartpole-Camera-Direct"
+
+MANY_CAMERAS = """
+import torch
+import isaaclab.sim as sim_utils
+from isaaclab.sensors import TiledCamera, TiledCameraCfg
+from isaaclab.utils import configclass
+from isaaclab_newton.renderers import NewtonWarpRendererCfg
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg, CartpoleSceneCfg
+
+
+def camera(name, rot=(0.0, 0.0, 0.0, 1.0), far=20.0, **more):
+    return TiledCameraCfg(
+        prim_path="{ENV_REGEX_NS}/" + name,
+        offset=TiledCameraCfg.OffsetCfg(pos=(-4.0, 0.0, 2.0), rot=rot, convention="world"),
+        renderer_cfg=NewtonWarpRendererCfg(),
+        data_types=["rgb", "depth"],
+        width=48,
+        height=32,
+        spawn=sim_utils.PinholeCameraCfg(focal_length=24.0, horizontal_aperture=20.955, clipping_range=(0.1, far)),
+        **more,
+    )
+
+
+@configclass
+class SceneCfg(CartpoleSceneCfg):
+    good = camera("good")
+    stale = camera("stale", update_period=1.0e6)
+    sky = camera("sky", rot=(0.0, -0.7071, 0.0, 0.7071))
+    short = camera("short", far=0.2)
+    moved = camera("moved")
+
+
+@configclass
+class SeenCfg(CartpoleEnvCfg):
+    scene: SceneCfg = SceneCfg(num_envs=4, env_spacing=4.0)
+
+
+class SeenEnv(CartpoleEnv):
+    def _reset_idx(self, env_ids):
+        super()._reset_idx(env_ids)
+        # As an event that randomises the pose of a camera would: by hand, after it was made.
+        eyes = self.scene.env_origins + torch.tensor([-1.5, -1.5, 2.0])
+        self.scene.sensors["moved"].set_world_poses_from_view(eyes, self.scene.env_origins + torch.tensor([0, 0, 2.0]))
+"""
+
+RUNAWAY = """
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.locomotion.ant.ant_direct_env import AntEnv
+from isaaclab_tasks.core.locomotion.ant.ant_direct_env_cfg import AntEnvCfg
+
+
+@configclass
+class RunawayCfg(AntEnvCfg):
+    pass
+
+
+class RunawayEnv(AntEnv):
+    def _pre_physics_step(self, actions):
+        super()._pre_physics_step(actions)
+        pose = self.robot.data.root_pose_w.torch.clone()
+        pose[:, 0] += 0.5
+        self.robot.write_root_pose_to_sim_index(root_pose=pose)
+"""
+
+
+@pytest.fixture(scope="module")
+def many(folder: Path) -> rlnb.Preview:
+    cell.write_module(rlnb.options.folders, "Many-Cameras", MANY_CAMERAS, "test.ipynb")
+    return rlnb.preview("Many-Cameras", steps=20, every=5, data_types=["rgb", "depth", "semantic_segmentation"])
+
+
+def test_faults_that_are_really_there_are_found_and_no_others(many: rlnb.Preview) -> None:
+    found = {(finding.camera, finding.data_type, finding.fault) for finding in many.findings}
+    assert found == {
+        ("stale", "rgb", "stale"),
+        ("stale", "depth", "stale"),
+        ("stale", "semantic_segmentation", "stale"),
+        ("sky", "rgb", "blank"),
+        ("sky", "depth", "blank"),
+        ("short", "rgb", "blank"),
+        ("short", "depth", "blank"),
+    }
+    assert {finding.envs for finding in many.findings} == {(0, 1, 2, 3)}
+
+
+def test_a_clip_has_every_moment_that_was_asked_for_and_its_time(many: rlnb.Preview) -> None:
+    assert many.clip["good"]["rgb"].shape == (5, 4, 32, 48, 3)
+    assert many.times_s == pytest.approx([0.0, 5 / 60, 10 / 60, 15 / 60, 20 / 60])
+    assert many.state.shape[:2] == (5, 4)
+    assert np.abs(many.state[-1] - many.state[0]).max() > 0.05
+
+
+def test_a_copy_stands_where_the_env_has_put_its_camera(many: rlnb.Preview) -> None:
+    """Depth is read from the task's own camera, ids from a copy of it: they have to show the same robot."""
+    ids, depth = many.frames["moved"]["semantic_segmentation"][..., 0], many.frames["moved"]["depth"][..., 0]
+    names = many.labels["moved/semantic_segmentation"]
+    (robot,) = [number for number, name in names.items() if name == "cartpole"]
+    seen = ids == robot
+    assert seen.any(axis=(1, 2)).all()
+    assert (depth[seen] < 3.5).all()  # it stands 2 m away from there, and 4 m from where its config has it
+    assert not np.array_equal(many.frames["moved"]["rgb"], many.frames["good"]["rgb"])
+
+
+def test_only_the_envs_that_are_asked_for_are_shown(folder: Path, many: rlnb.Preview) -> None:
+    two = rlnb.preview("Many-Cameras", cameras=["good"], envs=[3, 1], steps=20, data_types=["rgb"])
+    assert two.envs == (3, 1)
+    assert (two.frames["good"]["rgb"] == many.frames["good"]["rgb"][[3, 1]]).all()
+
+
+def test_an_added_camera_goes_along_with_robots_that_walk_away(folder: Path) -> None:
+    cell.write_module(rlnb.options.folders, "Runaway", RUNAWAY, "test.ipynb")
+    shown = rlnb.preview("Runaway", num_envs=2, steps=40, every=10, data_types=["semantic_segmentation"])
+    (camera,) = shown.clip
+    names = shown.labels[f"{camera}/semantic_segmentation"]
+    (robot,) = [number for number, name in names.items() if name == "robot"]
+    seen = (shown.clip[camera]["semantic_segmentation"][..., 0] == robot).sum(axis=(2, 3))  # times, envs
+    assert (seen > 0.5 * seen[0]).all(), "20 m away it is as large as before"
+
+
+@pytest.mark.slow
+def test_the_living_simulator_gives_the_numbers_of_a_process_of_its_own(folder: Path) -> None:
+    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # something else has happened in that process before
+    asked = {"num_envs": 3, "steps": 10, "data_types": ["rgb", "depth", "normals", "semantic_segmentation"]}
+    living, fresh = (rlnb.preview(CAMERA_TASK, warm=kept, **asked) for kept in (True, False))  # type: ignore[arg-type]
+    assert (living.state == fresh.state).all()
+    for data_type, frames in living.clip["tiled_camera"].items():
+        assert np.array_equal(frames, fresh.clip["tiled_camera"][data_type]), data_type
+
+
+@pytest.mark.slow
+def test_a_policy_acts_in_a_preview_of_its_run(folder: Path) -> None:
+    run = rlnb.train(STATE_TASK, num_envs=16, max_iterations=2, device="cpu").wait(timeout_s=300)
+    asked = {"num_envs": 2, "steps": 10, "seed": 3}
+    shown, again = rlnb.preview(run, **asked), rlnb.preview(STATE_TASK, policy=run.id, **asked)  # type: ignore[arg-type]
+    random, zero = (rlnb.preview(STATE_TASK, actions=kind, **asked) for kind in ("random", "zero"))  # type: ignore[arg-type]
+    assert (shown.state == again.state).all()
+    assert (shown.state[0] == zero.state[0]).all()
+    assert not (shown.state[-1] == zero.state[-1]).all()
+    assert not (shown.state[-1] == random.state[-1]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "camera", "data_type"),
+    [(STATE_TASK, "preview", "rgb"), (CAMERA_TASK, "tiled_camera", "rgb")],
+)
+def test_a_training_shows_its_first_envs_while_it_goes_on(folder: Path, task: str, camera: str, data_type: str) -> None:
+    run = rlnb.train(task, num_envs=8, max_iterations=10_000, device="cpu", warm=False)
+    audience = Audience(RunDir(run.path))
+    audience.want(Wanted(cameras=(), data_types=(), num_envs=3, size=(80, 60), share=0.5))
+    seen: list[Frame] = []
+    deadline = time.monotonic() + 240
+    while len(seen) < 5 and time.monotonic() < deadline:
+        audience.still_looking()
+        found = audience.newest()
+        seen += [found] if found else []
+        time.sleep(0.1)
+    assert run.state in ("starting", "running"), run.logs()
+    still = run.cameras(num_envs=2)  # as a report gets it
+    run.cancel()
+    assert [frame.error for frame in seen] == [""] * 5
+    first, last = (frame.images[f"{camera}/{data_type}"] for frame in (seen[0], seen[-1]))
+    assert len(first) == 3
+    assert not np.array_equal(first, last), "robots move"
+    assert first.std() > 1, "they are seen"
+    assert not np.array_equal(last[0], last[1]), "each env is another"
+    assert still.width > 2 * 80  # type: ignore[union-attr]
+    while run.state in ("starting", "running"):
+        time.sleep(0.2)
+    with pytest.raises(rlnb.RlnbError, match=r"has ended \(cancelled\)\. rlnb\.preview\(run\)"):
+        run.cameras()
+
+
+def test_what_cannot_be_shown_is_said_and_the_simulator_lives_on(folder: Path, many: rlnb.Preview) -> None:
+    living = rlnb.simulator().wait()
+    pid = living.pid
+    with pytest.raises(rlnb.CheckError, match=r"No camera named 'moves'.*Did you mean 'moved'"):
+        rlnb.preview("Many-Cameras", cameras=["moves"])
+    with pytest.raises(rlnb.CheckError, match=r"\[4\] is not in 0 to 3"):
+        rlnb.preview("Many-Cameras", envs=[0, 4])
+    with pytest.raises(rlnb.RlnbError, match="cannot give 'motion_vectors': NewtonWarpRenderer renders"):
+        rlnb.preview("Many-Cameras", cameras=["good"], data_types=["motion_vectors"])
+    cell.write_module(rlnb.options.folders, "Broken", "import nothing_of_the_kind\n", "test.ipynb")
+    with pytest.raises(rlnb.RlnbError, match="nothing_of_the_kind"):
+        rlnb.preview("Broken")
+    assert (living.pid, living.state) == (pid, "idle")
+    assert living.memory_gib > 0.5
+    assert living.requests > 0
+
+
+def test_kernels_are_compiled_ahead_and_assets_are_copied(folder: Path, tmp_path: Path) -> None:
+    living = rlnb.simulator()
+    assert living.warm(STATE_TASK) > 0
+    done = simulator.request("warm", None, None, warm=True, task=to_json(rlnb.task(STATE_TASK)))
+    assert list(Path(done["cache"]).rglob("*")), "compiled kernels lie there"
+    done = simulator.request(
+        "mirror", None, None, warm=True, tasks=[to_json(rlnb.task(STATE_TASK))], folder=str(tmp_path)
+    )
+    assert done["missing"] == {}
+    assert (tmp_path / "Isaac/IsaacLab/Robots/Classic/Cartpole/cartpole.usd").is_file()
+
+
+def test_a_simulator_that_crashed_says_so_and_is_replaced(folder: Path) -> None:
+    cell.write_module(rlnb.options.folders, "Crash", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "t")
+    living = rlnb.simulator().wait()
+    first = living.pid
+    with pytest.raises(rlnb.WorkerError, match=r"The warm worker ended\. Its log"):
+        rlnb.preview("Crash")
+    assert living.state == "none"
+    assert rlnb.simulator().wait().pid != first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "data_types"), [(CAMERA_TASK, None), (STATE_TASK, ["rgb", "depth"])])
+def test_camera_frames_are_measured_by_size_and_number_of_envs(
+    folder: Path, task: str, data_types: list[str] | None
+) -> None:
+    sizes = [(48, 32), (192, 128)]
+    budget = rlnb.camera_budget(task, sizes=sizes, envs=[4, 1], data_types=data_types, frames=3, device="cpu")
+    assert [(cost.size, cost.num_envs) for cost in budget.costs] == [(size, n) for size in sizes for n in (1, 4)]
+    small, large = budget.of(sizes[0])[1], budget.of(sizes[1])[1]
+    assert all(len(cost.times_ms) == 3 for cost in budget.costs)
+    assert large.ms > 2 * small.ms > 0, "sixteen times the pixels"
+    channels = 4 + (4 if data_types else 0)  # rgba, and depth as float32
+    assert large.mib == pytest.approx(4 * 192 * 128 * channels / 2**20, rel=1e-3)
+    with pytest.raises(rlnb.RlnbError, match="cannot give 'smell'"):
+        rlnb.camera_budget(task, envs=[1], data_types=["smell"], device="cpu")

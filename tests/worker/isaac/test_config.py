@@ -1,0 +1,46 @@
+"""Values set in the configs of Isaac Lab: dicts, as YAML gives them, and classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.worker.isaac.config import dicts, set_value
+
+
+@dataclass
+class Algorithm:
+    learning_rate: float = 1e-3
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def test_what_is_there_is_set_in_its_type() -> None:
+    cfg = {"agent": {"learning_rate": 1e-3, "sizes": (64,)}, "algorithm": Algorithm()}
+    set_value(cfg, "agent.learning_rate", 1)
+    set_value(cfg, "agent.sizes", [32, 32])
+    set_value(cfg, "algorithm.learning_rate", 2)
+    assert cfg == {"agent": {"learning_rate": 1.0, "sizes": (32, 32)}, "algorithm": Algorithm(2.0)}
+
+
+def test_what_is_not_there_is_told() -> None:
+    with pytest.raises(rlnb.RlnbError, match="'rate' is not one of learning_rate"):
+        set_value({"agent": {"learning_rate": 1e-3}}, "agent.rate", 1)
+
+
+def test_a_plus_adds_to_dicts_only() -> None:
+    cfg: dict[str, Any] = {"agent": {"learning_rate": 1e-3}, "algorithm": Algorithm()}
+    assert sorted(dicts(cfg)) == ["", "agent", "algorithm.extra"], "as a card says, against which it is checked"
+    set_value(cfg, "+agent.kl.threshold", 0.01)
+    set_value(cfg, "+normalize_input", True)
+    set_value(cfg, "+agent.learning_rate", 1)
+    set_value(cfg, "+algorithm.extra.gamma", 0.9)
+    assert cfg == {
+        "agent": {"learning_rate": 1.0, "kl": {"threshold": 0.01}},
+        "normalize_input": True,
+        "algorithm": Algorithm(extra={"gamma": 0.9}),
+    }
+    with pytest.raises(rlnb.RlnbError, match="'gamma' is not one of extra, learning_rate"):
+        set_value(cfg, "+algorithm.gamma", 0.9)

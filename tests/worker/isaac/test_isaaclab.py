@@ -1,0 +1,392 @@
+"""Real Isaac Lab, on a CPU, with robots that were made on this machine. One warm worker serves most of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb.metrics.events import EventReader
+from rlnb.tasks import cell
+from rlnb.training import auto_ranks
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+NUM_ENVS = 16
+ITERATIONS = 4
+STATE_TASK = "Isaac-Cartpole-Direct"
+CAMERA_TASK = "Isaac-Cartpole-Camera-Direct"
+
+DIRECT_TASK = """
+import math
+import torch
+import warp as wp
+import isaaclab.sim as sim_utils
+from isaaclab.envs import DirectRLEnv
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg
+
+@configclass
+class UprightCfg(CartpoleEnvCfg):
+    episode_length_s = 1.0
+    initial_pole_angle_range = (-0.1, 0.1)
+
+@torch.jit.script
+def upright(angle: torch.Tensor) -> torch.Tensor:
+    return torch.cos(angle)
+
+@wp.kernel
+def double(values: wp.array(dtype=wp.float32)):
+    i = wp.tid()
+    values[i] = 2.0 * values[i]
+
+class UprightEnv(CartpoleEnv):
+    def _get_rewards(self):
+        reward = upright(self.joint_pos[:, self._pole_dof_idx[0]]).contiguous()
+        wp.launch(double, dim=reward.shape[0], inputs=[wp.from_torch(reward)], device=str(self.device))
+        return reward
+
+def success(env):
+    return env.joint_pos[:, env._pole_dof_idx[0]].abs() < math.pi / 2
+"""
+
+MANAGER_TASK = """
+from isaaclab.managers import RewardTermCfg
+from isaaclab.utils import configclass
+import isaaclab.envs.mdp as mdp
+from isaaclab_tasks.core.cartpole.cartpole_manager_env_cfg import CartpoleEnvCfg
+
+@configclass
+class GentleCfg(CartpoleEnvCfg):
+    def __post_init__(self):
+        super().__post_init__()
+        self.rewards.effort = RewardTermCfg(func=mdp.action_l2, weight=-0.01)
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(folder: Path) -> rlnb.Run:
+    """A state task trained for a few iterations in a fresh process."""
+    run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=False)
+    return run.wait(timeout_s=300)
+
+
+def scalars(run: rlnb.Run) -> dict[str, list[float]]:
+    reader = EventReader(run.path / "logs", without="system")
+    reader.refresh()
+    return {
+        tag: [value for _, _, value in points]
+        for tag, points in reader.scalars.items()
+        if not tag.startswith("Perf/") and not tag.endswith("/time")
+    }
+
+
+def test_a_state_task_trains_and_says_what_ran(trained: rlnb.Run) -> None:
+    started = trained.started
+    assert started is not None
+    assert trained.state == "completed"
+    assert trained.progress == (ITERATIONS, ITERATIONS)
+    assert (started.num_envs, started.devices) == (NUM_ENVS, ("cpu",))
+    assert started.versions["isaaclab"].startswith("3.0")
+    assert any(name.endswith("cartpole.usd") and len(digest) == 64 for name, digest in started.assets.items())
+    assert trained.metrics["fps"].last > 0
+    assert trained.metrics["reward"].frames[-1] == ITERATIONS * started.horizon * NUM_ENVS
+
+
+def test_an_adopted_warm_worker_gives_the_numbers_of_a_fresh_process(folder: Path, trained: rlnb.Run) -> None:
+    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # something else has happened in that process before
+    run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=True)
+    run.wait(timeout_s=300)
+    assert scalars(run) == scalars(trained)
+    assert scalars(run)
+
+
+def test_a_checkpoint_is_evaluated_from_reset_in_whole_episodes(folder: Path, trained: rlnb.Run) -> None:
+    evaluation = trained.evaluate(episodes=20, num_envs=8)
+    assert evaluation.episodes == 24  # the same number in each env
+    assert evaluation.successes is not None
+    assert all(success == timeout for success, timeout in zip(evaluation.successes, evaluation.timeouts, strict=True))
+    assert trained.evaluations[-1] == evaluation
+
+
+def test_an_export_gives_the_actions_of_the_policy(folder: Path, trained: rlnb.Run) -> None:
+    import onnxruntime
+    import torch
+
+    written = trained.export()
+    observations = np.random.default_rng(0).normal(size=(1000, 4)).astype(np.float32)
+    state = torch.load(trained.checkpoints[-1], weights_only=True)["actor_state_dict"]
+    expected = _actor(state, torch.from_numpy(observations)).numpy()
+    session = onnxruntime.InferenceSession(written["onnx"])
+    name = session.get_inputs()[0].name
+    exported = np.concatenate([session.run(None, {name: row[None]})[0] for row in observations])
+    scripted = torch.jit.load(written["torchscript"])(torch.from_numpy(observations)).detach().numpy()
+    np.testing.assert_allclose(exported, expected, atol=1e-5)
+    np.testing.assert_allclose(scripted, expected, atol=1e-5)
+
+
+def _actor(state: dict, observations: object) -> object:  # type: ignore[type-arg]
+    """Compute the mean action from the checkpoint's own weights, without RSL-RL."""
+    import torch
+
+    layers = sorted({key.rsplit(".", 1)[0] for key in state if key.endswith(".weight")})
+    value = observations
+    for index, layer in enumerate(layers):
+        value = torch.nn.functional.linear(value, state[f"{layer}.weight"], state[f"{layer}.bias"])  # type: ignore[arg-type]
+        if index < len(layers) - 1:
+            value = torch.nn.functional.elu(value)
+    return value
+
+
+def test_a_policy_is_filmed(folder: Path, trained: rlnb.Run) -> None:
+    import av
+
+    film = trained.play(num_envs=4)
+    assert film.path.is_relative_to(trained.path / "media")
+    assert "data:video/mp4;base64," in film._repr_html_()
+    with av.open(str(film.path)) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+        assert container.streams.video[0].average_rate == 30
+    assert len(frames) > 30
+    assert frames[0].shape == (480, 640, 3), "2 by 2 envs of 320 by 240"
+    moved = np.abs(frames[0].astype(int) - frames[20].astype(int)).max(axis=-1) > 50
+    tiles = [moved[:240, :320], moved[:240, 320:], moved[240:, :320], moved[240:, 320:]]
+    assert all(tile.any() for tile in tiles), "every pole fell"
+    assert moved.mean() < 0.2, "and the camera stood still"
+
+
+def test_a_camera_that_is_not_there_is_named_before_a_film(folder: Path, trained: rlnb.Run) -> None:
+    with pytest.raises(rlnb.RunError, match="No camera named 'wrist'"):
+        trained.play(num_envs=1, camera="wrist")
+
+
+def test_a_run_resumes_from_its_checkpoint(folder: Path, trained: rlnb.Run) -> None:
+    run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
+    run.resume(max_iterations=ITERATIONS).wait(timeout_s=300)
+    assert run.started is not None
+    assert run.started.first_iteration == 2
+    assert [step for step, _, _ in run.metrics["fps"].points] == list(range(ITERATIONS))
+    assert run.checkpoints[-1].name == f"model_{ITERATIONS - 1}.pt"
+
+
+def test_a_checkpoint_with_code_in_it_is_refused(folder: Path, trained: rlnb.Run, tmp_path: Path) -> None:
+    import pickle
+
+    class Evil:
+        def __reduce__(self) -> tuple:  # type: ignore[type-arg]
+            return (Path.touch, (tmp_path / "executed",))
+
+    bad = tmp_path / "model_1.pt"
+    bad.write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(rlnb.RunError, match="trust=True"):
+        trained.evaluate(episodes=1, checkpoint=bad)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_camera_task_trains(folder: Path) -> None:
+    run = rlnb.train(CAMERA_TASK, num_envs=4, max_iterations=2, device="cpu").wait(timeout_s=400)
+    assert run.progress == (2, 2)
+
+
+def test_a_preview_shows_each_data_type_and_marks_missed_depth(folder: Path) -> None:
+    shown = rlnb.preview(CAMERA_TASK, data_types=["rgb", "depth", "semantic_segmentation"], num_envs=3, steps=5)
+    frames = shown.frames["tiled_camera"]
+    assert frames["rgb"].shape == (3, 96, 96, 3)
+    assert frames["rgb"].dtype == np.uint8
+    assert frames["rgb"].std() > 1
+    depth = frames["depth"]
+    assert np.isinf(depth).any()
+    assert 3.0 < depth[np.isfinite(depth)].mean() < 7.0  # the camera stands 5 m away
+    assert "cartpole" in shown.labels["tiled_camera/semantic_segmentation"].values()
+    assert not (frames["rgb"][0] == frames["rgb"][1]).all()
+    assert shown.image.width > 3 * 96
+
+
+def test_a_preview_adds_a_camera_where_there_is_none(folder: Path) -> None:
+    shown = rlnb.preview(STATE_TASK, num_envs=2, steps=3, data_types=["rgb", "semantic_segmentation"])
+    assert shown.added
+    ids = shown.frames["preview"]["semantic_segmentation"]
+    names = shown.labels["preview/semantic_segmentation"]
+    seen = {names.get(int(number)) for number in np.unique(ids)}
+    assert "cartpole" in seen
+
+
+def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_succeeds_by_its_own_word(folder: Path) -> None:
+    cell.write_module(rlnb.options.folders, "Upright", DIRECT_TASK, "test.ipynb")
+    run = rlnb.train("Upright", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
+    assert run.manifest.task.source_sha256 == cell.sha256(run.path / "source" / "upright.py")
+    evaluation = run.evaluate(episodes=NUM_ENVS)
+    assert evaluation.successes is not None
+    assert evaluation.mean_return > 0  # twice the cosine of a small angle
+
+
+def test_an_edited_cell_is_what_trains_next(folder: Path) -> None:
+    cell.write_module(rlnb.options.folders, "Edited", DIRECT_TASK, "test.ipynb")
+    assert rlnb.task_card("Edited")["fields"]["episode_length_s"]["value"] == 1.0
+    changed = DIRECT_TASK.replace("episode_length_s = 1.0", "episode_length_s = 2.0")
+    cell.write_module(rlnb.options.folders, "Edited", changed, "test.ipynb")
+    assert rlnb.task_card("Edited")["fields"]["episode_length_s"]["value"] == 2.0
+
+
+def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
+    cell.write_module(rlnb.options.folders, "Gentle", MANAGER_TASK, "test.ipynb")
+    run = rlnb.train("Gentle", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
+    assert "Episode_Reward/effort" in run.metrics.tags
+    evaluation = run.evaluate(episodes=8, num_envs=4)
+    assert "effort" in evaluation.terms
+    sums = [sum(values) for values in zip(*evaluation.terms.values(), strict=True)]
+    assert sums == pytest.approx(evaluation.returns, rel=1e-3, abs=1e-4), "the terms add up to the return"
+    assert any(name == "return: effort" for name, _, _ in evaluation.rows())
+
+
+def test_a_task_by_module_and_class_trains(folder: Path) -> None:
+    name = "isaaclab_tasks.core.cartpole.cartpole_manager_env_cfg:CartpoleEnvCfg"
+    run = rlnb.train(name, num_envs=4, max_iterations=1, device="cpu").wait(timeout_s=300)
+    assert run.state == "completed"
+
+
+def test_a_name_of_isaaclab_2_is_understood(folder: Path) -> None:
+    assert rlnb.task_card("Isaac-Cartpole-Direct-v0")["gym_id"] == STATE_TASK
+    assert (
+        rlnb.task_card("Isaac-Repose-Cube-Shadow-Vision-Direct-v0")["gym_id"]
+        == "Isaac-Reorient-Cube-Shadow-Camera-Direct"
+    )
+
+
+def test_all_that_is_wrong_is_said_at_once_and_nothing_is_started(folder: Path) -> None:
+    before = {path.name for path in folder.glob("runs/*")}
+    wrong = {"sim.dtt": 0.1, "sim.dt": "abc", "decimation": 2.5}
+    task = rlnb.task(STATE_TASK, overrides=wrong, physics="newton_mjwrap")
+    with pytest.raises(rlnb.CheckError) as error:
+        rlnb.train(task, agent={"algorithm.lr": 1e-3}, max_iterations=-1)
+    text = str(error.value)
+    for expected in (
+        "'sim.dtt'. Did you mean 'sim.dt'",
+        "sim.dt takes float",
+        "decimation takes int",
+        "Did you mean 'newton_mjwarp'",
+        "'algorithm.lr'",
+        "max_iterations=-1",
+    ):
+        assert expected in text
+    assert {path.name for path in folder.glob("runs/*")} == before
+
+
+def test_an_unknown_task_is_named_with_the_closest(folder: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="Did you mean 'Isaac-Cartpole-Direct'"):
+        rlnb.train("Isaac-Cartpol-Direct")
+
+
+def test_a_task_whose_assets_are_missing_says_which(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match=r"cartpole\.usd is missing"):
+        rlnb.train(STATE_TASK, asset_root=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("library", "seed", "iterations", "device"),
+    [
+        ("rsl_rl", "seed", "max_iterations", "device"),
+        ("rl_games", "params.seed", "params.config.max_epochs", "params.config.device"),
+        ("skrl", "seed", "trainer.timesteps", None),
+        ("sb3", "seed", "n_timesteps", "device"),
+    ],
+)
+def test_what_would_be_overruled_is_refused(
+    folder: Path, library: str, seed: str, iterations: str, device: str | None
+) -> None:
+    (problem,) = rlnb.check(STATE_TASK, library=library, agent={seed: 5})
+    assert f"{seed} is 5, but seed=42 of rlnb.train holds" in problem.what
+    assert rlnb.check(STATE_TASK, library=library, agent={seed: 5}, seed=5) == []
+    assert rlnb.check(STATE_TASK, library=library, agent={seed: 42}, seed=5) == [], "the config's own, as in its file"
+    (problem,) = rlnb.check(STATE_TASK, library=library, agent={iterations: 7}, max_iterations=9)
+    assert f"{iterations} is 7, but max_iterations=9 of rlnb.train holds" in problem.what
+    assert rlnb.check(STATE_TASK, library=library, agent={iterations: 7}) == [], "which is how long it trains"
+    if device:
+        (problem,) = rlnb.check(STATE_TASK, library=library, agent={device: "cpu"})
+        assert f"{device} is 'cpu', but device='auto' of rlnb.train holds" in problem.what
+        assert rlnb.check(STATE_TASK, library=library, agent={device: "cpu"}, device="cpu") == []
+
+
+def test_an_override_that_would_be_overruled_is_refused(folder: Path) -> None:
+    values = {"scene.num_envs": 8, "seed": 5, "sim.device": "cpu"}
+    task = rlnb.task(STATE_TASK, overrides=values)
+    found = rlnb.check(task, num_envs=16)
+    assert [problem.mend for problem in found] == [
+        f"Leave it out here, and say {argument}= to rlnb.train." for argument in ("num_envs", "seed", "device")
+    ]
+    assert rlnb.check(task, num_envs=8, seed=5, device="cpu") == []
+    assert rlnb.check(rlnb.task(STATE_TASK, overrides={"scene.num_envs": 8})) == []
+
+
+@pytest.mark.parametrize(("library", "path"), [("rsl_rl", "seed"), ("rl_games", "params.seed")])
+def test_a_typo_in_an_agent_value_is_no_value(folder: Path, library: str, path: str) -> None:
+    (problem,) = rlnb.check(STATE_TASK, library=library, agent={f"{path}x": 5})
+    assert "Did you mean" in problem.what
+
+
+def test_a_task_without_a_simulator_names_its_library(folder: Path) -> None:
+    (problem,) = rlnb.check("Echo")
+    assert problem.mend == "Without a simulator: library='echo'."
+    (problem,) = rlnb.check("Ecco")
+    assert not problem.mend
+
+
+def test_a_wrong_library_hides_nothing_of_the_task(folder: Path) -> None:
+    task = rlnb.task(STATE_TASK, overrides={"sim.dtt": 0.1})
+    whats = [problem.what for problem in rlnb.check(task, library="rslrl")]
+    assert "Did you mean 'rsl_rl'?" in whats[0]
+    assert "no config value 'sim.dtt'" in whats[1]
+    (what,) = [problem.what for problem in rlnb.check("Echo", library="ecco")]
+    assert "No RL library named 'ecco'" in what
+
+
+def test_what_a_yaml_leaves_out_is_added_and_to_a_class_it_is_not(folder: Path) -> None:
+    assert rlnb.check(STATE_TASK, library="rl_games", agent={"+params.config.schedule_type": "standard"}) == []
+    (problem,) = rlnb.check(STATE_TASK, library="rsl_rl", agent={"+algorithm.warmup": 3})
+    assert "algorithm is a class" in problem.mend
+
+
+def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_worker_lives(folder: Path) -> None:
+    cell.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
+    with pytest.raises(rlnb.CheckError, match="ZeroDivisionError"):
+        rlnb.train("Broken")
+    assert rlnb.task_card(STATE_TASK)["workflow"] == "direct"
+
+
+def test_an_override_reaches_the_env(folder: Path) -> None:
+    task = rlnb.task(STATE_TASK, num_envs=4, overrides={"episode_length_s": 0.5})
+    run = rlnb.train(task, max_iterations=2, device="cpu").wait(timeout_s=300)
+    evaluation = run.evaluate(episodes=4)
+    assert max(evaluation.lengths) <= 30  # 0.5 s at 60 steps a second
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_how_many_ranks_are_fastest_is_measured_once(root: Path) -> None:
+    asked = {"num_envs": 64, "max_iterations": 2, "device": "cpu", "nproc_per_node": "auto"}
+    first = rlnb.train("Isaac-Cartpole-Direct", **asked).wait(timeout_s=300)
+    (remembered,) = root.glob("cards/ranks-*.json")
+    rates = json.loads(remembered.read_text())
+    tried = auto_ranks.candidates(len(os.sched_getaffinity(0)), 64)
+    assert set(rates) == {f"{ranks}x{threads}" for ranks, threads in tried}
+    assert all(rate > 0 for rate in rates.values())
+    chosen = first.manifest.resources
+    assert (chosen.nproc_per_node, chosen.threads) == auto_ranks.choose(rates)
+    assert first.started is not None
+    assert (first.started.num_envs, first.started.world_size) == (64, chosen.nproc_per_node)
+    begun = time.monotonic()
+    again = rlnb.train("Isaac-Cartpole-Direct", **asked)
+    assert time.monotonic() - begun < 5.0, "it is not measured again"
+    assert again.wait(timeout_s=300).manifest.resources == chosen
+    assert len(rlnb.runs()) == 2, "what was measured with is gone"

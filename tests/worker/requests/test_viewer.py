@@ -1,0 +1,28 @@
+"""Where a 3D view may listen. The view itself is tested in tests/browser."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from rlnb import RlnbError
+from rlnb.worker.requests import viewer
+
+
+@pytest.mark.parametrize(("address", "refused"), [("127.0.0.1", None), ("0.0.0.0", "more than 127.0.0.1")])
+def test_a_view_that_listens_elsewhere_than_on_loopback_is_refused(address: str, refused: str | None) -> None:
+    with socket.socket() as listening:
+        listening.bind((address, 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        if refused is None:
+            viewer._check_address(port)
+        else:
+            with pytest.raises(RlnbError, match=refused):
+                viewer._check_address(port)
+
+
+def test_a_port_that_somebody_else_took_is_refused() -> None:
+    with pytest.raises(RlnbError, match="does not listen on port"):
+        viewer._check_address(viewer._free_port())
