@@ -1,4 +1,4 @@
-"""What the cameras of trainings see, for pages that ask for a picture every second."""
+"""Pictures of the cameras of trainings, for pages that ask for one every second."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Feed:
     came_s: float | None = None
 
 
-class Feeds:
-    """The trainings whose pictures are looked at; asked from any thread."""
+class Cameras:
+    """The cameras of the trainings that pages show; asked from any thread."""
 
     def __init__(self) -> None:
         self._feeds: dict[str, Feed] = {}

@@ -24,7 +24,7 @@ MOST_OPEN = 8
 AT_ONCE = 4
 
 
-class Served:
+class OpenPages:
     """The pages that are open; asked for from any thread."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Who looks: the pages that are connected, and what each wants to hear."""
+"""The connected pages, and what each of them wants to hear."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Page:
     the end."""
 
 
-class Audience:
+class Pages:
     """The connected pages. Changed on the server's thread; the watcher's thread reads a copy."""
 
     def __init__(self) -> None:
         self._pages: tuple[Page, ...] = ()
 
     @property
-    def pages(self) -> tuple[Page, ...]:
-        """Those that are connected."""
+    def connected(self) -> tuple[Page, ...]:
+        """All of them at this moment."""
         return self._pages
 
     def join(self, page: Page) -> None:
