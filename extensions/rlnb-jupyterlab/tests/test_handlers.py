@@ -142,12 +142,12 @@ async def test_pages_that_were_opened_are_linked_until_they_end(jp_fetch: Any, j
     assert await asked(jp_fetch, "tensorboard", method="POST", body=body) == opened, "a second one is not started"
     links = (await asked(jp_fetch, "cluster"))["links"]
     assert links == [{"name": key_of(run), "title": f"TensorBoard of {run.id}", "url": opened["url"]}]
-    jp_serverapp.web_app.settings["rlnb_served"].close()
+    jp_serverapp.web_app.settings["rlnb_open_pages"].close()
     assert (await asked(jp_fetch, "cluster"))["links"] == []
 
 
 async def test_a_page_that_was_opened_is_closed(jp_fetch: Any, jp_serverapp: Any, root: Path) -> None:
-    pages = jp_serverapp.web_app.settings["rlnb_served"]
+    pages = jp_serverapp.web_app.settings["rlnb_open_pages"]
     page = Page(4711)
     pages.get("scene a", "a in 3D", lambda: page)
     (link,) = (await asked(jp_fetch, "cluster"))["links"]
@@ -328,7 +328,7 @@ async def test_a_write_from_another_site_is_refused(jp_fetch: Any, jp_serverapp:
     cookie = await logged_in(jp_fetch, jp_serverapp)
     run = echo().wait(60)
     body = json.dumps({"action": "delete", "keys": [key_of(run)]})
-    jp_serverapp.web_app.settings["rlnb_served"].get("page", "a page", lambda: Page(4711))
+    jp_serverapp.web_app.settings["rlnb_open_pages"].get("page", "a page", lambda: Page(4711))
     for headers in ({}, {"Origin": "http://evil.example"}):
         with pytest.raises(HTTPClientError) as told:
             await jp_fetch(
@@ -344,7 +344,7 @@ async def test_a_write_from_another_site_is_refused(jp_fetch: Any, jp_serverapp:
             )
         assert told.value.code in (403, 404)
     assert run.path.exists()
-    assert len(jp_serverapp.web_app.settings["rlnb_served"].links()) == 1
+    assert len(jp_serverapp.web_app.settings["rlnb_open_pages"].links()) == 1
 
 
 async def test_a_stream_for_another_site_is_refused(

@@ -6,19 +6,14 @@ import asyncio
 import json
 import os
 import stat
-import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
-from asking import Page, asked, echo, follow, heard, refused
+from asking import asked, echo, follow, heard, refused
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
-from PIL import Image
-from rlnb_jupyterlab import actions, feeds, queues, registry, served, subprocesses, watcher
-from rlnb_jupyterlab.audience import Audience
-from rlnb_jupyterlab.audience import Page as Watching
+from rlnb_jupyterlab import actions, queues, subprocesses, watcher
+from rlnb_jupyterlab.pages import Pages
 from rlnb_jupyterlab.watcher import Watcher, key_of
 from tornado.httpclient import HTTPClientError
 
@@ -123,7 +118,7 @@ def test_what_is_odd_about_a_run_is_logged_once(
     made(1)
     monkeypatch.setattr(watcher, "row", fail)
     damage_job("started.json", NO_HORIZON)(root / "runs" / FIRST)  # it goes on, so that each look goes to it
-    looking = Watcher([root], Audience())
+    looking = Watcher([root], Pages())
     for _ in range(3):
         looking._look()
     assert len(caplog.messages) == 1
@@ -289,120 +284,3 @@ async def test_where_runs_are_looked_for_is_told(jp_ws_fetch: Any, root: Path) -
 async def _printed(*argv: str) -> str:
     process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
     return (await process.communicate())[0].decode()
-
-
-async def test_what_failed_is_not_asked_again_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started = []
-
-    async def failing(words: list[str], *_: Any, **__: Any) -> tuple[int, str]:
-        started.append(words)
-        return 1, "no"
-
-    monkeypatch.setattr(subprocesses, "output", failing)
-    found = registry.Registry(root)
-    for _ in range(3):
-        with pytest.raises(RuntimeError):
-            await found.get()
-    assert len(started) == 2
-    monkeypatch.setattr(registry, "AGAIN_S", 0.0)
-    with pytest.raises(RuntimeError):
-        await found.get()
-    assert len(started) == 4
-
-
-def test_the_oldest_page_makes_room() -> None:
-    pages = [Page(port) for port in range(served.MOST_OPEN + 2)]
-    opened = served.Served()
-    for page in pages:
-        opened.get(str(page.port), "a page", lambda page=page: page)
-    assert [page.alive for page in pages] == [False] * 2 + [True] * served.MOST_OPEN
-    opened.close()
-    assert not any(page.alive for page in pages)
-
-
-class Cameras:
-    """A training that takes a picture for the newest request only."""
-
-    asked = 0
-
-    def __init__(self) -> None:
-        Cameras.asked += 1
-        self.number, self.frames = Cameras.asked, 0
-
-    def camera_feed(self) -> Cameras:
-        """Return it."""
-        return Cameras()
-
-    def still_looking(self) -> None:
-        """Hear that somebody looks."""
-
-    def over(self) -> bool:
-        """Return that it goes on."""
-        return False
-
-    def newest(self) -> Any:
-        """Return a picture, unless somebody else has asked since."""
-        if self.number != Cameras.asked:
-            return None
-        return SimpleNamespace(pictures=[Image.fromarray(np.full((4, 4, 3), self.number, np.uint8))])
-
-
-def test_pictures_come_again_after_somebody_else_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "SILENT_S", 2.0)
-    found, training = feeds.Feeds(), Cameras()
-    first = found.picture("key", lambda: training)
-    training.camera_feed()  # a notebook asks
-    assert found.picture("key", lambda: training) == first, "the last one stays"
-    time.sleep(2.1)
-    assert found.picture("key", lambda: training) not in (None, first)
-
-
-def test_a_page_that_comes_back_is_not_shown_what_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "UNASKED_S", 0.1)
-    found, training = feeds.Feeds(), Cameras()
-    first = found.picture("key", lambda: training)
-    time.sleep(0.2)
-    assert found.picture("key", lambda: training) != first
-
-
-def test_curves_of_what_has_ended_are_let_go_of(root: Path) -> None:
-    run = echo().wait(60)
-    audience, said = Audience(), []
-    page = Watching(send=lambda text: said.append(json.loads(text)), watched={key_of(run): {}})
-    watching = Watcher([root], audience)
-    watching._call = lambda send, text: send(text)
-    audience.join(page)
-    watching._tell()
-    assert any(message["type"] == "curves" for message in said)
-    read = watching._runs[key_of(run)]
-    watching._tell()
-    assert watching._runs[key_of(run)] is read, "it is still watched"
-    page.watched = {}
-    watching._tell()
-    assert watching._runs[key_of(run)] is not read
-
-
-@pytest.mark.parametrize(("slow", "soon"), [("waits", True), ("once", True), ("always", False)])
-def test_looks_come_less_often_only_where_they_keep_a_core_busy(
-    root: Path, monkeypatch: pytest.MonkeyPatch, slow: str, soon: bool
-) -> None:
-    monkeypatch.setattr(watcher, "LOOK_S", 0.1)
-    audience, looks = Audience(), []
-
-    class Slow(Watcher):
-        def _tell(self) -> None:
-            looks.append(time.monotonic())
-            super()._tell()
-            if slow == "waits":
-                time.sleep(0.3)
-            elif slow == "always" or len(looks) == 3:
-                busy_until = time.thread_time() + 0.3
-                while time.thread_time() < busy_until:
-                    pass
-
-    watching = Slow([root], audience)
-    audience.join(Watching(send=lambda _: None))
-    watching.start(lambda send, text: send(text))
-    time.sleep(6.0)
-    watching.stop()
-    assert (len(looks) > 5) is soon, looks

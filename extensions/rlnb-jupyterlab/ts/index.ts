@@ -8,17 +8,17 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 
-import { Announcer } from './announcer';
-import { Commands } from './commands';
-import type { Desk } from './desk';
-import { Hub } from './hub';
-import { Libraries } from './libraries';
-import { Listing } from './listing';
-import { Notebooks } from './notebooks';
-import { Preferences } from './preferences';
-import { Server } from './server';
-import { RunsPanel } from './views/panel';
-import { Workspace } from './workspace';
+import { Announcer } from './lab/announcer';
+import { Commands } from './lab/commands';
+import { Notebooks } from './lab/notebooks';
+import { Workspace } from './lab/workspace';
+import { RunsPanel } from './list/panel';
+import type { Desk } from './model/desk';
+import { Hub } from './model/hub';
+import { Libraries } from './model/libraries';
+import { Listing } from './model/listing';
+import { Preferences } from './model/preferences';
+import { Server } from './server/server';
 
 const ID = 'rlnb-jupyterlab:plugin';
 const LISTING = 'rlnb-jupyterlab:listing';

@@ -11,7 +11,7 @@ from typing import Any
 
 import rlnb
 from rlnb_jupyterlab import subprocesses
-from rlnb_jupyterlab.audience import Audience
+from rlnb_jupyterlab.pages import Pages
 
 AT_ONCE = 4
 """Commands that run at the same time; further ones wait."""
@@ -63,8 +63,8 @@ async def _printed(words: Sequence[str], folder: Path) -> tuple[int, str]:
 class Actions:
     """Commands that go on, of which every page is told."""
 
-    def __init__(self, audience: Audience) -> None:
-        self._audience = audience
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Semaphore | None = None
         self._alone: asyncio.Lock | None = None
@@ -108,7 +108,7 @@ class Actions:
         ended = [name for name, said in self._said.items() if said["state"] != "running"]
         for name in ended[:-ENDED_KEPT]:
             del self._said[name]
-        self._audience.tell(message)
+        self._pages.tell(message)
 
     async def stop(self) -> None:
         """End those that go on; jobs that they started on a run end by themselves."""

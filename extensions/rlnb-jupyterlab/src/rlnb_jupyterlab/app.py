@@ -11,11 +11,11 @@ from traitlets import List, Unicode, default
 import rlnb
 from rlnb_jupyterlab import handlers
 from rlnb_jupyterlab.actions import Actions
-from rlnb_jupyterlab.audience import Audience
-from rlnb_jupyterlab.feeds import Feeds
+from rlnb_jupyterlab.cameras import Cameras
+from rlnb_jupyterlab.choices import Registry
+from rlnb_jupyterlab.open_pages import OpenPages
+from rlnb_jupyterlab.pages import Pages
 from rlnb_jupyterlab.readers import Readers
-from rlnb_jupyterlab.registry import Registry
-from rlnb_jupyterlab.served import Served
 from rlnb_jupyterlab.watcher import Watcher
 
 
@@ -36,14 +36,14 @@ class RlnbExtension(ExtensionApp):
     def initialize_settings(self) -> None:
         """Make what the handlers share; past one look at the runs, nothing works before somebody looks."""
         rlnb.options.warm = False  # no simulator goes on living in the server
-        audience = Audience()
-        watcher = Watcher([Path(root).expanduser() for root in self.roots], audience)
+        pages = Pages()
+        watcher = Watcher([Path(root).expanduser() for root in self.roots], pages)
         watcher.prepare()
         self.settings["rlnb_watcher"] = watcher
-        self.settings["rlnb_audience"] = audience
-        self.settings["rlnb_actions"] = Actions(audience)
-        self.settings["rlnb_served"] = Served()
-        self.settings["rlnb_feeds"] = Feeds()
+        self.settings["rlnb_pages"] = pages
+        self.settings["rlnb_actions"] = Actions(pages)
+        self.settings["rlnb_open_pages"] = OpenPages()
+        self.settings["rlnb_cameras"] = Cameras()
         self.settings["rlnb_readers"] = Readers()
         self.settings["rlnb_registry"] = Registry(watcher.roots[0])
 
@@ -55,4 +55,4 @@ class RlnbExtension(ExtensionApp):
         """End what was started for this server."""
         self.settings["rlnb_watcher"].stop()
         await self.settings["rlnb_actions"].stop()
-        self.settings["rlnb_served"].close()
+        self.settings["rlnb_open_pages"].close()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import rlnb
-from rlnb_jupyterlab.audience import Page
+from rlnb_jupyterlab.pages import Page
 
 MOST = 600
 """Points of a curve that is sent as a whole."""

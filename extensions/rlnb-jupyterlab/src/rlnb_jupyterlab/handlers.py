@@ -17,9 +17,9 @@ from tornado import web
 
 import rlnb
 from rlnb_jupyterlab import actions, code, detail, logs, queues, subprocesses
-from rlnb_jupyterlab.feeds import Feeds
+from rlnb_jupyterlab.cameras import Cameras
+from rlnb_jupyterlab.open_pages import OpenPages
 from rlnb_jupyterlab.readers import Readers
-from rlnb_jupyterlab.served import Served
 from rlnb_jupyterlab.stream import RESOURCE, StreamHandler
 from rlnb_jupyterlab.watcher import Watcher
 
@@ -65,8 +65,8 @@ class Handler(APIHandler):
 
     async def opened(self, work: Callable[[], str]) -> str:
         """Return the address of a page that takes long to start."""
-        served: Served = self.settings["rlnb_served"]
-        return await asyncio.get_running_loop().run_in_executor(served.openers, work)
+        open_pages: OpenPages = self.settings["rlnb_open_pages"]
+        return await asyncio.get_running_loop().run_in_executor(open_pages.openers, work)
 
     def run_of(self, key: str) -> rlnb.Run:
         """Return a run with a reader of its own."""
@@ -231,8 +231,8 @@ class FrameHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self, key: str) -> None:
-        feeds: Feeds = self.settings["rlnb_feeds"]
-        png = await self.aside(lambda: feeds.picture(key, lambda: self.run_of(key)))
+        cameras: Cameras = self.settings["rlnb_cameras"]
+        png = await self.aside(lambda: cameras.picture(key, lambda: self.run_of(key)))
         self.set_header("Cache-Control", "no-store")
         if png is None:
             self.set_status(204)
@@ -340,10 +340,10 @@ class TensorBoardHandler(Handler):
     async def post(self) -> None:
         keys = self.body().get("keys")
         name = ",".join(sorted(keys)) if isinstance(keys, list) else ""
-        served: Served = self.settings["rlnb_served"]
+        open_pages: OpenPages = self.settings["rlnb_open_pages"]
         runs = [*(await self.aside(lambda: self.runs_of(keys))).values()]
         title = f"TensorBoard of {runs[0].id if len(runs) == 1 else f'{len(runs)} runs'}"
-        url = await self.opened(lambda: served.get(name, title, lambda: rlnb.tensorboard(runs)))
+        url = await self.opened(lambda: open_pages.get(name, title, lambda: rlnb.tensorboard(runs)))
         self.finish(json.dumps({"url": url}))
 
 
@@ -353,9 +353,9 @@ class SceneHandler(Handler):
     @web.authenticated
     @authorized
     async def post(self, key: str) -> None:
-        served: Served = self.settings["rlnb_served"]
+        open_pages: OpenPages = self.settings["rlnb_open_pages"]
         run = await self.aside(lambda: self.run_of(key))
-        url = await self.opened(lambda: served.get(f"scene {key}", f"{run.id} in 3D", lambda: rlnb.view(run)))
+        url = await self.opened(lambda: open_pages.get(f"scene {key}", f"{run.id} in 3D", lambda: rlnb.view(run)))
         self.finish(json.dumps({"url": url}))
 
 
@@ -365,9 +365,9 @@ class CloseHandler(Handler):
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        served: Served = self.settings["rlnb_served"]
+        open_pages: OpenPages = self.settings["rlnb_open_pages"]
         name = str(self.body().get("name"))
-        if not await self.aside(lambda: served.end(name)):
+        if not await self.aside(lambda: open_pages.end(name)):
             raise Refused(404, "There is no such page any more.")
         self.finish(json.dumps({}))
 
@@ -378,9 +378,9 @@ class ClusterHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        served: Served = self.settings["rlnb_served"]
+        open_pages: OpenPages = self.settings["rlnb_open_pages"]
         dashboards = await self.aside(lambda: queues.dashboards(self.watcher.active()))
-        self.finish(json.dumps({"queues": await queues.queues(), "links": [*served.links(), *dashboards]}))
+        self.finish(json.dumps({"queues": await queues.queues(), "links": [*open_pages.links(), *dashboards]}))
 
 
 ROUTES = [

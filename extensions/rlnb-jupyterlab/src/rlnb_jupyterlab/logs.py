@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import rlnb
-from rlnb_jupyterlab.audience import Page
+from rlnb_jupyterlab.pages import Page
 
 MOST_BYTES = 256 * 1024
 """Of one piece."""

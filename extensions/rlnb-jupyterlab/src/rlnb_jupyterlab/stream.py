@@ -12,7 +12,7 @@ from jupyter_server.base.websocket import WebSocketMixin
 from tornado.websocket import WebSocketHandler
 
 from rlnb_jupyterlab import logs
-from rlnb_jupyterlab.audience import Page, encoded
+from rlnb_jupyterlab.pages import Page, encoded
 
 RESOURCE = "rlnb"
 """What may be allowed or not, to Jupyter's authorizer."""
@@ -39,7 +39,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self._loop = asyncio.get_running_loop()
         for message in self.settings["rlnb_actions"].said:
             self._send(encoded({**message, "again": True}))
-        self.settings["rlnb_audience"].join(self._page)
+        self.settings["rlnb_pages"].join(self._page)
         self._wake()
 
     def on_message(self, message: str | bytes) -> None:
@@ -64,7 +64,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         """Let the page go."""
         super().on_close()
         if hasattr(self, "_page"):
-            self.settings["rlnb_audience"].leave(self._page)
+            self.settings["rlnb_pages"].leave(self._page)
             self.settings["rlnb_watcher"].wake()
 
     def _wake(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import rlnb
 from rlnb_jupyterlab import curves, logs
-from rlnb_jupyterlab.audience import Audience, Page, encoded
+from rlnb_jupyterlab.pages import Page, Pages, encoded
 from rlnb_jupyterlab.rows import ACTIVE, LATER, row
 
 logger = logging.getLogger(__name__)
@@ -34,12 +34,12 @@ class Watcher:
 
     Args:
         roots: rlnb roots. What lies outside of them, be it by a symbolic link, is not shown.
-        audience: Who is told.
+        pages: The connected pages; each is told.
     """
 
-    def __init__(self, roots: Sequence[Path], audience: Audience) -> None:
+    def __init__(self, roots: Sequence[Path], pages: Pages) -> None:
         self.roots = [root.resolve() for root in roots]
-        self._audience = audience
+        self._pages = pages
         self._catalog = rlnb.Catalog(self.roots)
         self._lock = threading.Lock()
         self._beginning = threading.Lock()
@@ -130,7 +130,7 @@ class Watcher:
 
     def _over(self) -> bool:
         with self._beginning:
-            if self._audience.pages and not self._stopped:
+            if self._pages.connected and not self._stopped:
                 return False
             self._thread = None
             return True
@@ -144,7 +144,7 @@ class Watcher:
             everything = list(self._rows.values())
             self._changed.clear()
             self._gone.clear()
-        for page in self._audience.pages:
+        for page in self._pages.connected:
             if moved or not page.told:
                 self._send(page, {"type": "places", "places": places})
             if not page.told:
@@ -159,7 +159,7 @@ class Watcher:
         with self._lock:
             self._let_go()
             filled = [] if self._catalog.behind else self._fill()
-        for page in self._audience.pages:
+        for page in self._pages.connected:
             if filled and page.told:
                 self._send(page, {"type": "runs", "reset": False, "rows": filled, "gone": []})
 
@@ -221,7 +221,7 @@ class Watcher:
 
     def _let_go(self) -> None:
         """Let go of the curves that no page shows any more, of runs that have ended."""
-        watched = {key for page in self._audience.pages for key in page.watched}
+        watched = {key for page in self._pages.connected for key in page.watched}
         for key in self._read - watched:
             if key in self._runs and self._rows[key]["state"] not in ACTIVE:
                 self._runs[key] = rlnb.Run(self._runs[key].path)

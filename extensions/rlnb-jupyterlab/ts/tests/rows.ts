@@ -1,4 +1,4 @@
-import type { Row } from '../protocol';
+import type { Row } from '../server/protocol';
 
 export function row(key: string, changes: Partial<Row> = {}): Row {
   return {

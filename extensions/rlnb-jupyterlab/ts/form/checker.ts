@@ -1,0 +1,70 @@
+import type { IDisposable } from '@lumino/disposable';
+import { type ISignal, Signal } from '@lumino/signaling';
+
+import type { Checked, Wish } from '../server/protocol';
+
+/** So long nobody types before the server is asked. */
+const PAUSE = 500;
+
+export interface Verdict {
+  readonly wish: Wish;
+  readonly checked: Checked | null;
+  readonly failure: unknown;
+}
+
+/** Asks about the newest wish, and about one at a time: a check takes seconds, and its answer to an older wish is of no use. */
+export class Checker implements IDisposable {
+  constructor(private readonly _check: (wish: Wish) => Promise<Checked>) {}
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** What was said last, of whichever wish. */
+  get verdict(): Verdict | null {
+    return this._verdict;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  ask(wish: Wish): void {
+    this._newest = wish;
+    clearTimeout(this._timer);
+    this._timer = setTimeout(() => void this._run(), PAUSE);
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    clearTimeout(this._timer);
+    Signal.clearData(this);
+  }
+
+  private async _run(): Promise<void> {
+    if (this._busy) {
+      return;
+    }
+    this._busy = true;
+    let wish: Wish | null = null;
+    while (!this._isDisposed && wish !== this._newest) {
+      wish = this._newest!;
+      let verdict: Verdict;
+      try {
+        verdict = { wish, checked: await this._check(wish), failure: null };
+      } catch (failure) {
+        verdict = { wish, checked: null, failure };
+      }
+      this._verdict = verdict;
+      this._changed.emit();
+    }
+    this._busy = false;
+  }
+
+  private readonly _changed = new Signal<this, void>(this);
+  private _verdict: Verdict | null = null;
+  private _newest: Wish | null = null;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+  private _busy = false;
+  private _isDisposed = false;
+}

@@ -1,0 +1,218 @@
+import { HTMLSelect } from '@jupyterlab/ui-components';
+import { type ReactElement, type ReactNode, useEffect, useId, useMemo, useState } from 'react';
+
+import type { Desk } from '../model/desk';
+import { Failure } from '../parts/failure';
+import { runsIcon } from '../parts/icons';
+import { useLoaded } from '../parts/loaded';
+import { useSignal } from '../parts/signal';
+import { useDesk, View } from '../parts/view';
+import type { Wish } from '../server/protocol';
+import { refusalOf } from '../server/server';
+import { Checker } from './checker';
+import { BLANK, type Fields, wishOf, wrongWord } from './wish';
+
+/** Tasks are looked for by a process that takes its time. */
+const AGAIN = 5000;
+
+/** Writes the lines of a notebook that start a new run. */
+export class FormView extends View {
+  constructor(desk: Desk) {
+    super(desk);
+    this.title.icon = runsIcon;
+    this.title.label = desk.trans.__('New RL run');
+  }
+
+  protected override draw(): ReactElement {
+    return <Form first={this._fields} onChange={fields => (this._fields = fields)} />;
+  }
+
+  private _fields: Fields = BLANK;
+}
+
+function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): void }): ReactElement {
+  const { server, commands, trans } = useDesk();
+  const [fields, setFields] = useState(first);
+  const [complete, setComplete] = useState(false);
+  const { value: registry, failure } = useLoaded(() => server.registry(), [server], complete ? null : AGAIN);
+  const checker = useMemo(() => new Checker(wish => server.check(wish)), [server]);
+  const verdict = useSignal(checker.changed, () => checker.verdict);
+  const { wish, wrong } = useMemo(() => wishOf(fields), [fields]);
+
+  useEffect(() => setComplete(registry?.complete ?? false), [registry]);
+  useEffect(() => () => checker.dispose(), [checker]);
+  useEffect(() => {
+    if (wish.task && wrong.length === 0) {
+      checker.ask(wish);
+    }
+  }, [checker, wish, wrong]);
+
+  const set = (name: keyof Fields) => (text: string) => {
+    const changed = { ...fields, [name]: text };
+    setFields(changed);
+    onChange(changed);
+  };
+  const text = (name: keyof Fields) => ({
+    value: fields[name],
+    onChange: set(name),
+    wrong: wrong.filter(({ field }) => field === name).map(one => wrongWord(one, trans))
+  });
+  const current = verdict?.wish === wish ? verdict : null;
+  const asking = wish.task !== '' && wrong.length === 0 && !current;
+  const checked = current?.checked ?? null;
+  const insert = (run: boolean) => void commands.execute('rlnb:insert', { code: checked?.code ?? '', run });
+  const library = registry?.libraries.find(({ name }) => name === fields.library);
+
+  return (
+    <div className="rlnb-Scroll rlnb-Form">
+      <form onSubmit={event => event.preventDefault()} aria-label={trans.__('New RL run')}>
+        <Failure of={failure} />
+        <Text label={trans.__('Task')} {...text('task')} choices={registry?.tasks ?? []} placeholder="Isaac-Cartpole-Direct" wide>
+          {registry && !registry.complete && trans.__('More tasks are being looked for …')}
+        </Text>
+        <label className="rlnb-Field">
+          <span>{trans.__('Library')}</span>
+          <HTMLSelect value={fields.library} onChange={event => set('library')(event.target.value)}>
+            {[...new Set([fields.library, ...(registry?.libraries.map(({ name }) => name) ?? [])])].map(name => (
+              <option key={name}>{name}</option>
+            ))}
+          </HTMLSelect>
+        </label>
+        <Text label={trans.__('Environments')} {...text('num_envs')} placeholder={trans.__("the task's own")} numeric />
+        <Text label={trans.__('Iterations')} {...text('max_iterations')} placeholder={trans.__("the library's own")} numeric />
+        <Text label={trans.__('Seed')} {...text('seed')} numeric />
+        <Text label={trans.__('Device')} {...text('device')} choices={registry?.devices ?? []} />
+        <Text label={trans.__('Processes per node')} {...text('nproc_per_node')} choices={['auto']} placeholder="1">
+          {library && !library.distributed && trans.__('%1 trains in one process.', library.name)}
+        </Text>
+        <Text label={trans.__('Launcher')} {...text('launcher')} choices={registry?.launchers ?? []} placeholder="slurm(nodes=2)" wide />
+        <Lines
+          label={trans.__("Values of the task's config, one name=value a line")}
+          {...text('overrides')}
+          placeholder="sim.dt=0.005"
+        />
+        <Lines
+          label={trans.__("Values of the library's config, one name=value a line")}
+          {...text('agent')}
+          placeholder="algorithm.learning_rate=3e-4"
+        />
+      </form>
+      <section className="rlnb-Form-said" aria-live="polite" aria-busy={asking}>
+        <Said wish={wish} wrong={wrong.length > 0} asking={asking} verdict={current} />
+        {checked?.code && <pre className="rlnb-Code">{checked.code}</pre>}
+        <div className="rlnb-Buttons">
+          <button className="jp-mod-styled jp-mod-accept" disabled={!checked?.code} onClick={() => insert(false)}>
+            {trans.__('Insert code into notebook')}
+          </button>
+          <button className="jp-mod-styled" disabled={!checked?.code || checked.problems.length > 0} onClick={() => insert(true)}>
+            {trans.__('Insert and run')}
+          </button>
+        </div>
+      </section>
+    </div>
+  );
+}
+
+interface SaidProps {
+  readonly wish: Wish;
+  readonly wrong: boolean;
+  readonly asking: boolean;
+  readonly verdict: Checker['verdict'];
+}
+
+/** What the server says of the form. */
+function Said({ wish, wrong, asking, verdict }: SaidProps): ReactElement {
+  const { trans } = useDesk();
+  if (!wish.task) {
+    return <p className="rlnb-Empty">{trans.__('Choose a task.')}</p>;
+  }
+  if (wrong) {
+    return <p className="rlnb-Empty">{trans.__('It is checked when the marked fields are mended.')}</p>;
+  }
+  if (asking) {
+    return <p className="rlnb-Empty">{trans.__('Checking …')}</p>;
+  }
+  const problems = verdict?.checked?.problems ?? [];
+  return (
+    <>
+      <Failure of={verdict?.failure ? refusalOf(verdict.failure) : null} />
+      {problems.length > 0 && (
+        <ul className="rlnb-Problems">
+          {problems.map(({ what, mend }, i) => (
+            <li key={i}>
+              <p>{what}</p>
+              {mend && <p className="rlnb-Mend">{mend}</p>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {verdict?.checked && problems.length === 0 && <p className="rlnb-Fine">{trans.__('Ready to start.')}</p>}
+    </>
+  );
+}
+
+interface TextProps {
+  readonly label: string;
+  readonly value: string;
+  readonly wrong: readonly string[];
+  readonly placeholder?: string;
+  readonly choices?: readonly string[];
+  readonly numeric?: boolean;
+  readonly wide?: boolean;
+  readonly children?: ReactNode;
+  onChange(text: string): void;
+}
+
+function Text({ label, value, wrong, placeholder, choices, numeric, wide, children, onChange }: TextProps): ReactElement {
+  const id = useId();
+  return (
+    <label className="rlnb-Field" data-wide={wide}>
+      <span>{label}</span>
+      <input
+        className="jp-mod-styled"
+        value={value}
+        placeholder={placeholder}
+        list={choices ? id : undefined}
+        inputMode={numeric ? 'numeric' : 'text'}
+        spellCheck={false}
+        aria-invalid={wrong.length > 0}
+        onChange={event => onChange(event.target.value)}
+      />
+      {choices && (
+        <datalist id={id}>
+          {choices.map(choice => (
+            <option key={choice} value={choice} />
+          ))}
+        </datalist>
+      )}
+      {children && <small>{children}</small>}
+      <WrongText wrong={wrong} />
+    </label>
+  );
+}
+
+function Lines({ label, value, wrong, placeholder, onChange }: TextProps): ReactElement {
+  return (
+    <label className="rlnb-Field" data-wide="true">
+      <span>{label}</span>
+      <textarea
+        className="jp-mod-styled"
+        rows={3}
+        value={value}
+        placeholder={placeholder}
+        spellCheck={false}
+        aria-invalid={wrong.length > 0}
+        onChange={event => onChange(event.target.value)}
+      />
+      <WrongText wrong={wrong} />
+    </label>
+  );
+}
+
+function WrongText({ wrong }: { wrong: readonly string[] }): ReactElement | null {
+  return wrong.length > 0 ? (
+    <small className="rlnb-Wrong" role="alert">
+      {wrong.join('\n')}
+    </small>
+  ) : null;
+}

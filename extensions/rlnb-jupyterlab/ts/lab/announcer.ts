@@ -1,0 +1,97 @@
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { Hub } from '../model/hub';
+import type { ActionMessage } from '../server/protocol';
+import { refusalOf } from '../server/server';
+import { reasonOf } from './reason';
+import { Text } from './text';
+
+/** Milliseconds that a success is shown. */
+const SUCCESS = 6000;
+
+/** Says how actions go, in Lab's own notifications. */
+export class Announcer {
+  constructor(
+    private readonly _hub: Hub,
+    private readonly _trans: TranslationBundle
+  ) {
+    _hub.acted.connect((_, message) => this._announce(message));
+  }
+
+  /** Shows what failed at once, and its mend. */
+  refuse(reason: unknown): void {
+    const { message, mend } = refusalOf(reason);
+    const text = mend ? `${message}\n\n${mend}` : message;
+    Notification.error(message, { autoClose: false, actions: this._details(message, mend ? text : '') });
+  }
+
+  /** Says that something takes its time, until it is there. */
+  async waiting<T>(work: Promise<T>, text: string): Promise<T> {
+    const id = Notification.emit(text, 'in-progress', { autoClose: false });
+    try {
+      return await work;
+    } finally {
+      Notification.dismiss(id);
+    }
+  }
+
+  private _announce(message: ActionMessage): void {
+    const { id, state, output, again } = message;
+    if (again && state !== 'running' && !this._shown.has(id)) {
+      return; // it ended before this page began, or was told of
+    }
+    const title = this._text(message);
+    const reason = state === 'failed' ? reasonOf(output) : '';
+    const text = reason ? `${title}\n\n${reason}` : title;
+    const type = ({ running: 'in-progress', done: 'success', failed: 'error' } as const)[state];
+    const options = { autoClose: state === 'done' ? SUCCESS : (false as const), actions: this._details(title, output) };
+    const shown = this._shown.get(id);
+    if (shown !== undefined && Notification.manager.has(shown)) {
+      Notification.update({ id: shown, message: text, type, ...options });
+    } else {
+      this._shown.set(id, Notification.emit(text, type, options));
+    }
+    if (state !== 'running') {
+      this._shown.delete(id);
+    }
+  }
+
+  private _text({ action, keys, left, state }: ActionMessage): string {
+    const name = keys.length === 1 ? (this._hub.runs.last(keys[0]!)?.id ?? keys[0]!) : this._trans.__('%1 runs', keys.length);
+    const words: Record<string, string> = {
+      cancel: this._trans.__('Cancelling'),
+      resume: this._trans.__('Resuming'),
+      evaluate: this._trans.__('Evaluation'),
+      export: this._trans.__('Export'),
+      report: this._trans.__('Report'),
+      delete: this._trans.__('Deletion')
+    };
+    const word = words[action] ?? action;
+    switch (state) {
+      case 'running':
+        return this._trans.__('%1 of %2 …', word, name);
+      case 'done':
+        return this._trans.__('%1 of %2: done', word, name);
+      case 'failed':
+        if (keys.length > 1) {
+          return this._trans.__('%1 of %2: %3 done, %4 left', word, name, keys.length - left.length, left.length);
+        }
+        return this._trans.__('%1 of %2 failed', word, name);
+    }
+  }
+
+  private _details(title: string, output: string): Notification.IAction[] {
+    if (output.trim() === '') {
+      return [];
+    }
+    const callback = () => {
+      const buttons = [Dialog.okButton({ label: this._trans.__('Close') })];
+      void showDialog({ title, body: new Text(output.trim()), buttons });
+    };
+    return [{ label: this._trans.__('Details'), callback }];
+  }
+
+  /** Notifications by the ids of their actions. */
+  private readonly _shown = new Map<string, string>();
+}

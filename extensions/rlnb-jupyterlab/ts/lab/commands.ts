@@ -1,0 +1,346 @@
+import { Dialog, type ICommandPalette, showDialog } from '@jupyterlab/apputils';
+import { addIcon, copyIcon, deleteIcon, fileIcon, launcherIcon, type LabIcon, runIcon, stopIcon } from '@jupyterlab/ui-components';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+
+import type { Desk } from '../model/desk';
+import { doneBefore } from '../model/resumption';
+import { clusterIcon, compareIcon, runsIcon, sceneIcon, tensorboardIcon } from '../parts/icons';
+import { type ActionName, isActive, type Row } from '../server/protocol';
+import type { Announcer } from './announcer';
+import { Ending } from './ending';
+import type { Notebooks } from './notebooks';
+import { Text } from './text';
+import type { Workspace } from './workspace';
+
+type Args = ReadonlyPartialJSONObject;
+
+/** So many runs the server takes at once. */
+const AT_ONCE = 20;
+/** So many it deletes at once. */
+const DELETED_AT_ONCE = 2000;
+/** So many runs a question names. */
+const NAMED = 8;
+
+interface Command {
+  readonly id: string;
+  readonly label: string;
+  readonly caption: string;
+  readonly icon?: LabIcon | ((args: Args) => LabIcon);
+  /** Whether it can be given about these runs; without it, it is about none. */
+  possible?(rows: readonly Row[]): boolean;
+  execute(rows: readonly Row[], args: Args): unknown;
+}
+
+/** What can be done, by a click, a key or the palette. */
+export class Commands {
+  constructor(
+    private readonly _desk: Desk,
+    private readonly _workspace: Workspace,
+    private readonly _notebooks: Notebooks,
+    private readonly _announcer: Announcer,
+    private readonly _showPanel: () => void
+  ) {}
+
+  register(palette: ICommandPalette | null): void {
+    const { commands, hub, libraries, listing, trans } = this._desk;
+    const all = this._all();
+    for (const command of all) {
+      const possible = command.possible?.bind(command);
+      commands.addCommand(command.id, {
+        // A palette has commands of all kinds.
+        label: args => (possible && args['isPalette'] ? trans.__('RL run: %1', command.label) : command.label),
+        caption: command.caption,
+        ...(command.icon ? { icon: command.icon } : {}),
+        describedBy: { args: DESCRIBED },
+        isEnabled: args => !possible || possible(this._rows(args)),
+        execute: args => {
+          const rows = this._rows(args);
+          // A key gives a command whether it is enabled or not.
+          return !possible || possible(rows) ? this._told(() => command.execute(rows, args)) : undefined;
+        }
+      });
+      palette?.addItem({ command: command.id, args: { isPalette: true }, category: trans.__('RL runs') });
+    }
+    this._registerInner();
+    const dependent = all.filter(({ possible }) => possible);
+    const tell = () => dependent.forEach(({ id }) => commands.notifyCommandChanged(id));
+    hub.runs.changed.connect(() => {
+      void libraries.ask();
+      tell();
+    });
+    libraries.changed.connect(tell);
+    listing.changed.connect(tell);
+  }
+
+  private _all(): readonly Command[] {
+    const { server, libraries, preferences, trans } = this._desk;
+    const some = (rows: readonly Row[]) => rows.length > 0;
+    const one = (rows: readonly Row[]) => rows.length === 1;
+    const ended = (rows: readonly Row[]) => some(rows) && !rows.some(isActive);
+    return [
+      {
+        id: 'rlnb:panel',
+        label: trans.__('Show RL runs'),
+        caption: trans.__('Show the runs at the side'),
+        icon: runsIcon,
+        execute: this._showPanel
+      },
+      {
+        id: 'rlnb:new',
+        label: trans.__('New RL run'),
+        caption: trans.__('Fill in a form for a new run'),
+        // A plus says enough among the runs; a launcher has cards of all kinds.
+        icon: args => (args['card'] ? runsIcon : addIcon),
+        execute: () => this._workspace.form()
+      },
+      {
+        id: 'rlnb:cluster',
+        label: trans.__('RL cluster'),
+        caption: trans.__('Show the queues, TensorBoard and dashboards'),
+        icon: clusterIcon,
+        execute: () => this._workspace.cluster()
+      },
+      {
+        id: 'rlnb:open',
+        label: trans.__('Open'),
+        caption: trans.__('Open the selected runs, each in a tab'),
+        icon: launcherIcon,
+        possible: rows => some(rows) && rows.length <= AT_ONCE,
+        execute: rows => rows.forEach(({ key }) => this._workspace.run(key))
+      },
+      {
+        id: 'rlnb:compare',
+        label: trans.__('Compare'),
+        caption: trans.__('Compare the selected runs: two to %1 of them', AT_ONCE),
+        icon: compareIcon,
+        possible: rows => rows.length > 1 && rows.length <= AT_ONCE,
+        execute: rows => this._workspace.compare(rows.map(({ key }) => key))
+      },
+      {
+        id: 'rlnb:cancel',
+        label: trans.__('Cancel'),
+        caption: trans.__('Cancel the run'),
+        icon: stopIcon,
+        possible: rows => rows.some(isActive),
+        execute: async rows => {
+          const active = rows.filter(isActive);
+          if (!preferences.confirmCancel || (await this._confirmCancel(active))) {
+            await this._act('cancel', active);
+          }
+        }
+      },
+      {
+        id: 'rlnb:resume',
+        label: trans.__('Resume'),
+        caption: trans.__('Go on from a checkpoint'),
+        icon: runIcon,
+        possible: rows => one(rows) && ended(rows),
+        execute: ([row], args) => this._resume(row!, args)
+      },
+      {
+        id: 'rlnb:evaluate',
+        label: trans.__('Evaluate'),
+        caption: trans.__('Play whole episodes with the policy, and measure them'),
+        possible: some,
+        execute: (rows, args) => this._act('evaluate', rows, checkpointOf(args))
+      },
+      {
+        id: 'rlnb:export',
+        label: trans.__('Export'),
+        caption: trans.__('Write the policy in a form for other programs'),
+        possible: rows => some(rows) && rows.every(({ library }) => libraries.exports(library)),
+        execute: (rows, args) => this._act('export', rows, checkpointOf(args))
+      },
+      {
+        id: 'rlnb:duplicate',
+        label: trans.__('Duplicate into notebook'),
+        caption: trans.__('Insert a cell that starts such a run again'),
+        icon: copyIcon,
+        possible: one,
+        execute: ([row]) => this._duplicate(row!)
+      },
+      {
+        id: 'rlnb:report',
+        label: trans.__('Report'),
+        caption: trans.__('Write a report of the run'),
+        icon: fileIcon,
+        possible: some,
+        execute: rows => this._act('report', rows)
+      },
+      {
+        id: 'rlnb:tensorboard',
+        label: trans.__('TensorBoard'),
+        caption: trans.__('Show the runs in TensorBoard'),
+        icon: tensorboardIcon,
+        possible: rows => some(rows) && rows.length <= AT_ONCE,
+        execute: async rows =>
+          this._workspace.page(await server.tensorboard(rows.map(({ key }) => key)), trans.__('TensorBoard'))
+      },
+      {
+        id: 'rlnb:scene',
+        label: trans.__('View in 3D'),
+        caption: trans.__('Play the newest checkpoint in 3D; a simulator is started for it'),
+        icon: sceneIcon,
+        possible: one,
+        execute: async ([row]) => {
+          const title = trans.__('%1 in 3D', row!.id);
+          const url = await this._announcer.waiting(server.scene(row!.key), trans.__('%1: a simulator is started …', title));
+          return this._workspace.page(url, title);
+        }
+      },
+      {
+        id: 'rlnb:delete',
+        label: trans.__('Delete'),
+        caption: trans.__('Delete the run and all of its files'),
+        icon: deleteIcon,
+        possible: ended,
+        execute: async rows => {
+          if (!preferences.confirmDelete || (await this._confirmDelete(rows))) {
+            await this._act('delete', rows);
+          }
+        }
+      }
+    ];
+  }
+
+  /** What only other parts of ours call. */
+  private _registerInner(): void {
+    const { commands, trans } = this._desk;
+    commands.addCommand('rlnb:insert', {
+      label: trans.__('Insert code into notebook'),
+      describedBy: { args: { type: 'object', properties: { code: { type: 'string' }, run: { type: 'boolean' } } } },
+      execute: args => this._told(() => this._notebooks.insert(String(args['code'] ?? ''), args['run'] === true))
+    });
+    commands.addCommand('rlnb:close', {
+      label: trans.__('Close a page of this server'),
+      describedBy: { args: { type: 'object', properties: { name: { type: 'string' }, url: { type: 'string' } } } },
+      execute: args =>
+        this._told(async () => {
+          await this._desk.server.close(String(args['name'] ?? ''));
+          this._workspace.closePage(this._desk.server.link(String(args['url'] ?? '')));
+        })
+    });
+    commands.addCommand('rlnb:show', {
+      label: trans.__('Show again what was open'),
+      describedBy: { args: { type: 'object', properties: { view: { type: 'string' }, keys: { type: 'array', items: { type: 'string' } } } } },
+      execute: args => {
+        const keys = (args['keys'] ?? []) as string[];
+        switch (args['view']) {
+          case 'run':
+            return keys[0] && this._workspace.run(keys[0]);
+          case 'compare':
+            return this._workspace.compare(keys);
+          case 'cluster':
+            return this._workspace.cluster();
+          default:
+            return this._workspace.form();
+        }
+      }
+    });
+  }
+
+  /** Does it, and says so when it fails. */
+  private async _told(work: () => unknown): Promise<unknown> {
+    try {
+      return await work();
+    } catch (reason) {
+      this._announcer.refuse(reason);
+      return undefined;
+    }
+  }
+
+  /** The runs that a command is about: those that are named; else the one whose tab is in front; else those selected. */
+  private _rows(args: Args): readonly Row[] {
+    const { hub, listing } = this._desk;
+    const front = args['of'] === 'selection' ? null : this._workspace.current;
+    const key = typeof args['key'] === 'string' ? args['key'] : front;
+    if (key === null) {
+      return listing.rows(hub.runs);
+    }
+    const row = hub.runs.get(key);
+    return row ? [row] : [];
+  }
+
+  private async _act(action: ActionName, rows: readonly Row[], options: Record<string, unknown> = {}): Promise<void> {
+    const most = action === 'delete' ? DELETED_AT_ONCE : AT_ONCE;
+    for (let i = 0; i < rows.length; i += most) {
+      const keys = rows.slice(i, i + most).map(({ key }) => key);
+      await this._desk.server.act(action, keys, options);
+    }
+  }
+
+  private async _resume(row: Row, args: Args): Promise<void> {
+    const { server, trans } = this._desk;
+    const checkpoint = checkpointOf(args);
+    const { checkpoints } = await server.detail(row.key);
+    const done = doneBefore(row, checkpoints, checkpoint.checkpoint);
+    // What has reached its end needs a later one.
+    const first = done < row.total ? row.total : 2 * row.total;
+    const hint = trans.__('It goes on after iteration %1, and ends at a later one.', done);
+    const { value, button } = await showDialog({
+      title: trans.__('Resume %1', row.id),
+      body: new Ending(trans.__('Iteration to end at'), hint, done, first),
+      buttons: [Dialog.cancelButton(), Dialog.okButton({ label: trans.__('Resume') })],
+      focusNodeSelector: 'input'
+    });
+    if (button.accept && value !== null) {
+      await this._act('resume', [row], { ...checkpoint, max_iterations: value });
+    }
+  }
+
+  private async _duplicate(row: Row): Promise<void> {
+    const { code } = await this._desk.server.detail(row.key);
+    await this._notebooks.insert(code, false);
+  }
+
+  private _confirmDelete(rows: readonly Row[]): Promise<boolean> {
+    const { trans } = this._desk;
+    return this._confirm(rows, {
+      title: rows.length === 1 ? trans.__('Delete the run?') : trans.__('Delete %1 runs?', rows.length),
+      warning: trans.__('All files go, checkpoints too. This cannot be undone.'),
+      no: trans.__('Cancel'),
+      yes: trans.__('Delete')
+    });
+  }
+
+  private _confirmCancel(rows: readonly Row[]): Promise<boolean> {
+    const { trans } = this._desk;
+    return this._confirm(rows, {
+      title: rows.length === 1 ? trans.__('Cancel the run?') : trans.__('Cancel %1 runs?', rows.length),
+      warning: trans.__('Checkpoints stay; what is cancelled can be resumed from them.'),
+      no: trans.__('Let it run'),
+      yes: rows.length === 1 ? trans.__('Cancel the run') : trans.__('Cancel the runs')
+    });
+  }
+
+  private async _confirm(
+    rows: readonly Row[],
+    { title, warning, no, yes }: Record<'title' | 'warning' | 'no' | 'yes', string>
+  ): Promise<boolean> {
+    const { trans } = this._desk;
+    const names = rows.slice(0, NAMED).map(({ id }) => id);
+    if (rows.length > NAMED) {
+      names.push(trans.__('and %1 more', rows.length - NAMED));
+    }
+    const { button } = await showDialog({
+      title,
+      body: new Text([...names, '', warning].join('\n')),
+      buttons: [Dialog.cancelButton({ label: no }), Dialog.warnButton({ label: yes })],
+      defaultButton: 0
+    });
+    return button.accept;
+  }
+}
+
+const DESCRIBED = {
+  type: 'object',
+  properties: {
+    key: { type: 'string', description: 'The run that it is about' },
+    of: { type: 'string', enum: ['selection'], description: 'About the runs selected in the list, whatever tab is in front' },
+    checkpoint: { type: 'string', description: 'Name of a checkpoint of the run' }
+  }
+} as const;
+
+function checkpointOf(args: Args): { readonly checkpoint?: string } {
+  return typeof args['checkpoint'] === 'string' ? { checkpoint: args['checkpoint'] } : {};
+}

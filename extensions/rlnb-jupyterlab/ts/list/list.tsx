@@ -1,0 +1,146 @@
+import { defaultRangeExtractor, type Range, useVirtualizer } from '@tanstack/react-virtual';
+import { type KeyboardEvent, type MouseEvent, type ReactElement, useCallback, useEffect, useId, useRef } from 'react';
+
+import type { Line, Query } from '../model/query';
+import { stateWord } from '../parts/dot';
+import { useSignal } from '../parts/signal';
+import { useDesk } from '../parts/view';
+import { RunLine, spoken } from './runline';
+
+/** Heights are fixed, as the style sheet has them: nothing is measured, and ten thousand lines scroll like ten. */
+const HEIGHTS = { run: 46, group: 26 };
+
+/** The lines that can be seen, out of all of them. */
+export function List({ lines, query }: { lines: readonly Line[]; query: Query }): ReactElement {
+  const { listing, commands, preferences, trans } = useDesk();
+  useSignal(listing.changed, () => listing.version);
+  const sparkline = useSignal(preferences.changed, () => preferences.sparklines);
+  const scrolled = useRef<HTMLDivElement>(null);
+  const base = useId();
+  const { active, selected } = listing;
+  const at = lines.findIndex(line => line.id === active);
+  const virtualizer = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => scrolled.current,
+    estimateSize: index => HEIGHTS[lines[index]!.kind],
+    // A new function makes it forget the heights of the lines before.
+    getItemKey: useCallback((index: number) => lines[index]!.id, [lines]),
+    overscan: 6,
+    // The active line is there wherever one has scrolled to: a reader of the screen is told of it by its id.
+    rangeExtractor: (range: Range) => {
+      const seen = defaultRangeExtractor(range);
+      return at < 0 || seen.includes(at) ? seen : [...seen, at].sort((a, b) => a - b);
+    }
+  });
+
+  useEffect(() => {
+    if (at >= 0) {
+      virtualizer.scrollToIndex(at);
+    }
+    // Where the active line goes the view follows; not where other lines come and go.
+  }, [active]);
+
+  // Another question is answered from its beginning.
+  useEffect(() => virtualizer.scrollToOffset(0), [query]);
+
+  const open = () => void commands.execute('rlnb:open', { of: 'selection' });
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const page = Math.max(1, Math.floor((scrolled.current?.clientHeight ?? 0) / HEIGHTS.run) - 1);
+    const steps: Record<string, number> = {
+      ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -lines.length, End: lines.length
+    };
+    const line = lines[at];
+    const step = steps[event.key];
+    if (step !== undefined) {
+      listing.move(lines, step, event.shiftKey ? 'range' : 'only');
+    } else if (event.key === 'a' && (event.ctrlKey || event.metaKey)) {
+      listing.chooseAll(lines);
+    } else if (event.key === 'Escape') {
+      listing.chooseNone();
+    } else if (event.key === 'Delete' && selected.size > 0) {
+      void commands.execute('rlnb:delete', { of: 'selection' });
+    } else if (line?.kind === 'group' && foldsWith(event.key, line.open)) {
+      listing.fold(line.id);
+    } else if (line?.kind === 'run' && event.key === ' ') {
+      listing.choose(lines, line.id, 'toggle');
+    } else if (line?.kind === 'run' && event.key === 'Enter') {
+      open();
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  const onClick = (line: Line, event: MouseEvent) => {
+    if (line.kind === 'group') {
+      listing.fold(line.id);
+    } else if (event.shiftKey) {
+      listing.choose(lines, line.id, 'range');
+    } else {
+      const toggles = event.ctrlKey || event.metaKey || event.target instanceof HTMLInputElement;
+      listing.choose(lines, line.id, toggles ? 'toggle' : 'only');
+    }
+  };
+
+  return (
+    <div
+      ref={scrolled}
+      className="rlnb-List"
+      role="tree"
+      aria-label={trans.__('RL runs')}
+      aria-multiselectable="true"
+      aria-activedescendant={at >= 0 ? `${base}${at}` : undefined}
+      tabIndex={0}
+      onKeyDown={onKeyDown}
+    >
+      <div className="rlnb-List-content" role="presentation" style={{ height: virtualizer.getTotalSize() }}>
+        {virtualizer.getVirtualItems().map(({ index, start, key }) => {
+          const line = lines[index]!;
+          const chosen = line.kind === 'run' && selected.has(line.row.key);
+          const group = line.kind === 'group';
+          const name = group ? groupName(line.id, line.name) : '';
+          return (
+            <div
+              key={key}
+              id={`${base}${index}`}
+              className={group ? 'rlnb-Group' : 'rlnb-Run'}
+              role="treeitem"
+              aria-setsize={lines.length}
+              aria-posinset={index + 1}
+              aria-level={line.kind === 'run' && line.group !== null ? 2 : 1}
+              aria-expanded={group ? line.open : undefined}
+              aria-selected={group ? undefined : chosen}
+              aria-label={group ? trans.__('%1, %2 runs', name, line.count) : spoken(line.row, trans)}
+              data-active={line.id === active}
+              data-key={group ? undefined : line.row.key}
+              style={{ transform: `translateY(${start}px)` }}
+              onClick={event => onClick(line, event)}
+              onDoubleClick={event => !group && !(event.target instanceof HTMLInputElement) && open()}
+              onContextMenu={() => !group && !chosen && listing.choose(lines, line.id, 'only')}
+            >
+              {group ? (
+                <>
+                  <span className="rlnb-Group-fold" data-open={line.open} aria-hidden="true" />
+                  <span className="rlnb-Group-name">{name}</span>
+                  <span className="rlnb-Group-count">{line.count}</span>
+                </>
+              ) : (
+                <RunLine row={line.row} selected={chosen} sparkline={sparkline} trans={trans} />
+              )}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+
+  function groupName(id: string, name: string): string {
+    return id.startsWith('state:') ? stateWord(name, trans) : name || trans.__('without a tag');
+  }
+}
+
+function foldsWith(key: string, open: boolean): boolean {
+  return key === 'Enter' || key === ' ' || (key === 'ArrowLeft' && open) || (key === 'ArrowRight' && !open);
+}

@@ -1,0 +1,56 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { memo, type ReactElement } from 'react';
+
+import { moment, tail } from '../model/names';
+import { Bar } from '../parts/bar';
+import { Dot, stateWord } from '../parts/dot';
+import { number, progress, span } from '../parts/format';
+import { Sparkline } from '../parts/sparkline';
+import { isActive, type Row } from '../server/protocol';
+
+interface Props {
+  readonly row: Row;
+  readonly selected: boolean;
+  readonly sparkline: boolean;
+  readonly trans: TranslationBundle;
+}
+
+/** What a screen reader says of a run. */
+export function spoken(row: Row, trans: TranslationBundle): string {
+  const percent = Math.round(100 * progress(row.iteration, row.total));
+  const said = [row.task, stateWord(row.state, trans), row.library, row.device, `${percent} %`];
+  if (row.reward !== null) {
+    said.push(trans.__('reward %1', number(row.reward)));
+  }
+  return [...said, row.id].join(', ');
+}
+
+/** A run in two lines; drawn again only when it changed. The list hears the clicks. */
+export const RunLine = memo(function RunLine({ row, selected, sparkline, trans }: Props): ReactElement {
+  return (
+    <>
+      <input type="checkbox" tabIndex={-1} checked={selected} readOnly aria-label={trans.__('Select %1', row.id)} />
+      <div className="rlnb-Run-text">
+        <div className="rlnb-Run-top">
+          <Dot state={row.state} word={stateWord(row.state, trans)} />
+          <span className="rlnb-Run-task" title={`${row.task}\n${row.id}${row.error ? `\n${row.error}` : ''}`}>
+            {row.task}
+          </span>
+          {sparkline && <Sparkline values={row.spark} />}
+          <span className="rlnb-Run-reward" title={trans.__('Last reward')}>
+            {number(row.reward)}
+          </span>
+        </div>
+        <div className="rlnb-Run-bottom">
+          <span className="rlnb-Run-facts" title={[row.library, row.device, ...row.tags].join(' · ')}>
+            {[moment(row.created), tail(row), ...row.tags].filter(Boolean).join(' · ')}
+          </span>
+          {row.state !== 'completed' && <Bar row={row} label={trans.__('Progress')} />}
+          <span className="rlnb-Run-eta" title={isActive(row) ? trans.__('Time left') : ''}>
+            {(isActive(row) && span(row.eta_s)) || stateWord(row.state, trans)}
+          </span>
+        </div>
+      </div>
+    </>
+  );
+});

@@ -1,0 +1,117 @@
+import { DisposableDelegate, type IDisposable } from '@lumino/disposable';
+import { type ISignal, Signal } from '@lumino/signaling';
+
+import type { ActionMessage, LogFile, LogMessage, Outgoing } from '../server/protocol';
+import { type Socket, Stream } from '../server/stream';
+import { Curves } from './curves';
+import { Runs } from './runs';
+
+/** What this page knows of the server's runs, over the one stream that all its views share. */
+export class Hub {
+  constructor(connect: () => Socket, runs: Runs = new Runs()) {
+    this.runs = runs;
+    this.stream = new Stream(connect, () => [this._watchMessage(), this._followMessage()]);
+    this.stream.received.connect((_, message) => {
+      switch (message.type) {
+        case 'places':
+          this.runs.lookIn(message.places);
+          break;
+        case 'runs':
+          this.runs.apply(message);
+          break;
+        case 'curves':
+          // What was sent before the server heard that nobody looks any more.
+          if (this._watched.has(message.key)) {
+            this.curves.apply(message);
+          }
+          break;
+        case 'log':
+          this._logged.emit(message);
+          break;
+        case 'action':
+          this._acted.emit(message);
+          break;
+      }
+    });
+  }
+
+  readonly runs: Runs;
+  readonly curves = new Curves();
+  readonly stream: Stream;
+
+  get logged(): ISignal<this, LogMessage> {
+    return this._logged;
+  }
+
+  get acted(): ISignal<this, ActionMessage> {
+    return this._acted;
+  }
+
+  /** Wants the curves of runs until it is disposed of. */
+  watch(keys: readonly string[]): IDisposable {
+    for (const key of keys) {
+      this._watched.set(key, (this._watched.get(key) ?? 0) + 1);
+    }
+    this._tellWatched();
+    return new DisposableDelegate(() => {
+      for (const key of keys) {
+        const left = (this._watched.get(key) ?? 0) - 1;
+        if (left > 0) {
+          this._watched.set(key, left);
+        } else {
+          this._watched.delete(key);
+        }
+      }
+      this._tellWatched();
+    });
+  }
+
+  /** Wants a log until it is disposed of. */
+  follow(file: LogFile): IDisposable {
+    this._wanted.push(file);
+    this._tellFollowed();
+    return new DisposableDelegate(() => {
+      this._wanted.splice(this._wanted.indexOf(file), 1);
+      this._tellFollowed();
+    });
+  }
+
+  private _watchMessage(): Outgoing {
+    return { type: 'watch', keys: [...this._watched.keys()].sort() };
+  }
+
+  private _followMessage(): Outgoing {
+    return { type: 'follow', files: [...this._wanted] };
+  }
+
+  /** Told when the dust has settled: from one tab to the next, one view stops and another begins. */
+  private _tellWatched(): void {
+    queueMicrotask(() => {
+      const message = this._watchMessage();
+      const text = JSON.stringify(message);
+      if (text !== this._toldWatched) {
+        this._toldWatched = text;
+        this.curves.keep(new Set(this._watched.keys()));
+        this.stream.send(message);
+      }
+    });
+  }
+
+  private _tellFollowed(): void {
+    queueMicrotask(() => {
+      const message = this._followMessage();
+      const text = JSON.stringify(message);
+      if (text !== this._toldFollowed) {
+        this._toldFollowed = text;
+        this.stream.send(message);
+      }
+    });
+  }
+
+  private readonly _watched = new Map<string, number>();
+  private readonly _wanted: LogFile[] = [];
+  private _toldWatched = '';
+  private _toldFollowed = '';
+  private readonly _logged = new Signal<this, LogMessage>(this);
+  private readonly _acted = new Signal<this, ActionMessage>(this);
+}

@@ -1,0 +1,145 @@
+import { type ISignal, Signal } from '@lumino/signaling';
+
+import type { Row } from '../server/protocol';
+import { EVERYTHING, type Grouping, GROUPINGS, type Line, type Query, select } from './query';
+import type { Runs } from './runs';
+
+/** How a click or a key changes the selection. */
+export type Choice = 'only' | 'toggle' | 'range';
+
+/** What the list shows and what in it is chosen: it outlives the widget that draws it. */
+export class Listing {
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get version(): number {
+    return this._version;
+  }
+
+  get query(): Query {
+    return this._query;
+  }
+
+  /** Groups that are folded. */
+  get closed(): ReadonlySet<string> {
+    return this._closed;
+  }
+
+  /** Keys of the chosen runs. */
+  get selected(): ReadonlySet<string> {
+    return this._selected;
+  }
+
+  /** The chosen runs that the query finds: nothing is done with what is not shown. */
+  rows(runs: Runs): readonly Row[] {
+    return select([...this._selected].flatMap(key => runs.get(key) ?? []), this._query);
+  }
+
+  /** The line that the keyboard is at. */
+  get active(): string | null {
+    return this._active;
+  }
+
+  ask(changes: Partial<Query>): void {
+    this._query = { ...this._query, ...changes };
+    this._tell();
+  }
+
+  /** Folds or unfolds a group. */
+  fold(group: string): void {
+    const closed = new Set(this._closed);
+    if (!closed.delete(group)) {
+      closed.add(group);
+    }
+    this._closed = closed;
+    this._active = group;
+    this._tell();
+  }
+
+  choose(lines: readonly Line[], id: string, choice: Choice): void {
+    const line = lines.find(candidate => candidate.id === id);
+    if (!line) {
+      return;
+    }
+    this._active = id;
+    if (choice === 'range') {
+      this._selected = new Set(this._between(lines, this._anchor ?? id, id));
+    } else {
+      this._anchor = id;
+      if (line.kind === 'group') {
+        this._selected = choice === 'only' ? new Set() : this._selected;
+      } else if (choice === 'only') {
+        this._selected = new Set([line.row.key]);
+      } else {
+        const selected = new Set(this._selected);
+        if (!selected.delete(line.row.key)) {
+          selected.add(line.row.key);
+        }
+        this._selected = selected;
+      }
+    }
+    this._tell();
+  }
+
+  chooseAll(lines: readonly Line[]): void {
+    this._selected = new Set(lines.flatMap(line => (line.kind === 'run' ? [line.row.key] : [])));
+    this._tell();
+  }
+
+  chooseNone(): void {
+    this._selected = new Set();
+    this._tell();
+  }
+
+  /** Goes so many lines down, or up; the selection goes along, or grows. */
+  move(lines: readonly Line[], by: number, choice: 'only' | 'range'): void {
+    if (lines.length === 0) {
+      return;
+    }
+    const at = lines.findIndex(line => line.id === this._active);
+    const to = at < 0 ? (by > 0 ? 0 : lines.length - 1) : Math.min(lines.length - 1, Math.max(0, at + by));
+    this.choose(lines, lines[to]!.id, choice);
+  }
+
+  toJSON(): Record<string, string | string[]> {
+    return { ...this._query, closed: [...this._closed] };
+  }
+
+  /** Takes what was saved by this version or another one. */
+  restore(saved: unknown): void {
+    const found = (saved ?? {}) as Record<string, unknown>;
+    const text = (name: keyof Query): string => (typeof found[name] === 'string' ? (found[name] as string) : EVERYTHING[name]);
+    const group = text('group') as Grouping;
+    this._query = {
+      text: text('text'),
+      state: text('state'),
+      task: text('task'),
+      library: text('library'),
+      group: GROUPINGS.includes(group) ? group : 'none'
+    };
+    const closed = found['closed'];
+    this._closed = new Set(Array.isArray(closed) ? closed.filter(id => typeof id === 'string') : []);
+    this._tell();
+  }
+
+  private _between(lines: readonly Line[], a: string, b: string): string[] {
+    const at = [a, b].map(id => lines.findIndex(line => line.id === id)).sort((i, j) => i - j);
+    // An anchor that was filtered away counts as the line itself.
+    const [first, last] = [at[0]! < 0 ? at[1]! : at[0]!, at[1]!];
+    return lines.slice(first, last + 1).flatMap(line => (line.kind === 'run' ? [line.row.key] : []));
+  }
+
+  private _tell(): void {
+    this._version += 1;
+    this._changed.emit();
+  }
+
+  private readonly _changed = new Signal<this, void>(this);
+  private _version = 0;
+  private _query: Query = EVERYTHING;
+  private _closed: ReadonlySet<string> = new Set();
+  private _selected: ReadonlySet<string> = new Set();
+  private _active: string | null = null;
+  private _anchor: string | null = null;
+}

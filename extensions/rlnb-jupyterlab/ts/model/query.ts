@@ -1,0 +1,97 @@
+import { type Row, STATES } from '../server/protocol';
+
+export const GROUPINGS = ['none', 'task', 'library', 'state', 'tag'] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+/** What of the runs to show, and how; an empty string is no filter. */
+export interface Query {
+  readonly text: string;
+  readonly state: string;
+  readonly task: string;
+  readonly library: string;
+  readonly group: Grouping;
+}
+
+export const EVERYTHING: Query = { text: '', state: '', task: '', library: '', group: 'none' };
+
+/** A line of the list: a run, or the head of a group of them. */
+export type Line =
+  | { readonly kind: 'run'; readonly id: string; readonly row: Row; readonly group: string | null }
+  | { readonly kind: 'group'; readonly id: string; readonly name: string; readonly count: number; readonly open: boolean };
+
+/** Rows are replaced and never changed, so what is searched in each is put together once. */
+const searched = new WeakMap<Row, string>();
+
+function haystack(row: Row): string {
+  let text = searched.get(row);
+  if (text === undefined) {
+    text = [row.id, row.task, row.library, ...row.tags].join('\n').toLowerCase();
+    searched.set(row, text);
+  }
+  return text;
+}
+
+/** The rows that a query wants, in their order. Every word of its text has to occur somewhere. */
+export function select(rows: readonly Row[], query: Query): readonly Row[] {
+  const words = query.text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0 && !query.state && !query.task && !query.library) {
+    return rows;
+  }
+  return rows.filter(
+    row =>
+      (!query.state || row.state === query.state) &&
+      (!query.task || row.task === query.task) &&
+      (!query.library || row.library === query.library) &&
+      words.every(word => haystack(row).includes(word))
+  );
+}
+
+function groupsOf(row: Row, grouping: Grouping): readonly string[] {
+  switch (grouping) {
+    case 'none':
+      return [];
+    case 'tag':
+      return row.tags.length > 0 ? row.tags : [''];
+    default:
+      return [row[grouping]];
+  }
+}
+
+/** The rows as lines. A run with two tags stands in both groups; a closed group shows its head only. */
+export function arrange(rows: readonly Row[], grouping: Grouping, closed: ReadonlySet<string>): readonly Line[] {
+  if (grouping === 'none') {
+    return rows.map(row => ({ kind: 'run', id: row.key, row, group: null }));
+  }
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    for (const name of groupsOf(row, grouping)) {
+      const members = groups.get(name);
+      if (members) {
+        members.push(row);
+      } else {
+        groups.set(name, [row]);
+      }
+    }
+  }
+  const order = (name: string) => (grouping === 'state' ? (STATES as readonly string[]).indexOf(name) : 0);
+  const names = [...groups.keys()].sort(
+    // What has no tag comes last.
+    (a, b) => order(a) - order(b) || Number(a === '') - Number(b === '') || a.localeCompare(b)
+  );
+  return names.flatMap(name => {
+    const members = groups.get(name)!;
+    const id = `${grouping}:${name}`;
+    const open = !closed.has(id);
+    const head: Line = { kind: 'group', id, name, count: members.length, open };
+    return open ? [head, ...members.map((row): Line => ({ kind: 'run', id: `${id}/${row.key}`, row, group: name }))] : [head];
+  });
+}
+
+/** The values to filter by, with how often each occurs. */
+export function facet(rows: readonly Row[], field: 'state' | 'task' | 'library'): readonly (readonly [string, number])[] {
+  const counts = new Map<string, number>();
+  for (const row of rows) {
+    counts.set(row[field], (counts.get(row[field]) ?? 0) + 1);
+  }
+  return [...counts].sort((a, b) => a[0].localeCompare(b[0]));
+}

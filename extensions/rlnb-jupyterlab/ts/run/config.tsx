@@ -1,0 +1,76 @@
+import { type ReactElement, useMemo, useState } from 'react';
+
+import { Failure } from '../parts/failure';
+import { value } from '../parts/format';
+import { useLoaded } from '../parts/loaded';
+import { useSignal } from '../parts/signal';
+import { Table } from '../parts/table';
+import { useDesk } from '../parts/view';
+import type { Value } from '../server/protocol';
+
+/** The config of a run; or, where it is one of several that are selected, what differs between them. */
+export function Config({ runKey, config }: { runKey: string; config: Readonly<Record<string, Value>> }): ReactElement {
+  const { hub, listing, trans } = useDesk();
+  // As text, which stays the same while the selection does.
+  const chosen = useSignal(listing.changed, () => listing.rows(hub.runs).map(({ key }) => key).join());
+  const [differing, setDiffering] = useState(false);
+  const others = useMemo(() => chosen.split(',').filter(key => key && key !== runKey), [chosen, runKey]);
+  const keys = useMemo(() => [runKey, ...others], [runKey, others]);
+  return (
+    <div className="rlnb-Config">
+      {others.length > 0 && (
+        <label className="rlnb-Check">
+          <input type="checkbox" checked={differing} onChange={event => setDiffering(event.target.checked)} />
+          {trans.__('Differences to the %1 other runs that are selected', others.length)}
+        </label>
+      )}
+      {differing && others.length > 0 ? (
+        <Difference keys={keys} />
+      ) : (
+        <Values columns={[trans.__('name'), trans.__('value')]} rows={Object.entries(config)} />
+      )}
+    </div>
+  );
+}
+
+/** What differs between runs. */
+export function Difference({ keys }: { keys: readonly string[] }): ReactElement {
+  const { server, trans } = useDesk();
+  const { value: diff, failure } = useLoaded(() => server.diff(keys), [server, keys]);
+  const rows = useMemo(() => (diff?.rows ?? []).filter(([, ...values]) => new Set(values.map(value)).size > 1), [diff]);
+  return (
+    <>
+      <Failure of={failure} />
+      {diff && rows.length > 0 && <Values columns={[trans.__('name'), ...diff.columns]} rows={rows} />}
+      {diff && rows.length === 0 && <p className="rlnb-Empty">{trans.__('Their configs are the same.')}</p>}
+    </>
+  );
+}
+
+interface ValuesProps {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly [string, ...Value[]])[];
+}
+
+function Values({ columns, rows }: ValuesProps): ReactElement {
+  const { trans } = useDesk();
+  const [filter, setFilter] = useState('');
+  const texts = useMemo(() => rows.map(([name, ...values]) => [name, ...values.map(value)]), [rows]);
+  const wanted = texts.filter(cells => cells.some(cell => cell.toLowerCase().includes(filter.toLowerCase())));
+  return (
+    <>
+      <input
+        type="search"
+        className="jp-mod-styled"
+        placeholder={trans.__('Filter names and values')}
+        aria-label={trans.__('Filter names and values')}
+        value={filter}
+        onChange={event => setFilter(event.target.value)}
+      />
+      <div className="rlnb-Scroll rlnb-Mono">
+        <Table caption={trans.__('Config')} columns={columns} rows={wanted} />
+        {wanted.length === 0 && <p className="rlnb-Empty">{trans.__('Nothing matches.')}</p>}
+      </div>
+    </>
+  );
+}

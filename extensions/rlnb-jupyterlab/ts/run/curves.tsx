@@ -1,0 +1,222 @@
+import type { Plotly } from 'plotly.js-basic-dist-min';
+import { type ReactElement, useEffect, useReducer, useRef, useState } from 'react';
+
+import { Failure } from '../parts/failure';
+import { number } from '../parts/format';
+import { lineStyle, type Palette, paletteOf } from '../parts/palette';
+import { useDesk, useShown } from '../parts/view';
+import { refusalOf, type Refusal } from '../server/server';
+import { Chart, type Line } from './chart';
+
+/** What most people look at first. */
+const FIRST = ['reward', 'success_rate', 'episode_length'];
+
+function inOrder(a: string, b: string): number {
+  const place = (name: string) => (FIRST.indexOf(name) + FIRST.length + 1) % (FIRST.length + 1);
+  return place(a) - place(b) || a.localeCompare(b);
+}
+
+/** Plotly, which is the greater part of this extension and is fetched when the first curve is shown. */
+let library: Promise<Plotly> | null = null;
+
+function usePlotly(): { plotly: Plotly | null; failure: Refusal | null } {
+  const [state, setState] = useState<{ plotly: Plotly | null; failure: Refusal | null }>({ plotly: null, failure: null });
+  useEffect(() => {
+    library ??= import('plotly.js-basic-dist-min').then(module => module.default);
+    library.then(
+      plotly => setState({ plotly, failure: null }),
+      (reason: unknown) => {
+        library = null;
+        setState({ plotly: null, failure: refusalOf(reason) });
+      }
+    );
+  }, []);
+  return state;
+}
+
+/** Counts the frames in which curves of these runs have grown. */
+function useGrowth(keys: readonly string[]): number {
+  const { hub } = useDesk();
+  const [growth, grow] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    let frame = 0;
+    const note = (_: unknown, key: string) => {
+      if (keys.includes(key) && frame === 0) {
+        frame = requestAnimationFrame(() => {
+          frame = 0;
+          grow();
+        });
+      }
+    };
+    hub.curves.changed.connect(note);
+    return () => {
+      hub.curves.changed.disconnect(note);
+      cancelAnimationFrame(frame);
+    };
+  }, [hub, keys]);
+  return growth;
+}
+
+/** Counts the changes of theme: colours were read from the old one. */
+function useThemes(): number {
+  const { themes } = useDesk();
+  const [count, change] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    themes?.themeChanged.connect(change);
+    return () => void themes?.themeChanged.disconnect(change);
+  }, [themes]);
+  return count;
+}
+
+/** The curves of one run, or of several over each other: a small chart for each metric. They come while they are seen. */
+export function CurvesView({ keys, names }: { keys: readonly string[]; names: readonly string[] }): ReactElement {
+  const { hub, trans } = useDesk();
+  const shown = useShown();
+  const growth = useGrowth(keys);
+  const theme = useThemes();
+  const { plotly, failure } = usePlotly();
+  const [filter, setFilter] = useState('');
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const metrics = useRef<readonly string[]>([]);
+
+  useEffect(() => {
+    if (shown) {
+      const watched = hub.watch(keys);
+      return () => watched.dispose();
+    }
+    return;
+  }, [hub, keys, shown]);
+
+  // Curves are forgotten while the tab is hidden, and come again; the charts stay meanwhile.
+  const found = [...new Set(keys.flatMap(key => [...hub.curves.of(key).keys()]))];
+  if (found.length > 0) {
+    metrics.current = found.sort(inOrder);
+  }
+  const wanted = metrics.current.filter(metric => metric.toLowerCase().includes(filter.toLowerCase()));
+
+  const toggle = (key: string) => {
+    const now = new Set(hidden);
+    if (!now.delete(key)) {
+      now.add(key);
+    }
+    setHidden(now);
+  };
+
+  return (
+    <div className="rlnb-Scroll">
+      <Failure of={failure} />
+      <div className="rlnb-Curves-head">
+        <input
+          type="search"
+          className="jp-mod-styled"
+          placeholder={trans.__('Filter metrics')}
+          aria-label={trans.__('Filter metrics')}
+          value={filter}
+          onChange={event => setFilter(event.target.value)}
+        />
+        {keys.length > 1 && <Legend keys={keys} names={names} hidden={hidden} theme={theme} onToggle={toggle} />}
+      </div>
+      {metrics.current.length === 0 && <p className="rlnb-Empty">{trans.__('No curves have been logged yet.')}</p>}
+      <div className="rlnb-Charts">
+        {plotly &&
+          wanted.map(metric => (
+            <ChartView key={metric} {...{ plotly, metric, keys, names, hidden, growth, theme }} />
+          ))}
+      </div>
+    </div>
+  );
+}
+
+/** Plotly's names for dashes, as SVG has them. */
+const DASHES: Readonly<Record<string, string>> = { dash: '6 3', dot: '2 2' };
+
+interface LegendProps {
+  readonly keys: readonly string[];
+  readonly names: readonly string[];
+  readonly hidden: ReadonlySet<string>;
+  readonly theme: number;
+  onToggle(key: string): void;
+}
+
+function Legend({ keys, names, hidden, theme, onToggle }: LegendProps): ReactElement {
+  const { hub, trans } = useDesk();
+  const node = useRef<HTMLDivElement>(null);
+  const [palette, setPalette] = useState<Palette | null>(null);
+  useEffect(() => setPalette(node.current && paletteOf(node.current)), [theme]);
+  return (
+    <div ref={node} className="rlnb-Legend" role="group" aria-label={trans.__('Runs shown')}>
+      {keys.map((key, i) => {
+        const style = palette && lineStyle(palette, i);
+        return (
+          <button key={key} title={hub.runs.last(key)?.id} aria-pressed={!hidden.has(key)} onClick={() => onToggle(key)}>
+            <svg width="20" height="8" aria-hidden="true">
+              {style && (
+                <line x2="20" y1="4" y2="4" stroke={style.color} strokeWidth="2" strokeDasharray={DASHES[style.dash]} />
+              )}
+            </svg>
+            {names[i] ?? key}
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+interface ChartProps {
+  readonly plotly: Plotly;
+  readonly metric: string;
+  readonly keys: readonly string[];
+  readonly names: readonly string[];
+  readonly hidden: ReadonlySet<string>;
+  readonly growth: number;
+  readonly theme: number;
+}
+
+/** One chart, drawn while it is scrolled into view. */
+function ChartView({ plotly, metric, keys, names, hidden, growth, theme }: ChartProps): ReactElement {
+  const { hub, trans } = useDesk();
+  const node = useRef<HTMLDivElement>(null);
+  const chart = useRef<Chart | null>(null);
+  const [seen, setSeen] = useState(false);
+
+  useEffect(() => {
+    const target = node.current!;
+    const made = (chart.current = new Chart(plotly, target, trans.__('frames')));
+    const sight = new IntersectionObserver(entries => setSeen(entries.some(entry => entry.isIntersecting)), { rootMargin: '200px' });
+    const size = new ResizeObserver(() => made.resize());
+    sight.observe(target);
+    size.observe(target);
+    return () => {
+      sight.disconnect();
+      size.disconnect();
+      made.dispose();
+    };
+  }, [plotly]);
+
+  useEffect(() => chart.current?.forget(), [theme]);
+
+  const lines = keys.flatMap((key, place): Line[] => {
+    const curve = hub.curves.of(key).get(metric);
+    return curve && curve.length > 0 && !hidden.has(key) ? [{ name: names[place] ?? key, curve, place }] : [];
+  });
+  useEffect(() => {
+    if (seen && (lines.length > 0 || hidden.size > 0)) {
+      chart.current?.draw(lines);
+    }
+  }, [seen, growth, theme, hidden]);
+
+  const last = lines.length === 1 ? number(lines[0]!.curve.y[lines[0]!.curve.length - 1]) : '';
+  return (
+    <figure className="rlnb-Chart">
+      <figcaption>
+        {metric}
+        {last && <span> {last}</span>}
+      </figcaption>
+      <div
+        ref={node}
+        role="img"
+        aria-label={last ? trans.__('Curve of %1, last value %2', metric, last) : trans.__('Curves of %1', metric)}
+      />
+    </figure>
+  );
+}

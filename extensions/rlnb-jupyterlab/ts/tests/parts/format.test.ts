@@ -1,0 +1,24 @@
+import { bytes, number, progress, span, value } from '../../parts/format';
+
+test.each([
+  [null, ''], [-1, ''], [NaN, ''], [0, '0 s'], [59.4, '59 s'], [59.6, '1 min 00 s'], [200, '3 min 20 s'],
+  [3600, '1 h 00 min'], [7499, '2 h 05 min'], [86_399, '1 d 00 h'], [4 * 86_400 + 3 * 3600, '4 d 03 h']
+])('span(%p) is %p', (seconds, text) => expect(span(seconds)).toBe(text));
+
+test.each([
+  [0, '0 B'], [999, '999 B'], [1000, '1.0 kB'], [999_499, '999 kB'], [999_500, '1.0 MB'], [99_600, '100 kB'],
+  [12_345_678, '12 MB'], [5e15, '5000 TB']
+])('bytes(%p) is %p', (count, text) => expect(bytes(count)).toBe(text));
+
+test.each([
+  [null, '–'], [undefined, '–'], [Infinity, '–'], [0, '0'], [0.12345, '0.123'], [-12.345, '-12.3'], [100, '100'],
+  [1234.6, '1235'], [1_234_567, '1.2e6'], [0.00012, '1.2e-4']
+])('number(%p) is %p', (given, text) => expect(number(given)).toBe(text));
+
+test.each([
+  [0, 0, 0], [5, 0, 0], [5, 10, 0.5], [12, 10, 1]
+])('progress(%p, %p) is %p', (iteration, total, share) => expect(progress(iteration, total)).toBe(share));
+
+test.each([
+  ['text', 'text'], [0.5, '0.5'], [null, 'null'], [[1, 'a'], '[1,"a"]'], [undefined, '']
+])('value(%p) is %p', (given, text) => expect(value(given)).toBe(text));
