@@ -1,4 +1,4 @@
-"""The errors rlnb raises. Each says what went wrong, what there is instead, and the mend."""
+"""The errors rlnb raises. Each says what went wrong, what there is instead, and the fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CheckError(RlnbError, ValueError):
     """A request that would fail. Raised before any file is written, with all problems at once.
 
     Attributes:
-        problems: What is wrong and how to mend it, in the order found.
+        problems: What is wrong and how to fix it, in the order found.
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
@@ -28,8 +28,8 @@ class CheckError(RlnbError, ValueError):
         lines = [f"{subject}: {count} problem{'s' if count != 1 else ''}, nothing was started."]
         for problem in self.problems:
             lines.append(f"  - {problem.what}")
-            if problem.mend:
-                lines.append(f"    mend: {problem.mend}")
+            if problem.fix:
+                lines.append(f"    fix: {problem.fix}")
         super().__init__("\n".join(lines))
 
 
@@ -60,5 +60,5 @@ class Problem:
 
     what: str
     """What is wrong, where, and what there is instead."""
-    mend: str = ""
-    """The call, command or edit that mends it."""
+    fix: str = ""
+    """The call, command or edit that fixes it."""

@@ -141,15 +141,15 @@ def make_launcher(name: str, settings: Mapping[str, Any]) -> Launcher:
     except Exception as exc:  # whatever a plugin's own code does with a value of another type
         given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         what = f"{name}({given}) could not be made: {type(exc).__name__}: {exc}."
-        mend = f"Use the settings of help(rlnb.{name})."
-        raise CheckError(name, [Problem(what=what, mend=mend)]) from exc
+        fix = f"Use the settings of help(rlnb.{name})."
+        raise CheckError(name, [Problem(what=what, fix=fix)]) from exc
     return made
 
 
 def _not_one_of(kind: str, name: str, known: Iterable[str]) -> Problem:
     names = sorted(known)
-    mend = f"Use one of {', '.join(names)}." if names else "Leave it out."
-    return Problem(what=f"{name!r} is not {kind}.{did_you_mean(name, names)}", mend=mend)
+    fix = f"Use one of {', '.join(names)}." if names else "Leave it out."
+    return Problem(what=f"{name!r} is not {kind}.{did_you_mean(name, names)}", fix=fix)
 
 
 def launcher_of(manifest: Manifest) -> Any:

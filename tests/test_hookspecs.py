@@ -147,7 +147,7 @@ def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registere
 
     def no_sunday(manifest: rlnb.Manifest) -> list[rlnb.Problem]:
         asked.append(manifest.seed)
-        return [rlnb.Problem(what="today is Sunday.", mend="Come back tomorrow.")]
+        return [rlnb.Problem(what="today is Sunday.", fix="Come back tomorrow.")]
 
     registered(rlnb_check=no_sunday)
     registered(rlnb_check=lambda manifest: [])
@@ -156,7 +156,7 @@ def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registere
         echo(seed=7)
     assert asked == [7]
     assert {problem.what for problem in caught.value.problems} == {"today is Sunday.", "and it rains."}
-    assert "mend: Come back tomorrow." in str(caught.value)
+    assert "fix: Come back tomorrow." in str(caught.value)
     assert not root.exists()
 
 

@@ -67,7 +67,7 @@ def test_a_missing_key_is_refused_with_its_name() -> None:
         from_json(rlnb.Task, {})
 
 
-def test_a_newer_schema_is_refused_with_the_mend() -> None:
+def test_a_newer_schema_is_refused_with_the_fix() -> None:
     data = {**to_json(MANIFEST), "schema": SCHEMA + 1, "something_new": 1}
     with pytest.raises(rlnb.RlnbError, match=rf"Manifest has schema {SCHEMA + 1}, .* up to {SCHEMA}. Update rlnb"):
         from_json(rlnb.Manifest, data)
@@ -113,10 +113,10 @@ def test_an_unknown_name_is_a_lookup_error_and_an_rlnb_error() -> None:
     assert str(unknown("run", "x", [])) == "No run named 'x'. Installed: none."
 
 
-def test_a_check_error_shows_all_problems_with_their_mends() -> None:
-    problems = [rlnb.Problem(what="no disk.", mend="make room"), rlnb.Problem(what="no GPU.")]
+def test_a_check_error_shows_all_problems_with_their_fixes() -> None:
+    problems = [rlnb.Problem(what="no disk.", fix="make room"), rlnb.Problem(what="no GPU.")]
     error = rlnb.CheckError("Echo with echo", problems)
     assert error.problems == tuple(problems)
     assert str(error) == (
-        "Echo with echo: 2 problems, nothing was started.\n  - no disk.\n    mend: make room\n  - no GPU."
+        "Echo with echo: 2 problems, nothing was started.\n  - no disk.\n    fix: make room\n  - no GPU."
     )

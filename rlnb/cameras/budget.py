@@ -118,7 +118,7 @@ class CameraBudget:
             CheckError: There is no limit.
         """
         if ms is None and mib is None:
-            raise CheckError("largest", [Problem(what="Neither ms nor mib is given.", mend="largest((64, 64), ms=20)")])
+            raise CheckError("largest", [Problem(what="Neither ms nor mib is given.", fix="largest((64, 64), ms=20)")])
         costs = self.of(size)
         limits = [
             _crossing([(cost.num_envs, value(cost)) for cost in costs], most)
@@ -240,9 +240,9 @@ def _check(
     numbers = {"sizes": [edge for size in sizes for edge in size], "envs": list(envs), "frames": [frames]}
     for name, values in numbers.items():
         if not values or any(isinstance(value, bool) or not isinstance(value, int) or value < 1 for value in values):
-            problems.append(Problem(what=f"{name}: {values!r} are not whole numbers from 1 on.", mend=f"{name}: 16"))
+            problems.append(Problem(what=f"{name}: {values!r} are not whole numbers from 1 on.", fix=f"{name}: 16"))
     if any(len(size) != 2 for size in sizes):
-        problems.append(Problem(what=f"sizes={list(sizes)!r} are not widths and heights.", mend="sizes=[(64, 64)]"))
+        problems.append(Problem(what=f"sizes={list(sizes)!r} are not widths and heights.", fix="sizes=[(64, 64)]"))
     if problems:
         raise CheckError(f"camera budget of {task.id}", problems)
 

@@ -37,14 +37,14 @@ def check_preview(
     for name, (value, least) in numbers.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             what = f"{name}={value!r} is not a whole number from {least} on."
-            problems.append(Problem(what=what, mend=f"{name}={examples[name]}"))
+            problems.append(Problem(what=what, fix=f"{name}={examples[name]}"))
     if envs is not None:
         outside = [env for env in envs if not isinstance(env, int) or not 0 <= env < num_envs]
         if outside or not envs:
             what = f"envs={list(envs)!r}: {outside if envs else 'nothing'} is not in 0 to {num_envs - 1}."
-            problems.append(Problem(what=what, mend="num_envs says how many there are, envs which of them to show."))
+            problems.append(Problem(what=what, fix="num_envs says how many there are, envs which of them to show."))
     if actions not in ("random", "zero"):
-        problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", mend='actions="random"'))
+        problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", fix='actions="random"'))
     known = card["cameras"] or {"preview": {"width": size[0], "height": size[1]}}
     for name in cameras or ():
         if name not in known:
@@ -59,6 +59,6 @@ def check_preview(
         size_gib = moments * (num_envs if envs is None else len(envs)) * values * BYTES_PER_VALUE / 2**30
         if size_gib > MOST_GIB:
             what = f"{moments} frames of these cameras and envs take about {size_gib:.1f} GiB, over {MOST_GIB:g}."
-            problems.append(Problem(what=what, mend="Show fewer envs (envs=range(4)), or take every=10."))
+            problems.append(Problem(what=what, fix="Show fewer envs (envs=range(4)), or take every=10."))
     if problems:
         raise CheckError(f"preview of {task.id}", problems)

@@ -266,7 +266,7 @@ def demo(
 
 @app.command()
 def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: Json = False) -> None:
-    """Look whether this machine is fit, and say how to mend what is not; exit status 1 if there is a fault."""
+    """Look whether this machine is fit, and say how to fix what is not; exit status 1 if there is a fault."""
     from rlnb.doctor.doctor import examine
     from rlnb.settings import options
 
@@ -280,7 +280,7 @@ def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: Json = 
     else:
         colour = {"ok": "green", "warning": "yellow", "fault": "red"}
         rows = [
-            (item.name, f"[{colour[item.level]}]{item.level}[/]", f"{screen.safe(item.found)}{_mend(item.mend)}")
+            (item.name, f"[{colour[item.level]}]{item.level}[/]", f"{screen.safe(item.found)}{_fix(item.fix)}")
             for item in findings
         ]
         screen.table(["", "", "found"], rows, markup=True)
@@ -288,5 +288,5 @@ def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: Json = 
         raise typer.Exit(1)
 
 
-def _mend(mend: str) -> str:
-    return f"\n[bold]mend:[/] {screen.safe(mend)}" if mend else ""
+def _fix(fix: str) -> str:
+    return f"\n[bold]fix:[/] {screen.safe(fix)}" if fix else ""

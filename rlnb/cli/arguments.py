@@ -42,9 +42,7 @@ def values(**options: Sequence[str] | None) -> list[dict[str, Any]]:
         pairs = [(word, *word.partition("=")) for word in words or ()]
         for word, path, equals, _ in pairs:
             if not (path.strip() and equals):
-                problems.append(
-                    Problem(what=f"--{name} {word!r} is not path=value.", mend=f"--{name} {EXAMPLES[name]}")
-                )
+                problems.append(Problem(what=f"--{name} {word!r} is not path=value.", fix=f"--{name} {EXAMPLES[name]}"))
         found.append({path.strip(): value(text) for _, path, _, text in pairs})
     if problems:
         raise CheckError("command line", problems)

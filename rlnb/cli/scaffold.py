@@ -90,7 +90,7 @@ def _check_name(given: str, names: Names, kind: str) -> Iterator[Problem]:
         yield Problem(
             what=f"{given!r} is no name for a plugin: small letters, digits and single dashes, a letter first, "
             f"{LONGEST} characters at most, no word of Python, without the 'rlnb-' that is put before it.",
-            mend=f"rlnb plugins new {_nearest(given)} --kind {kind if kind in KINDS else 'library'}",
+            fix=f"rlnb plugins new {_nearest(given)} --kind {kind if kind in KINDS else 'library'}",
         )
         return
     installed = {entry.name: entry.dist for entry in importlib.metadata.entry_points(group="rlnb")}
@@ -99,43 +99,43 @@ def _check_name(given: str, names: Names, kind: str) -> Iterator[Problem]:
         dist = installed.get(names.key)
         by = f"the package {dist.name}" if dist else "rlnb"
         listed = ", ".join(sorted(taken))
-        mend = f"Choose another name{f', or: pip uninstall {dist.name}' if dist else ''}."
-        yield Problem(what=f"a plugin named {names.key!r} is installed, by {by}. Taken: {listed}.", mend=mend)
+        fix = f"Choose another name{f', or: pip uninstall {dist.name}' if dist else ''}."
+        yield Problem(what=f"a plugin named {names.key!r} is installed, by {by}. Taken: {listed}.", fix=fix)
     elif importlib.util.find_spec(names.module) is not None:
-        yield Problem(what=f"a module named {names.module!r} is installed already.", mend="Choose another name.")
+        yield Problem(what=f"a module named {names.module!r} is installed already.", fix="Choose another name.")
 
 
 def _nearest(given: str) -> str:
-    """Return a name like the one that was given, for the mend."""
+    """Return a name like the one that was given, for the fix."""
     words = re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-").removeprefix("rlnb-")[:LONGEST].strip("-")
     return words if _NAME.fullmatch(words) and not keyword.iskeyword(words) else "my-plugin"
 
 
 def _check_kind(names: Names, kind: str) -> Iterator[Problem]:
     if kind not in KINDS:
-        yield Problem(what=str(unknown("kind of plugin", kind, KINDS, has="There are")), mend="--kind library")
+        yield Problem(what=str(unknown("kind of plugin", kind, KINDS, has="There are")), fix="--kind library")
     elif kind == "launcher" and (names.key in rlnb.__all__ or importlib.util.find_spec(f"rlnb.{names.key}")):
         yield Problem(
             what=f"rlnb.{names.key} is rlnb's own, so no launcher can be reached by that name.",
-            mend=f"rlnb plugins new my-{names.name} --kind launcher",
+            fix=f"rlnb plugins new my-{names.name} --kind launcher",
         )
 
 
 def _check_folder(folder: Path) -> Iterator[Problem]:
     if folder.is_dir() and not any(folder.iterdir()):
         return
-    mend = "--out ANOTHER_FOLDER"
+    fix = "--out ANOTHER_FOLDER"
     if folder.exists() or folder.is_symlink():
-        yield Problem(what=f"{folder} exists and is {'not empty' if folder.is_dir() else 'no folder'}.", mend=mend)
+        yield Problem(what=f"{folder} exists and is {'not empty' if folder.is_dir() else 'no folder'}.", fix=fix)
         return
     above = next(parent for parent in folder.absolute().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        yield Problem(what=f"{folder} cannot be made: {above} is no folder that you may write to.", mend=mend)
+        yield Problem(what=f"{folder} cannot be made: {above} is no folder that you may write to.", fix=fix)
 
 
 def _check_copier() -> Iterator[Problem]:
     if importlib.util.find_spec("copier") is None:
         yield Problem(
             what=f"copier, which fills in the template, is not installed in {sys.executable}.",
-            mend="pip install 'rlnb[plugins]'",
+            fix="pip install 'rlnb[plugins]'",
         )

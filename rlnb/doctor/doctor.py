@@ -72,8 +72,8 @@ def check_python(version: Sequence[int]) -> Finding:
     text = ".".join(map(str, version))
     if low <= tuple(version[:2]) <= high:
         return ok("Python", f"{text} ({sys.executable})")
-    mend = "Use Python 3.11 to 3.13 for the kernel; 3.12 serves the worker too."
-    return fault("Python", f"{text} ({sys.executable})", mend)
+    fix = "Use Python 3.11 to 3.13 for the kernel; 3.12 serves the worker too."
+    return fault("Python", f"{text} ({sys.executable})", fix)
 
 
 def plugin_versions() -> dict[str, str]:
@@ -107,9 +107,9 @@ def check_plugins(versions: Mapping[str, str]) -> Finding:
     found = "; ".join([__version__, *versions.values()])
     broken = [name for name, version in versions.items() if " does not load: " in version]
     if broken:
-        mend = f"Update or uninstall {', '.join(versions[name].split()[0] for name in broken)}."
-        return fault("rlnb", found, mend)
+        fix = f"Update or uninstall {', '.join(versions[name].split()[0] for name in broken)}."
+        return fault("rlnb", found, fix)
     if not versions:
-        mend = "pip install rlnb-rsl-rl rlnb-tasks"
-        return fault("rlnb", f"{found}, no plugin: no RL library to train with", mend)
+        fix = "pip install rlnb-rsl-rl rlnb-tasks"
+        return fault("rlnb", f"{found}, no plugin: no RL library to train with", fix)
     return ok("rlnb", found)

@@ -18,20 +18,20 @@ class Finding:
     """``"fault"``: something will not work; ``"warning"``: it will, with a limit."""
     found: str
     """What is there."""
-    mend: str = ""
-    """Command or setting that mends it."""
+    fix: str = ""
+    """Command or setting that fixes it."""
 
 
-def ok(name: str, found: str, mend: str = "") -> Finding:
-    """Return a finding of what works; ``mend`` may say how it would be better."""
-    return Finding(name=name, level="ok", found=found, mend=mend)
+def ok(name: str, found: str, fix: str = "") -> Finding:
+    """Return a finding of what works; ``fix`` may say how it would be better."""
+    return Finding(name=name, level="ok", found=found, fix=fix)
 
 
-def warning(name: str, found: str, mend: str = "") -> Finding:
+def warning(name: str, found: str, fix: str = "") -> Finding:
     """Return a finding of what works with a limit."""
-    return Finding(name=name, level="warning", found=found, mend=mend)
+    return Finding(name=name, level="warning", found=found, fix=fix)
 
 
-def fault(name: str, found: str, mend: str) -> Finding:
-    """Return a finding of what does not work. There is always a mend."""
-    return Finding(name=name, level="fault", found=found, mend=mend)
+def fault(name: str, found: str, fix: str) -> Finding:
+    """Return a finding of what does not work. There is always a fix."""
+    return Finding(name=name, level="fault", found=found, fix=fix)

@@ -90,9 +90,9 @@ def driver() -> str | None:
 def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env: Mapping[str, str]) -> list[Finding]:
     """Judge everything that belongs to the worker's interpreter."""
     if worker.error:
-        mend = f"Set rlnb.options.python to a Python that starts. {OWN_ENVIRONMENT}"
+        fix = f"Set rlnb.options.python to a Python that starts. {OWN_ENVIRONMENT}"
         return [
-            fault("worker", f"{worker.command}: {worker.error}", mend),
+            fault("worker", f"{worker.command}: {worker.error}", fix),
             check_driver(worker, driver),
             check_assets(worker, asset_root, env),
         ]
@@ -113,8 +113,8 @@ def check_worker_rlnb(worker: Worker) -> Finding:
     found = f"{worker.command}, Python {worker.python}, rlnb {theirs or 'missing'}"
     if theirs == __version__:
         return ok("worker", found)
-    mend = f"{worker.command} -m pip install rlnb=={__version__}"
-    return fault("worker", f"{found}, here {__version__}", mend)
+    fix = f"{worker.command} -m pip install rlnb=={__version__}"
+    return fault("worker", f"{found}, here {__version__}", fix)
 
 
 def check_isaaclab(worker: Worker) -> Finding:
@@ -123,30 +123,30 @@ def check_isaaclab(worker: Worker) -> Finding:
     if version is not None and f"{version}.".startswith(f"{ISAACLAB}."):
         return ok("Isaac Lab", f"{version} on Python {worker.python}")
     found = f"{version or 'missing'} on Python {worker.python}. Isaac Lab {ISAACLAB} {LINE}."
-    mend = f"{worker.command} -m pip install 'rlnb[isaaclab]'" if on_312 else OWN_ENVIRONMENT
-    return fault("Isaac Lab", found, mend)
+    fix = f"{worker.command} -m pip install 'rlnb[isaaclab]'" if on_312 else OWN_ENVIRONMENT
+    return fault("Isaac Lab", found, fix)
 
 
 def check_torch(worker: Worker, driver: str | None) -> Finding:
     """Judge torch against the driver, by what ``torch.cuda.is_available()`` rests on."""
     version = worker.version("torch")
     if version is None:
-        mend = f"{worker.command} -m pip install 'rlnb[isaaclab]'"
-        return fault("torch", "missing; Isaac Lab brings it", mend)
+        fix = f"{worker.command} -m pip install 'rlnb[isaaclab]'"
+        return fault("torch", "missing; Isaac Lab brings it", fix)
     if worker.devices and worker.torch_cuda is None:
-        mend = "Install a CUDA build of torch: https://pytorch.org/get-started/locally"
-        return warning("torch", f"{version}, built for CPU; the GPU lies idle", mend)
+        fix = "Install a CUDA build of torch: https://pytorch.org/get-started/locally"
+        return warning("torch", f"{version}, built for CPU; the GPU lies idle", fix)
     if worker.devices and _major(worker.torch_cuda) > _major(worker.driver_cuda):
         found = f"{version}, built for CUDA {worker.torch_cuda}; the driver speaks {worker.driver_cuda}: no CUDA"
-        mend = f"Update the driver, or install a torch built for CUDA {_major(worker.driver_cuda)}."
-        return fault("torch", found, mend)
+        fix = f"Update the driver, or install a torch built for CUDA {_major(worker.driver_cuda)}."
+        return fault("torch", found, fix)
     if worker.devices:
         names = ", ".join(f"{worker.devices.count(name)} x {name}" for name in dict.fromkeys(worker.devices))
         return ok("torch", f"{version}, CUDA {worker.torch_cuda}: {names}")
     if driver is None:
         return ok("torch", f"{version}; no CUDA: trainings run on the CPU")
-    mend = "Look at CUDA_VISIBLE_DEVICES; start a container with --gpus all (docker) or --nv (apptainer)."
-    return fault("torch", f"{version}; a driver is there, but CUDA shows no GPU", mend)
+    fix = "Look at CUDA_VISIBLE_DEVICES; start a container with --gpus all (docker) or --nv (apptainer)."
+    return fault("torch", f"{version}; a driver is there, but CUDA shows no GPU", fix)
 
 
 def _major(version: str | None) -> int:
@@ -167,8 +167,8 @@ def check_bytecode(worker: Worker) -> Finding:
         return ok("bytecode", "kept: a start does not compile Isaac Lab's modules anew")
     packages = "import sysconfig; print(sysconfig.get_path('purelib'))"
     found = "not there, and none is written: each start compiles 6,000 modules of Isaac Lab and torch, for about 10 s"
-    mend = f'{worker.command} -m compileall -q $({worker.command} -c "{packages}"), or unset PYTHONDONTWRITEBYTECODE'
-    return warning("bytecode", found, mend)
+    fix = f'{worker.command} -m compileall -q $({worker.command} -c "{packages}"), or unset PYTHONDONTWRITEBYTECODE'
+    return warning("bytecode", found, fix)
 
 
 def check_kernel_cache(worker: Worker) -> Finding:
@@ -178,8 +178,8 @@ def check_kernel_cache(worker: Worker) -> Finding:
     folder = worker.kernel_cache
     if worker.kernel_cache_mib < 0.1:
         found = f"{folder}: empty, so the first run compiles for about 30 s"
-        mend = "Nothing to do; to share a filled cache between machines, set WARP_CACHE_PATH."
-        return ok("Warp kernels", found, mend)
+        fix = "Nothing to do; to share a filled cache between machines, set WARP_CACHE_PATH."
+        return ok("Warp kernels", found, fix)
     return ok("Warp kernels", f"{folder}: {worker.kernel_cache_mib:.1f} MiB")
 
 
@@ -190,18 +190,18 @@ def check_assets(worker: Worker, asset_root: str | None, env: Mapping[str, str])
     if chosen and ("://" in chosen or Path(chosen).is_dir()):
         return ok("asset root", f"{chosen} ({why})")
     if chosen:
-        mend = "Correct or unset it; rlnb assets build makes a folder without a download."
-        return fault("asset root", f"{chosen} ({why}) is no folder", mend)
+        fix = "Correct or unset it; rlnb assets build makes a folder without a download."
+        return fault("asset root", f"{chosen} ({why}) is no folder", fix)
     built = bool(worker.asset_pack) and Path(worker.asset_pack).is_dir()
     if built:
         found = f"none set: NVIDIA's cloud if it answers, else the local pack, built: {worker.asset_pack}"
         if worker.assets_failed:
             lacking = "; ".join(f"{name}: {why}" for name, why in worker.assets_failed.items())
-            return warning("asset root", f"{found}, without {lacking}", "Mend that, then: rlnb assets build")
+            return warning("asset root", f"{found}, without {lacking}", "Fix that, then: rlnb assets build")
         return ok("asset root", found)
     if worker.asset_pack:
         found = "none set: NVIDIA's cloud if it answers, else the local pack, which the first run builds"
         return ok("asset root", found, "To build it now: rlnb assets build")
     found = "none set and no asset pack installed: robots come from NVIDIA's cloud only"
-    mend = f"{worker.command} -m pip install rlnb-tasks"
-    return warning("asset root", found, mend)
+    fix = f"{worker.command} -m pip install rlnb-tasks"
+    return warning("asset root", found, fix)

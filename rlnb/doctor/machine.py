@@ -70,22 +70,22 @@ def check_memory(total_gib: float, free_gib: float) -> Finding:
     found = f"{total_gib:.1f} GiB, {free_gib:.1f} GiB free"
     if free_gib >= LEAST_MEMORY_GIB:
         return ok("memory", found)
-    mend = f"Free some: a worker takes 1.5 GiB, so below {LEAST_MEMORY_GIB:g} GiB it is tight."
-    return warning("memory", found, mend)
+    fix = f"Free some: a worker takes 1.5 GiB, so below {LEAST_MEMORY_GIB:g} GiB it is tight."
+    return warning("memory", found, fix)
 
 
 def check_folder(root: Path) -> list[Finding]:
     """Judge the run folder: whether it can be written, and the disk it is on. Leaves nothing there."""
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     free_bytes = shutil.disk_usage(existing).free
-    mend = "Set RLNB_ROOT, or rlnb.options.root, to a folder of yours."
+    fix = "Set RLNB_ROOT, or rlnb.options.root, to a folder of yours."
     try:
         with tempfile.TemporaryFile(dir=existing):
             pass
         note = "can be written" if existing == root else "can be written, not made yet"
         folder = ok("run folder", f"{root}: {note}")
     except OSError as exc:
-        folder = fault("run folder", f"{root}: {exc.strerror or exc}", mend)
+        folder = fault("run folder", f"{root}: {exc.strerror or exc}", fix)
     return [folder, check_disk(free_bytes / 2**20)]
 
 
@@ -119,8 +119,8 @@ def check_slurm(sbatch: str | None, partitions: str, why_none: str) -> Finding:
     if sbatch is None:
         return ok("Slurm", "no sbatch on PATH: runs start on this machine")
     if why_none:
-        mend = "Set SLURM_CONF, or run on a login node; without launcher=rlnb.slurm(...) runs start on this machine."
-        return warning("Slurm", f"{sbatch} is here, but no Slurm that answers: {why_none}", mend)
+        fix = "Set SLURM_CONF, or run on a login node; without launcher=rlnb.slurm(...) runs start on this machine."
+        return warning("Slurm", f"{sbatch} is here, but no Slurm that answers: {why_none}", fix)
     return ok("Slurm", f"{sbatch}, partitions: {partitions or 'none'}")
 
 
@@ -138,13 +138,13 @@ def check_jupyter(jupyterlab: str | None, ipykernel: str | None) -> Finding:
     if ipykernel is None:
         return warning("Jupyter", found, "pip install 'rlnb[lab]'")
     release = tuple(int(part) for part in re.findall(r"\d+", ipykernel)[:2])
-    mend = "pip install 'ipykernel>=7,<7.4'"
+    fix = "pip install 'ipykernel>=7,<7.4'"
     if release >= (7, 4):
         found += ": 7.4.0 drops messages from the browser in every other cell that blocks"
-        return warning("Jupyter", found, mend)
+        return warning("Jupyter", found, fix)
     if release < (7, 0):
         found += ": before 7.0 no message from the browser arrives while a cell blocks"
-        return warning("Jupyter", found, mend)
+        return warning("Jupyter", found, fix)
     return ok("Jupyter", found)
 
 

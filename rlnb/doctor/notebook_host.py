@@ -62,17 +62,17 @@ def judge(place: Place) -> list[Finding]:
     where = " and ".join(place.hosts) or "no hosted environment"
     found = [ok("hosted", f"{where}; base_url {', '.join(place.base_urls) or 'unknown: no server runs'}")]
     if not place.home and not place.cache:
-        mend = f"export WARP_CACHE_PATH={place.root.parent / '.cache' / 'warp'}, so that kernels are compiled once."
-        found.append(warning("hosted cache", "the home folder cannot be written, and WARP_CACHE_PATH is not set", mend))
+        fix = f"export WARP_CACHE_PATH={place.root.parent / '.cache' / 'warp'}, so that kernels are compiled once."
+        found.append(warning("hosted cache", "the home folder cannot be written, and WARP_CACHE_PATH is not set", fix))
     if not place.hosts:
         return found
     if not place.kept:
-        mend = "Set RLNB_ROOT to a folder that is mounted, such as /mnt/workspace/rlnb-runs or your home on the Hub."
-        found.append(warning("hosted folder", f"{place.root} is in the container itself, and gone with it", mend))
+        fix = "Set RLNB_ROOT to a folder that is mounted, such as /mnt/workspace/rlnb-runs or your home on the Hub."
+        found.append(warning("hosted folder", f"{place.root} is in the container itself, and gone with it", fix))
     if not place.proxy:
-        mend = "pip install 'jupyter-server-proxy>=4.4', then restart the server."
+        fix = "pip install 'jupyter-server-proxy>=4.4', then restart the server."
         lost = "no jupyter-server-proxy: TensorBoard and the 3D view cannot pass the gateway"
-        found.append(warning("hosted proxy", lost, mend))
+        found.append(warning("hosted proxy", lost, fix))
     return found
 
 

@@ -37,7 +37,7 @@ class InjectedLauncher:
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return a problem for each count that is not a positive whole number."""
         return [
-            Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}=1")
+            Problem(what=f"{name}={value!r} is not a positive whole number.", fix=f"{name}=1")
             for name, value in (("nodes", self.nodes), ("nproc_per_node", self.nproc_per_node))
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1)
         ]

@@ -59,7 +59,7 @@ class LocalLauncher(HostedLauncher):
             problems.append(
                 Problem(
                     what=f"nodes={manifest.resources.nodes}, but the local launcher has one node.",
-                    mend="Use a cluster launcher, or nproc_per_node for several ranks on this machine.",
+                    fix="Use a cluster launcher, or nproc_per_node for several ranks on this machine.",
                 )
             )
         return [*problems, *_check_gpus(manifest.resources)]
@@ -93,12 +93,12 @@ def _check_gpus(asked: Resources) -> Iterator[Problem]:
         return
     there = f"this machine has {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}"
     if not gpus or (number.isdigit() and int(number) >= gpus):
-        yield Problem(what=f"device={device!r}, but {there}.", mend=f'device="{"cuda" if gpus else "cpu"}"')
+        yield Problem(what=f"device={device!r}, but {there}.", fix=f'device="{"cuda" if gpus else "cpu"}"')
     elif ranks > 1 and number:
-        yield Problem(what=f"{ranks} ranks cannot share {device}.", mend='device="cuda" gives each rank its own.')
+        yield Problem(what=f"{ranks} ranks cannot share {device}.", fix='device="cuda" gives each rank its own.')
     elif ranks > gpus:
         yield Problem(
-            what=f"{ranks} ranks take a GPU each, and {there}.", mend=f'nproc_per_node={gpus}, or device="cpu"'
+            what=f"{ranks} ranks take a GPU each, and {there}.", fix=f'nproc_per_node={gpus}, or device="cpu"'
         )
 
 

@@ -190,12 +190,12 @@ def scaling_study(
     asked_for = arguments.get("nproc_per_node")
     if asked_for is not None and (isinstance(asked_for, bool) or not isinstance(asked_for, int) or asked_for < 1):
         what = f"nproc_per_node={asked_for!r} is not a positive whole number."
-        raise CheckError(f"scaling study of {task.id}", [Problem(what=what, mend="nproc_per_node=8")])
+        raise CheckError(f"scaling study of {task.id}", [Problem(what=what, fix="nproc_per_node=8")])
     at_most = asked_for or launcher.nproc_per_node
     problems = _check_numbers(gpus, mode, at_most)
     if isinstance(launcher, LocalLauncher) and at_most:
         problems += [
-            Problem(what="nproc_per_node: on this machine alone the ranks are those of gpus.", mend="gpus=[1, 2]")
+            Problem(what="nproc_per_node: on this machine alone the ranks are those of gpus.", fix="gpus=[1, 2]")
         ]
     if problems:
         raise CheckError(f"scaling study of {task.id}", problems)
@@ -227,12 +227,12 @@ def _check_numbers(gpus: Sequence[int], mode: str, per_node: int | None) -> list
     wrong = [ranks for ranks in gpus if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1]
     if wrong or not gpus:
         what = f"gpus={list(gpus)!r}: positive whole numbers are expected, of ranks."
-        return [Problem(what=what, mend="gpus=[1, 2, 4]")]
+        return [Problem(what=what, fix="gpus=[1, 2, 4]")]
     if mode not in ("horizontal", "vertical"):
-        problems.append(Problem(what=f"mode={mode!r} is none of 'horizontal', 'vertical'.", mend='mode="horizontal"'))
+        problems.append(Problem(what=f"mode={mode!r} is none of 'horizontal', 'vertical'.", fix='mode="horizontal"'))
     if per_node and (uneven := [ranks for ranks in gpus if ranks > per_node and ranks % per_node]):
         what = f"gpus={uneven} do not fill whole nodes of {per_node} ranks."
-        problems.append(Problem(what=what, mend=f"gpus={[per_node, 2 * per_node]}"))
+        problems.append(Problem(what=what, fix=f"gpus={[per_node, 2 * per_node]}"))
     return problems
 
 

@@ -80,7 +80,7 @@ def check(
         problems.append(Problem(what=f"n_trials={n_trials!r} is not a positive whole number."))
     if not space:
         problems.append(
-            Problem(what="space is empty: there is nothing to search.", mend="space={'agent.<path>': (low, high)}")
+            Problem(what="space is empty: there is nothing to search.", fix="space={'agent.<path>': (low, high)}")
         )
     for name, wanted in space.items():
         try:

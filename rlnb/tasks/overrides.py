@@ -49,14 +49,14 @@ def check(task: Task, card: Card) -> list[Problem]:
                 problems.append(
                     Problem(
                         what=f"{selector}={name!r}: {task.id} has {listed}.{did_you_mean(name, known)}",
-                        mend=f"Use one of these, or leave {selector} out.",
+                        fix=f"Use one of these, or leave {selector} out.",
                     )
                 )
     problems += check_values(task.overrides, card["fields"], f"override of {task.id}")
     problems += [
         Problem(
             what=f"asset {name} is missing: {asset['path']}",
-            mend=f"{asset['mend']} (The root was chosen because: {card['asset_root']['reason']}.)",
+            fix=f"{asset['fix']} (The root was chosen because: {card['asset_root']['reason']}.)",
         )
         for name, asset in card["assets"].items()
         if asset["there"] is False
@@ -86,12 +86,12 @@ def check_values(
                 continue
             below = [name for name in fields if name.startswith(f"{path}.")]
             hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)
-            mend = "Correct the path."
+            fix = "Correct the path."
             if adds and inside not in takes_more:
-                mend = f"Correct the path: {inside or 'this config'} is a class, to which nothing can be added."
+                fix = f"Correct the path: {inside or 'this config'} is a class, to which nothing can be added."
             elif not adds and free and inside in takes_more and not hint:  # what is close is a typo
-                mend = f"Correct the path, or add it: '+{path}'."
-            problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", mend=mend))
+                fix = f"Correct the path, or add it: '+{path}'."
+            problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", fix=fix))
             continue
         kind = fields[path]["type"]
         fits = isinstance(value, _ACCEPTS[kind]) and not (isinstance(value, bool) and kind in ("int", "float"))
@@ -100,7 +100,7 @@ def check_values(
             problems.append(
                 Problem(
                     what=f"{subject}: {path} takes {kind} (now {fields[path]['value']!r}), not {value!r}.",
-                    mend=f"Pass {'an' if kind == 'int' else 'a'} {kind}.",
+                    fix=f"Pass {'an' if kind == 'int' else 'a'} {kind}.",
                 )
             )
     return problems

@@ -39,10 +39,10 @@ def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Any]) -> It
     if not path.is_file():
         yield Problem(what=f"there is no file {path}.")
     if isinstance(args, str) or not isinstance(args, Sequence) or not all(isinstance(word, str) for word in args):
-        yield Problem(what=f"args={args!r} is not a list of strings.", mend='args=["--num_envs", "64"]')
+        yield Problem(what=f"args={args!r} is not a list of strings.", fix='args=["--num_envs", "64"]')
     for name, value in refused.items():
         if value is not None:
             yield Problem(
                 what=f"{name}={value!r}, but a script is told what to do by its own arguments.",
-                mend=f'args=["--{name}", "{value}"], if the script has it.' if name in OFTEN_ITS else "Leave it out.",
+                fix=f'args=["--{name}", "{value}"], if the script has it.' if name in OFTEN_ITS else "Leave it out.",
             )

@@ -40,9 +40,9 @@ def task(
     """
     problems = []
     if num_envs is not None and (isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1):
-        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", mend="num_envs=64"))
+        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", fix="num_envs=64"))
     if not isinstance(overrides, Mapping | None):
-        problems.append(Problem(what=f"overrides={overrides!r} is no mapping.", mend='overrides={"sim.dt": 0.005}'))
+        problems.append(Problem(what=f"overrides={overrides!r} is no mapping.", fix='overrides={"sim.dt": 0.005}'))
         overrides = None
     for path, value in (overrides or {}).items():
         try:

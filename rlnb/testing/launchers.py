@@ -117,10 +117,10 @@ class LauncherConformance:
         assert plugins.load(plugins.launcher(self.launcher).factory)().name == self.launcher, "without arguments too"
 
     def test_what_it_cannot_do_is_said_before_anything_is_written(self, root: Path) -> None:
-        """Its own problems come with the others, and each has a mend."""
+        """Its own problems come with the others, and each has a fix."""
         with pytest.raises(rlnb.CheckError, match="num_envs=-1") as raised:
             rlnb.train("Echo", library="echo", num_envs=-1, max_iterations=1, launcher=self.make())
-        assert "mend:" in str(raised.value)
+        assert "fix:" in str(raised.value)
         assert not rlnb.runs()
 
     # -- a job

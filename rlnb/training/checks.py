@@ -57,8 +57,8 @@ def _check_library(manifest: Manifest) -> Iterator[Problem]:
         error = unknown("RL library", manifest.library, plugins.libraries())
         # Only names of ours: whoever owns another name on the package index is not known.
         ours = manifest.library in OUR_LIBRARIES
-        mend = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
-        yield Problem(what=str(error), mend=mend)
+        fix = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
+        yield Problem(what=str(error), fix=fix)
         if manifest.task.id not in _without_simulator():
             yield from _check_task(manifest, None)
     elif spec.simulator:
@@ -85,11 +85,11 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     }
     for name, value in numbers.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            yield Problem(what=f"{name}={value!r} is not a positive whole number.", mend=f"{name}={_EXAMPLES[name]}")
+            yield Problem(what=f"{name}={value!r} is not a positive whole number.", fix=f"{name}={_EXAMPLES[name]}")
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
-        yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", mend="seed=42")
+        yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
     if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
-        yield Problem(what=f"tags={list(manifest.tags)!r} are not words.", mend='tags=["baseline"]')
+        yield Problem(what=f"tags={list(manifest.tags)!r} are not words.", fix='tags=["baseline"]')
     for name, value in manifest.agent.items():
         try:
             to_json(value)
@@ -97,29 +97,29 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
             yield Problem(what=f"agent value {name!r}: {exc}")
     device = manifest.resources.device
     if device not in ("auto", "cpu", "cuda") and not (device.startswith("cuda:") and device[5:].isdigit()):
-        yield Problem(what=f"device={device!r} is none of 'auto', 'cpu', 'cuda', 'cuda:N'.", mend='device="auto"')
+        yield Problem(what=f"device={device!r} is none of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')
 
 
 def _check_root(root: Path) -> Iterator[Problem]:
     existing = next(folder for folder in (root, *root.parents) if os.path.exists(folder))
-    mend = "Set rlnb.options.root, or RLNB_ROOT, to a folder of yours."
+    fix = "Set rlnb.options.root, or RLNB_ROOT, to a folder of yours."
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        yield Problem(what=f"the run folder {root} cannot be written by user {os.getuid()}.", mend=mend)
+        yield Problem(what=f"the run folder {root} cannot be written by user {os.getuid()}.", fix=fix)
     elif (free := shutil.disk_usage(existing).free) < LEAST_FREE_BYTES:
-        yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", mend=f"Make room. {mend}")
+        yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", fix=f"Make room. {fix}")
 
 
 def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem]:
     """Find what is wrong with a task and, unless there is no such library, with its training."""
     ranks = manifest.resources.nproc_per_node
     if library is not None and isinstance(ranks, int) and ranks > 1 and not library.distributed:
-        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", mend="nproc_per_node=1")
+        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", fix="nproc_per_node=1")
     try:
         card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError as exc:
         without = [name for name, spec in plugins.libraries().items() if not spec.simulator]
         own = manifest.task.id in _without_simulator()
-        yield Problem(what=str(exc), mend=f"Without a simulator: library={without[0]!r}." if own and without else "")
+        yield Problem(what=str(exc), fix=f"Without a simulator: library={without[0]!r}." if own and without else "")
         return
     yield from overrides.check(manifest.task, card)
     subject = f"override of {manifest.task.id}"
@@ -131,13 +131,13 @@ def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem
     if isinstance(num_envs, int) and world > 1 and num_envs % world:
         yield Problem(
             what=f"{num_envs} envs cannot be shared by {world} ranks.",
-            mend=f"num_envs={num_envs // world * world or world}",
+            fix=f"num_envs={num_envs // world * world or world}",
         )
     agent = card["agents"].get(library.name)
     listed = ", ".join(sorted(card["agents"])) or "none"
     if library.multi_agent and card["workflow"] != MULTI_AGENT:
         what = f"{library.name} trains tasks of several agents, {manifest.task.id} has one."
-        yield Problem(what=what, mend=f"Libraries for this task: {listed}.")
+        yield Problem(what=what, fix=f"Libraries for this task: {listed}.")
     elif agent is None:
         yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {listed}.")
     elif "error" in agent:
@@ -148,7 +148,7 @@ def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem
             needed = " ".join(shlex.quote(requirement) for requirement in library.requires)
             yield Problem(
                 what=f"{library.name} needs {', '.join(agent['missing'])} in the worker's interpreter {python}.",
-                mend=f"{python} -m pip install {needed}",
+                fix=f"{python} -m pip install {needed}",
             )
         subject, fields = f"agent config of {library.name}", agent["fields"]
         yield from overrides.check_values(manifest.agent, fields, subject, takes_more=agent.get("takes_more", ()))
@@ -158,7 +158,7 @@ def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem
         python = manifest.python or sys.executable
         yield Problem(
             what=f"rlnb {__version__} runs here, rlnb {theirs} in the worker's interpreter {python}.",
-            mend=f"{python} -m pip install rlnb=={__version__}",
+            fix=f"{python} -m pip install rlnb=={__version__}",
         )
 
 
@@ -183,5 +183,5 @@ def _check_overruled(
         if value not in (given, own):
             yield Problem(
                 what=f"{subject}: {path} is {value!r}, but {argument}={given!r} of rlnb.train holds.",
-                mend=f"Leave it out here, and say {argument}= to rlnb.train.",
+                fix=f"Leave it out here, and say {argument}= to rlnb.train.",
             )

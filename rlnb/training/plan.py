@@ -89,10 +89,10 @@ def plan(
         raise RlnbError(f'{task!r} is no task, nor the name of one: rlnb.train("Isaac-Cartpole-Direct").')
     elif args:
         what = f"args={args!r}, but there is no script to give them to."
-        mend = 'script="train.py"; what a task takes is agent={...} and rlnb.task(..., overrides={...}).'
-        problems.append(Problem(what=what, mend=mend))
+        fix = 'script="train.py"; what a task takes is agent={...} and rlnb.task(..., overrides={...}).'
+        problems.append(Problem(what=what, fix=fix))
     if isinstance(tags, str):
-        problems.append(Problem(what=f"tags={tags!r} is one word, and not several.", mend=f"tags=[{tags!r}]"))
+        problems.append(Problem(what=f"tags={tags!r} is one word, and not several.", fix=f"tags=[{tags!r}]"))
         tags = ()
     origin: tuple[str | None, str | None] = (None, None)
     values: dict[str, Any] = {}

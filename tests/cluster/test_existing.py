@@ -149,7 +149,7 @@ def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, m
         monkeypatch.setattr(node, "look", fail)
         first, second = preflight.problems(client, workers, job, lambda: None)
         assert first.startswith("node 0 (")
-        assert second.endswith("cannot be looked at: OSError: Stale file handle"), "which another try would not mend"
+        assert second.endswith("cannot be looked at: OSError: Stale file handle"), "which another try would not fix"
         monkeypatch.setattr(node, "look", go)
         with pytest.raises(preflight.NodeGone, match=r"node 0 \(.*\) went away while it was looked at"):
             preflight.problems(client, workers, job, lambda: None)

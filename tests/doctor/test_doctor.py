@@ -72,19 +72,19 @@ def test_on_python_3_11_the_doctor_says_which_isaac_lab_pip_takes_and_asks_for_a
     finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", "2.3.2.post1", python="3.11.9"))
     assert finding.level == "fault"
     assert "on 3.11 pip silently resolves isaaclab to 2.3.x, the Isaac Sim line" in finding.found
-    assert "python3.12 -m venv" in finding.mend
-    assert "rlnb.options.python" in finding.mend
+    assert "python3.12 -m venv" in finding.fix
+    assert "rlnb.options.python" in finding.fix
 
 
 def test_a_missing_isaac_lab_on_python_3_12_needs_only_pip() -> None:
     finding = interpreter.check_isaaclab(_without(FIT, "isaaclab"))
-    assert (finding.level, finding.mend) == ("fault", "python -m pip install 'rlnb[isaaclab]'")
+    assert (finding.level, finding.fix) == ("fault", "python -m pip install 'rlnb[isaaclab]'")
 
 
 @pytest.mark.parametrize("worker", [_without(FIT, "rlnb"), _with(FIT, "rlnb", "0.0.1")])
 def test_the_worker_needs_this_very_rlnb(worker: Worker) -> None:
     finding = interpreter.check_worker_rlnb(worker)
-    assert (finding.level, finding.mend) == ("fault", f"python -m pip install rlnb=={rlnb.__version__}")
+    assert (finding.level, finding.fix) == ("fault", f"python -m pip install rlnb=={rlnb.__version__}")
     assert interpreter.check_worker_rlnb(FIT).level == "ok"
 
 
@@ -151,14 +151,14 @@ def test_modules_that_each_start_compiles_anew_are_a_warning(tmp_path: Path, mon
     worker = interpreter.look(None, WAIT_S)
     finding = interpreter.check_bytecode(worker)
     assert (worker.bytecode, finding.level) == (False, "warning")
-    assert "compileall" in finding.mend
+    assert "compileall" in finding.fix
     compileall.compile_file(torch / "__init__.py", quiet=1)
     assert interpreter.look(None, WAIT_S).bytecode
 
 
 def test_a_broken_plugin_is_a_fault_that_names_its_package() -> None:
     finding = doctor.check_plugins({"a": "rlnb-a 1", "b": "rlnb-b 2 does not load: ImportError: no torch"})
-    assert (finding.level, finding.mend) == ("fault", "Update or uninstall rlnb-b.")
+    assert (finding.level, finding.fix) == ("fault", "Update or uninstall rlnb-b.")
     assert doctor.check_plugins({"a": "rlnb-a 1"}).level == "ok"
     assert doctor.check_plugins({}).level == "fault"
 
@@ -206,7 +206,7 @@ def test_assets_come_from_the_setting_then_the_variable_then_the_pack(tmp_path: 
 def test_an_asset_folder_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     finding = interpreter.check_assets(FIT, None, {"ISAACSIM_ASSET_ROOT": str(tmp_path / "gone")})
     assert finding.level == "fault"
-    assert "rlnb assets build" in finding.mend
+    assert "rlnb assets build" in finding.fix
 
 
 # -- machine ---------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_a_run_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
     file.touch()
     finding, _ = machine.check_folder(file)
     assert finding.level == "fault"
-    assert "RLNB_ROOT" in finding.mend
+    assert "RLNB_ROOT" in finding.fix
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_run_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
 def test_ipykernel_7_up_to_7_3_carries_widgets(version: str | None, level: str) -> None:
     finding = machine.check_jupyter("4.6.6", version)
     assert finding.level == level
-    assert bool(finding.mend) == (level != "ok")
+    assert bool(finding.fix) == (level != "ok")
 
 
 def test_the_reason_against_ipykernel_7_4_is_told() -> None:
@@ -292,18 +292,18 @@ def place(**changed: Any) -> notebook_host.Place:
 
 
 @pytest.mark.parametrize(
-    ("changed", "name", "mend"),
+    ("changed", "name", "fix"),
     [
         ({"kept": False}, "hosted folder", "RLNB_ROOT"),
         ({"proxy": False}, "hosted proxy", "jupyter-server-proxy"),
         ({"home": False}, "hosted cache", "WARP_CACHE_PATH=/mnt/workspace/.cache/warp"),
     ],
 )
-def test_what_a_hosted_notebook_lacks_is_told_with_the_mend(changed: dict[str, Any], name: str, mend: str) -> None:
+def test_what_a_hosted_notebook_lacks_is_told_with_the_fix(changed: dict[str, Any], name: str, fix: str) -> None:
     assert len(notebook_host.judge(place())) == 1, "where all is well, nothing is to be set"
     finding = notebook_host.judge(place(**changed))[-1]
     assert (finding.name, finding.level) == (name, "warning")
-    assert mend in finding.mend
+    assert fix in finding.fix
 
 
 def test_a_machine_of_ones_own_needs_nothing() -> None:
@@ -337,7 +337,7 @@ def test_the_whole_look_takes_less_than_five_seconds(tmp_path: Path) -> None:
     names = [finding.name for finding in findings]
     assert names[:3] == ["Python", "rlnb", "worker"]
     assert {"NVIDIA driver", "CPUs", "memory", "disk", "run folder", "asset root", "Jupyter", "hosted"} <= set(names)
-    assert all(finding.mend for finding in findings if finding.level == "fault")
+    assert all(finding.fix for finding in findings if finding.level == "fault")
 
 
 def test_the_command_exits_with_1_if_there_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,13 +346,13 @@ def test_the_command_exits_with_1_if_there_is_a_fault(tmp_path: Path, monkeypatc
     assert result.exit_code == 1
     worker = next(finding for finding in json.loads(result.stdout) if finding["name"] == "worker")
     assert worker["level"] == "fault"
-    assert worker["mend"]
+    assert worker["fix"]
 
 
-def test_the_screen_shows_each_finding_and_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_screen_shows_each_finding_and_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [doctor.ok("CPUs", "2 [red]x[/red]"), doctor.warning("Jupyter", "old", "pip install 'a[lab]'")]
     monkeypatch.setattr(doctor, "examine", lambda **_: found)
     result = CliRunner().invoke(app.app, ["doctor"])
     assert result.exit_code == 0
     assert "2 [red]x[/red]" in result.stdout
-    assert "mend: pip install 'a[lab]'" in result.stdout
+    assert "fix: pip install 'a[lab]'" in result.stdout

@@ -146,7 +146,7 @@ def test_a_picture_that_is_none_is_named_and_passed_over(runs, tmp_path):
     assert f"Not shown: {broken}" in sections.pictures([runs[1]])
 
 
-def test_a_place_that_cannot_be_written_is_told_with_the_mend(runs, tmp_path):
+def test_a_place_that_cannot_be_written_is_told_with_the_fix(runs, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(rlnb.RlnbError, match="Choose a place: path="):
         rlnb.report(runs[1], tmp_path / "file" / "report.html")

@@ -86,7 +86,7 @@ def test_growth_is_said_once_and_loading_is_none(python: str, caplog: pytest.Log
     assert caplog.text == ""
 
 
-def test_a_wrong_interpreter_is_told_with_the_mend(root: Path) -> None:
+def test_a_wrong_interpreter_is_told_with_the_fix(root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="There is no '/nope/python' to start the worker with"):
         simulator.request("ping", "/nope/python", None)
     with pytest.raises(rlnb.WorkerError, match=r"It never answered\..*rlnb doctor --python /bin/true"):

@@ -194,7 +194,7 @@ def test_a_value_of_the_wrong_type_is_told_the_right_one(path: str, value: Any, 
     (problem,) = overrides.check_values({path: value}, CARD["fields"], "override of Demo")
     now = CARD["fields"][path]["value"]
     assert problem.what == f"override of Demo: {path} takes {kind} (now {now!r}), not {value!r}."
-    assert problem.mend == f"Pass {'an' if kind == 'int' else 'a'} {kind}."
+    assert problem.fix == f"Pass {'an' if kind == 'int' else 'a'} {kind}."
 
 
 def test_a_path_that_does_not_exist_is_told_the_closest() -> None:
@@ -205,7 +205,7 @@ def test_a_path_that_does_not_exist_is_told_the_closest() -> None:
 def test_a_plus_adds_what_a_yaml_leaves_out() -> None:
     def found(path: str, takes_more: Sequence[str] = ("", "sim")) -> list[str]:
         problems = overrides.check_values({path: "new"}, CARD["fields"], "agent config", takes_more=takes_more)
-        return [f"{problem.what} {problem.mend}" for problem in problems]
+        return [f"{problem.what} {problem.fix}" for problem in problems]
 
     assert found("+gamma") == found("+sim.gamma") == found("+sim.device") == []
     assert found("gamma") == ["agent config: no config value 'gamma'. Correct the path, or add it: '+gamma'."]
@@ -239,11 +239,11 @@ def test_selectors_and_overrides_that_fit_are_no_problem() -> None:
     assert overrides.check(task, CARD) == []
 
 
-def test_an_asset_that_is_missing_is_named_with_its_path_and_the_mend() -> None:
-    gone = {"Robots/gone.usd": {"path": "/pack/Robots/gone.usd", "there": False, "mend": "Make it."}}
+def test_an_asset_that_is_missing_is_named_with_its_path_and_the_fix() -> None:
+    gone = {"Robots/gone.usd": {"path": "/pack/Robots/gone.usd", "there": False, "fix": "Make it."}}
     (problem,) = overrides.check(rlnb.Task(id="Demo"), {**CARD, "assets": {**CARD["assets"], **gone}})
     assert problem.what == "asset Robots/gone.usd is missing: /pack/Robots/gone.usd"
-    assert problem.mend == "Make it. (The root was chosen because: set for this run.)"
+    assert problem.fix == "Make it. (The root was chosen because: set for this run.)"
 
 
 def cache(task: rlnb.Task, card: dict[str, Any]) -> Path:

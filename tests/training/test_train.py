@@ -277,11 +277,11 @@ def test_a_finished_run_is_not_resumed_to_where_it_is(finished: rlnb.Run, wanted
     assert [job.kind for job in finished.jobs].count("train") == 1
 
 
-@pytest.mark.parametrize(("library", "mend"), [("rl_gamez", "rlnb libraries"), ("sklr", "rlnb libraries")])
-def test_a_package_that_is_not_ours_is_never_proposed(root: Path, library: str, mend: str) -> None:
+@pytest.mark.parametrize(("library", "fix"), [("rl_gamez", "rlnb libraries"), ("sklr", "rlnb libraries")])
+def test_a_package_that_is_not_ours_is_never_proposed(root: Path, library: str, fix: str) -> None:
     with pytest.raises(rlnb.CheckError) as error:
         rlnb.train("Echo", library=library)
-    assert mend in str(error.value)
+    assert fix in str(error.value)
     assert "pip install" not in str(error.value)
 
 

@@ -19,9 +19,9 @@ LISTED = r"Use one of .*injected, .*local.*\."
 
 
 def said(launcher: str, **fields: Any) -> list[str]:
-    """Return what is wrong with a form, with the mend where there is one."""
+    """Return what is wrong with a form, with the fix where there is one."""
     form = {"task": "Echo", "library": "echo", "launcher": launcher, **fields}
-    return [f"{problem['what']} {problem['mend']}".strip() for problem in problems(form)]
+    return [f"{problem['what']} {problem['fix']}".strip() for problem in problems(form)]
 
 
 def test_a_script_in_place_of_a_launcher_is_not_started(root: Path, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_only_launchers_are_called(root: Path, name: str) -> None:
         ("local(max_running=2)", []),
     ],
 )
-def test_what_a_launcher_does_not_take_is_a_problem_with_a_mend(root: Path, launcher: str, expected: list[str]) -> None:
+def test_what_a_launcher_does_not_take_is_a_problem_with_a_fix(root: Path, launcher: str, expected: list[str]) -> None:
     found = said(launcher)
     assert len(found) == len(expected), found
     for what, pattern in zip(found, expected, strict=True):
@@ -118,7 +118,7 @@ def test_a_launcher_of_a_plugin_is_called_and_may_raise(
         check=True,
     )
     (problem,) = json.loads(done.stdout)["problems"]
-    assert re.fullmatch(expected, f"{problem['what']} {problem['mend']}")
+    assert re.fullmatch(expected, f"{problem['what']} {problem['fix']}")
 
 
 def test_a_field_of_another_kind_is_a_problem(root: Path) -> None:

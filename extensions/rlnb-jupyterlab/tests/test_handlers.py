@@ -410,10 +410,10 @@ async def test_records_are_not_files_of_a_run(jp_fetch: Any, root: Path, name: s
     assert code == 404
 
 
-async def test_an_unknown_run_is_told_with_the_mend(jp_fetch: Any, root: Path) -> None:
+async def test_an_unknown_run_is_told_with_the_fix(jp_fetch: Any, root: Path) -> None:
     code, told = await refused(jp_fetch, "runs", "0" * 20)
     assert code == 404
-    assert told == {"message": "There is no such run any more.", "mend": "Refresh the list."}
+    assert told == {"message": "There is no such run any more.", "fix": "Refresh the list."}
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_a_missing_package_is_said_before_anything_starts(
     monkeypatch.setenv("PYTHONPATH", str(info.parent))
     problem = problem_of("wandb", python=bare)
     assert problem.what.endswith("No package metadata was found for wandb")
-    assert problem.mend == f"{bare} -m pip install rlnb-wandb wandb"
+    assert problem.fix == f"{bare} -m pip install rlnb-wandb wandb"
     assert not root.exists()
 
 
@@ -195,7 +195,7 @@ def test_missing_credentials_are_said_before_anything_starts(
     monkeypatch.setenv("HOME", str(tmp_path))
     problem = problem_of("wandb")
     assert "No API key configured" in problem.what
-    assert "wandb login" in problem.mend
+    assert "wandb login" in problem.fix
     assert not root.exists()
 
 

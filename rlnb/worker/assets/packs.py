@@ -83,7 +83,7 @@ def build(
         destination: Folder for copies of the files; by default an asset root in the cache folder.
         on_request: Whether to build those too that are built on request only.
         force: Whether to build again what is there.
-        retry: Whether to try again what failed: somebody may have mended it.
+        retry: Whether to try again what failed: somebody may have fixed it.
 
     Raises:
         RlnbError: No plugin brings a pack, or another process builds packs for longer than :data:`WAIT_S`.
@@ -115,7 +115,7 @@ def index(folder: Path) -> dict[str, Any]:
     return {"packs": found.get("packs", {}), "failed": found.get("failed", {})}
 
 
-def mend(name: str, root: Path) -> str:
+def fix(name: str, root: Path) -> str:
     """Return what brings a missing file of an asset root, in one line.
 
     Args:

@@ -139,5 +139,5 @@ def _assets(env_cfg: Any, root: assets.AssetRoot) -> dict[str, dict[str, Any]]:
         there = (Path(root.path) / name).is_file() if root.local else None
         found[name] = {"path": f"{root.path}/{name}", "there": there}
         if there is False:
-            found[name]["mend"] = packs.mend(name, Path(root.path))
+            found[name]["fix"] = packs.fix(name, Path(root.path))
     return found

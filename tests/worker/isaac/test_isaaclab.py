@@ -322,7 +322,7 @@ def test_an_override_that_would_be_overruled_is_refused(folder: Path) -> None:
     values = {"scene.num_envs": 8, "seed": 5, "sim.device": "cpu"}
     task = rlnb.task(STATE_TASK, overrides=values)
     found = rlnb.check(task, num_envs=16)
-    assert [problem.mend for problem in found] == [
+    assert [problem.fix for problem in found] == [
         f"Leave it out here, and say {argument}= to rlnb.train." for argument in ("num_envs", "seed", "device")
     ]
     assert rlnb.check(task, num_envs=8, seed=5, device="cpu") == []
@@ -337,9 +337,9 @@ def test_a_typo_in_an_agent_value_is_no_value(folder: Path, library: str, path: 
 
 def test_a_task_without_a_simulator_names_its_library(folder: Path) -> None:
     (problem,) = rlnb.check("Echo")
-    assert problem.mend == "Without a simulator: library='echo'."
+    assert problem.fix == "Without a simulator: library='echo'."
     (problem,) = rlnb.check("Ecco")
-    assert not problem.mend
+    assert not problem.fix
 
 
 def test_a_wrong_library_hides_nothing_of_the_task(folder: Path) -> None:
@@ -354,7 +354,7 @@ def test_a_wrong_library_hides_nothing_of_the_task(folder: Path) -> None:
 def test_what_a_yaml_leaves_out_is_added_and_to_a_class_it_is_not(folder: Path) -> None:
     assert rlnb.check(STATE_TASK, library="rl_games", agent={"+params.config.schedule_type": "standard"}) == []
     (problem,) = rlnb.check(STATE_TASK, library="rsl_rl", agent={"+algorithm.warmup": 3})
-    assert "algorithm is a class" in problem.mend
+    assert "algorithm is a class" in problem.fix
 
 
 def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_worker_lives(folder: Path) -> None:

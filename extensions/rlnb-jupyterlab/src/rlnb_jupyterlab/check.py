@@ -16,14 +16,14 @@ from rlnb_jupyterlab.code import Malformed, arguments, launcher_of, read
 
 
 def problems(form: dict[str, Any]) -> list[dict[str, str]]:
-    """Return what is wrong, and the mend of each."""
+    """Return what is wrong, and the fix of each."""
     rlnb.options.warm = False
     found: Iterable[rlnb.Problem]
     try:
         name, settings = launcher_of(read(form)["launcher"])
         of_task, of_train = arguments(form)
         if not form.get("task"):
-            return [{"what": "There is no task yet.", "mend": "Choose one, or write its name."}]
+            return [{"what": "There is no task yet.", "fix": "Choose one, or write its name."}]
         launcher = rlnb.make_launcher(name, settings)
         task = rlnb.task(form["task"], **of_task)
         found = rlnb.check(task, launcher=launcher, **of_train)
@@ -32,9 +32,9 @@ def problems(form: dict[str, Any]) -> list[dict[str, str]]:
     except (Malformed, rlnb.RlnbError) as exc:
         found = [rlnb.Problem(what=str(exc))]
     except (AttributeError, TypeError, ValueError) as exc:  # a number where text is expected, say
-        mend = "Use the kinds that help(rlnb.train) lists, and help of the launcher, such as help(rlnb.slurm)."
-        found = [rlnb.Problem(what=f"A field has a value of the wrong type: {exc}.", mend=mend)]
-    return [{"what": problem.what, "mend": problem.mend or ""} for problem in found]
+        fix = "Use the kinds that help(rlnb.train) lists, and help of the launcher, such as help(rlnb.slurm)."
+        found = [rlnb.Problem(what=f"A field has a value of the wrong type: {exc}.", fix=fix)]
+    return [{"what": problem.what, "fix": problem.fix or ""} for problem in found]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a page may ask: authenticated, about runs by their keys, within bounds, answered in JSON with the mend."""
+"""What a page may ask: authenticated, about runs by their keys, within bounds, answered in JSON with the fix."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ SANDBOX = "sandbox; default-src 'none'; img-src data: 'self'; media-src 'self'; 
 class Refused(Exception):
     """A question that has no answer, with what to do instead."""
 
-    def __init__(self, status: int, message: str, mend: str = "") -> None:
+    def __init__(self, status: int, message: str, fix: str = "") -> None:
         super().__init__(message)
-        self.status, self.message, self.mend = status, message, mend
+        self.status, self.message, self.fix = status, message, fix
 
 
 class Handler(APIHandler):
@@ -99,11 +99,11 @@ class Handler(APIHandler):
         return found
 
     def write_error(self, status_code: int, **options: Any) -> None:
-        """Answer in JSON: what is wrong, and the mend; never with what only the log should hold."""
+        """Answer in JSON: what is wrong, and the fix; never with what only the log should hold."""
         error = options.get("exc_info", (None, None, None))[1]
-        message, mend = "The server failed; its log says why.", ""
+        message, fix = "The server failed; its log says why.", ""
         if isinstance(error, Refused):
-            message, mend = error.message, error.mend
+            message, fix = error.message, error.fix
             self.set_status(error.status)
         elif isinstance(error, rlnb.RlnbError):
             message = str(error)
@@ -111,7 +111,7 @@ class Handler(APIHandler):
         elif isinstance(error, web.HTTPError):
             message = error.log_message or error.reason or f"HTTP {status_code}"
         self.set_header("Content-Type", "application/json")
-        self.finish(json.dumps({"message": message, "mend": mend}))
+        self.finish(json.dumps({"message": message, "fix": fix}))
 
     def log_exception(self, *info: Any) -> None:
         """Log what nobody expected only."""
@@ -285,7 +285,7 @@ class CheckHandler(Handler):
         try:
             text = code.code(form)
         except code.Malformed as exc:
-            self.finish(json.dumps({"problems": [{"what": str(exc), "mend": ""}], "code": ""}))
+            self.finish(json.dumps({"problems": [{"what": str(exc), "fix": ""}], "code": ""}))
             return
         given = json.dumps(form).encode()
         try:
@@ -295,7 +295,7 @@ class CheckHandler(Handler):
             found = json.loads(printed[printed.rindex('{"problems"') :]) if status == 0 else None
         except (TimeoutError, ValueError):
             found = None
-        unknown = {"what": "The check itself failed; the server's log says why.", "mend": ""}
+        unknown = {"what": "The check itself failed; the server's log says why.", "fix": ""}
         if found is None:
             self.log.warning("rlnb_jupyterlab.check failed")
         self.finish(json.dumps({"problems": found["problems"] if found else [unknown], "code": text}))

@@ -127,7 +127,7 @@ function Said({ wish, wrong, asking, verdict }: SaidProps): ReactElement {
     return <p className="rlnb-Empty">{trans.__('Choose a task.')}</p>;
   }
   if (wrong) {
-    return <p className="rlnb-Empty">{trans.__('It is checked when the marked fields are mended.')}</p>;
+    return <p className="rlnb-Empty">{trans.__('It is checked when the marked fields are fixed.')}</p>;
   }
   if (asking) {
     return <p className="rlnb-Empty">{trans.__('Checking …')}</p>;
@@ -138,10 +138,10 @@ function Said({ wish, wrong, asking, verdict }: SaidProps): ReactElement {
       <Failure of={verdict?.failure ? refusalOf(verdict.failure) : null} />
       {problems.length > 0 && (
         <ul className="rlnb-Problems">
-          {problems.map(({ what, mend }, i) => (
+          {problems.map(({ what, fix }, i) => (
             <li key={i}>
               <p>{what}</p>
-              {mend && <p className="rlnb-Mend">{mend}</p>}
+              {fix && <p className="rlnb-Fix">{fix}</p>}
             </li>
           ))}
         </ul>

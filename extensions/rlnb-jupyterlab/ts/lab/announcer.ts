@@ -19,11 +19,11 @@ export class Announcer {
     _hub.acted.connect((_, message) => this._announce(message));
   }
 
-  /** Shows what failed at once, and its mend. */
+  /** Shows what failed at once, and its fix. */
   refuse(reason: unknown): void {
-    const { message, mend } = refusalOf(reason);
-    const text = mend ? `${message}\n\n${mend}` : message;
-    Notification.error(message, { autoClose: false, actions: this._details(message, mend ? text : '') });
+    const { message, fix } = refusalOf(reason);
+    const text = fix ? `${message}\n\n${fix}` : message;
+    Notification.error(message, { autoClose: false, actions: this._details(message, fix ? text : '') });
   }
 
   /** Says that something takes its time, until it is there. */

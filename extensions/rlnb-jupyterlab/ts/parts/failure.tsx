@@ -2,12 +2,12 @@ import type { ReactElement } from 'react';
 
 import type { Refusal } from '../server/server';
 
-/** What went wrong, and its mend. */
+/** What went wrong, and its fix. */
 export function Failure({ of }: { of: Refusal | null }): ReactElement | null {
   return of ? (
     <div className="rlnb-Failure" role="alert">
       <p>{of.message}</p>
-      {of.mend && <p className="rlnb-Mend">{of.mend}</p>}
+      {of.fix && <p className="rlnb-Fix">{of.fix}</p>}
     </div>
   ) : null;
 }

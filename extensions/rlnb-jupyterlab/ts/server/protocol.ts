@@ -186,7 +186,7 @@ export interface Wish {
 
 export interface Problem {
   readonly what: string;
-  readonly mend: string;
+  readonly fix: string;
 }
 
 export interface Checked {

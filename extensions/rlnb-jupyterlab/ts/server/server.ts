@@ -8,7 +8,7 @@ import type { Socket } from './stream';
 export class Refusal extends Error {
   constructor(
     message: string,
-    readonly mend: string
+    readonly fix: string
   ) {
     super(message);
     this.name = 'Refusal';
@@ -124,8 +124,8 @@ export class Server {
     const response = await ServerConnection.makeRequest(this._url(path), init, this.settings);
     if (!response.ok) {
       const said: unknown = await response.json().catch(() => ({}));
-      const { message, mend } = said as { message?: string; mend?: string };
-      throw new Refusal(message || `${response.status} ${response.statusText}`, mend ?? '');
+      const { message, fix } = said as { message?: string; fix?: string };
+      throw new Refusal(message || `${response.status} ${response.statusText}`, fix ?? '');
     }
     return response;
   }

@@ -66,7 +66,7 @@ class ExistingCluster(HostedLauncher):
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
         """Start the host of a job; keys that are in memory only are left for it where nobody else can read them."""
         if unknown := self._keys_unknown():
-            raise RlnbError(f"{unknown.what} {unknown.mend}")
+            raise RlnbError(f"{unknown.what} {unknown.fix}")
         if in_memory := {role: text for role, text in self._security.items() if "\n" in text}:
             folder = job_dir / ".tls"
             folder.mkdir(mode=0o700)
@@ -88,21 +88,21 @@ class ExistingCluster(HostedLauncher):
         scheme, _, rest = self.address.partition("://")
         host = rest.rpartition(":")[0].strip("[]")
         if not rest:
-            mend = 'rlnb.dask(cluster), or rlnb.dask("tls://10.0.0.1:8786", security={...})'
-            return [Problem(what=f"{self.address!r} is not the address of a Dask scheduler.", mend=mend)]
+            fix = 'rlnb.dask(cluster), or rlnb.dask("tls://10.0.0.1:8786", security={...})'
+            return [Problem(what=f"{self.address!r} is not the address of a Dask scheduler.", fix=fix)]
         if scheme not in ("tcp", "tls", "inproc", "ucx", "ucxx"):
             what = f"{self.address}: {scheme} is a transport of its own, which the host of a run does not know."
-            return [Problem(what=what, mend="A scheduler that nodes reach by tls://; dask-gateway's are not.")]
+            return [Problem(what=what, fix="A scheduler that nodes reach by tls://; dask-gateway's are not.")]
         if unknown := self._keys_unknown():
             return [unknown]
         if self.max_restarts and any("\n" in text for text in self._security.values()):
             what = f"max_restarts={self.max_restarts}, but the cluster's keys are in memory only, and go with the job."
-            return [Problem(what=what, mend="security={...} with paths of its keys, or max_restarts=0.")]
+            return [Problem(what=what, fix="security={...} with paths of its keys, or max_restarts=0.")]
         if scheme == "inproc":
-            return [Problem(what="its workers are threads of this kernel.", mend="LocalCluster(processes=True)")]
+            return [Problem(what="its workers are threads of this kernel.", fix="LocalCluster(processes=True)")]
         if scheme == "tcp" and not self._insecure and not _loopback(host):
             what = f"{self.address} is plain TCP: whoever reaches it can run anything there."
-            return [Problem(what=what, mend="Security.temporary() for the cluster, or insecure=True.")]
+            return [Problem(what=what, fix="Security.temporary() for the cluster, or insecure=True.")]
         return self._check_workers()
 
     def _keys_unknown(self) -> Problem | None:
@@ -117,7 +117,7 @@ class ExistingCluster(HostedLauncher):
             return None
         return Problem(
             what=f"{self.address} asks for keys, which are not known here (those in memory are nowhere recorded).",
-            mend=f"rlnb.dask({self.address!r}, security={{{', '.join(f'{role!r}: PATH' for role in ROLES)}}})",
+            fix=f"rlnb.dask({self.address!r}, security={{{', '.join(f'{role!r}: PATH' for role in ROLES)}}})",
         )
 
     def _check_workers(self) -> Sequence[Problem]:
@@ -129,10 +129,10 @@ class ExistingCluster(HostedLauncher):
             with Client(self.address, security=security, timeout=ANSWER_S, set_as_default=False) as client:
                 there = len(client.scheduler_info(n_workers=-1)["workers"])
         except (OSError, TimeoutError, RlnbError) as exc:
-            return [Problem(what=f"{self.address} does not answer: {exc}", mend="Is it up, and are its keys given?")]
+            return [Problem(what=f"{self.address} does not answer: {exc}", fix="Is it up, and are its keys given?")]
         if there < self.nodes:
             what = f"nodes={self.nodes}, but the cluster has {there} worker{'s' if there != 1 else ''}."
-            return [Problem(what=what, mend=f"cluster.scale({self.nodes}), and wait for them.")]
+            return [Problem(what=what, fix=f"cluster.scale({self.nodes}), and wait for them.")]
         return []
 
     def __repr__(self) -> str:

@@ -273,21 +273,21 @@ class QueueLauncher(HostedLauncher):
         numbers = {name: asked[name] for name in ("nodes", "cpus_per_node", "memory_gib_per_node")}
         for name, value in numbers.items():
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value <= 0):
-                yield Problem(what=f"{name}={value!r} is not a number above 0.", mend=f"{name}=1")
+                yield Problem(what=f"{name}={value!r} is not a number above 0.", fix=f"{name}=1")
         for name in ("gpus_per_node", "max_restarts", "grace_s"):
             if isinstance(asked[name], bool) or not isinstance(asked[name], int) or asked[name] < 0:
-                yield Problem(what=f"{name}={asked[name]!r} is not a whole number from 0 on.", mend=f"{name}=0")
+                yield Problem(what=f"{name}={asked[name]!r} is not a whole number from 0 on.", fix=f"{name}=0")
         if asked["walltime"] is None and self.name != "htcondor":
             yield Problem(
                 what=f"rlnb.{self.name}() says no walltime, and there is no good guess.",
-                mend='walltime="08:00:00". What takes longer goes on by itself in a further job.',
+                fix='walltime="08:00:00". What takes longer goes on by itself in a further job.',
             )
         elif asked["walltime"] is not None and self._walltime_s() is None:
-            yield Problem(what=f"walltime={asked['walltime']!r} is not a time.", mend='walltime="2-08:00:00"')
+            yield Problem(what=f"walltime={asked['walltime']!r} is not a time.", fix='walltime="2-08:00:00"')
         elif self.limit_s is not None and self.limit_s <= 0:
             yield Problem(
                 what=f"walltime={asked['walltime']!r}, of which the last {asked['grace_s']} s are for stopping.",
-                mend='walltime="00:30:00"',
+                fix='walltime="00:30:00"',
             )
         named = ("partition", "account", "interface", "host_interface", "python", "container")
         words = {name: asked[name] for name in named}
@@ -299,7 +299,7 @@ class QueueLauncher(HostedLauncher):
             known = ", ".join(RUNTIMES)
             yield Problem(what=f"container_runtime={asked['container_runtime']!r} is none of {known}.")
         if asked["dashboard"] and importlib.util.find_spec("bokeh") is None:
-            yield Problem(what="Dask's dashboard needs bokeh, which is not installed.", mend="pip install bokeh")
+            yield Problem(what="Dask's dashboard needs bokeh, which is not installed.", fix="pip install bokeh")
         for name in ("partition", "account", "interface", "host_interface"):
             if isinstance(asked[name], str) and re.search(r"[\s;&|$`\"'\\<>()]", asked[name]):
                 yield Problem(what=f"{name}={asked[name]!r} holds characters that no such name has.")
@@ -309,12 +309,12 @@ class QueueLauncher(HostedLauncher):
         if shutil.which(command) is None:
             yield Problem(
                 what=f"There is no {command} on this machine, so nothing can be given to a queue from here.",
-                mend="Run the notebook on a login node of the cluster.",
+                fix="Run the notebook on a login node of the cluster.",
             )
         elif self.name == "slurm" and (refused := _refused(self.job_script())):
             yield Problem(
                 what=f"Slurm would refuse this job: {refused}",
-                mend="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no Slurm that runs.",
+                fix="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no Slurm that runs.",
             )
 
     def __repr__(self) -> str:

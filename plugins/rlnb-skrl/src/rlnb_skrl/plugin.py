@@ -85,5 +85,5 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         f"{seeing[0]} of {manifest.library} takes the state of the env, and {manifest.task.id} has none: state_space=0."
     )
     return [
-        Problem(what=what, mend='overrides={"state_space": -1} makes one of all observations; or library="skrl_ippo"')
+        Problem(what=what, fix='overrides={"state_space": -1} makes one of all observations; or library="skrl_ippo"')
     ]

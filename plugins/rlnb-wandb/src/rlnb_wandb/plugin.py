@@ -55,10 +55,10 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         return []
     reason = done.stderr.strip().rpartition("\n")[2]
     if "PackageNotFoundError" in reason:
-        mend = f"{python} -m pip install rlnb-wandb wandb"
+        fix = f"{python} -m pip install rlnb-wandb wandb"
     else:
-        mend = f'`wandb login`, or WANDB_API_KEY in the environment, or tags=["{OFFLINE}"]'
-    return [Problem(what=f"W&B cannot follow this run from {python}: {reason}", mend=mend)]
+        fix = f'`wandb login`, or WANDB_API_KEY in the environment, or tags=["{OFFLINE}"]'
+    return [Problem(what=f"W&B cannot follow this run from {python}: {reason}", fix=fix)]
 
 
 @hookimpl

@@ -20,7 +20,7 @@ describe('wishOf', () => {
     expect([wish.overrides, wish.agent]).toEqual([{ 'sim.dt': 0.005 }, { 'algorithm.lr': 0.0003 }]);
   });
 
-  it('leaves a negative number to the server, which knows its mend', () => {
+  it('leaves a negative number to the server, which knows its fix', () => {
     expect(wishOf({ ...BLANK, num_envs: '-4' })).toMatchObject({ wish: { num_envs: -4 }, wrong: [] });
   });
 
