@@ -18,7 +18,7 @@ from rlnb.records.facts import RunFacts
 from rlnb.settings import options
 from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
-from rlnb.simulation.process import WarmWorker
+from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
 from rlnb.storage.serial import to_json
 
@@ -32,7 +32,7 @@ _open: weakref.WeakSet[Scene] = weakref.WeakSet()
 class Scene:
     """A task in 3D, moving until it is closed or this kernel ends."""
 
-    def __init__(self, task: str, worker: WarmWorker, request: Mapping[str, Any]) -> None:
+    def __init__(self, task: str, worker: SimulatorProcess, request: Mapping[str, Any]) -> None:
         self.task = task
         """Id of the task."""
         self._worker = worker
@@ -136,7 +136,7 @@ def view(
     with status(f"Opening a view of {task.id}"):
         return Scene(
             task.id,
-            simulator.start_worker(python, asset_root),
+            simulator.start_process(python, asset_root),
             {
                 "task": to_json(task),
                 "num_envs": num_envs,

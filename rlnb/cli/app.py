@@ -172,8 +172,8 @@ def preview(
     screen.say(str(taken.save(output)))
 
 
-@app.command()
-def warm(
+@app.command("compile")
+def compile_kernels(
     tasks: Annotated[list[str], typer.Argument(help="Tasks whose kernels to compile.")],
     python: Python = None,
     asset_root: AssetRoot = None,
@@ -187,7 +187,7 @@ def warm(
     from rlnb.storage.serial import to_json
 
     for task in tasks:
-        found = request("warm", python, asset_root, task=to_json(rlnb.task(task)))
+        found = request("compile", python, asset_root, task=to_json(rlnb.task(task)))
         screen.say(f"{task}: {found['seconds']:.1f} s; cache: {found['cache']} ({found['cache_mib']:.0f} MiB)")
 
 

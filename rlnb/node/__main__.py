@@ -24,7 +24,7 @@ from rlnb.node.agent import Agent
 from rlnb.node.child import adopt_orphans, spawn
 from rlnb.node.peers import Member, injected, newest_training
 from rlnb.node.server import keep_beside
-from rlnb.node.simulator import keep_warm
+from rlnb.node.simulator import keep_simulator
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Command, Manifest
 from rlnb.storage import files
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     if argv[:1] == ["--beside"]:
         return keep_beside(argv[1:])
     if argv[:1] == ["--warm"]:
-        return keep_warm(Path(argv[1]), argv[2:])
+        return keep_simulator(Path(argv[1]), argv[2:])
     return run_job(argv)
 
 

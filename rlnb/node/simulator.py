@@ -22,7 +22,7 @@ from rlnb.storage.serial import from_json
 # -- the warm worker -------------------------------------------------------------------------------------
 
 
-def keep_warm(log: Path, argv: Sequence[str]) -> int:
+def keep_simulator(log: Path, argv: Sequence[str]) -> int:
     """Start a warm worker and pass JSON lines between the kernel (stdin, stdout) and it.
 
     Ends with the kernel. A line with the key ``adopt`` names a job: the worker then trains it under

@@ -39,7 +39,7 @@ def do(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
         plain = Command(argv=(sys.executable,))
         wrapped = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=record.manifest) is not None
         if options.warm and plugins.library(record.library).simulator and not wrapped:
-            folder = _in_warm_worker(record, kind, chosen)
+            folder = _in_simulator(record, kind, chosen)
         else:
             folder = start_job(record, kind, chosen, warm=False)
         job = JobRecord(folder, record.manifest.launcher)
@@ -49,8 +49,8 @@ def do(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
     return folder
 
 
-def _in_warm_worker(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
-    worker = simulator.warm_worker(record.manifest.python, record.manifest.asset_root)
+def _in_simulator(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
+    worker = simulator.living_process(record.manifest.python, record.manifest.asset_root)
     folder = record.folder.next_job(kind)
     files.write_once(folder.job, to_json(Job(kind=kind, options=chosen)))
     try:
@@ -148,7 +148,7 @@ def begin(
     own = command == _command(manifest, kind, launcher, run_dir_of(folder.path), folder)
     worker = None
     if use_warm and fits and own and _plain(command):
-        worker = simulator.idle_worker(manifest.python, manifest.asset_root)
+        worker = simulator.idle_process(manifest.python, manifest.asset_root)
     try:
         handle = worker.adopt(folder.path) if worker is not None else launcher.submit(command, folder.path)
     except Exception:  # nothing was started

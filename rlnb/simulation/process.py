@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 
 SETTLED_AFTER = 3
 """Requests that make an env, after which its caches are filled too: from here on memory should stay what it is."""
-MAKES_ENV = ("preview", "budget", "evaluate", "warm")
+MAKES_ENV = ("preview", "budget", "evaluate", "compile")
 """Requests that make an env."""
 GROWTH = 1.25
 """Growth of memory that is worth a word."""
 
 
-class WarmWorker:
+class SimulatorProcess:
     """One living worker process. It ends with this process, unless a run has adopted it.
 
     Args:

@@ -1,4 +1,4 @@
-"""This kernel's warm simulator: started when first needed, replaced when a run takes it or it ends."""
+"""The living simulator of this kernel. It is started when first needed, and replaced when a run takes it or it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rlnb.settings import options
-from rlnb.simulation.process import WarmWorker
+from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
 from rlnb.storage.serial import to_json
 from rlnb.tasks.task import as_task
@@ -19,7 +19,7 @@ from rlnb.tasks.task import as_task
 FRESH_AFTER_S = 10.0
 """Two start-ups side by side would delay the run's first iteration on a small machine."""
 
-_current: WarmWorker | None = None
+_current: SimulatorProcess | None = None
 _keep = True
 _starting = threading.RLock()
 
@@ -68,14 +68,14 @@ class Simulator:
         worker = self._worker
         return worker.log if worker else None
 
-    def warm(self, task: Task | str) -> float:
+    def compile(self, task: Task | str) -> float:
         """Compile and load what a task needs (physics and rendering kernels), by making its env once.
 
         Returns:
             Seconds it took.
         """
         asked = as_task(task)
-        seconds: float = request("warm", *self._settings, warm=True, task=to_json(asked))["seconds"]
+        seconds: float = request("compile", *self._settings, warm=True, task=to_json(asked))["seconds"]
         return seconds
 
     def wait(self) -> Simulator:
@@ -86,7 +86,7 @@ class Simulator:
     def restart(self) -> Simulator:
         """End it and start a fresh one, in the background."""
         shut_down()
-        warm_worker(*self._settings)
+        living_process(*self._settings)
         return self
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Simulator:
         shut_down()
 
     @property
-    def _worker(self) -> WarmWorker | None:
+    def _worker(self) -> SimulatorProcess | None:
         fits = _current is not None and (_current.python, _current.asset_root) == self._settings
         return _current if _current is not None and fits and _current.alive else None
 
@@ -116,7 +116,7 @@ def simulator(python: str | None = None, asset_root: str | None = None) -> Simul
         asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
     """
     settings = python or options.python, asset_root or options.asset_root
-    warm_worker(*settings)
+    living_process(*settings)
     return Simulator(*settings)
 
 
@@ -145,15 +145,15 @@ def request(
     """
     python, asset_root = python or options.python, asset_root or options.asset_root
     if options.warm if warm is None else warm:
-        return warm_worker(python, asset_root).request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
-    worker = start_worker(python, asset_root)
+        return living_process(python, asset_root).request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
+    worker = start_process(python, asset_root)
     try:
         return worker.request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
     finally:
         worker.close()
 
 
-def warm_worker(python: str | None = None, asset_root: str | None = None) -> WarmWorker:
+def living_process(python: str | None = None, asset_root: str | None = None) -> SimulatorProcess:
     """Return the living warm worker for these settings, starting one if there is none."""
     global _current
     python, asset_root = python or options.python, asset_root or options.asset_root
@@ -161,16 +161,16 @@ def warm_worker(python: str | None = None, asset_root: str | None = None) -> War
         if _current and _current.alive and (_current.python, _current.asset_root) == (python, asset_root):
             return _current
         shut_down()
-        _current = start_worker(python, asset_root)
+        _current = start_process(python, asset_root)
         return _current
 
 
-def start_worker(python: str | None, asset_root: str | None) -> WarmWorker:
+def start_process(python: str | None, asset_root: str | None) -> SimulatorProcess:
     """Start a worker that is nobody else's; whoever starts it closes it."""
-    return WarmWorker(python, asset_root, Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log")
+    return SimulatorProcess(python, asset_root, Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log")
 
 
-def idle_worker(python: str | None, asset_root: str | None) -> WarmWorker | None:
+def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess | None:
     """Return the warm worker if there is one that fits and has nothing to do."""
     fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
     return _current if _current and fits and _current.alive and not _current.busy else None
@@ -191,7 +191,7 @@ def _start_fresh(python: str | None, asset_root: str | None) -> None:
     """Start a worker unless one was needed meanwhile: with other settings, it may be in the middle of a request."""
     with _starting:
         if _current is None or not _current.alive:
-            warm_worker(python, asset_root)
+            living_process(python, asset_root)
 
 
 def keep_none() -> None:

@@ -54,9 +54,9 @@ def test_an_interrupted_evaluation_has_a_result(root: Path, monkeypatch: pytest.
         def request(self, *_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(jobs.simulator, "warm_worker", lambda *_: Interrupted())
+    monkeypatch.setattr(jobs.simulator, "living_process", lambda *_: Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        jobs._in_warm_worker(run.record, "evaluate", {})
+        jobs._in_simulator(run.record, "evaluate", {})
     assert [job.state() for job in run.jobs] == ["completed", "cancelled"]
 
 

@@ -123,7 +123,7 @@ class Chores:
         """Note the task of a request: one whose card is asked for may be made next."""
         if request["verb"] == "card" and request["task"]["id"] not in self._seen:
             self._tasks[request["task"]["id"]] = from_json(Task, request["task"])
-        elif request["verb"] in ("preview", "warm"):
+        elif request["verb"] in ("preview", "compile"):
             self._tasks.pop(request["task"]["id"], None)
         if "task" in request:
             self._seen.add(request["task"]["id"])
@@ -196,7 +196,7 @@ def _export(request: Mapping[str, Any], exchange: Exchange) -> None:
     export(Path(request["job_dir"]))
 
 
-def _warm(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
+def _compile(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
     import time
 
     import warp
@@ -253,7 +253,7 @@ _VERBS: dict[str, Verb] = {
     "evaluate": _evaluate,
     "export": _export,
     "view": _view,
-    "warm": _warm,
+    "compile": _compile,
     "ping": _ping,
     "open": _open,
     "advance": _advance,

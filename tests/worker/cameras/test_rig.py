@@ -217,8 +217,8 @@ def test_what_cannot_be_shown_is_said_and_the_simulator_lives_on(folder: Path, m
 
 def test_kernels_are_compiled_ahead_and_assets_are_copied(folder: Path, tmp_path: Path) -> None:
     living = rlnb.simulator()
-    assert living.warm(STATE_TASK) > 0
-    done = simulator.request("warm", None, None, warm=True, task=to_json(rlnb.task(STATE_TASK)))
+    assert living.compile(STATE_TASK) > 0
+    done = simulator.request("compile", None, None, warm=True, task=to_json(rlnb.task(STATE_TASK)))
     assert list(Path(done["cache"]).rglob("*")), "compiled kernels lie there"
     done = simulator.request(
         "mirror", None, None, warm=True, tasks=[to_json(rlnb.task(STATE_TASK))], folder=str(tmp_path)

@@ -22,7 +22,7 @@ from rlnb_tasks.urdf import merged
 
 PACKAGE = "example-robot-data"
 CONVERTER = "urdf-usd-converter"
-MEND = "pip install 'rlnb-tasks[robots]'"
+FIX = "pip install 'rlnb-tasks[robots]'"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +79,7 @@ def write(folder: Path) -> dict[str, str]:
     if missing:
         raise RlnbError(
             f"Robots are made with {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
-            f"not installed. {MEND}"
+            f"not installed. {FIX}"
         )
     return {robot.path: _write(robot, folder / robot.path) for robot in (GO2, PANDA)}
 
@@ -97,7 +97,7 @@ def _write(robot: Robot, path: Path) -> str:
     distribution = importlib.metadata.distribution(PACKAGE)
     found = [file for file in distribution.files or () if file.as_posix().endswith(f"/robots/{robot.urdf}")]
     if not found:
-        raise RlnbError(f"{PACKAGE} {distribution.version} has no {robot.urdf}. {MEND}")
+        raise RlnbError(f"{PACKAGE} {distribution.version} has no {robot.urdf}. {FIX}")
     urdf = Path(str(found[0].locate())).resolve()
     share = urdf.parents[len(Path(robot.urdf).parts)]  # of the package: meshes are named from there
     with tempfile.TemporaryDirectory() as temporary:
