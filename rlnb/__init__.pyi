@@ -12,10 +12,7 @@ from .cameras.preview import Preview as Preview
 from .cameras.preview import preview as preview
 from .cameras.viewer import Scene as Scene
 from .cameras.viewer import view as view
-from .contracts import Backend as Backend
 from .contracts import Launcher as Launcher
-from .contracts import Policy as Policy
-from .contracts import TrainContext as TrainContext
 from .curves.live import watch as watch
 from .curves.tensorboard import Board as Board
 from .curves.tensorboard import tensorboard as tensorboard
@@ -69,11 +66,6 @@ from .tasks.task import task as task
 from .training.train import check as check
 from .training.train import train as train
 from .version import __version__ as __version__
-from .worker.jobs.checkpoints import random_state as random_state
-from .worker.jobs.checkpoints import restore_random_state as restore_random_state
-from .worker.jobs.checkpoints import vet_checkpoint as vet_checkpoint
-from .worker.jobs.checkpoints import write_whole as write_whole
-from .worker.jobs.export import export_module as export_module
 
 __all__: list[str]
 

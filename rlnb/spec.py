@@ -241,7 +241,7 @@ class Library:
     name: str
     """Name used in ``rlnb.train(library=...)``."""
     backend: str
-    """``"module:Class"`` of its ``rlnb.Backend``."""
+    """``"module:Class"`` of its ``rlnb.backend.Backend``."""
     agent_key: str = ""
     """Key of the agent config in a task's registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""

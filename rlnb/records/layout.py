@@ -86,7 +86,7 @@ class RunDir:
         """
         found = []
         for path in self.logs.glob(glob):
-            if not path.name.startswith("."):  # being written, see rlnb.write_whole
+            if not path.name.startswith("."):  # being written, see rlnb.backend.write_whole
                 match = re.search(pattern, path.name)
                 found.append((int(match.group(1)) if match else -1, path))
         return [path for _, path in sorted(found)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import rlnb
+import rlnb.backend
 
 PUBLIC = [
     "AssetPack",
-    "Backend",
     "Board",
     "CameraBudget",
     "Catalog",
@@ -27,7 +27,6 @@ PUBLIC = [
     "Manifest",
     "NotFoundError",
     "Panel",
-    "Policy",
     "Preview",
     "Problem",
     "Resources",
@@ -41,7 +40,6 @@ PUBLIC = [
     "Simulator",
     "Sweep",
     "Task",
-    "TrainContext",
     "Tuner",
     "WorkerError",
     "__version__",
@@ -49,18 +47,15 @@ PUBLIC = [
     "check",
     "compare",
     "compare_libraries",
-    "export_module",
     "get_run",
     "get_sweep",
     "hookimpl",
     "make_launcher",
     "options",
     "preview",
-    "random_state",
     "register",
     "render",
     "report",
-    "restore_random_state",
     "runs",
     "scaling_study",
     "simulator",
@@ -72,11 +67,24 @@ PUBLIC = [
     "tune",
     "verify_determinism",
     "verify_sync",
-    "vet_checkpoint",
     "view",
     "watch",
-    "write_whole",
 ]
+
+
+BACKEND = sorted(
+    [
+        "Backend",
+        "Exporting",
+        "Policy",
+        "TrainContext",
+        "export_module",
+        "random_state",
+        "restore_random_state",
+        "vet_checkpoint",
+        "write_whole",
+    ]
+)
 
 
 def test_the_public_names_are_these_and_sorted() -> None:
@@ -95,3 +103,9 @@ def test_every_public_name_resolves_and_says_what_it_is(name: str) -> None:
 def test_a_name_that_is_not_there_says_so_with_the_closest_one() -> None:
     with pytest.raises(AttributeError, match=r"rlnb has no 'trian'.* Did you mean 'train'"):
         rlnb.trian  # noqa: B018
+
+
+def test_the_names_of_backends_are_these() -> None:
+    assert rlnb.backend.__all__ == BACKEND
+    for name in BACKEND:
+        assert getattr(rlnb.backend, name).__doc__

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+import rlnb.backend
 from rlnb.records.layout import RunDir
 
 
@@ -18,7 +19,7 @@ def test_a_file_appears_under_its_name_only_once_it_is_whole(tmp_path: Path) -> 
         seen.append(sorted(path.name for path in tmp_path.iterdir()))
         Path(part).write_text("whole")
 
-    path = rlnb.write_whole(tmp_path / "model_3.pt", write)
+    path = rlnb.backend.write_whole(tmp_path / "model_3.pt", write)
     assert seen == [[".part-model_3.pt"]]
     assert path.read_text() == "whole"
     assert list(tmp_path.iterdir()) == [path]
@@ -32,7 +33,7 @@ def test_a_write_that_fails_leaves_the_older_file(tmp_path: Path) -> None:
         raise OSError("No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        rlnb.write_whole(tmp_path / "model_3.pt", write)
+        rlnb.backend.write_whole(tmp_path / "model_3.pt", write)
     assert (tmp_path / "model_3.pt").read_text() == "older"
 
 
@@ -51,4 +52,4 @@ def test_what_is_no_checkpoint_is_not_to_be_trusted(tmp_path: Path, trust: bool)
     for text in ('{"iteration": 1}', ""):
         path.write_text(text)
         with pytest.raises(rlnb.RlnbError, match=r"model_1\.pt is no checkpoint: torch\.save writes no such file"):
-            rlnb.vet_checkpoint(path, trust)
+            rlnb.backend.vet_checkpoint(path, trust)

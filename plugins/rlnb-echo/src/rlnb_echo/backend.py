@@ -20,13 +20,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlnb import RlnbError, TrainContext, write_whole
+from rlnb import RlnbError
+from rlnb.backend import TrainContext, write_whole
 
 HORIZON, NUM_ENVS, ITERATIONS = 16, 4, 20
 
 
 class Echo:
-    """The :class:`rlnb.Backend` of the echo library."""
+    """The :class:`rlnb.backend.Backend` of the echo library."""
 
     def train(self, env: None, agent_cfg: Mapping[str, Any], ctx: TrainContext) -> None:
         """Log a curve that rises to 1, and a checkpoint every five iterations."""

@@ -10,7 +10,7 @@ from rl_games.algos_torch.a2c_continuous import A2CAgent
 from rl_games.algos_torch.a2c_discrete import DiscreteA2CAgent
 from rl_games.common.algo_observer import IsaacAlgoObserver
 
-from rlnb import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
+from rlnb.backend import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
 
 
 class Observer(IsaacAlgoObserver):

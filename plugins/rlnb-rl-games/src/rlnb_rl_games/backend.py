@@ -15,14 +15,15 @@ from isaaclab_rl.rl_games import RlGamesVecEnvWrapper, register_rl_games_env
 from isaaclab_tasks.utils import resolve_presets
 from rl_games.torch_runner import Runner
 
-from rlnb import Policy, RlnbError, TrainContext, export_module, vet_checkpoint
+from rlnb import RlnbError
+from rlnb.backend import Policy, TrainContext, export_module, vet_checkpoint
 from rlnb_rl_games import minibatches
 from rlnb_rl_games.actor import Actor
 from rlnb_rl_games.algorithm import ALGORITHMS, Observer
 
 
 class RlGames:
-    """The :class:`rlnb.Backend` of RL-Games."""
+    """The :class:`rlnb.backend.Backend` of RL-Games."""
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with RL-Games' own PPO; resume where a checkpoint is given."""

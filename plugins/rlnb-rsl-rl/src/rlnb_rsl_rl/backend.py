@@ -17,7 +17,8 @@ from rsl_rl.utils.log_writer import LogWriter
 from tensordict import TensorDict
 from torch.utils.tensorboard import SummaryWriter
 
-from rlnb import Policy, RlnbError, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
+from rlnb import RlnbError
+from rlnb.backend import Policy, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
 from rlnb_rsl_rl import weights
 
 FLUSH_S = 0.5
@@ -42,7 +43,7 @@ class EventWriter(LogWriter):
 
 
 class RslRl:
-    """The :class:`rlnb.Backend` of RSL-RL."""
+    """The :class:`rlnb.backend.Backend` of RSL-RL."""
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with RSL-RL's own runner; resume where a checkpoint is given."""

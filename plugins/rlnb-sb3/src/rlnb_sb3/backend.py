@@ -15,7 +15,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecNormalize
 
-from rlnb import RlnbError, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
+from rlnb import RlnbError
+from rlnb.backend import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
 from rlnb_sb3.actor import Actor
 
 CHECKPOINTS = 10
@@ -25,7 +26,7 @@ NORMALISE = {"normalize_input": "norm_obs", "normalize_value": "norm_reward", "c
 
 
 class Sb3:
-    """The :class:`rlnb.Backend` of Stable-Baselines3."""
+    """The :class:`rlnb.backend.Backend` of Stable-Baselines3."""
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with PPO; resume where a checkpoint is given."""

@@ -13,7 +13,8 @@ from isaaclab_rl.skrl import SkrlVecEnvWrapper
 from skrl.utils.runner.torch import Runner
 from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space, unflatten_tensorized_space
 
-from rlnb import Policy, RlnbError, TrainContext, export_module, vet_checkpoint
+from rlnb import RlnbError
+from rlnb.backend import Policy, TrainContext, export_module, vet_checkpoint
 from rlnb_skrl.actor import Actor
 from rlnb_skrl.part import parts
 from rlnb_skrl.record import Recorder
@@ -57,7 +58,7 @@ class OneAgent:
 
 
 class Skrl:
-    """The :class:`rlnb.Backend` of skrl."""
+    """The :class:`rlnb.backend.Backend` of skrl."""
 
     recorder: type[Recorder] = Recorder
     policy: type[OneAgent] = OneAgent

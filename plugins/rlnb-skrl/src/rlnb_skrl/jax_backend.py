@@ -18,7 +18,8 @@ import torch  # noqa: E402
 from isaaclab_rl.skrl import SkrlVecEnvWrapper  # noqa: E402
 from skrl.utils.runner.jax import Runner  # noqa: E402
 
-from rlnb import RlnbError, export_module  # noqa: E402
+from rlnb import RlnbError  # noqa: E402
+from rlnb.backend import export_module  # noqa: E402
 from rlnb_skrl.actor import Actor  # noqa: E402
 from rlnb_skrl.backend import HORIZON, OneAgent, Skrl  # noqa: E402
 from rlnb_skrl.jax_export import copy_part  # noqa: E402
@@ -40,7 +41,7 @@ def _array(tensor: torch.Tensor | None) -> jax.Array | None:
 
 
 class SkrlJax(Skrl):
-    """The :class:`rlnb.Backend` of skrl with JAX."""
+    """The :class:`rlnb.backend.Backend` of skrl with JAX."""
 
     recorder = JaxRecorder
     policy = _Policy

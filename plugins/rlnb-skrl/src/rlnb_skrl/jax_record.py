@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from skrl.resources.preprocessors.jax import RunningStandardScaler
 
-from rlnb import TrainContext
+from rlnb.backend import TrainContext
 from rlnb_skrl.part import Part
 from rlnb_skrl.record import Recorder
 

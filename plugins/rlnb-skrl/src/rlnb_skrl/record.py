@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from skrl.resources.preprocessors.torch import RunningStandardScaler
 
-from rlnb import TrainContext, random_state, restore_random_state, write_whole
+from rlnb.backend import TrainContext, random_state, restore_random_state, write_whole
 from rlnb_skrl.part import Part, means_over, parts
 
 
