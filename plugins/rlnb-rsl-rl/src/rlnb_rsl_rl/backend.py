@@ -68,7 +68,7 @@ class RslRl:
             vet_checkpoint(ctx.init_from, ctx.trust)
             weights.start_from(runner, ctx.init_from, ctx.device, trust=ctx.trust)
         elif isinstance(runner, DistillationRunner):
-            raise RlnbError("The distillation has no teacher. Use init_from=run, with the run that trained the teacher.")
+            raise RlnbError("The distillation has no teacher. Use init_from=the run of the teacher.")
         first = runner.current_learning_iteration
         horizon = agent_cfg.num_steps_per_env
         ctx.started(
