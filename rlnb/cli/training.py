@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rlnb.cli import screen
-from rlnb.cli.arguments import AssetRoot, Checkpoint, Python, RunId, TaskId, Trust, Wait, value, values
+from rlnb.cli.arguments import Checkpoint, Python, RunId, TaskId, Trust, Wait, value, values
 from rlnb.errors import RlnbError
+from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
@@ -40,17 +44,9 @@ def _launcher(name: str | None, settings: Mapping[str, Any]) -> Launcher | None:
 
 def train(
     task: TaskId,
-    library: Annotated[str, typer.Option(help="RL library.")] = "rsl_rl",
-    num_envs: Annotated[int | None, typer.Option(help="Environments in total.")] = None,
-    max_iterations: Annotated[int | None, typer.Option(help="Learning iterations.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of env and policy.")] = 42,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     nproc_per_node: Ranks = None,
     launcher: Where = None,
     launcher_set: WhereSet = None,
-    init_from: Annotated[str | None, typer.Option(help="Run or checkpoint whose weights to start from.")] = None,
-    trust: Trust = False,
-    keep: Annotated[int | None, typer.Option(help="Checkpoints to keep beside the best; all without it.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Env config value: sim.dt=0.005. Repeatable.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="Agent config value, as --set. Repeatable.")] = None,
     agent_config: Annotated[Path | None, typer.Option(help="YAML file of agent config values.")] = None,
@@ -58,37 +54,52 @@ def train(
     physics: Annotated[str | None, typer.Option(help="Physics selector, e.g. newton_mjwarp.")] = None,
     renderer: Annotated[str | None, typer.Option(help="Renderer selector, e.g. newton_renderer.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Word to find the run by. Repeatable.")] = None,
-    python: Python = None,
-    asset_root: AssetRoot = None,
     wait: Wait = True,
+    **arguments: Any,
 ) -> None:
     """Train a task. Ctrl-C while waiting leaves the run alone."""
     import rlnb
     from rlnb.simulation import simulator
-    from rlnb.tasks import agent_config as agents
+    from rlnb.tasks.agent_config import agent_values
 
-    overrides, agent_values, settings = values(set=set_, agent=agent, launcher_set=launcher_set)
+    overrides, agent_set, settings = values(set=set_, agent=agent, launcher_set=launcher_set)
     names = [name.strip() for name in presets.split(",") if name.strip()]
     described = rlnb.task(task, overrides=overrides, presets=names, physics=physics, renderer=renderer)
     simulator.keep_none()
     run = rlnb.train(
         described,
-        library=library,
-        max_iterations=max_iterations,
-        seed=seed,
-        num_envs=num_envs,
-        agent={**agents.agent_values(agent_config), **agent_values},
-        device=device,
+        agent={**agent_values(agent_config), **agent_set},
         nproc_per_node=value(nproc_per_node) if nproc_per_node else None,
         launcher=_launcher(launcher, settings),
-        init_from=init_from,
-        trust=trust,
-        keep=keep,
-        python=python,
-        asset_root=asset_root,
         tags=tag or (),
+        **arguments,
     )
     _wait_or_detach(run, wait)
+
+
+def _with_options_of_train(command: Callable[..., None]) -> None:
+    """Give a command, in the place of ``**arguments``, the arguments of ``rlnb.train`` that are options too."""
+    signature = inspect.signature(command, eval_str=True)
+    task, *own, _ = signature.parameters.values()
+    options = [_option(field) for field in dataclasses.fields(TrainRequest) if "help" in field.metadata]
+    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    command.__signature__ = signature.replace(parameters=[task, *options, *own])  # type: ignore[attr-defined]
+
+
+def _option(field: dataclasses.Field[Any]) -> inspect.Parameter:
+    """Return an argument of ``rlnb.train`` as an option of the command line."""
+    kinds = [kind for kind in (int, bool) if re.search(rf"\b{kind.__name__}\b", str(field.type))]
+    kind: Any = kinds[0] if kinds else str
+    option = typer.Option(f"--{field.name.replace('_', '-')}", help=field.metadata["help"])
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=field.default,
+        annotation=Annotated[kind if field.default is not None else kind | None, option],
+    )
+
+
+_with_options_of_train(train)
 
 
 def script(

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
-from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, Problem, RlnbError, unknown
-from rlnb.launch.local import LocalLauncher
 from rlnb.records.evaluation import Evaluation, mean_interval
 from rlnb.run.run import Run
 from rlnb.settings import options
@@ -20,8 +18,6 @@ from rlnb.tasks.agent_config import agent_values
 from rlnb.tasks.overrides import Card
 from rlnb.tasks.task import as_task
 from rlnb.training import train
-from rlnb.training.checks import check_run
-from rlnb.training.manifest import describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,10 +143,7 @@ def compare_libraries(
         for name in iterations
     }
     for words in asked.values():
-        try:
-            _check(task, **words)
-        except CheckError as exc:
-            problems += exc.problems
+        problems += train.check(task, **words)
     if problems:
         raise CheckError(f"comparison of libraries on {task.id}", problems)
     runs = {
@@ -159,29 +152,6 @@ def compare_libraries(
     }
     evaluations = {name: [run.wait().evaluate(episodes) for run in found] for name, found in runs.items()}
     return Comparison(runs=runs, evaluations=evaluations)
-
-
-def _check(
-    task: Task,
-    library: str,
-    num_envs: int,
-    max_iterations: int,
-    agent: Mapping[str, Any],
-    launcher: Launcher | None = None,
-    device: str = "auto",
-    nproc_per_node: int | Literal["auto"] = 1,
-    python: str | None = None,
-    asset_root: str | None = None,
-    **_: Any,
-) -> None:
-    """Raise what :func:`rlnb.train` would raise, and start nothing."""
-    launcher, ranks = launcher or LocalLauncher(), 1 if nproc_per_node == "auto" else nproc_per_node
-    check_run(
-        describe(
-            task, library, max_iterations, 0, num_envs, agent, device, ranks, launcher, python, asset_root, tags=()
-        ),
-        launcher,
-    )
 
 
 def _horizon(card: Card, name: str, values: Mapping[str, Any]) -> int:

@@ -17,11 +17,8 @@ from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import agent_values
 from rlnb.tasks.task import as_task
 from rlnb.training import train
-from rlnb.training.checks import check_run
-from rlnb.training.manifest import describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,10 +208,8 @@ def scaling_study(
             "nproc_per_node": per_node,
             "launcher": _with_nodes(launcher, ranks // per_node),
         }
-        try:
-            _check(task, **asked[ranks])
-        except CheckError as exc:
-            problems += [dataclasses.replace(found, what=f"{ranks} ranks: {found.what}") for found in exc.problems]
+        found = train.check(task, **asked[ranks])
+        problems += [dataclasses.replace(problem, what=f"{ranks} ranks: {problem.what}") for problem in found]
     if problems:
         raise CheckError(f"scaling study of {task.id}", problems)
     return ScalingStudy(
@@ -251,26 +246,6 @@ def _with_nodes(launcher: Launcher, nodes: int) -> Launcher:
         return launcher
     made: Launcher = plugins.load(plugins.launcher(launcher.name).factory)(**{**launcher.settings, "nodes": nodes})
     return made
-
-
-def _check(
-    task: Task,
-    library: str,
-    num_envs: int | None,
-    max_iterations: int,
-    nproc_per_node: int,
-    launcher: Launcher,
-    agent: Mapping[str, Any] | None = None,
-    device: str = "auto",
-    seed: int = 42,
-    python: str | None = None,
-    asset_root: str | None = None,
-    **_: Any,
-) -> None:
-    """Raise what :func:`rlnb.train` would raise, and start nothing."""
-    agent = agent_values(agent)
-    words = (task, library, max_iterations, seed, num_envs, agent, device, nproc_per_node, launcher, python, asset_root)
-    check_run(describe(*words, tags=()), launcher)
 
 
 def _rate(run: Run) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +10,7 @@ from rlnb.errors import CheckError, Problem, RlnbError, unknown
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import agent_values
 from rlnb.training import train
-from rlnb.training.checks import check_run
-from rlnb.training.manifest import describe
+from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
     import optuna
@@ -87,30 +85,15 @@ def check(
             found[name] = distribution(name, wanted)
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
-    known = set(inspect.signature(train.train).parameters)
+    known = {field.name for field in dataclasses.fields(TrainRequest)}
     for name in set(arguments) - known:
         problems.append(Problem(what=str(unknown("argument", name, known, has="rlnb.train takes"))))
     for chosen in map(split, _corners(found)):
-        asked = {**arguments, **chosen.arguments}
-        ranks = asked.get("nproc_per_node", 1)
-        manifest = describe(
-            dataclasses.replace(task, overrides={**task.overrides, **chosen.overrides}),
-            library,
-            asked.get("max_iterations"),
-            asked.get("seed", 42),
-            asked.get("num_envs"),
-            {**agent_values(arguments.get("agent")), **chosen.agent},
-            asked.get("device", "auto"),
-            1 if ranks == "auto" else ranks,
-            launcher,
-            asked.get("python"),
-            asked.get("asset_root"),
-            tags=(),
-        )
-        try:
-            check_run(manifest, launcher)
-        except CheckError as exc:
-            problems += [problem for problem in exc.problems if problem not in problems]
+        trial = dataclasses.replace(task, overrides={**task.overrides, **chosen.overrides})
+        given = {name: value for name, value in arguments.items() if name in known}
+        agent = {**agent_values(arguments.get("agent")), **chosen.agent}
+        asked = {**given, **chosen.arguments, "library": library, "launcher": launcher, "agent": agent}
+        problems += [problem for problem in train.check(trial, **asked) if problem not in problems]
     if problems:
         raise CheckError(f"sweep of {task.id}", problems)
     return found

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
-from rlnb.launch.local import LocalLauncher
+from rlnb.settings import options
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import agent_values
-from rlnb.training import create, train
-from rlnb.training.manifest import describe
+from rlnb.training import train
+from rlnb.training.create import create_run
+from rlnb.training.plan import make_plan, refuse
+from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
     from rlnb.run.run import Run
@@ -98,13 +99,25 @@ def verify_sync(
     """
     if nproc_per_node < 2:
         raise RlnbError(f"nproc_per_node={nproc_per_node!r}: synchronisation takes two ranks at least.")
-    here, values = LocalLauncher(), agent_values(agent)
 
     def ranks_of(synchronised: bool, tags: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        manifest = describe(
-            task, library, iterations, seed, num_envs, values, device, nproc_per_node, here, python, asset_root, tags
+        request = TrainRequest(
+            task=task,
+            library=library,
+            max_iterations=iterations,
+            seed=seed,
+            num_envs=num_envs,
+            agent=agent,
+            device=device,
+            nproc_per_node=nproc_per_node,
+            python=python,
+            asset_root=asset_root,
+            tags=tags,
         )
-        run = create.start(manifest, here, {"synchronised": synchronised}).wait(timeout_s)
+        plan = make_plan(request)
+        refuse(plan)
+        chosen = {**plan.options, "synchronised": synchronised}
+        run = create_run(options.folders, plan.manifest, plan.launcher, chosen).wait(timeout_s)
         result = run.jobs[0].result
         assert result is not None, "a completed run has written its result"
         return result.values["ranks"]  # type: ignore[no-any-return]

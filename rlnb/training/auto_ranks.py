@@ -21,11 +21,11 @@ from rlnb.errors import RlnbError, RunError
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.run.run import Run
 from rlnb.settings import Root, options
-from rlnb.simulation.card import task_card
 from rlnb.spec import ENDED, Manifest, Resources
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.training import create
+from rlnb.training.create import create_run
+from rlnb.training.plan import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,15 @@ GAIN = 1.05
 _POLL_S = 0.25
 
 
-def resources(manifest: Manifest) -> Resources:
+def with_fastest_ranks(plan: Plan) -> Plan:
+    """Return a plan with the ranks that train it fastest; see :func:`resources`."""
+    assert plan.card is not None or not plugins.library(plan.manifest.library).simulator, "the plan was refused"
+    num_envs = plan.manifest.task.num_envs or (plan.card["num_envs"] if plan.card else 1)
+    manifest = dataclasses.replace(plan.manifest, resources=resources(plan.manifest, num_envs))
+    return dataclasses.replace(plan, manifest=manifest)
+
+
+def resources(manifest: Manifest, num_envs: int) -> Resources:
     """Return the resources that train this run fastest on this machine; the envs in total stay what they are.
 
     On GPUs that is one rank on each. On a CPU it is measured by a short training per candidate, and remembered by
@@ -48,6 +56,7 @@ def resources(manifest: Manifest) -> Resources:
 
     Args:
         manifest: A run that has been checked, with one rank.
+        num_envs: Its envs in total.
 
     Raises:
         RlnbError: The library logs no rate.
@@ -59,7 +68,6 @@ def resources(manifest: Manifest) -> Resources:
         return asked
     if "fps" not in library.metrics:
         raise RlnbError(f'{library.name} logs no "fps" to measure by. Say how many ranks: nproc_per_node=2')
-    num_envs = manifest.task.num_envs or task_card(manifest.task, python=manifest.python)["num_envs"]
     if asked.device != "cpu" and (gpus := gpu_count()):
         return dataclasses.replace(asked, nproc_per_node=max(n for n in range(1, gpus + 1) if num_envs % n == 0))
     remembered = _path(options.folders, manifest)
@@ -130,7 +138,7 @@ def _measure(manifest: Manifest, tried: list[tuple[int, int]]) -> dict[str, floa
 
 def _rate(manifest: Manifest, root: Root) -> float:
     """Train for a short while; return frames per second by the clock, over all ranks."""
-    run = create.create(root, manifest, LocalLauncher(), warm=False)
+    run = create_run(root, manifest, LocalLauncher(), warm=False)
     try:
         deadline: float | None = None
         while not _enough(run):

@@ -1,4 +1,4 @@
-"""What would make a request fail, found before anything is written: all of it at once."""
+"""Everything that would make a training fail, found before anything is written."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
-from rlnb.errors import CheckError, Problem, RlnbError, unknown
+from rlnb.errors import Problem, RlnbError, unknown
 from rlnb.settings import options
 from rlnb.simulation.card import task_card
 from rlnb.spec import MULTI_AGENT, Library, Manifest
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
+from rlnb.tasks.overrides import Card
 from rlnb.version import __version__
 
 OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
@@ -30,42 +31,44 @@ LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
 
-def check_run(manifest: Manifest, launcher: Launcher, found_before: Sequence[Problem] = ()) -> None:
-    """Find everything that would make a run fail, before anything is written.
+def find_problems(manifest: Manifest, launcher: Launcher) -> tuple[Card | None, list[Problem]]:
+    """Return the task card, where there is one, and everything that would make a run fail. Nothing is written.
 
     Args:
         manifest: What would run.
         launcher: Where it would run.
-        found_before: Problems with what could not be put into a manifest.
-
-    Raises:
-        CheckError: With all problems.
     """
-    problems = [*found_before, *_check_arguments(manifest), *_check_root(options.folders.path)]
+    problems = [*_check_arguments(manifest), *_check_root(options.folders.path)]
+    card = None
     if not manifest.script:  # what a script needs and does is its own affair
-        problems += _check_library(manifest)
+        card, found = _check_library(manifest)
+        problems += found
     problems += launcher.check(manifest)
     for found in plugins.manager().hook.rlnb_check(manifest=manifest):
         problems += found
-    if problems:
-        raise CheckError(f"{manifest.task.id} with {manifest.library}", problems)
+    return card, problems
 
 
-def _check_library(manifest: Manifest) -> Iterator[Problem]:
+def _check_library(manifest: Manifest) -> tuple[Card | None, list[Problem]]:
+    """Return the task card, unless the library has no simulator, and what is wrong with library and task."""
     spec = plugins.libraries().get(manifest.library)
     if spec is None:
         error = unknown("RL library", manifest.library, plugins.libraries())
         # Only names of ours: whoever owns another name on the package index is not known.
         ours = manifest.library in OUR_LIBRARIES
         fix = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
-        yield Problem(what=str(error), fix=fix)
-        if manifest.task.id not in _without_simulator():
-            yield from _check_task(manifest, None)
-    elif spec.simulator:
-        yield from _check_task(manifest, spec)
-    elif manifest.task.id not in (known := _without_simulator()):
-        error = unknown("task", manifest.task.id, known, has=f"{spec.name} trains without a simulator, on")
-        yield Problem(what=str(error))
+        missing = [Problem(what=str(error), fix=fix)]
+        if manifest.task.id in _without_simulator():
+            return None, missing
+        card, found = _check_task(manifest, None)
+        return card, [*missing, *found]
+    if spec.simulator:
+        return _check_task(manifest, spec)
+    known = _without_simulator()
+    if manifest.task.id in known:
+        return None, []
+    error = unknown("task", manifest.task.id, known, has=f"{spec.name} trains without a simulator, on")
+    return None, [Problem(what=str(error))]
 
 
 def _without_simulator() -> set[str]:
@@ -109,30 +112,44 @@ def _check_root(root: Path) -> Iterator[Problem]:
         yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", fix=f"Make room. {fix}")
 
 
-def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem]:
-    """Find what is wrong with a task and, unless there is no such library, with its training."""
-    ranks = manifest.resources.nproc_per_node
+def _check_task(manifest: Manifest, library: Library | None) -> tuple[Card | None, list[Problem]]:
+    """Return the task card, and what is wrong with a task and, unless there is no such library, with its training."""
+    ranks, problems = manifest.resources.nproc_per_node, []
     if library is not None and isinstance(ranks, int) and ranks > 1 and not library.distributed:
-        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", fix="nproc_per_node=1")
+        what = f"{library.name} trains in one process, not in {ranks}."
+        problems.append(Problem(what=what, fix="nproc_per_node=1"))
     try:
         card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError as exc:
         without = [name for name, spec in plugins.libraries().items() if not spec.simulator]
         own = manifest.task.id in _without_simulator()
-        yield Problem(what=str(exc), fix=f"Without a simulator: library={without[0]!r}." if own and without else "")
-        return
-    yield from overrides.check(manifest.task, card)
+        fix = f"Without a simulator: library={without[0]!r}." if own and without else ""
+        return None, [*problems, Problem(what=str(exc), fix=fix)]
+    problems += overrides.check(manifest.task, card)
     subject = f"override of {manifest.task.id}"
-    yield from _check_overruled(manifest, manifest.task.overrides, card["fields"], OVERRULED, subject)
-    if library is None:
-        return
+    problems += _check_overruled(manifest, manifest.task.overrides, card["fields"], OVERRULED, subject)
+    if library is not None:
+        problems += [
+            *_check_shares(manifest, card),
+            *_check_agent(manifest, library, card),
+            *_check_version(manifest, card),
+        ]
+    return card, problems
+
+
+def _check_shares(manifest: Manifest, card: Card) -> Iterator[Problem]:
+    """Find envs that the ranks cannot share."""
     num_envs = manifest.task.num_envs or card["num_envs"]
-    world = manifest.resources.world_size if isinstance(ranks, int) else 1
+    world = manifest.resources.world_size if isinstance(manifest.resources.nproc_per_node, int) else 1
     if isinstance(num_envs, int) and world > 1 and num_envs % world:
         yield Problem(
             what=f"{num_envs} envs cannot be shared by {world} ranks.",
             fix=f"num_envs={num_envs // world * world or world}",
         )
+
+
+def _check_agent(manifest: Manifest, library: Library, card: Card) -> Iterator[Problem]:
+    """Find what is wrong with the agent config of a library for a task."""
     agent = card["agents"].get(library.name)
     listed = ", ".join(sorted(card["agents"])) or "none"
     if library.multi_agent and card["workflow"] != MULTI_AGENT:
@@ -153,6 +170,10 @@ def _check_task(manifest: Manifest, library: Library | None) -> Iterator[Problem
         subject, fields = f"agent config of {library.name}", agent["fields"]
         yield from overrides.check_values(manifest.agent, fields, subject, takes_more=agent.get("takes_more", ()))
         yield from _check_overruled(manifest, manifest.agent, fields, library.overruled, subject)
+
+
+def _check_version(manifest: Manifest, card: Card) -> Iterator[Problem]:
+    """Find that the worker has another rlnb."""
     theirs = card["versions"].get("rlnb", "none")
     if theirs != __version__:
         python = manifest.python or sys.executable

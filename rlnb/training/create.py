@@ -12,31 +12,33 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.run.jobs import begin, job_writer
 from rlnb.run.run import Run
-from rlnb.settings import Root, options
+from rlnb.settings import Root
 from rlnb.spec import Job, Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.training.checks import check_run
 
 
-def start(
-    manifest: Manifest, launcher: Launcher, options_: Mapping[str, Any] | None = None, *, warm: bool | None = None
-) -> Run:
-    """Check a run, make its folder, start its training."""
-    check_run(manifest, launcher)
-    return create(options.folders, manifest, launcher, options_, warm=warm)
-
-
-def create(
+def create_run(
     root: Root,
     manifest: Manifest,
     launcher: Launcher,
-    options_: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     *,
     warm: bool | None = None,
 ) -> Run:
-    """Make the folder of a run that has been checked, start its training."""
-    run_dir = _create(root, manifest, Job(kind="train", options=options_ or {}), launcher)
+    """Make the folder of a run that has been checked, and start its training.
+
+    Args:
+        root: Where runs lie.
+        manifest: What is asked of the run.
+        launcher: Where to run.
+        options: Options of its first job.
+        warm: Whether the living simulator may become the run's own process; None is ``rlnb.options.warm``.
+
+    Raises:
+        RlnbError: The folder could not be made; nothing is left of it.
+    """
+    run_dir = _create(root, manifest, Job(kind="train", options=options or {}), launcher)
     begin(run_dir.jobs()[-1], "train", manifest, launcher, warm=warm, undo=run_dir.path)
     return Run(run_dir.path)
 

@@ -1,4 +1,4 @@
-"""From what a person asked for to the manifest of a run."""
+"""The manifest of a requested run, and where its first weights come from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import dataclasses
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,32 +15,48 @@ from typing import Any
 from rlnb.contracts import Launcher
 from rlnb.errors import NotFoundError, RlnbError
 from rlnb.records.find import run_of
+from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
-from rlnb.tasks.task import as_task
+from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
 
 
-def describe(
-    task: Task | str,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where the first weights of a training come from."""
+
+    checkpoint: str | None = None
+    """The file; None for fresh weights."""
+    parent: str | None = None
+    """The run, or the file as it was given."""
+
+
+def make_manifest(
+    request: TrainRequest,
+    task: Task,
     library: str,
-    max_iterations: int | None,
-    seed: int,
-    num_envs: int | None,
-    agent: Mapping[str, Any],
-    device: str,
-    nproc_per_node: int,
     launcher: Launcher,
-    python: str | None,
-    asset_root: str | None,
-    tags: Sequence[str],
+    *,
+    ranks: int,
+    agent: Mapping[str, Any],
+    parent: str | None = None,
 ) -> Manifest:
-    """Return the manifest of a run that was asked for in these words, see :func:`train`; ``agent`` by dotted path."""
-    task = as_task(task)
-    if num_envs is not None:
-        task = dataclasses.replace(task, num_envs=num_envs)
+    """Return the manifest of a requested run.
+
+    Args:
+        request: The request.
+        task: What to train, resolved from the request.
+        library: Name of the library, or of scripts.
+        launcher: Where to run.
+        ranks: Worker processes on each node.
+        agent: Agent config values by dotted path.
+        parent: Where the first weights come from.
+    """
+    if request.num_envs is not None:
+        task = dataclasses.replace(task, num_envs=request.num_envs)
     now = datetime.now()
     name = "".join(c if c.isalnum() else "-" for c in task.id.removeprefix("Isaac-")).strip("-").lower()
     return Manifest(
@@ -47,31 +64,37 @@ def describe(
         created=files.now(),
         task=task,
         library=library,
-        max_iterations=max_iterations,
-        seed=seed,
+        max_iterations=request.max_iterations,
+        seed=request.seed,
         agent=dict(agent),
-        resources=Resources(device=str(device), nodes=launcher.nodes, nproc_per_node=nproc_per_node),
+        resources=Resources(device=str(request.device), nodes=launcher.nodes, nproc_per_node=ranks),
+        keep=request.keep,
+        parent=parent,
+        script=(str(task.source), *request.args) if request.script is not None else (),
         launcher=launcher.name,
         launcher_settings=launcher.settings,
-        python=python or options.python,
-        asset_root=asset_root or options.asset_root,
+        python=request.python or options.python,
+        asset_root=request.asset_root or options.asset_root,
         git=_git(),
         versions={"rlnb": __version__, "python": sys.version.split()[0]},
-        tags=tuple(tags),
+        tags=() if isinstance(request.tags, str) else tuple(request.tags),
     )
 
 
-def origin_of(init_from: Run | str | Path | None, library: str) -> tuple[str | None, str | None]:
-    """Return the checkpoint whose weights to start from, and the name of where they come from."""
+def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
+    """Return where the first weights come from.
+
+    Raises:
+        NotFoundError: There is no such run or file.
+        RlnbError: The weights are of another library, or there are none yet.
+    """
     if init_from is None:
-        return None, None
+        return Origin()
     if not isinstance(init_from, Run | str | Path):
         raise RlnbError(f"init_from={init_from!r} is neither a run nor the file of a checkpoint.")
     if not isinstance(init_from, Run) and not Path(init_from).is_file():
-        from rlnb.run import find
-
         try:
-            init_from = find.get_run(str(init_from))
+            init_from = get_run(str(init_from))
         except NotFoundError as exc:
             raise NotFoundError(
                 f"init_from={init_from!r} is neither a run nor the file of a checkpoint. {exc}"
@@ -81,12 +104,12 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> tuple[str | N
             raise RlnbError(f"{init_from.id} was trained with {init_from.library}: its weights do not fit {library}.")
         if init_from.checkpoints.last is None:
             raise RlnbError(f"{init_from.id} ({init_from.state}) has no checkpoint to start from.")
-        return str(init_from.checkpoints.last), init_from.id
+        return Origin(checkpoint=str(init_from.checkpoints.last), parent=init_from.id)
     path = Path(init_from).absolute()
     run = run_of(path)
     if run is not None and run.library != library:
         raise RlnbError(f"{path} is of {run.id}, trained with {run.library}: its weights do not fit {library}.")
-    return str(path), str(init_from)
+    return Origin(checkpoint=str(path), parent=str(init_from))
 
 
 def _git() -> dict[str, str]:

@@ -1,43 +1,20 @@
-"""The verbs. Each reads top to bottom as one straight line."""
+"""``rlnb.train``: one straight line from the arguments to a run. Its signature is in ``train.pyi``."""
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.run.run import Run
+from rlnb.settings import options
 from rlnb.spec import Task
-from rlnb.training.checks import check_run
-from rlnb.training.create import start
-from rlnb.training.plan import plan
+from rlnb.training.auto_ranks import with_fastest_ranks
+from rlnb.training.create import create_run
+from rlnb.training.plan import make_plan, refuse
+from rlnb.training.request import TrainRequest, signature
 
 
-def train(
-    task: Task | str | None = None,
-    *,
-    script: str | Path | None = None,
-    args: Sequence[str] = (),
-    library: str = "rsl_rl",
-    max_iterations: int | None = None,
-    seed: int = 42,
-    num_envs: int | None = None,
-    agent: Mapping[str, Any] | str | Path | None = None,
-    device: str = "auto",
-    nproc_per_node: int | Literal["auto"] | None = None,
-    init_from: Run | str | Path | None = None,
-    trust: bool = False,
-    keep: int | None = None,
-    launcher: Launcher | None = None,
-    python: str | None = None,
-    asset_root: str | None = None,
-    tags: Sequence[str] = (),
-    warm: bool | None = None,
-) -> Run:
+def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D417 - the arguments are TrainRequest's
     """Start a training and return at once. The run goes on without this process.
 
     Args:
@@ -45,7 +22,8 @@ def train(
         script: Instead of a task, any training script that Python or torchrun can start, such as Isaac Lab's
             ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder; metrics come from
             the event files that it writes there. Of the arguments below only ``args``, ``nproc_per_node`` (a number),
-            ``launcher``, ``python`` and ``tags`` go with it; others are refused, ``warm`` says nothing to it.
+            ``launcher``, ``python`` and ``tags`` go with it; all other arguments are refused, except ``warm``,
+            which has no effect.
         args: Arguments of the script.
         library: Name of the RL library.
         max_iterations: Learning iterations, whatever the agent config says; None keeps its number.
@@ -67,37 +45,17 @@ def train(
         python: Command of the worker's interpreter; None is ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
         tags: Words to find the run by.
-        warm: Whether the warm worker may become the run's own process; None is ``rlnb.options.warm``.
+        warm: Whether the living simulator may become the run's own process; None is ``rlnb.options.warm``.
 
     Raises:
         CheckError: The run would fail; all problems at once, nothing was written.
     """
-    planned = plan(
-        task,
-        script=script,
-        args=args,
-        library=library,
-        max_iterations=max_iterations,
-        seed=seed,
-        num_envs=num_envs,
-        agent=agent,
-        device=device,
-        nproc_per_node=nproc_per_node,
-        init_from=init_from,
-        trust=trust,
-        keep=keep,
-        launcher=launcher,
-        python=python,
-        asset_root=asset_root,
-        tags=tags,
-    )
-    manifest = planned.manifest
-    if planned.measure_ranks:
-        from rlnb.training.auto_ranks import resources
-
-        check_run(manifest, planned.launcher)
-        manifest = dataclasses.replace(manifest, resources=resources(manifest))
-    return start(manifest, planned.launcher, planned.options, warm=warm)
+    request = TrainRequest.of(task, arguments)
+    plan = make_plan(request)
+    refuse(plan)
+    if plan.measure_ranks:
+        plan = with_fastest_ranks(plan)
+    return create_run(options.folders, plan.manifest, plan.launcher, plan.options, warm=request.warm)
 
 
 def check(task: Task | str | None = None, **arguments: Any) -> list[Problem]:
@@ -107,14 +65,12 @@ def check(task: Task | str | None = None, **arguments: Any) -> list[Problem]:
         task: As of :func:`train`.
         arguments: As of :func:`train`.
     """
-    asked = inspect.signature(train).bind(task, **arguments)
-    asked.apply_defaults()
-    asked.arguments.pop("warm")
     try:
-        planned = plan(**asked.arguments)
-        check_run(planned.manifest, planned.launcher)
+        return list(make_plan(TrainRequest.of(task, arguments)).problems)
     except CheckError as exc:
         return list(exc.problems)
     except RlnbError as exc:
         return [Problem(what=str(exc))]
-    return []
+
+
+train.__signature__ = signature()  # type: ignore[attr-defined]

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rlnb
+import rlnb.backend
 from rlnb.cli import app, scaffold
 from rlnb.cli.scaffold import KINDS, make_plugin
 from rlnb.testing import LauncherConformance, LibraryConformance
@@ -106,9 +107,8 @@ def test_what_is_made_uses_public_names_only(made: Path, kind: str) -> None:
     for path in (made / "my-lib" / kind).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlnb":
-                allowed = node.module in OURS or all(
-                    node.module == "rlnb" and name.name in rlnb.__all__ for name in node.names
-                )
+                public = {"rlnb": rlnb.__all__, "rlnb.backend": rlnb.backend.__all__}.get(node.module or "", [])
+                allowed = node.module in OURS or all(name.name in public for name in node.names)
                 private += [] if allowed else [ast.unparse(node)]
             elif isinstance(node, ast.Import):
                 private += [name.name for name in node.names if name.name.startswith("rlnb.")]

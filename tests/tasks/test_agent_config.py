@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.launch.local import LocalLauncher
 from rlnb.tasks.agent_config import agent_values
 from rlnb.training.checks import _check_overruled
-from rlnb.training.manifest import describe
+from rlnb.training.plan import make_plan
+from rlnb.training.request import TrainRequest
 
 FLAT = {"algorithm.learning_rate": 5e-4, "actor.hidden_dims": [64, 64], "seed": None}
 NESTED = {"algorithm": {"learning_rate": 5e-4, "empty": {}}, "actor": {"hidden_dims": [64, 64]}, "seed": None}
@@ -75,7 +75,7 @@ def test_the_values_of_a_file_are_the_runs(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_added_is_refused_where_it_would_be_overruled(root: Path) -> None:
-    manifest = describe("Echo", "echo", None, 42, None, {}, "auto", 1, LocalLauncher(), None, None, ())
+    manifest = make_plan(TrainRequest(task="Echo", library="echo")).manifest
     overruled = {"device": "device"}
     (problem,) = _check_overruled(manifest, {"+device": "cpu"}, {}, overruled, "agent config")
     assert problem.what == "agent config: device is 'cpu', but device='auto' of rlnb.train holds."

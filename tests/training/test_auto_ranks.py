@@ -25,6 +25,9 @@ def manifest(**changes: object) -> Manifest:
     return dataclasses.replace(asked, **changes)  # type: ignore[arg-type]
 
 
+NUM_ENVS = 64
+
+
 @pytest.mark.parametrize(
     ("cores", "num_envs", "expected"),
     [
@@ -61,11 +64,11 @@ def test_what_was_measured_is_remembered_by_task_and_envs(root: Path, monkeypatc
     monkeypatch.setattr(auto_ranks, "_measure", measured)
     monkeypatch.setattr(auto_ranks, "gpu_count", lambda: 0)
     for _ in range(2):
-        assert auto_ranks.resources(manifest()) == Resources(device="cpu", nproc_per_node=2, threads=1)
+        assert auto_ranks.resources(manifest(), NUM_ENVS) == Resources(device="cpu", nproc_per_node=2, threads=1)
     assert len(asked) == 1
-    auto_ranks.resources(manifest(run_id="r2", seed=7, max_iterations=3))
+    auto_ranks.resources(manifest(run_id="r2", seed=7, max_iterations=3), NUM_ENVS)
     assert len(asked) == 1, "what does not change the rate is not asked"
-    auto_ranks.resources(manifest(task=Task(id="Isaac-Cartpole-Direct", num_envs=32)))
+    auto_ranks.resources(manifest(task=Task(id="Isaac-Cartpole-Direct", num_envs=32)), NUM_ENVS)
     assert len(asked) == 2
     (first, _) = sorted(options.folders.cards.glob("ranks-*.json"), key=lambda path: path.stat().st_mtime)
     assert files.read_json(first) == {"1x2": 1.0, "2x1": 2.0}
@@ -77,9 +80,9 @@ def test_on_gpus_it_is_one_rank_on_each(
 ) -> None:
     monkeypatch.setattr(auto_ranks, "gpu_count", lambda: gpus)
     asked = manifest(resources=Resources(), task=Task(id="T", num_envs=num_envs))
-    assert auto_ranks.resources(asked) == Resources(nproc_per_node=expected)
+    assert auto_ranks.resources(asked, num_envs) == Resources(nproc_per_node=expected)
     one = manifest(resources=Resources(device="cuda:1"))
-    assert auto_ranks.resources(one) == Resources(device="cuda:1")
+    assert auto_ranks.resources(one, NUM_ENVS) == Resources(device="cuda:1")
 
 
 def test_a_library_of_one_process_has_one(root: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:
 
 @pytest.mark.parametrize("task", [3, {"id": "Echo"}])
 def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
-    with pytest.raises(rlnb.RlnbError, match="is no task, nor the name of one"):
+    with pytest.raises(rlnb.RlnbError, match="is neither a task nor the name of one"):
         rlnb.train(task, library="echo")
     with pytest.raises(rlnb.CheckError, match=r"overrides=3 is no mapping"):
         rlnb.task("Echo", overrides=3)  # type: ignore[arg-type]
@@ -136,7 +136,7 @@ def test_more_nodes_than_this_machine_has_is_a_problem(root: Path) -> None:
     manifest = rlnb.Manifest(
         run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
     )
-    (what,) = problems_of(lambda: checks.check_run(manifest, rlnb.LocalLauncher()))
+    (what,) = (problem.what for problem in checks.find_problems(manifest, rlnb.LocalLauncher())[1])
     assert "nodes=2" in what
 
 

@@ -120,7 +120,6 @@ class _Ppo(PPO):
 
 def _log_env(local: dict[str, Any], _: Any) -> bool:
     """Log what the env says of ended episodes, which the wrapper leaves out; SB3 calls it after each step."""
-    if local["dones"].any():
-        for name, value in local["env"].unwrapped.extras.get("log", {}).items():
-            local["self"].logger.record_mean(name, float(value))
+    for name, value in local["env"].unwrapped.extras.get("log", {}).items() if local["dones"].any() else ():
+        local["self"].logger.record_mean(name, float(value))
     return True

@@ -1,0 +1,83 @@
+"""What ``rlnb.train`` is asked for: its arguments, once."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlnb.errors import did_you_mean
+from rlnb.spec import Task
+
+if TYPE_CHECKING:
+    from rlnb.contracts import Launcher
+    from rlnb.run.run import Run
+
+OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "tags", "warm")
+"""Arguments that go with a script; it is told anything else by its own arguments."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainRequest:
+    """The arguments of :func:`rlnb.train`. Those with a help text are options of the command ``rlnb train`` too."""
+
+    task: Task | str | None = None
+    script: str | Path | None = None
+    args: Sequence[str] = ()
+    library: str = field(default="rsl_rl", metadata={"help": "RL library."})
+    max_iterations: int | None = field(default=None, metadata={"help": "Learning iterations."})
+    seed: int = field(default=42, metadata={"help": "Seed of env and policy."})
+    num_envs: int | None = field(default=None, metadata={"help": "Environments in total."})
+    agent: Mapping[str, Any] | str | Path | None = None
+    device: str = field(default="auto", metadata={"help": "auto, cpu, cuda or cuda:N."})
+    nproc_per_node: int | Literal["auto"] | None = None
+    init_from: Run | str | Path | None = field(
+        default=None, metadata={"help": "Run or checkpoint whose weights to start from."}
+    )
+    trust: bool = field(default=False, metadata={"help": "Load a checkpoint that holds more than weights."})
+    keep: int | None = field(default=None, metadata={"help": "Checkpoints to keep beside the best; all without it."})
+    launcher: Launcher | None = None
+    python: str | None = field(default=None, metadata={"help": "Command of the worker's interpreter."})
+    asset_root: str | None = field(default=None, metadata={"help": "Folder or URL of robot assets."})
+    tags: Sequence[str] = ()
+    warm: bool | None = None
+
+    @classmethod
+    def of(cls, task: Task | str | None, arguments: Mapping[str, Any]) -> TrainRequest:
+        """Return a request.
+
+        Raises:
+            TypeError: ``rlnb.train`` has no argument of that name.
+        """
+        names = [argument.name for argument in dataclasses.fields(cls)]
+        for name in arguments:
+            if name not in names:
+                hint = did_you_mean(name, names)
+                raise TypeError(f"rlnb.train() got an unexpected keyword argument {name!r}.{hint}")
+        return cls(task=task, **arguments)
+
+    def refused_by_a_script(self) -> dict[str, Any]:
+        """Return the arguments that were given and do not go with a script, by name."""
+        given = {
+            argument.name: getattr(self, argument.name)
+            for argument in dataclasses.fields(self)
+            if argument.name not in OF_SCRIPTS and getattr(self, argument.name) != argument.default
+        }
+        return given | ({"nproc_per_node": "auto"} if self.nproc_per_node == "auto" else {})
+
+
+def signature() -> inspect.Signature:
+    """Return the signature of ``rlnb.train``: the task, then every other argument by its keyword."""
+    parameters = [
+        inspect.Parameter(
+            argument.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD if argument.name == "task" else inspect.Parameter.KEYWORD_ONLY,
+            default=argument.default,
+            annotation=argument.type,
+        )
+        for argument in dataclasses.fields(TrainRequest)
+    ]
+    return inspect.Signature(parameters, return_annotation="Run")

@@ -1,0 +1,31 @@
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from rlnb.contracts import Launcher
+from rlnb.errors import Problem
+from rlnb.run.run import Run
+from rlnb.spec import Task
+
+def train(
+    task: Task | str | None = None,
+    *,
+    script: str | Path | None = None,
+    args: Sequence[str] = (),
+    library: str = "rsl_rl",
+    max_iterations: int | None = None,
+    seed: int = 42,
+    num_envs: int | None = None,
+    agent: Mapping[str, Any] | str | Path | None = None,
+    device: str = "auto",
+    nproc_per_node: int | Literal["auto"] | None = None,
+    init_from: Run | str | Path | None = None,
+    trust: bool = False,
+    keep: int | None = None,
+    launcher: Launcher | None = None,
+    python: str | None = None,
+    asset_root: str | None = None,
+    tags: Sequence[str] = (),
+    warm: bool | None = None,
+) -> Run: ...
+def check(task: Task | str | None = None, **arguments: Any) -> list[Problem]: ...

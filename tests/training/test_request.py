@@ -1,0 +1,120 @@
+"""The arguments of ``rlnb.train``: written once, and once more for type checkers."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.simulation import card
+from rlnb.training import checks
+from rlnb.training.request import TrainRequest, signature
+
+PACKAGE = Path(rlnb.__file__).parent
+NAMES = {name for name in inspect.signature(TrainRequest).parameters}
+SO_MANY = 10
+"""Arguments that a definition or a call has in common with ``rlnb.train`` when it spells them out."""
+
+
+def stub() -> inspect.Signature:
+    """Return the signature in ``train.pyi``."""
+    tree = ast.parse((PACKAGE / "training" / "train.pyi").read_text(encoding="utf-8"))
+    (node,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "train"]
+    arguments, kinds = node.args, inspect.Parameter
+    parameters = []
+    for arg, default in zip(
+        [*arguments.args, *arguments.kwonlyargs], [*arguments.defaults, *arguments.kw_defaults], strict=True
+    ):
+        kind = kinds.KEYWORD_ONLY if arg in arguments.kwonlyargs else kinds.POSITIONAL_OR_KEYWORD
+        value = ast.literal_eval(default or ast.Constant(None))
+        parameters.append(kinds(arg.arg, kind, default=value, annotation=_text(arg.annotation)))
+    return inspect.Signature(parameters, return_annotation="Run")
+
+
+def _text(annotation: ast.expr | None) -> str:
+    return ast.unparse(annotation).replace('"', "'") if annotation is not None else ""
+
+
+def spelled_out(path: Path) -> Iterator[str]:
+    """Yield the definitions and calls of a module that have many arguments of ``rlnb.train``."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.FunctionDef):
+            names = [arg.arg for arg in [*node.args.args, *node.args.kwonlyargs]]
+        elif isinstance(node, ast.ClassDef):
+            fields = [item.target for item in node.body if isinstance(item, ast.AnnAssign)]
+            names = [target.id for target in fields if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.Call):
+            names = [keyword.arg or "" for keyword in node.keywords]
+        if len(NAMES & {*names}) >= SO_MANY:
+            yield f"{path.relative_to(PACKAGE)}:{node.lineno}"
+
+
+def test_the_stub_and_the_request_have_the_same_arguments() -> None:
+    told = signature().parameters.values()
+    written = [(p.name, p.kind, p.default, str(p.annotation).replace('"', "'")) for p in told]
+    assert [(p.name, p.kind, p.default, p.annotation) for p in stub().parameters.values()] == written
+    assert inspect.signature(rlnb.train) == signature()
+
+
+def test_the_arguments_are_spelled_out_once() -> None:
+    places = [place for path in PACKAGE.rglob("*.py") for place in spelled_out(path)]
+    # A manifest has fields of the same names, and a proof that ranks agree has a few arguments of its own.
+    own = {"spec.py", "training/request.py", "training/manifest.py", "studies/verify.py"}
+    assert {place.partition(":")[0] for place in places} <= own
+    assert sum(place.startswith("training/request.py") for place in places) == 1
+
+
+def test_every_argument_is_documented() -> None:
+    told = inspect.getdoc(rlnb.train) or ""
+    assert [name for name in NAMES if f"    {name}: " not in told] == []
+
+
+def test_an_argument_that_is_not_there_is_named_with_the_closest_one() -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'max_iteration'. Did you mean 'max_iterations'"):
+        rlnb.train("Echo", max_iteration=3)  # type: ignore[call-arg]
+
+
+CARD: dict[str, Any] = {
+    "task": "Isaac-Cartpole-Direct",
+    "num_envs": 64,
+    "workflow": "direct",
+    "fields": {},
+    "presets": {},
+    "cameras": {},
+    "assets": {},
+    "agents": {"rsl_rl": {"fields": {}}},
+    "versions": {"rlnb": rlnb.__version__},
+    "asset_root": {"reason": "", "path": ""},
+}
+
+
+class Refused(Exception):
+    """Ends a training where its processes would begin."""
+
+
+def test_a_training_looks_its_card_up_once_and_checks_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = {"card": 0, "checks": 0}
+
+    def look(*_: Any) -> Any:
+        calls["card"] += 1
+        return CARD
+
+    def find(*arguments: Any) -> Any:
+        calls["checks"] += 1
+        return checks.find_problems(*arguments)
+
+    def refuse(*_: object) -> None:
+        raise Refused
+
+    monkeypatch.setattr(card, "cached_card", look)
+    monkeypatch.setattr("rlnb.training.plan.find_problems", find)
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", refuse)
+    with pytest.raises(Refused):
+        rlnb.train("Isaac-Cartpole-Direct", device="cpu")
+    assert calls == {"card": 1, "checks": 1}
