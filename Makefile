@@ -15,6 +15,9 @@ PYTEST := $(BIN)/python -m pytest
 QUICK := $(PYTEST) -n 3 -m "not isaaclab and not slow and not gpu"
 ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu"
 SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
+# Tests of what runs in a kernel, which may have another Python than the worker and none of its packages.
+KERNEL_TESTS := $(addprefix tests/,laws records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
+	$(wildcard tests/test_*.py)
 OUT ?= outputs
 
 # Isaac Lab and torch are 6,000 modules: where images forbid to write bytecode, each start compiles them anew.
@@ -106,7 +109,7 @@ test-kernels: $(UV)
 		$(UV) venv --quiet --clear --no-python-downloads --python $$version .venv-$$version && \
 		$(UV) pip install --quiet --python .venv-$$version/bin/python --constraint constraints.txt \
 			$(EDITABLE) --editable '.[report,dev]' && \
-		.venv-$$version/bin/python -m pytest -q tests/laws tests/records tests/launch tests/test_*.py \
+		.venv-$$version/bin/python -m pytest -q $(KERNEL_TESTS) \
 			-n 3 -m "not isaaclab and not slow and not gpu" || exit 1; \
 	done
 
