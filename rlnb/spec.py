@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import shlex
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+else:  # typing.get_type_hints does not resolve a recursive alias
+    Json = Any
 
 ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
 
