@@ -56,7 +56,7 @@ def test_another_stage_than_the_known_one_is_refused(monkeypatch: pytest.MonkeyP
     from rlnb_tasks import shadow_hand
 
     monkeypatch.setattr(shadow_hand, "SOURCE_SHA256", "0" * 64)
-    with pytest.raises(RlnbError, match="another one than expected"):
+    with pytest.raises(RlnbError, match="not the one that this rlnb-tasks knows"):
         shadow_hand.source()
     monkeypatch.setattr(shadow_hand, "SOURCE", "isaaclab/gone.usda")
     with pytest.raises(RlnbError, match=r"has no isaaclab/gone\.usda"):

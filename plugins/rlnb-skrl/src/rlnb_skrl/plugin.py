@@ -11,7 +11,7 @@ SKRL = Library(
     name="skrl",
     backend="rlnb_skrl.backend:Skrl",
     agent_key="skrl_cfg_entry_point",
-    default_agent="rlnb_skrl.agent:ppo",
+    default_agent="rlnb_skrl:ppo.yaml",
     distributed=True,
     step_unit="timestep",
     logged_at_end=True,
@@ -53,7 +53,7 @@ MULTI_AGENT = [
         SKRL,
         name=f"skrl_{algorithm}",
         agent_key=f"skrl_{algorithm}_cfg_entry_point",
-        default_agent=f"rlnb_skrl.agent:{algorithm}",
+        default_agent=f"rlnb_skrl:{algorithm}.yaml",
         multi_agent=True,
     )
     for algorithm in ("ippo", "mappo")
@@ -75,15 +75,13 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError:
         return []  # rlnb says so itself
-    agent = card["agents"].get(manifest.library, {}).get("fields", {})
-    models = {path: field["value"] for path, field in agent.items() if path.startswith("models.")}
-    seeing = [path for path, value in {**models, **manifest.agent}.items() if path in models and "STATES" in str(value)]
+    fields = card["agents"].get(manifest.library, {}).get("fields", {})
+    models = {path: field["value"] for path, field in fields.items() if path.startswith("models.")}
+    values = {**models, **manifest.agent}
+    path = next((path for path in values if path in models and "STATES" in str(values[path])), None)
     state = manifest.task.overrides.get("state_space", card["fields"].get("state_space", {}).get("value"))
-    if not seeing or state != 0:
+    if path is None or state != 0:
         return []
-    what = (
-        f"{seeing[0]} of {manifest.library} takes the state of the env, and {manifest.task.id} has none: state_space=0."
-    )
-    return [
-        Problem(what=what, fix='overrides={"state_space": -1} makes one of all observations; or library="skrl_ippo"')
-    ]
+    what = f"{path} of {manifest.library} takes the state of the env, and {manifest.task.id} has none: state_space=0."
+    fix = 'overrides={"state_space": -1} makes a state of all observations; or use library="skrl_ippo"'
+    return [Problem(what=what, fix=fix)]
