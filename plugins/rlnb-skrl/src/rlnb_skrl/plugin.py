@@ -75,13 +75,15 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError:
         return []  # rlnb says so itself
-    fields = card["agents"].get(manifest.library, {}).get("fields", {})
-    models = {path: field["value"] for path, field in fields.items() if path.startswith("models.")}
-    values = {**models, **manifest.agent}
-    path = next((path for path in values if path in models and "STATES" in str(values[path])), None)
+    agent = card["agents"].get(manifest.library, {}).get("fields", {})
+    models = {path: field["value"] for path, field in agent.items() if path.startswith("models.")}
+    seeing = [path for path, value in {**models, **manifest.agent}.items() if path in models and "STATES" in str(value)]
     state = manifest.task.overrides.get("state_space", card["fields"].get("state_space", {}).get("value"))
-    if path is None or state != 0:
+    if not seeing or state != 0:
         return []
-    what = f"{path} of {manifest.library} takes the state of the env, and {manifest.task.id} has none: state_space=0."
-    fix = 'overrides={"state_space": -1} makes a state of all observations; or use library="skrl_ippo"'
-    return [Problem(what=what, fix=fix)]
+    what = (
+        f"{seeing[0]} of {manifest.library} takes the state of the env, and {manifest.task.id} has none: state_space=0."
+    )
+    return [
+        Problem(what=what, fix='Use overrides={"state_space": -1}, all observations in one, or library="skrl_ippo".')
+    ]
