@@ -132,7 +132,7 @@ class _Policy:
             self._player.get_batch_size(inputs, 1)
             self._player.reset()
             self._has_batch_size = True
-        return self._player.get_action(inputs, is_deterministic=self._deterministic)  # type: ignore[no-any-return]
+        return self._player.get_action(inputs, is_deterministic=self._deterministic)
 
     def reset(self, dones: torch.Tensor) -> None:
         """Forget recurrent state where an episode ended."""

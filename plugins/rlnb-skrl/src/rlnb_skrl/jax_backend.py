@@ -87,7 +87,7 @@ class SkrlJax(Skrl):
         return export_module(Actor(target), observations, folder, formats)
 
 
-class _Copies(gymnasium.Wrapper):  # type: ignore[type-arg]
+class _Copies(gymnasium.Wrapper):
     """An env that keeps its tensors for itself: on a CPU JAX sees the very memory that the env writes to."""
 
     def reset(self, **options: Any) -> Any:
