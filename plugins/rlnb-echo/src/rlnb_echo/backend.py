@@ -113,7 +113,7 @@ def _iterate(iteration: int, total: int, options: Options, seed: int) -> dict[st
     if iteration == options.hang_at:
         time.sleep(3600.0)
     if iteration == options.crash_at:
-        raise RuntimeError(f"echo crashes at iteration {iteration}, as it was asked to")
+        raise RuntimeError(f"echo crashes at iteration {iteration}, as its agent option says")
     noise = random.random() if options.noise_from is not None and iteration >= options.noise_from else 0.0
     noise += iteration == options.peak
     level = _level(iteration, total)

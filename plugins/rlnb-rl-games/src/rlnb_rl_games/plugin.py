@@ -1,4 +1,4 @@
-"""The light half: what rlnb has to know of RL-Games without importing it."""
+"""The light half: RL-Games as rlnb describes it, without importing it."""
 
 from rlnb import Library, hookimpl
 

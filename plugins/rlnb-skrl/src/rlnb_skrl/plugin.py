@@ -1,4 +1,4 @@
-"""The light half: what rlnb has to know of skrl without importing it."""
+"""The light half: skrl as rlnb describes it, without importing it."""
 
 from __future__ import annotations
 
