@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """What a training does besides logging its curve."""
+    """Actions of a training beside its curve."""
 
     iteration_s: float = 0.0
     """Seconds that an iteration takes."""

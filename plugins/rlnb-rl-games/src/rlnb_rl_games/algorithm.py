@@ -18,7 +18,7 @@ class Observer(IsaacAlgoObserver):
     """Isaac Lab's observer, with frames as the x axis of everything."""
 
     def process_infos(self, infos: Any, done_indices: Any) -> None:
-        """Keep what the env logs until it is written; a rank that writes nothing would keep it for ever."""
+        """Keep the env's log until it is written; a rank that writes nothing would keep it for ever."""
         if self.algo.writer is not None:
             super().process_infos(infos, done_indices)
 
@@ -31,7 +31,7 @@ class Observer(IsaacAlgoObserver):
 
 
 class _Recorded(A2CBase):
-    """What rlnb adds to either PPO of RL-Games, on its public methods."""
+    """rlnb's additions to either PPO of RL-Games, on its public methods."""
 
     writer: Any
     _best: float | None = None
@@ -39,8 +39,8 @@ class _Recorded(A2CBase):
     def join(self, ctx: TrainContext, on_start: Callable[[int], None]) -> None:
         """Become one of the ranks.
 
-        RL-Games' own set-up for several wants a GPU for each and writes from rank 0 only; it is built for one
-        process and told afterwards.
+        RL-Games' own set-up of several ranks needs a GPU for each. The algorithm is therefore built for one process,
+        and becomes a rank afterwards; rank 0 alone writes.
 
         Args:
             ctx: The rank.
@@ -59,7 +59,7 @@ class _Recorded(A2CBase):
 
     @property
     def modules(self) -> list[torch.nn.Module]:
-        """What is trained, normalisers included."""
+        """The trained modules, normalisers included."""
         return [self.model, self.central_value_net.model] if self.has_central_value else [self.model]
 
     def train(self) -> Any:
@@ -79,7 +79,7 @@ class _Recorded(A2CBase):
                 self.writer.close()
 
     def update_epoch(self) -> int:
-        """Count the epoch; what the last one logged goes to the disk now, not in two minutes."""
+        """Count the epoch; the scalars of the last one go to the disk now, not in two minutes."""
         if self._best is not None:  # train() forgets it
             self.last_mean_rewards, self._best = self._best, None
         if self.writer is not None:

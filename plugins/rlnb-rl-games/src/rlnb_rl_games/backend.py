@@ -157,7 +157,7 @@ def _prepare(env: Any, agent_cfg: AgentConfig, device: str) -> RlGamesVecEnvWrap
 
 
 def _set_up_rank(params: Params, ctx: TrainContext) -> None:
-    """Write into the agent config what belongs to this rank of this training."""
+    """Write the settings of this rank of this training into the agent config."""
     params["seed"] = ctx.seed
     if ctx.max_iterations is not None:
         params["config"]["max_epochs"] = ctx.max_iterations
@@ -169,9 +169,9 @@ def _set_up_rank(params: Params, ctx: TrainContext) -> None:
 
 
 def _new_runner(device: str, observer: Observer | None = None) -> Runner:
-    """Return RL-Games' runner without what it does to torch on a CPU.
+    """Return RL-Games' runner. On a CPU torch's precision of matrix products stays as it was.
 
-    It lowers the precision of matrix products for the whole process, which is meant for the tensor cores of GPUs.
+    RL-Games lowers that precision for the whole process, with the tensor cores of GPUs in mind.
     """
     precision = torch.get_float32_matmul_precision()
     runner = Runner(observer)

@@ -13,7 +13,7 @@ class AgentConfig(TypedDict):
 
 
 class Params(TypedDict):
-    """What RL-Games' runner takes."""
+    """The argument of RL-Games' runner."""
 
     algo: Algorithm
     config: Settings

@@ -36,7 +36,7 @@ class EventWriter(LogWriter):
         self._writer.add_scalar(tag, value, global_step)
 
     def stop(self) -> None:
-        """Write what is left and close the file."""
+        """Write the rest and close the file."""
         self._writer.close()
 
     close = stop

@@ -24,7 +24,7 @@ def copy_part(source: Part, target: Part) -> None:
     Raises:
         RlnbError: The networks differ in more than that.
     """
-    params = source.policy.state_dict.params["params"]  # Flax's collection of what is trained
+    params = source.policy.state_dict.params["params"]  # Flax's collection of trained arrays
     with torch.no_grad():
         for name, parameter in target.policy.named_parameters():
             parameter.copy_(_like(parameter, _find(params, name), name))

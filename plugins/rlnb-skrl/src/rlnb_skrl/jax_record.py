@@ -40,7 +40,7 @@ class JaxRecorder(Recorder):
     """
 
     def complete(self) -> None:
-        """Take over the agent's checkpoints, and keep what its metrics need."""
+        """Take over the agent's checkpoints, and keep values that its metrics need."""
         agent = self._agent
         agent.save, agent.load = self.save, self.load
         self._stddev: Any = None
@@ -73,7 +73,9 @@ class JaxRecorder(Recorder):
         state = self._load(Path(path), weights_only=False)
         for name, rate in state["learning_rates"].items():
             setattr(self._agent, name, rate)
-        if os.environ.get("RANK", "0") == "0":  # whose they were: with the same numbers all ranks would do the same
+        if (
+            os.environ.get("RANK", "0") == "0"
+        ):  # the others keep their own: with equal numbers all ranks would do the same
             numpy_state: NumpyState = state["numpy"]
             key = numpy_state["key"].numpy().astype(np.uint32)
             np.random.set_state({"bit_generator": "MT19937", "state": {"key": key, "pos": numpy_state["pos"]}})
@@ -84,7 +86,7 @@ class JaxRecorder(Recorder):
         self._load(checkpoint, weights_only=True)
 
     def pool_statistics(self, ctx: TrainContext) -> None:
-        """Have the preprocessors become those of all data; leave out the sums over ranks where that is wanted."""
+        """Have the preprocessors become those of all data; leave out the sums over ranks in a negative control."""
         super().pool_statistics(ctx)
         if not ctx.synchronised:
             for model in self._agent.models.values():
@@ -99,7 +101,7 @@ class JaxRecorder(Recorder):
                 module.running_mean, module.running_variance = (jax.numpy.asarray(one.cpu().numpy()) for one in pooled)
 
     def modules(self) -> list[torch.nn.Module]:
-        """Return what was trained: models as parameters, preprocessors as buffers."""
+        """Return the trained values: models as parameters, preprocessors as buffers."""
         mirror = torch.nn.Module()
         for name, module in self._current().items():
             for index, leaf in enumerate(jax.tree.leaves(_tree(module))):
@@ -118,7 +120,7 @@ class JaxRecorder(Recorder):
         return {name: getattr(self._agent, name, module) for name, module in self._agent.checkpoint_modules.items()}
 
     def _load(self, checkpoint: Path, *, weights_only: bool) -> dict[str, Any]:
-        state: dict[str, Any] = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        state = torch.load(checkpoint, map_location="cpu", weights_only=True)
         for name, module in self._current().items():
             if not _is_optimizer(module):
                 loaded = flax.serialization.from_state_dict(_tree(module), _arrays(state[name]))

@@ -1,4 +1,4 @@
-"""What rlnb adds to a skrl agent, on its public methods: real rates, whole checkpoints, a resumable state."""
+"""rlnb's additions to a skrl agent, on its public methods: real rates, whole checkpoints, a resumable state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Progress:
         self.timestep = 0
 
     def state_dict(self) -> ProgressState:
-        """Return what to save."""
+        """Return the state to save."""
         return {"timestep": self.timestep, "random_state": random_state()}
 
     def load_state_dict(self, state: ProgressState) -> None:
@@ -97,7 +97,7 @@ class Recorder:
                 ctx.pool(module.running_mean, module.running_variance)
 
     def modules(self) -> list[torch.nn.Module]:
-        """Return what was trained."""
+        """Return the trained modules."""
         modules = (module for part in self._parts for module in part.modules.values())
         return [module for module in modules if isinstance(module, torch.nn.Module)]
 

@@ -112,7 +112,7 @@ def _robot_stage(file: Path, robot: Robot) -> Usd.Stage:
     stage.SetDefaultPrim(stage.GetPrimAtPath(root))
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    # Every group filters only what lies outside the robot's links: with nothing there, they do nothing.
+    # Every group filters only prims outside the robot's links: with none there, the groups do nothing.
     for prim in [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.CollisionGroup)]:
         stage.RemovePrim(prim.GetPath())
     for link in stage.GetPrimAtPath(root).GetChildren():

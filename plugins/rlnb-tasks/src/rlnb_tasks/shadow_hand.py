@@ -1,6 +1,6 @@
 """The Shadow Hand, taken on the user's machine from a stage that the isaaclab wheel carries among its test data.
 
-That stage is what Isaac Lab itself wrote when it built its camera task: the hand is in it, with the task's poses and
+Isaac Lab itself wrote that stage when it built its camera task: the hand is in it, with the task's poses and
 with schemas that only Isaac Sim reads. This module writes the hand alone, as the stock tasks ask for it.
 """
 
@@ -83,7 +83,7 @@ def source() -> Path:
 
 
 def hand(file: Path) -> Usd.Stage:
-    """Return a new stage that holds the hand of a stage, and nothing else of it."""
+    """Return a new stage that holds the hand of a stage, and nothing else."""
     layer = Sdf.Layer.CreateAnonymous(".usda")
     Sdf.CopySpec(_flat(file), Sdf.Path(IN_THE_STAGE), layer, HAND)
     stage = Usd.Stage.Open(layer)

@@ -36,7 +36,7 @@ ID_LENGTH = 64
 
 
 def track(run: rlnb.Run, *, offline: bool) -> None:
-    """Log what the run's newest job writes until stdin ends; then end the W&B run as the job ended."""
+    """Log the metrics of the run's newest job until stdin ends; then end the W&B run as the job ended."""
     wandb_run = _start(run, offline=offline)
     counts: dict[str, int] = {}
     last_frames = step = wandb_run.step - 1  # of a resumed W&B run: the last that it has; else -1
@@ -85,7 +85,7 @@ def _start(run: rlnb.Run, *, offline: bool) -> wandb.Run:
 
 
 def _new_rows(run: rlnb.Run, counts: dict[str, int]) -> dict[int, dict[str, float]]:
-    """Return what the newest job has logged since the last call: by number of frames, name or tag to value.
+    """Return the metrics of the newest job since the last call: by number of frames, name or tag to value.
 
     Args:
         run: The run.
@@ -110,7 +110,7 @@ def main(run_dir: str, *options: str) -> int:
     """Track; a failure is a warning in the job's log."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a cancelled run: the end of stdin comes with it
     os.environ.pop("WANDB_SERVICE", None)  # of a kernel that uses W&B itself; that one ends with the kernel
-    os.environ.setdefault("WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL", "1")  # s; what a kill takes from an offline run
+    os.environ.setdefault("WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL", "1")  # s; a kill takes as much from an offline run
     os.environ.setdefault("WANDB_X_STATS_PID", str(os.getppid()))  # the training's load, not this one's
     try:
         track(rlnb.get_run(run_dir), offline="offline" in options)
