@@ -15,10 +15,12 @@ import jax
 import numpy as np
 import skrl
 import torch
-from rlnb_skrl import agent as default
 from rlnb_skrl.jax_record import JaxRecorder
 from skrl.envs.wrappers.jax.base import Wrapper
 from skrl.utils.runner.jax import Runner
+
+from rlnb import plugins
+from rlnb.worker.isaac.isaaclab import default_agent
 
 NUM_ENVS, ITERATIONS = 4, 2
 
@@ -53,7 +55,7 @@ class Noise(Wrapper):
 def learner(seed: int, iterations: int = ITERATIONS) -> tuple[Runner, JaxRecorder]:
     """Return a runner on noise and what records it."""
     skrl.config.jax.device, skrl.config.jax.key = "cpu", seed
-    config = default.ppo()
+    config = default_agent(plugins.library("skrl_jax"))
     config["seed"] = seed
     rollouts = config["agent"]["rollouts"]
     config["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)

@@ -11,11 +11,13 @@ import pytest
 pytest.importorskip("skrl")
 import gymnasium
 import torch
-from rlnb_skrl import agent as default
 from rlnb_skrl.part import parts
 from rlnb_skrl.record import Recorder
 from skrl.envs.wrappers.torch.base import MultiAgentEnvWrapper
 from skrl.utils.runner.torch import Runner
+
+from rlnb import plugins
+from rlnb.worker.isaac.isaaclab import default_agent
 
 HORIZON = 16
 NUM_ENVS = 4
@@ -68,7 +70,7 @@ class Noise(MultiAgentEnvWrapper):
 
 
 def runner(seed: int, iterations: int) -> Runner:
-    config = default.mappo()
+    config = default_agent(plugins.library("skrl_mappo"))
     config["seed"] = seed
     config["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
     for model in ("policy", "value"):

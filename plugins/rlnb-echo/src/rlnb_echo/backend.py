@@ -1,10 +1,4 @@
-"""The heavy half, which weighs nothing: curves from a formula, checkpoints in JSON.
-
-Its agent options serve the tests: ``iteration_s`` sleeps, ``crash_at`` raises, ``hang_at`` hangs,
-``ignore_sigterm`` does as it says, ``fork`` leaves a detached grandchild behind, ``noise_from`` adds
-unseeded noise from an iteration on, ``peak`` is an iteration of high reward, ``goal`` is what
-the reward rises to.
-"""
+"""The heavy half, which weighs nothing: curves from a formula, checkpoints in JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +12,44 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rlnb import RlnbError
 from rlnb.backend import TrainContext, write_whole
+from rlnb_echo.options import Options
 
 HORIZON, NUM_ENVS, ITERATIONS = 16, 4, 20
+CHECKPOINT_EVERY = 5
+"""Iterations from one checkpoint to the next."""
+FORK = "import time; time.sleep(600)"
+
+
+class Checkpoint(TypedDict):
+    """A checkpoint's JSON."""
+
+    iteration: int
+    level: float
+
+
+class EvaluationOptions(TypedDict):
+    """The options of an evaluation that this library reads."""
+
+    episodes: int
+    seed: int
+    checkpoint: str
+
+
+class Episodes(TypedDict):
+    """The record of an evaluation: a list has a value of each episode."""
+
+    episodes: int
+    returns: list[float]
+    lengths: list[int]
+    timeouts: list[bool]
+    successes: list[bool]
+    num_envs: int
+    seed: int
+    checkpoint: str
 
 
 class Echo:
@@ -31,16 +57,15 @@ class Echo:
 
     def train(self, env: None, agent_cfg: Mapping[str, Any], ctx: TrainContext) -> None:
         """Log a curve that rises to 1, and a checkpoint every five iterations."""
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        if agent_cfg.get("ignore_sigterm"):
+        options = Options.of(agent_cfg)
+        if options.ignore_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        if agent_cfg.get("fork"):
-            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        if options.fork:
+            subprocess.Popen([sys.executable, "-c", FORK], start_new_session=True)
         total = ctx.max_iterations or ITERATIONS
-        first = json.loads(ctx.checkpoint.read_text())["iteration"] + 1 if ctx.checkpoint else 0
+        first = _read(ctx.checkpoint)["iteration"] + 1 if ctx.checkpoint else 0
         ctx.started(
             horizon=HORIZON,
             frames_per_step=HORIZON * NUM_ENVS,
@@ -50,37 +75,19 @@ class Echo:
         )
         writer = EventFileWriter(str(ctx.log_dir), flush_secs=0.2) if ctx.rank == 0 else None
         for iteration in range(first, total):
-            time.sleep(float(agent_cfg.get("iteration_s", 0.0)))
-            if agent_cfg.get("hang_at") == iteration:
-                time.sleep(3600.0)
-            if agent_cfg.get("crash_at") == iteration:
-                raise RuntimeError(f"echo crashes at iteration {iteration}, as it was asked to")
-            noise = random.random() if iteration >= agent_cfg.get("noise_from", total) else 0.0
-            noise += iteration == agent_cfg.get("peak")
-            level = 1.0 - math.exp(-3.0 * (iteration + 1) / total)
-            scalars = {
-                "Train/mean_reward": agent_cfg.get("goal", 1.0) * level + 0.01 * math.sin(ctx.seed + iteration) + noise,
-                "Train/mean_episode_length": 100.0 * level,
-                "Metrics/success_rate": level,
-                "Perf/total_fps": 1000.0,
-            }
-            values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-            print(f"iteration {iteration} of {total}, pid {os.getpid()}", flush=True)
+            scalars = _iterate(iteration, total, options, ctx.seed)
             if writer is None:
                 continue
-            writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
-            if iteration % 5 == 4 or iteration == total - 1:
-                state = json.dumps({"iteration": iteration, "level": level})
-                write_whole(
-                    ctx.log_dir / f"model_{iteration}.json", lambda part, state=state: Path(part).write_text(state)
-                )
+            _log(writer, iteration, scalars)
+            if iteration % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 or iteration == total - 1:
+                _write(ctx.log_dir, {"iteration": iteration, "level": _level(iteration, total)})
         if writer is not None:
             writer.close()
 
-    def evaluate(self, checkpoint: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    def evaluate(self, checkpoint: Path, options: EvaluationOptions) -> Episodes:
         """Return made-up episodes, as good as the checkpoint's iteration is late."""
-        level = json.loads(checkpoint.read_text())["level"]
-        episodes = int(options["episodes"])
+        level = _read(checkpoint)["level"]
+        episodes = options["episodes"]
         successes = [index < round(level * episodes) for index in range(episodes)]
         return {
             "episodes": episodes,
@@ -90,7 +97,7 @@ class Echo:
             "successes": successes,
             "num_envs": NUM_ENVS,
             "seed": options["seed"],
-            "checkpoint": str(options["checkpoint"]),
+            "checkpoint": options["checkpoint"],
         }
 
     def load_policy(self, *_: Any, **__: Any) -> Any:
@@ -98,3 +105,47 @@ class Echo:
         raise RlnbError("The echo library has no policy.")
 
     export = load_policy
+
+
+def _iterate(iteration: int, total: int, options: Options, seed: int) -> dict[str, float]:
+    """Pass the time of one iteration, or fail in it; return its scalars by tag."""
+    time.sleep(options.iteration_s)
+    if iteration == options.hang_at:
+        time.sleep(3600.0)
+    if iteration == options.crash_at:
+        raise RuntimeError(f"echo crashes at iteration {iteration}, as its agent option says")
+    noise = random.random() if options.noise_from is not None and iteration >= options.noise_from else 0.0
+    noise += iteration == options.peak
+    level = _level(iteration, total)
+    print(f"iteration {iteration} of {total}, pid {os.getpid()}", flush=True)
+    return {
+        "Train/mean_reward": options.goal * level + 0.01 * math.sin(seed + iteration) + noise,
+        "Train/mean_episode_length": 100.0 * level,
+        "Metrics/success_rate": level,
+        "Perf/total_fps": 1000.0,
+    }
+
+
+def _level(iteration: int, total: int) -> float:
+    """Return how far the curve has risen by the end of an iteration, from 0 to 1."""
+    return 1.0 - math.exp(-3.0 * (iteration + 1) / total)
+
+
+def _log(writer: Any, iteration: int, scalars: Mapping[str, float]) -> None:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+    writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
+
+
+def _write(folder: Path, checkpoint: Checkpoint) -> None:
+    def write(path: str) -> None:
+        Path(path).write_text(json.dumps(checkpoint))
+
+    write_whole(folder / f"model_{checkpoint['iteration']}.json", write)
+
+
+def _read(path: Path) -> Checkpoint:
+    checkpoint: Checkpoint = json.loads(path.read_text())
+    return checkpoint

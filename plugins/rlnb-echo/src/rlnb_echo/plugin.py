@@ -1,4 +1,4 @@
-"""The light half: a whole library plugin in twenty lines."""
+"""The light half: the library and its task."""
 
 from rlnb import Library, Task, hookimpl
 

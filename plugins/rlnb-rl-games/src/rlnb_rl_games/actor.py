@@ -8,28 +8,32 @@ from typing import Any
 import torch
 
 from rlnb import RlnbError
+from rlnb_rl_games.config import AgentConfig, EnvSettings
 
 
 class Actor(torch.nn.Module):
     """From clipped observations to actions: normaliser, network mean, scaling and clipping as in training."""
 
-    def __init__(self, player: Any, agent_cfg: Any) -> None:
+    _low: torch.Tensor
+    _high: torch.Tensor
+
+    def __init__(self, player: Any, agent_cfg: AgentConfig) -> None:
         """Take the actor of a restored player.
 
         Raises:
             RlnbError: The policy is recurrent, discrete, or takes a dict of observations.
         """
         super().__init__()
-        clip = agent_cfg["params"].get("env", {})
+        settings: EnvSettings = agent_cfg["params"].get("env", {})
         name = agent_cfg["params"]["algo"]["name"]
-        if player.is_rnn or name != "a2c_continuous" or not clip.get("concate_obs_groups", True):
+        if player.is_rnn or name != "a2c_continuous" or not settings.get("concate_obs_groups", True):
             raise RlnbError("Only feed-forward policies with continuous actions and one observation are exported.")
         model = player.model.eval()
         self._normaliser = _Normaliser(model.running_mean_std) if model.normalize_input else torch.nn.Identity()
         self._network = model.a2c_network
         self._rescale = bool(player.clip_actions)
-        self._clip = float(clip.get("clip_actions", math.inf))
-        self._clip_obs = float(clip.get("clip_observations", math.inf))
+        self._clip = float(settings.get("clip_actions", math.inf))
+        self._clip_obs = float(settings.get("clip_observations", math.inf))
         self.register_buffer("_low", player.actions_low)
         self.register_buffer("_high", player.actions_high)
         self._preprocess = player._preproc_obs
@@ -50,6 +54,9 @@ class _Normaliser(torch.nn.Module):
 
     As ``rl_games.algos_torch.running_mean_std.RunningMeanStd`` has it: (x - mean) / sqrt(var + epsilon), in -5 to 5.
     """
+
+    _mean: torch.Tensor
+    _deviation: torch.Tensor
 
     def __init__(self, statistics: Any) -> None:
         super().__init__()

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from rl_games.algos_torch.a2c_continuous import A2CAgent
 from rl_games.algos_torch.a2c_discrete import DiscreteA2CAgent
+from rl_games.common.a2c_common import A2CBase
 from rl_games.common.algo_observer import IsaacAlgoObserver
 
 from rlnb.backend import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
@@ -17,7 +18,7 @@ class Observer(IsaacAlgoObserver):
     """Isaac Lab's observer, with frames as the x axis of everything."""
 
     def process_infos(self, infos: Any, done_indices: Any) -> None:
-        """Keep what the env logs until it is written; a rank that writes nothing would keep it for ever."""
+        """Keep the env's log until it is written; a rank that writes nothing would keep it for ever."""
         if self.algo.writer is not None:
             super().process_infos(infos, done_indices)
 
@@ -29,25 +30,17 @@ class Observer(IsaacAlgoObserver):
             self.writer.add_scalar("info/action_std", sigmas.mean().item(), frame)
 
 
-class _Recorded:
-    """What rlnb adds to either PPO of RL-Games, on its public methods."""
+class _Recorded(A2CBase):
+    """rlnb's additions to either PPO of RL-Games, on its public methods."""
 
     writer: Any
-    optimizer: Any
-    model: torch.nn.Module
-    central_value_net: Any
-    has_central_value: bool
-    last_lr: float
-    last_mean_rewards: float
-    epoch_num: int
-
     _best: float | None = None
 
     def join(self, ctx: TrainContext, on_start: Callable[[int], None]) -> None:
         """Become one of the ranks.
 
-        RL-Games' own set-up for several wants a GPU for each and writes from rank 0 only; it is built for one
-        process and told afterwards.
+        RL-Games' own set-up of several ranks needs a GPU for each. The algorithm is therefore built for one process,
+        and becomes a rank afterwards; rank 0 alone writes.
 
         Args:
             ctx: The rank.
@@ -66,7 +59,7 @@ class _Recorded:
 
     @property
     def modules(self) -> list[torch.nn.Module]:
-        """What is trained, normalisers included."""
+        """The trained modules, normalisers included."""
         return [self.model, self.central_value_net.model] if self.has_central_value else [self.model]
 
     def train(self) -> Any:
@@ -74,28 +67,28 @@ class _Recorded:
         if self._ctx.init_from is not None:
             vet_checkpoint(self._ctx.init_from, self._ctx.trust)
             weights = torch.load(self._ctx.init_from, map_location=self._ctx.device, weights_only=False)  # as vetted
-            self.set_weights(weights)  # type: ignore[attr-defined]
+            self.set_weights(weights)
             if self.has_central_value:
-                self.set_central_value_function_weights(weights)  # type: ignore[attr-defined]
+                self.set_central_value_function_weights(weights)
         self._ctx.resumed(lambda path: torch.save(self.get_full_state_weights(), path))
         self._on_start(self.epoch_num)
         try:
-            return super().train()  # type: ignore[misc]
+            return super().train()
         finally:
             if self.writer is not None:
                 self.writer.close()
 
     def update_epoch(self) -> int:
-        """Count the epoch; what the last one logged goes to the disk now, not in two minutes."""
+        """Count the epoch; the scalars of the last one go to the disk now, not in two minutes."""
         if self._best is not None:  # train() forgets it
             self.last_mean_rewards, self._best = self._best, None
         if self.writer is not None:
             self.writer.flush()
-        return super().update_epoch()  # type: ignore[misc,no-any-return]
+        return super().update_epoch()
 
     def train_epoch(self) -> Any:
         """Collect and learn; normalisers, which RL-Games keeps per rank, become those of all data."""
-        values = super().train_epoch()  # type: ignore[misc]
+        values = super().train_epoch()
         for module in self.modules:
             for part in module.modules():
                 if hasattr(part, "running_var"):  # RunningMeanStd, but scripted, which hides its class
@@ -104,18 +97,18 @@ class _Recorded:
 
     def save(self, fn: str) -> None:
         """Write a checkpoint, which appears under its name once it is whole."""
-        write_whole(f"{fn}.pth", lambda part: super(_Recorded, self).save(part.removesuffix(".pth")))  # type: ignore[misc]
+        write_whole(f"{fn}.pth", lambda part: super(_Recorded, self).save(part.removesuffix(".pth")))
 
     def get_full_state_weights(self) -> dict[str, Any]:
         """Return the state to save, random numbers included; plain numbers, for torch's weights-only reader."""
-        state = super().get_full_state_weights()  # type: ignore[misc]
+        state = super().get_full_state_weights()
         state["last_mean_rewards"] = float(state["last_mean_rewards"])
         state["random_state"] = random_state()
-        return state  # type: ignore[no-any-return]
+        return state
 
     def set_full_state_weights(self, weights: Any, set_epoch: bool = True) -> None:
         """Load a state, the adapted learning rate included, which RL-Games would start anew."""
-        super().set_full_state_weights(weights, set_epoch=set_epoch)  # type: ignore[misc]
+        super().set_full_state_weights(weights, set_epoch=set_epoch)
         self.last_lr = self.optimizer.param_groups[0]["lr"]
         self._best = self.last_mean_rewards
         if "random_state" in weights:

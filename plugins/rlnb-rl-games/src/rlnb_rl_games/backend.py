@@ -19,61 +19,45 @@ from rlnb import RlnbError
 from rlnb.backend import Policy, TrainContext, export_module, vet_checkpoint
 from rlnb_rl_games import minibatches
 from rlnb_rl_games.actor import Actor
-from rlnb_rl_games.algorithm import ALGORITHMS, Observer
+from rlnb_rl_games.algorithm import ALGORITHMS, ContinuousPpo, DiscretePpo, Observer
+from rlnb_rl_games.config import AgentConfig, EnvSettings, Params
 
 
 class RlGames:
     """The :class:`rlnb.backend.Backend` of RL-Games."""
 
-    def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
+    def train(self, env: Any, agent_cfg: AgentConfig, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with RL-Games' own PPO; resume where a checkpoint is given."""
-        wrapped = _prepare(env, agent_cfg, ctx.device)
+        wrapper = _prepare(env, agent_cfg, ctx.device)
         params = agent_cfg["params"]
-        config = params["config"]
-        params["seed"] = ctx.seed
-        own_num_envs = resolve_presets(type(env.unwrapped.cfg)()).scene.num_envs
-        minibatches.fit(params, wrapped.num_envs, own_num_envs, ctx.agent)
-        if ctx.max_iterations is not None:
-            config["max_epochs"] = ctx.max_iterations
-        if ctx.world_size > 1 or "OMP_NUM_THREADS" in os.environ:
-            params.setdefault("torch_threads", 0)  # the cores are shared out: RL-Games would take up to four of them
+        task_num_envs = resolve_presets(type(env.unwrapped.cfg)()).scene.num_envs
+        minibatches.fit(params, wrapper.num_envs, task_num_envs, ctx.agent)
+        _set_up_rank(params, ctx)
         if ctx.rank == 0:
             dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
-        else:
-            config.update(print_stats=False, lr_schedule=None)  # rank 0 sets the learning rate of all
         if ctx.checkpoint is not None:
             vet_checkpoint(ctx.checkpoint, ctx.trust)
-
-        def on_start(epochs: int) -> None:
-            ctx.started(
-                horizon=config["horizon_length"],
-                frames_per_step=1.0,
-                first_iteration=epochs,
-                max_iterations=config["max_epochs"],
-                num_envs=wrapped.num_envs * ctx.world_size,
-            )
-
-        built = []
-
-        def build(**arguments: Any) -> Any:
-            algorithm = ALGORITHMS[params["algo"]["name"]](**arguments)
-            algorithm.join(ctx, on_start)
-            built.append(algorithm)
-            return algorithm
-
-        register_rl_games_env(wrapped)
+        builder = _Builder(params, wrapper.num_envs, ctx)
+        register_rl_games_env(wrapper)
         with tempfile.TemporaryDirectory() as scratch:  # every rank makes a folder, and only rank 0 fills it
             folder = ctx.log_dir if ctx.rank == 0 else Path(scratch) / "logs"
-            config["train_dir"], config["full_experiment_name"] = str(folder.parent), folder.name
+            params["config"].update({"train_dir": str(folder.parent), "full_experiment_name": folder.name})
             runner = _new_runner(ctx.device, Observer())
-            runner.algo_factory.register_builder(params["algo"]["name"], build)
+            runner.algo_factory.register_builder(params["algo"]["name"], builder)
             runner.load(agent_cfg)
             checkpoint = str(ctx.checkpoint) if ctx.checkpoint else None
             runner.run({"train": True, "play": False, "sigma": None, "checkpoint": checkpoint})
-        return built[0].modules  # type: ignore[no-any-return]
+        return builder.algorithm.modules
 
     def load_policy(
-        self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
+        self,
+        env: Any,
+        agent_cfg: AgentConfig,
+        checkpoint: Path,
+        *,
+        device: str,
+        trust: bool,
+        deterministic: bool = True,
     ) -> Policy:
         """Return the checkpoint's policy, observation normaliser included."""
         return _Policy(_player(env, agent_cfg, checkpoint, device, trust), agent_cfg, deterministic)
@@ -81,7 +65,7 @@ class RlGames:
     def export(
         self,
         env: Any,
-        agent_cfg: Any,
+        agent_cfg: AgentConfig,
         checkpoint: Path,
         folder: Path,
         *,
@@ -94,14 +78,38 @@ class RlGames:
         return export_module(Actor(player, agent_cfg), _Observations(agent_cfg)(env.reset()[0]), folder, formats)
 
 
+class _Builder:
+    """Builds the algorithm when RL-Games' runner asks for it, and makes it one of the ranks."""
+
+    algorithm: ContinuousPpo | DiscretePpo
+
+    def __init__(self, params: Params, num_envs: int, ctx: TrainContext) -> None:
+        self._params, self._num_envs, self._ctx = params, num_envs, ctx
+
+    def __call__(self, **arguments: Any) -> ContinuousPpo | DiscretePpo:
+        self.algorithm = ALGORITHMS[self._params["algo"]["name"]](**arguments)
+        self.algorithm.join(self._ctx, self._report_start)
+        return self.algorithm
+
+    def _report_start(self, epochs: int) -> None:
+        settings = self._params["config"]
+        self._ctx.started(
+            horizon=settings["horizon_length"],
+            frames_per_step=1.0,
+            first_iteration=epochs,
+            max_iterations=settings["max_epochs"],
+            num_envs=self._num_envs * self._ctx.world_size,
+        )
+
+
 class _Observations:
     """From Isaac Lab's observation dict to RL-Games' actor input, as Isaac Lab's wrapper does it."""
 
-    def __init__(self, agent_cfg: Any) -> None:
-        chosen = agent_cfg["params"].get("env", {})
-        self._groups = (chosen.get("obs_groups") or {"obs": ["policy"]})["obs"]
-        self._as_dict = not chosen.get("concate_obs_groups", True)
-        self._clip = chosen.get("clip_observations", math.inf)
+    def __init__(self, agent_cfg: AgentConfig) -> None:
+        settings: EnvSettings = agent_cfg["params"].get("env", {})
+        self._groups = (settings.get("obs_groups") or {"obs": ["policy"]})["obs"]
+        self._as_dict = not settings.get("concate_obs_groups", True)
+        self._clip = settings.get("clip_observations", math.inf)
 
     def __call__(self, obs: Mapping[str, torch.Tensor]) -> Any:
         clipped = {name: obs[name].clamp(-self._clip, self._clip) for name in self._groups}
@@ -113,45 +121,57 @@ class _Observations:
 class _Policy:
     """A player of RL-Games as a policy on Isaac Lab's observation dict."""
 
-    def __init__(self, player: Any, agent_cfg: Any, deterministic: bool) -> None:
-        self._player, self._observations, self._begun = player, _Observations(agent_cfg), False
+    def __init__(self, player: Any, agent_cfg: AgentConfig, deterministic: bool) -> None:
+        self._player, self._observations, self._has_batch_size = player, _Observations(agent_cfg), False
         self._deterministic = deterministic
 
     def __call__(self, obs: Any) -> torch.Tensor:
         """Return actions, shape (num_envs, action_dim)."""
         inputs = self._observations(obs)
-        if not self._begun:
+        if not self._has_batch_size:
             self._player.get_batch_size(inputs, 1)
             self._player.reset()
-            self._begun = True
-        return self._player.get_action(inputs, is_deterministic=self._deterministic)  # type: ignore[no-any-return]
+            self._has_batch_size = True
+        return self._player.get_action(inputs, is_deterministic=self._deterministic)
 
     def reset(self, dones: torch.Tensor) -> None:
         """Forget recurrent state where an episode ended."""
-        if self._player.is_rnn and self._begun:
+        if self._player.is_rnn and self._has_batch_size:
             for state in self._player.states:
                 state[:, dones.nonzero().squeeze(-1)] = 0.0
 
 
-def _prepare(env: Any, agent_cfg: Any, device: str) -> RlGamesVecEnvWrapper:
+def _prepare(env: Any, agent_cfg: AgentConfig, device: str) -> RlGamesVecEnvWrapper:
     """Fit the agent config to this env and machine, and wrap the env."""
     params = agent_cfg["params"]
-    name, config = params["algo"]["name"], params["config"]
+    name, settings = params["algo"]["name"], params["config"]
     if name not in ALGORITHMS:
         raise RlnbError(f"params.algo.name={name!r} is not one of {', '.join(ALGORITHMS)}.")
-    config["device"] = config["device_name"] = device
+    settings["device"] = settings["device_name"] = device
     if device == "cpu":
         # Compiling takes minutes on a CPU and gains nothing for networks of this size.
-        config.setdefault("torch_compile", False)
-    wrapped = RlGamesVecEnvWrapper.from_agent_cfg(env, agent_cfg)
-    config["num_actors"] = wrapped.num_envs
-    return wrapped
+        settings.setdefault("torch_compile", False)
+    wrapper = RlGamesVecEnvWrapper.from_agent_cfg(env, agent_cfg)
+    settings["num_actors"] = wrapper.num_envs
+    return wrapper
+
+
+def _set_up_rank(params: Params, ctx: TrainContext) -> None:
+    """Write the settings of this rank of this training into the agent config."""
+    params["seed"] = ctx.seed
+    if ctx.max_iterations is not None:
+        params["config"]["max_epochs"] = ctx.max_iterations
+    if ctx.world_size > 1 or "OMP_NUM_THREADS" in os.environ:
+        params.setdefault("torch_threads", 0)  # the cores are shared out: RL-Games would take up to four of them
+    if ctx.rank != 0:
+        # Rank 0 sets the learning rate of all.
+        params["config"].update({"print_stats": False, "lr_schedule": None})
 
 
 def _new_runner(device: str, observer: Observer | None = None) -> Runner:
-    """Return RL-Games' runner without what it does to torch on a CPU.
+    """Return RL-Games' runner. On a CPU torch's precision of matrix products stays as it was.
 
-    It lowers the precision of matrix products for the whole process, which is meant for the tensor cores of GPUs.
+    RL-Games lowers that precision for the whole process, with the tensor cores of GPUs in mind.
     """
     precision = torch.get_float32_matmul_precision()
     runner = Runner(observer)
@@ -160,11 +180,13 @@ def _new_runner(device: str, observer: Observer | None = None) -> Runner:
     return runner
 
 
-def _player(env: Any, agent_cfg: Any, checkpoint: Path, device: str, trust: bool) -> Any:
+def _player(env: Any, agent_cfg: AgentConfig, checkpoint: Path, device: str, trust: bool) -> Any:
+    """Return RL-Games' player with the checkpoint's policy."""
     vet_checkpoint(checkpoint, trust)
-    wrapped = _prepare(env, agent_cfg, device)
-    agent_cfg["params"]["config"]["env_info"] = wrapped.get_env_info()
-    agent_cfg["params"]["torch_threads"] = 0  # RL-Games would change them for whatever this process does after this
+    wrapper = _prepare(env, agent_cfg, device)
+    params = agent_cfg["params"]
+    params["config"]["env_info"] = wrapper.get_env_info()
+    params["torch_threads"] = 0  # RL-Games would change the number for all that this process does later
     runner = _new_runner(device)
     runner.load(agent_cfg)
     player = runner.create_player()

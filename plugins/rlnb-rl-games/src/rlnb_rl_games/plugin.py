@@ -1,4 +1,4 @@
-"""The light half: what rlnb has to know of RL-Games without importing it."""
+"""The light half: RL-Games as rlnb describes it, without importing it."""
 
 from rlnb import Library, hookimpl
 
@@ -6,7 +6,7 @@ RL_GAMES = Library(
     name="rl_games",
     backend="rlnb_rl_games.backend:RlGames",
     agent_key="rl_games_cfg_entry_point",
-    default_agent="rlnb_rl_games.agent:ppo",
+    default_agent="rlnb_rl_games:ppo.yaml",
     distributed=True,
     step_unit="frame",
     horizon_key="horizon_length",

@@ -29,14 +29,14 @@ class EventWriter(LogWriter):
     """RSL-RL's TensorBoard writer, flushed twice a second."""
 
     def __init__(self, log_dir: str) -> None:
-        self._writer = SummaryWriter(log_dir=log_dir, flush_secs=FLUSH_S)  # type: ignore[arg-type]
+        self._writer = SummaryWriter(log_dir=log_dir, flush_secs=FLUSH_S)
 
     def add_scalar(self, tag: str, value: Any, global_step: int, *args: Any) -> None:
         """Log one scalar."""
         self._writer.add_scalar(tag, value, global_step)
 
     def stop(self) -> None:
-        """Write what is left and close the file."""
+        """Write the rest and close the file."""
         self._writer.close()
 
     close = stop
@@ -55,7 +55,7 @@ class RslRl:
         if ctx.max_iterations is not None:
             agent_cfg.max_iterations = ctx.max_iterations
         agent_cfg.logger = {"class_name": f"{__name__}:EventWriter"}
-        runner, wrapped = _runner(env, agent_cfg, ctx.device, ctx)
+        runner, wrapper = _runner(env, agent_cfg, ctx.device, ctx)
         if ctx.checkpoint is not None:
             vet_checkpoint(ctx.checkpoint, ctx.trust)
             infos = runner.load(str(ctx.checkpoint), map_location=ctx.device)
@@ -73,10 +73,10 @@ class RslRl:
         horizon = agent_cfg.num_steps_per_env
         ctx.started(
             horizon=horizon,
-            frames_per_step=horizon * wrapped.num_envs * ctx.world_size,
+            frames_per_step=horizon * wrapper.num_envs * ctx.world_size,
             first_iteration=first,
             max_iterations=agent_cfg.max_iterations,
-            num_envs=wrapped.num_envs * ctx.world_size,
+            num_envs=wrapper.num_envs * ctx.world_size,
         )
         runner.learn(
             num_learning_iterations=max(0, agent_cfg.max_iterations - first),
@@ -111,14 +111,14 @@ class RslRl:
         runner, _ = _runner(env, agent_cfg, device)
         weights.load_policy(runner, checkpoint, device, trust=trust)
         runner.alg.eval_mode()
-        written = {}
+        paths = {}
         if "torchscript" in formats:
             runner.export_policy_to_jit(path=str(folder), filename="policy.pt")
-            written["torchscript"] = folder / "policy.pt"
+            paths["torchscript"] = folder / "policy.pt"
         if "onnx" in formats:
             runner.export_policy_to_onnx(path=str(folder), filename="policy.onnx")
-            written["onnx"] = folder / "policy.onnx"
-        return written
+            paths["onnx"] = folder / "policy.onnx"
+        return paths
 
 
 class _Policy:
@@ -138,22 +138,18 @@ class _Policy:
         self._model.reset(dones)
 
 
-class _RanksOnCpu:
-    """Ranks on a CPU: RSL-RL itself wants a GPU for each, and nccl. Their process group is made by rlnb."""
+class _OnPolicyOnCpu(OnPolicyRunner):
+    """A rank on a CPU. RSL-RL itself wants a GPU for each, and nccl; here rlnb makes the process group."""
 
     def _configure_multi_gpu(self) -> None:
         rank, local_rank, world_size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
         self.is_distributed = True
         self.gpu_global_rank, self.gpu_local_rank, self.gpu_world_size = rank, local_rank, world_size
-        self.cfg["multi_gpu"] = {"global_rank": rank, "local_rank": local_rank, "world_size": world_size}  # type: ignore[attr-defined]
+        self.cfg["multi_gpu"] = {"global_rank": rank, "local_rank": local_rank, "world_size": world_size}
 
 
-class _OnPolicyOnCpu(_RanksOnCpu, OnPolicyRunner):
-    pass
-
-
-class _DistillationOnCpu(_RanksOnCpu, DistillationRunner):
-    pass
+class _DistillationOnCpu(_OnPolicyOnCpu, DistillationRunner):
+    """A rank of a distillation, on a CPU."""
 
 
 _ON_CPU = {"OnPolicyRunner": _OnPolicyOnCpu, "DistillationRunner": _DistillationOnCpu}
@@ -165,16 +161,16 @@ def _runner(
     """Return a runner on the wrapped env; one that logs, for a training."""
     agent_cfg = handle_deprecated_rsl_rl_cfg(agent_cfg, importlib.metadata.version("rsl-rl-lib"))
     agent_cfg.device = device
-    wrapped = RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
+    wrapper = RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
     log_dir = str(ctx.log_dir) if ctx else None
     if ctx is not None and ctx.rank == 0:
         dump_yaml(f"{log_dir}/params/agent.yaml", to_dict(agent_cfg))
     if ctx is not None and ctx.world_size > 1 and device == "cpu":
-        runner = _ON_CPU[agent_cfg.class_name](wrapped, to_dict(agent_cfg), log_dir=log_dir, device=device)
+        runner = _ON_CPU[agent_cfg.class_name](wrapper, to_dict(agent_cfg), log_dir=log_dir, device=device)
     else:
-        runner = create_rsl_rl_runner(wrapped, agent_cfg, log_dir=log_dir)
+        runner = create_rsl_rl_runner(wrapper, agent_cfg, log_dir=log_dir)
     _save_whole(runner)
-    return runner, wrapped
+    return runner, wrapper
 
 
 def _save_whole(runner: Any) -> None:

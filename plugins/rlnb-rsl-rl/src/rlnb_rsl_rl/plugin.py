@@ -1,4 +1,4 @@
-"""The light half: what rlnb has to know of RSL-RL without importing it."""
+"""The light half: RSL-RL as rlnb describes it, without importing it."""
 
 from rlnb import Library, hookimpl
 

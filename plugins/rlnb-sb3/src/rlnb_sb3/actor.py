@@ -22,20 +22,21 @@ class Actor(torch.nn.Module):
         values = {"low": agent.action_space.low, "high": agent.action_space.high, "mean": 0.0, "std": 1.0}
         normaliser, self._clip = agent.get_vec_normalize_env(), math.inf
         if normaliser is not None:
-            seen, self._clip = normaliser.obs_rms, normaliser.clip_obs
-            values |= {"mean": seen.mean, "std": (seen.var + normaliser.epsilon) ** 0.5}
+            statistics, self._clip = normaliser.obs_rms, normaliser.clip_obs
+            values |= {"mean": statistics.mean, "std": (statistics.var + normaliser.epsilon) ** 0.5}
         for name, value in values.items():
             self.register_buffer(name, torch.as_tensor(value, device=agent.device))
 
     def forward(self, obs: Any) -> torch.Tensor:
         """Return actions, shape (n, action_dim), for Isaac Lab's dict of observations."""
-        obs = ((obs["policy"] - self.mean) / self.std).clamp(-self._clip, self._clip).float()
+        low, high, mean, std = map(self.get_buffer, ("low", "high", "mean", "std"))
+        obs = ((obs["policy"] - mean) / std).clamp(-self._clip, self._clip).float()
         if obs.shape[1:] != self._policy.observation_space.shape:  # pictures: channels first
             obs = obs.permute(0, 3, 1, 2)
         actions = self._policy.get_distribution(obs).get_actions(self._deterministic)
         if self._policy.squash_output:  # from (-1, 1)
-            actions = self.low + (actions + 1) * (self.high - self.low) / 2
-        return torch.clamp(actions, self.low, self.high)
+            actions = low + (actions + 1) * (high - low) / 2
+        return torch.clamp(actions, low, high)
 
     def reset(self, dones: torch.Tensor) -> None:
         """Nothing to forget: these policies are feed-forward."""

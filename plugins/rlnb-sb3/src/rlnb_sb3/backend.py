@@ -22,7 +22,7 @@ from rlnb_sb3.actor import Actor
 CHECKPOINTS = 10
 """Checkpoints of a run."""
 NORMALISE = {"normalize_input": "norm_obs", "normalize_value": "norm_reward", "clip_obs": "clip_obs"}
-"""Isaac Lab's names of what VecNormalize takes."""
+"""Isaac Lab's names of VecNormalize's arguments, to VecNormalize's own."""
 
 
 class Sb3:
@@ -42,7 +42,8 @@ class Sb3:
             ctx.resumed(agent.keep)
         first = agent.num_timesteps // frames
         ctx.started(horizon=agent.n_steps, frames_per_step=1.0, max_iterations=iterations, first_iteration=first)
-        agent.learn(max(0, iterations - first) * frames, _log_env, log_interval=None, reset_num_timesteps=False)
+        # The third argument is SB3's interval of logging: never, since the agent logs by itself.
+        agent.learn(max(0, iterations - first) * frames, _log_env, iterations + 1, reset_num_timesteps=False)
         agent.logger.close()
         return [agent.policy]
 
@@ -57,13 +58,13 @@ class Sb3:
 
 def _agent(env: Any, agent_cfg: Mapping[str, Any], device: str) -> _Ppo:
     """Build the agent on the wrapped env, as Isaac Lab's own training does."""
-    words = process_sb3_cfg(dict(agent_cfg), env.unwrapped.num_envs)
-    policy, _ = words.pop("policy"), words.pop("n_timesteps")
-    normalise = {ours: words.pop(theirs) for theirs, ours in NORMALISE.items() if theirs in words}
-    wrapped: Any = Sb3VecEnvWrapper(env)
+    options = process_sb3_cfg(dict(agent_cfg), env.unwrapped.num_envs)
+    policy, _ = options.pop("policy"), options.pop("n_timesteps")
+    normalise = {ours: options.pop(theirs) for theirs, ours in NORMALISE.items() if theirs in options}
+    venv: Any = Sb3VecEnvWrapper(env)
     if normalise.get("norm_obs"):
-        wrapped = VecNormalize(wrapped, **{"norm_reward": False, "clip_obs": 100.0, **normalise}, clip_reward=np.inf)
-    return _Ppo(policy, wrapped, **{**words, "device": device})
+        venv = VecNormalize(venv, **{"norm_reward": False, "clip_obs": 100.0, **normalise}, clip_reward=np.inf)
+    return _Ppo(policy, venv, **{**options, "device": device})
 
 
 class _Ppo(PPO):
@@ -74,17 +75,17 @@ class _Ppo(PPO):
 
     def collect_rollouts(self, *args: Any, **options: Any) -> bool:
         """Collect, and time it."""
-        self._begun = time.monotonic()
+        self._start_s = time.monotonic()
         return super().collect_rollouts(*args, **options)
 
     def train(self) -> None:
-        """Learn; log what was collected and learned; write a checkpoint now and then."""
-        collected = time.monotonic()
+        """Learn; log the iteration; write a checkpoint now and then."""
+        middle_s = time.monotonic()
         super().train()
-        over, frames = time.monotonic(), self.n_steps * self.n_envs
-        self.logger.record("perf/fps", frames / (over - self._begun))
-        self.logger.record("perf/collection_s", collected - self._begun)
-        self.logger.record("perf/learning_s", over - collected)
+        end_s, frames = time.monotonic(), self.n_steps * self.n_envs
+        self.logger.record("perf/fps", frames / (end_s - self._start_s))
+        self.logger.record("perf/collection_s", middle_s - self._start_s)
+        self.logger.record("perf/learning_s", end_s - middle_s)
         self.logger.record("train/entropy", -self.logger.name_to_value["train/entropy_loss"])
         iteration = self.num_timesteps // frames
         self.dump_logs(iteration)
@@ -93,33 +94,32 @@ class _Ppo(PPO):
 
     def keep(self, path: str) -> None:
         """Write a checkpoint: models, optimiser, normaliser, counter and random numbers."""
-        state = {"policy": self.policy.state_dict(), "optimizer": self.policy.optimizer.state_dict()}
-        seen = {name: {key: torch.as_tensor(one) for key, one in kept.items()} for name, kept in self._seen().items()}
-        state |= {"num_timesteps": self.num_timesteps, "random_state": random_state(), "normaliser": seen}
-        torch.save(state, path)
+        tensors = {name: {key: torch.as_tensor(x) for key, x in one.items()} for name, one in self._moments().items()}
+        state = {"num_timesteps": self.num_timesteps, "random_state": random_state(), "normaliser": tensors}
+        torch.save(state | {"policy": self.policy.state_dict(), "optimizer": self.policy.optimizer.state_dict()}, path)
 
     def restore(self, path: Path, trust: bool, *, weights_only: bool = False) -> None:
         """Load a checkpoint of :meth:`keep`; of its weights only, or all of it."""
         vet_checkpoint(path, trust)
         state = torch.load(path, map_location="cpu", weights_only=not trust)
-        if (normalised := bool(state["normaliser"])) != bool(self._seen()):
+        if (normalised := bool(state["normaliser"])) != bool(self._moments()):
             raise RlnbError(f"{path} is of an agent with normalize_input={normalised}, which this one's is not.")
         self.policy.load_state_dict(state["policy"])
-        for name, kept in self._seen().items():
-            kept.update({key: np.asarray(value)[()] for key, value in state["normaliser"][name].items()})
+        for name, moments in self._moments().items():
+            moments.update({key: np.asarray(value)[()] for key, value in state["normaliser"][name].items()})
         if not weights_only:
             self.policy.optimizer.load_state_dict(state["optimizer"])
             self.num_timesteps = state["num_timesteps"]
             restore_random_state(state["random_state"])
 
-    def _seen(self) -> dict[str, dict[str, Any]]:
+    def _moments(self) -> dict[str, dict[str, np.ndarray | float]]:
         """Return the running statistics, to be read and set; none without a normaliser."""
         normaliser = self.get_vec_normalize_env()
         return {"obs": vars(normaliser.obs_rms), "return": vars(normaliser.ret_rms)} if normaliser else {}
 
 
 def _log_env(local: dict[str, Any], _: Any) -> bool:
-    """Log what the env says of ended episodes, which the wrapper leaves out; SB3 calls it after each step."""
+    """Log the env's own values of ended episodes, which the wrapper leaves out. SB3 calls it after each step."""
     for name, value in local["env"].unwrapped.extras.get("log", {}).items() if local["dones"].any() else ():
         local["self"].logger.record_mean(name, float(value))
     return True

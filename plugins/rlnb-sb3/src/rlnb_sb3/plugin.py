@@ -1,4 +1,4 @@
-"""The light half: what rlnb has to know of Stable-Baselines3 without importing it."""
+"""The light half: Stable-Baselines3 as rlnb describes it, without importing it."""
 
 from rlnb import Library, hookimpl
 

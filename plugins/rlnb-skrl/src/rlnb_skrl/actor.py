@@ -26,4 +26,4 @@ class Actor(torch.nn.Module):
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
         """Return actions, shape (n, action_dim), for flattened observations, shape (n, obs_dim)."""
         actions, _ = self._policy.compute({"observations": self._preprocessor(obs), "states": None}, "policy")
-        return actions  # type: ignore[no-any-return]
+        return actions

@@ -30,27 +30,26 @@ CHECKPOINTS = 10
 class OneAgent:
     """A skrl agent as a policy on Isaac Lab's observation dict."""
 
-    def __init__(self, agent: Any, wrapped: Any, deterministic: bool) -> None:
-        self._agent, self._wrapped = agent, wrapped
+    def __init__(self, agent: Any, wrapper: Any, deterministic: bool) -> None:
+        self._agent, self._wrapper = agent, wrapper
         self._deterministic = deterministic
 
     def __call__(self, obs: Any) -> torch.Tensor:
         """Return actions, shape (num_envs, action_dim)."""
-        wrapped = self._wrapped
-        observations = flatten_tensorized_space(tensorize_space(wrapped.observation_space, obs["policy"]))
+        wrapper = self._wrapper
+        observations = flatten_tensorized_space(tensorize_space(wrapper.observation_space, obs["policy"]))
         states = None
         if "critic" in obs:
-            states = flatten_tensorized_space(tensorize_space(wrapped.state_space, obs["critic"]))
-        chosen = self.act(observations, states)
-        return unflatten_tensorized_space(wrapped.action_space, chosen)  # type: ignore[no-any-return]
+            states = flatten_tensorized_space(tensorize_space(wrapper.state_space, obs["critic"]))
+        return unflatten_tensorized_space(wrapper.action_space, self.act(observations, states))
 
     def act(self, observations: torch.Tensor, states: torch.Tensor | None) -> torch.Tensor:
         """Return flat actions for flat observations and states, each of shape (num_envs, size)."""
         actions, outputs = self._agent.act(observations, states, timestep=0, timesteps=0)
-        return self._chosen(actions, outputs)
+        return self._select(actions, outputs)
 
-    def _chosen(self, sampled: Any, outputs: Mapping[str, Any]) -> Any:
-        """Return the mean actions where they are wanted and the policy has them, else the sampled ones."""
+    def _select(self, sampled: Any, outputs: Mapping[str, Any]) -> Any:
+        """Return the mean actions of a deterministic policy that has them, else the sampled ones."""
         return outputs.get("mean_actions", sampled) if self._deterministic else sampled
 
     def reset(self, dones: torch.Tensor) -> None:
@@ -65,42 +64,23 @@ class Skrl:
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with skrl's own runner; resume where a checkpoint is given."""
-        agent, trainer = agent_cfg["agent"], agent_cfg["trainer"]
-        horizon = int(agent.get("rollouts", HORIZON))
-        if ctx.max_iterations is not None:
-            trainer["timesteps"] = ctx.max_iterations * horizon
-        timesteps = int(trainer["timesteps"])
-        experiment = agent["experiment"]
-        experiment.update(directory=str(ctx.log_dir.parent), experiment_name=ctx.log_dir.name, write_interval=horizon)
-        experiment["checkpoint_interval"] = _whole_iterations(experiment["checkpoint_interval"], timesteps, horizon)
+        horizon, timesteps = _set_up_training(agent_cfg, ctx)
         if ctx.rank == 0:
             dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
-        if ctx.world_size > 1 and agent.get("kl_threshold"):
-            raise RlnbError(
-                "agent.kl_threshold ends the learning of one rank while the others wait for it. "
-                'For several ranks: agent={"agent.kl_threshold": 0.0}'
-            )
-
-        runner, wrapped = self._runner(env, agent_cfg, ctx.device, ctx.seed)
-        recorder = self.recorder(runner.agent, horizon, wrapped.num_envs * ctx.world_size)
+        _refuse_early_stops(agent_cfg, ctx)
+        runner, wrapper = self._runner(env, agent_cfg, ctx.device, ctx.seed)
+        num_envs = wrapper.num_envs * ctx.world_size
+        recorder = self.recorder(runner.agent, horizon, num_envs)
         recorder.pool_statistics(ctx)
-        done = 0
+        first = _load(runner, recorder, ctx)
         if ctx.checkpoint is not None:
-            vet_checkpoint(ctx.checkpoint, ctx.trust)
-            runner.agent.load(str(ctx.checkpoint))
-            ctx.resumed(runner.agent.save)
-            done = recorder.progress.timestep
-            recorder.start_at(done)
-            runner.trainer.cfg.timesteps = max(0, timesteps - done)
-        elif ctx.init_from is not None:
-            vet_checkpoint(ctx.init_from, ctx.trust)
-            recorder.load_weights(ctx.init_from)
+            runner.trainer.cfg.timesteps = max(0, timesteps - first)
         ctx.started(
             horizon=horizon,
-            frames_per_step=float(wrapped.num_envs * ctx.world_size),
-            first_iteration=done // horizon,
+            frames_per_step=float(num_envs),
+            first_iteration=first // horizon,
             max_iterations=timesteps // horizon,
-            num_envs=wrapped.num_envs * ctx.world_size,
+            num_envs=num_envs,
         )
         recorder.begin()
         runner.run()
@@ -113,8 +93,8 @@ class Skrl:
         self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
     ) -> Policy:
         """Return the checkpoint's policy, observation preprocessor included."""
-        runner, wrapped = self._restored(env, agent_cfg, checkpoint, device, trust)
-        return (_Policies if _several(env) else self.policy)(runner.agent, wrapped, deterministic)
+        runner, wrapper = self._restored(env, agent_cfg, checkpoint, device, trust)
+        return (_Policies if _several(env) else self.policy)(runner.agent, wrapper, deterministic)
 
     def export(
         self,
@@ -131,23 +111,23 @@ class Skrl:
 
         Several agents act each on its own observations, so each has a folder of its own.
         """
-        runner, wrapped = self._restored(env, agent_cfg, checkpoint, device, trust)
-        observations, _ = wrapped.reset()
-        written: dict[str, Path] = {}
+        runner, wrapper = self._restored(env, agent_cfg, checkpoint, device, trust)
+        observations, _ = wrapper.reset()
+        paths: dict[str, Path] = {}
         for part in parts(runner.agent):
-            own = folder / part.name
-            own.mkdir(exist_ok=True)
-            files = export_module(Actor(part), part.of(observations), own, formats)
-            written.update({f"{part.name}/{name}" if part.name else name: path for name, path in files.items()})
-        return written
+            part_folder = folder / part.name
+            part_folder.mkdir(exist_ok=True)
+            files = export_module(Actor(part), part.of(observations), part_folder, formats)
+            paths.update({f"{part.name}/{name}" if part.name else name: path for name, path in files.items()})
+        return paths
 
     def runner(self, env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Any, Any]:
         """Return skrl's runner, and the env as it sees it."""
         skrl.config.torch.device = device
         # skrl's env wrapper reseeds the env with this key at its first reset, and its runner sets it only later.
         skrl.config.torch.key = seed
-        wrapped = SkrlVecEnvWrapper(env, ml_framework="torch")
-        return Runner(wrapped, agent_cfg), wrapped
+        wrapper = SkrlVecEnvWrapper(env, ml_framework="torch")
+        return Runner(wrapper, agent_cfg), wrapper
 
     def load(self, agent: Any, checkpoint: Path) -> None:
         """Load a checkpoint that was vetted, to act by it."""
@@ -167,10 +147,10 @@ class Skrl:
         vet_checkpoint(checkpoint, trust)
         # Else skrl makes a folder for events and checkpoints where the process stands.
         agent_cfg["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
-        runner, wrapped = self._runner(env, agent_cfg, device, int(agent_cfg["seed"]))
+        runner, wrapper = self._runner(env, agent_cfg, device, int(agent_cfg["seed"]))
         self.load(runner.agent, checkpoint)
         runner.agent.enable_training_mode(False, apply_to_models=True)
-        return runner, wrapped
+        return runner, wrapper
 
 
 class _Policies(OneAgent):
@@ -178,16 +158,52 @@ class _Policies(OneAgent):
 
     def __call__(self, obs: Any) -> Any:
         """Return actions by agent, each of shape (num_envs, action_dim)."""
-        wrapped = self._wrapped
+        wrapper = self._wrapper
         observations = {
-            name: flatten_tensorized_space(tensorize_space(wrapped.observation_spaces[name], own))
-            for name, own in obs.items()
+            name: flatten_tensorized_space(tensorize_space(wrapper.observation_spaces[name], tensor))
+            for name, tensor in obs.items()
         }
-        actions, outputs = self._agent.act(observations, wrapped.state(), timestep=0, timesteps=0)
+        actions, outputs = self._agent.act(observations, wrapper.state(), timestep=0, timesteps=0)
         return {
-            name: unflatten_tensorized_space(wrapped.action_spaces[name], self._chosen(sampled, outputs[name]))
+            name: unflatten_tensorized_space(wrapper.action_spaces[name], self._select(sampled, outputs[name]))
             for name, sampled in actions.items()
         }
+
+
+def _set_up_training(agent_cfg: Any, ctx: TrainContext) -> tuple[int, int]:
+    """Write this training's length and folder into the agent config; return timesteps per iteration, and in all."""
+    agent, trainer = agent_cfg["agent"], agent_cfg["trainer"]
+    horizon = int(agent.get("rollouts", HORIZON))
+    if ctx.max_iterations is not None:
+        trainer["timesteps"] = ctx.max_iterations * horizon
+    timesteps = int(trainer["timesteps"])
+    experiment = agent["experiment"]
+    experiment.update(directory=str(ctx.log_dir.parent), experiment_name=ctx.log_dir.name, write_interval=horizon)
+    experiment["checkpoint_interval"] = _whole_iterations(experiment["checkpoint_interval"], timesteps, horizon)
+    return horizon, timesteps
+
+
+def _refuse_early_stops(agent_cfg: Any, ctx: TrainContext) -> None:
+    """Refuse an agent that may stop learning in the middle of an iteration, where there are several ranks."""
+    if ctx.world_size > 1 and agent_cfg["agent"].get("kl_threshold"):
+        raise RlnbError(
+            "agent.kl_threshold ends the learning of one rank while the others wait for it. "
+            'Use agent={"agent.kl_threshold": 0.0} for several ranks.'
+        )
+
+
+def _load(runner: Any, recorder: Recorder, ctx: TrainContext) -> int:
+    """Load the checkpoint that this training resumes or starts from, if any; return its first timestep."""
+    if ctx.checkpoint is not None:
+        vet_checkpoint(ctx.checkpoint, ctx.trust)
+        runner.agent.load(str(ctx.checkpoint))
+        ctx.resumed(runner.agent.save)
+        recorder.start_at(recorder.progress.timestep)
+        return recorder.progress.timestep
+    if ctx.init_from is not None:
+        vet_checkpoint(ctx.init_from, ctx.trust)
+        recorder.load_weights(ctx.init_from)
+    return 0
 
 
 def _several(env: Any) -> bool:
@@ -199,5 +215,5 @@ def _whole_iterations(interval: int | str, timesteps: int, horizon: int) -> int:
     """Return a checkpoint interval that falls on the ends of iterations, where resuming is exact; 0 stays none."""
     if interval == 0:
         return 0
-    wanted = timesteps / CHECKPOINTS if interval == "auto" else int(interval)
-    return max(1, round(wanted / horizon)) * horizon
+    target = timesteps / CHECKPOINTS if interval == "auto" else int(interval)
+    return max(1, round(target / horizon)) * horizon

@@ -33,7 +33,7 @@ class _Policy(OneAgent):
     def act(self, observations: torch.Tensor, states: torch.Tensor | None) -> torch.Tensor:
         """Return flat actions for flat observations and states, each of shape (num_envs, size)."""
         actions, outputs = self._agent.act(_array(observations), _array(states), timestep=0, timesteps=0)
-        return torch.from_dlpack(self._chosen(actions, outputs)).clone().to(observations.device)
+        return torch.from_dlpack(self._select(actions, outputs)).clone().to(observations.device)
 
 
 def _array(tensor: torch.Tensor | None) -> jax.Array | None:
@@ -50,14 +50,14 @@ class SkrlJax(Skrl):
         """Return skrl's runner, and the env as it sees it."""
         if device.startswith("cuda") and jax.default_backend() == "cpu":
             raise RlnbError(
-                "The env is on a GPU, and this JAX knows none: its networks would be on the CPU. "
-                "pip install 'jax[cuda12]' in the worker's interpreter, or device=\"cpu\""
+                "The env is on a GPU, and JAX in the worker's interpreter does not find one: its networks would be on "
+                "the CPU. Install 'jax[cuda12]' there, or use device=\"cpu\"."
             )
         skrl.config.jax.device = device
         # skrl's env wrapper reseeds the env with this key at its first reset; the networks begin with it too.
         skrl.config.jax.key = seed
-        wrapped = SkrlVecEnvWrapper(_Copies(env), ml_framework="jax")
-        return Runner(wrapped, agent_cfg), wrapped
+        wrapper = SkrlVecEnvWrapper(_Copies(env), ml_framework="jax")
+        return Runner(wrapper, agent_cfg), wrapper
 
     def load(self, agent: Any, checkpoint: Path) -> None:
         """Load a checkpoint that was vetted, to act by it."""
@@ -80,14 +80,14 @@ class SkrlJax(Skrl):
         in_torch["models"]["separate"] = True  # in JAX skrl has no shared models, whatever the config says
         in_torch["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
         in_torch["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
-        twin, wrapped = Skrl.runner(self, env, in_torch, device, int(agent_cfg["seed"]))
-        observations, _ = wrapped.reset()
+        twin, wrapper = Skrl.runner(self, env, in_torch, device, int(agent_cfg["seed"]))
+        observations, _ = wrapper.reset()
         (source,), (target,) = parts(runner.agent), parts(twin.agent)
         copy_part(source, target)
         return export_module(Actor(target), observations, folder, formats)
 
 
-class _Copies(gymnasium.Wrapper):  # type: ignore[type-arg]
+class _Copies(gymnasium.Wrapper):
     """An env that keeps its tensors for itself: on a CPU JAX sees the very memory that the env writes to."""
 
     def reset(self, **options: Any) -> Any:

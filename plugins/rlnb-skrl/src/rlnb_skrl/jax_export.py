@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
 from rlnb import RlnbError
 from rlnb_skrl.part import Part
+
+Tree: TypeAlias = "Mapping[str, Tree] | np.ndarray"
+"""Parameters by the names of modules, as Flax has them."""
 
 
 def copy_part(source: Part, target: Part) -> None:
@@ -21,7 +24,7 @@ def copy_part(source: Part, target: Part) -> None:
     Raises:
         RlnbError: The networks differ in more than that.
     """
-    params = source.policy.state_dict.params["params"]  # Flax's collection of what is trained
+    params = source.policy.state_dict.params["params"]  # Flax's collection of trained arrays
     with torch.no_grad():
         for name, parameter in target.policy.named_parameters():
             parameter.copy_(_like(parameter, _find(params, name), name))
@@ -31,23 +34,24 @@ def copy_part(source: Part, target: Part) -> None:
                 getattr(module, buffer).copy_(statistics)
 
 
-def _find(params: Mapping[str, Any], name: str) -> torch.Tensor:
+def _find(params: Tree, name: str) -> torch.Tensor:
     """Return the Flax parameter of a name in PyTorch."""
     *modules, leaf = name.split(".")
-    node: Any = params
+    path = [f"layers_{module}" if module.isdigit() else module for module in modules]
+    node = params
     try:
-        for module in modules:
-            node = node[f"layers_{module}" if module.isdigit() else module]
-        value = np.array(node["kernel"]).T if leaf == "weight" else np.array(node[leaf])
+        for key in (*path, "kernel" if leaf == "weight" else leaf):
+            node = node[key]
     except KeyError as exc:
-        raise RlnbError(f'This network in JAX is not exported: it has no {name}. Train with library="skrl".') from exc
-    return torch.from_numpy(np.ascontiguousarray(value))
+        raise RlnbError(f'This network in JAX is not exported: it has no {name}. Use library="skrl".') from exc
+    value = np.array(node)
+    return torch.from_numpy(np.ascontiguousarray(value.T if leaf == "weight" else value))
 
 
 def _like(parameter: torch.Tensor, value: torch.Tensor, name: str) -> torch.Tensor:
     if parameter.shape != value.shape:
         raise RlnbError(
             f"This network in JAX is not exported: {name} has shape {tuple(value.shape)}, {tuple(parameter.shape)} in "
-            'PyTorch; only fully connected layers are alike. Train with library="skrl".'
+            'PyTorch; only fully connected layers are alike. Use library="skrl".'
         )
     return value

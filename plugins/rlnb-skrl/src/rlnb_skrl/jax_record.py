@@ -1,6 +1,6 @@
-"""What rlnb adds to a skrl agent in JAX, beyond what it adds to one in PyTorch: checkpoints that restore everything.
+"""The recorder of a skrl agent in JAX. Its checkpoints restore everything.
 
-skrl's own save the optimisers as they were before the first step, and load none of them.
+skrl's own checkpoints hold the optimisers as they were before the first step, and skrl loads none of them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import flax
 import jax
@@ -24,6 +24,14 @@ RATE = "_learning_rate"
 """How the names of an agent's learning rates end."""
 
 
+class NumpyState(TypedDict):
+    """NumPy's random numbers (MT19937) in a checkpoint."""
+
+    key: torch.Tensor
+    """Shape (624,), int64: torch's weights-only reader takes no unsigned integers of NumPy."""
+    pos: int
+
+
 class JaxRecorder(Recorder):
     """Stands between skrl's trainer and its agent, in JAX.
 
@@ -32,25 +40,25 @@ class JaxRecorder(Recorder):
     """
 
     def complete(self) -> None:
-        """Take over the agent's checkpoints and note what its metrics need."""
+        """Take over the agent's checkpoints, and keep values that its metrics need."""
         agent = self._agent
         agent.save, agent.load = self.save, self.load
         self._stddev: Any = None
         act, record_transition = agent.act, agent.record_transition
 
-        def noting(*args: Any, **others: Any) -> Any:
+        def act_and_keep_stddev(*args: Any, **others: Any) -> Any:
             actions, outputs = act(*args, **others)
             self._stddev = outputs.get("stddev")
             return actions, outputs
 
-        def logging(*, infos: Mapping[str, Any], **others: Any) -> None:
+        def record_and_log(*, infos: Mapping[str, Any], **others: Any) -> None:
             record_transition(infos=infos, **others)
             # skrl's trainer does this in PyTorch only.
             for name, value in infos.get("log", {}).items():
                 if isinstance(value, torch.Tensor) and value.numel() == 1:
                     agent.track_data(name if "/" in name else f"Info / {name}", value.item())
 
-        agent.act, agent.record_transition = noting, logging
+        agent.act, agent.record_transition = act_and_keep_stddev, record_and_log
 
     def save(self, path: str) -> None:
         """Write all that resuming takes."""
@@ -65,9 +73,12 @@ class JaxRecorder(Recorder):
         state = self._load(Path(path), weights_only=False)
         for name, rate in state["learning_rates"].items():
             setattr(self._agent, name, rate)
-        if os.environ.get("RANK", "0") == "0":  # whose they were: with the same numbers all ranks would do the same
-            key = state["numpy"]["key"].numpy().astype(np.uint32)
-            np.random.set_state(("MT19937", key, state["numpy"]["pos"]))
+        if (
+            os.environ.get("RANK", "0") == "0"
+        ):  # the others keep their own: with equal numbers all ranks would do the same
+            numpy_state: NumpyState = state["numpy"]
+            key = numpy_state["key"].numpy().astype(np.uint32)
+            np.random.set_state({"bit_generator": "MT19937", "state": {"key": key, "pos": numpy_state["pos"]}})
         self.progress.load_state_dict(state["rlnb"])
 
     def load_weights(self, checkpoint: Path) -> None:
@@ -75,7 +86,7 @@ class JaxRecorder(Recorder):
         self._load(checkpoint, weights_only=True)
 
     def pool_statistics(self, ctx: TrainContext) -> None:
-        """Have the preprocessors become those of all data; leave out the sums over ranks where that is wanted."""
+        """Have the preprocessors become those of all data; leave out the sums over ranks in a negative control."""
         super().pool_statistics(ctx)
         if not ctx.synchronised:
             for model in self._agent.models.values():
@@ -90,7 +101,7 @@ class JaxRecorder(Recorder):
                 module.running_mean, module.running_variance = (jax.numpy.asarray(one.cpu().numpy()) for one in pooled)
 
     def modules(self) -> list[torch.nn.Module]:
-        """Return what was trained: models as parameters, preprocessors as buffers."""
+        """Return the trained values: models as parameters, preprocessors as buffers."""
         mirror = torch.nn.Module()
         for name, module in self._current().items():
             for index, leaf in enumerate(jax.tree.leaves(_tree(module))):
@@ -109,7 +120,7 @@ class JaxRecorder(Recorder):
         return {name: getattr(self._agent, name, module) for name, module in self._agent.checkpoint_modules.items()}
 
     def _load(self, checkpoint: Path, *, weights_only: bool) -> dict[str, Any]:
-        state: dict[str, Any] = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        state = torch.load(checkpoint, map_location="cpu", weights_only=True)
         for name, module in self._current().items():
             if not _is_optimizer(module):
                 loaded = flax.serialization.from_state_dict(_tree(module), _arrays(state[name]))
@@ -137,7 +148,7 @@ def _arrays(tensors: Any) -> Any:
     return jax.tree.map(lambda tensor: jax.numpy.asarray(tensor.numpy()), tensors)
 
 
-def _numpy_state() -> dict[str, Any]:
+def _numpy_state() -> NumpyState:
     """Return the state of NumPy's random numbers, by which skrl's memory in JAX picks its batches."""
     state = np.random.get_state(legacy=False)["state"]
     return {"key": torch.from_numpy(state["key"].astype(np.int64)), "pos": int(state["pos"])}

@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """What an algorithm holds of one agent."""
+    """One agent's share of an algorithm."""
 
     name: str
     """The agent's name in the env; empty where it is the only one."""
     policy: Any
     """Its policy; None for an algorithm without."""
     modules: dict[str, Any]
-    """What of it goes into a checkpoint, by name. skrl's own dict: what is added to it is saved and restored."""
+    """Its modules in a checkpoint, by name. The dict is skrl's own: skrl saves and restores additions too."""
     scheduler: Any
     """Its learning-rate scheduler; None where there is none."""
 
@@ -25,7 +25,7 @@ class Part:
         return f"{tag} ({self.name})" if self.name else tag
 
     def of(self, values: Any) -> Any:
-        """Return this agent's share of what skrl keeps by agent where there are several."""
+        """Return this agent's share of values, which skrl keeps by agent where there are several."""
         return values[self.name] if self.name else values
 
 
@@ -46,7 +46,7 @@ def parts(agent: Any) -> list[Part]:
 
 
 def means_over(agents: list[Part], data: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    """Return the mean over the agents of what skrl tracks for each of them, under the tag of a single agent.
+    """Return the means over the agents of the values that skrl tracks for each, under the tag of a single agent.
 
     Args:
         agents: The parts of an algorithm; a single one has no means of its own.

@@ -1,4 +1,4 @@
-"""The light half: what rlnb has to know of skrl without importing it."""
+"""The light half: skrl as rlnb describes it, without importing it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SKRL = Library(
     name="skrl",
     backend="rlnb_skrl.backend:Skrl",
     agent_key="skrl_cfg_entry_point",
-    default_agent="rlnb_skrl.agent:ppo",
+    default_agent="rlnb_skrl:ppo.yaml",
     distributed=True,
     step_unit="timestep",
     logged_at_end=True,
@@ -53,7 +53,7 @@ MULTI_AGENT = [
         SKRL,
         name=f"skrl_{algorithm}",
         agent_key=f"skrl_{algorithm}_cfg_entry_point",
-        default_agent=f"rlnb_skrl.agent:{algorithm}",
+        default_agent=f"rlnb_skrl:{algorithm}.yaml",
         multi_agent=True,
     )
     for algorithm in ("ippo", "mappo")
@@ -85,5 +85,5 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         f"{seeing[0]} of {manifest.library} takes the state of the env, and {manifest.task.id} has none: state_space=0."
     )
     return [
-        Problem(what=what, fix='overrides={"state_space": -1} makes one of all observations; or library="skrl_ippo"')
+        Problem(what=what, fix='Use overrides={"state_space": -1}, all observations in one, or library="skrl_ippo".')
     ]

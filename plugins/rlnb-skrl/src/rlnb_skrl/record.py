@@ -1,11 +1,11 @@
-"""What rlnb adds to a skrl agent, on its public methods: real rates, whole checkpoints, a resumable state."""
+"""rlnb's additions to a skrl agent, on its public methods: real rates, whole checkpoints, a resumable state."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from skrl.resources.preprocessors.torch import RunningStandardScaler
@@ -14,17 +14,25 @@ from rlnb.backend import TrainContext, random_state, restore_random_state, write
 from rlnb_skrl.part import Part, means_over, parts
 
 
+class ProgressState(TypedDict):
+    """:class:`Progress` in a checkpoint."""
+
+    timestep: int
+    random_state: Mapping[str, torch.Tensor | list[torch.Tensor]]
+    """As :func:`rlnb.backend.random_state` returns it."""
+
+
 class Progress:
-    """The part of a checkpoint that skrl leaves out: how far it was, and the random numbers."""
+    """The part of a checkpoint that skrl leaves out: the timestep and the random numbers."""
 
     def __init__(self) -> None:
         self.timestep = 0
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return what to save."""
+    def state_dict(self) -> ProgressState:
+        """Return the state to save."""
         return {"timestep": self.timestep, "random_state": random_state()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: ProgressState) -> None:
         """Go on from a saved state."""
         self.timestep = int(state["timestep"])
         restore_random_state(state["random_state"])
@@ -51,7 +59,7 @@ class Recorder:
         self.complete()
         self._write, agent.write_tracking_data = agent.write_tracking_data, self._write_tracking_data
         agent.write_checkpoint = self._write_checkpoint
-        self._begun = time.monotonic()
+        self._start_s = time.monotonic()
 
     def complete(self) -> None:
         """Have the agent's checkpoints hold all that resuming takes: skrl leaves out some of it."""
@@ -62,15 +70,14 @@ class Recorder:
 
     def load_weights(self, checkpoint: Path) -> None:
         """Load the models and preprocessors of a checkpoint, neither optimisers nor counters."""
-        hidden = []
+        others = []
         for part in self._parts:
-            others = {name: module for name, module in part.modules.items() if not isinstance(module, torch.nn.Module)}
-            hidden.append((part.modules, others))
-            for name in others:
+            others.append({name: one for name, one in part.modules.items() if not isinstance(one, torch.nn.Module)})
+            for name in others[-1]:
                 del part.modules[name]
         self._agent.load(str(checkpoint))
-        for modules, others in hidden:
-            modules.update(others)
+        for part, modules in zip(self._parts, others, strict=True):
+            part.modules.update(modules)
 
     def pool_statistics(self, ctx: TrainContext) -> None:
         """Have the preprocessors, which skrl keeps per rank, become those of all data after each update."""
@@ -90,7 +97,7 @@ class Recorder:
                 ctx.pool(module.running_mean, module.running_variance)
 
     def modules(self) -> list[torch.nn.Module]:
-        """Return what was trained."""
+        """Return the trained modules."""
         modules = (module for part in self._parts for module in part.modules.values())
         return [module for module in modules if isinstance(module, torch.nn.Module)]
 
@@ -103,26 +110,26 @@ class Recorder:
     def start_at(self, timestep: int) -> None:
         """Have the agent count on from a timestep, though the trainer counts from 0."""
 
-        def later(method: Callable[..., Any]) -> Callable[..., Any]:
-            def shifted(*args: Any, timestep: int, timesteps: int, **others: Any) -> Any:
+        def shift(method: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, timestep: int, timesteps: int, **others: Any) -> Any:
                 return method(*args, timestep=timestep + start, timesteps=timesteps + start, **others)
 
-            return shifted
+            return call
 
         start = timestep
         for name in ("act", "record_transition", "pre_interaction", "post_interaction"):
-            setattr(self._agent, name, later(getattr(self._agent, name)))
+            setattr(self._agent, name, shift(getattr(self._agent, name)))
 
     def begin(self) -> None:
         """Start the clock of the first iteration."""
-        self._begun = time.monotonic()
+        self._start_s = time.monotonic()
 
     def _write_tracking_data(self, *, timestep: int, timesteps: int) -> None:
         data = self._agent.tracking_data
         if not data:
             return  # written before the checkpoint of this iteration
         now = time.monotonic()
-        seconds, self._begun = now - self._begun, now
+        seconds, self._start_s = now - self._start_s, now
         learning = sum(data.get("Stats / Algorithm update time (ms)", [0.0])) / 1000
         data["Perf / Frames per second"] = [self._horizon * self._frames / seconds]
         data["Perf / Collection time (s)"] = [seconds - learning]

@@ -12,26 +12,26 @@ from rlnb_tasks import __version__, cartpole, dex_cube, files, newton_robots, pr
 
 
 def primitives(folder: Path) -> dict[str, str]:
-    """Write cart-poles, ant, humanoid and what stands around them below an asset root.
+    """Write cart-poles, ant, humanoid, their ground and the markers below an asset root.
 
     The same versions of this package, newton and USD give the same bytes.
 
     Returns:
-        What each file was made from, by its path.
+        The source of each file, by the file's path.
 
     Raises:
-        RlnbError: newton is not installed, or its files are not as this package knows them.
+        RlnbError: newton is not installed, or its files are other ones than this package knows.
     """
     cartpole.write(folder)
     props.write(folder)
     dex_cube.write(folder)
     newton_robots.write(folder)
-    made_from = {path: newton_robots.source(path) for path in files.FROM_NEWTON}
+    sources = {path: newton_robots.source(path) for path in files.FROM_NEWTON}
     return {
         **dict.fromkeys(files.AUTHORED, f"rlnb-tasks {__version__}"),
         **{
             path: f"newton {metadata.version('newton')}: newton/examples/assets/{file.name} (sha256 {_sha256(file)})"
-            for path, file in made_from.items()
+            for path, file in sources.items()
         },
     }
 
@@ -40,23 +40,23 @@ def hands(folder: Path) -> dict[str, str]:
     """Write the Shadow Hand below an asset root.
 
     Returns:
-        What it was made from, by its path.
+        Its source, by its path.
 
     Raises:
-        RlnbError: isaaclab is not installed, or its files are not as this package knows them.
+        RlnbError: isaaclab is not installed, or its files are other ones than this package knows.
     """
     from rlnb_tasks import shadow_hand
 
     shadow_hand.write(folder)
-    taken = f"{shadow_hand.SOURCE} (sha256 {shadow_hand.SOURCE_SHA256})"
-    return {files.SHADOW_HAND: f"isaaclab {metadata.version('isaaclab')}: {taken}"}
+    source = f"{shadow_hand.SOURCE} (sha256 {shadow_hand.SOURCE_SHA256})"
+    return {files.SHADOW_HAND: f"isaaclab {metadata.version('isaaclab')}: {source}"}
 
 
 def robots(folder: Path) -> dict[str, str]:
     """Write Unitree's Go2 and Franka Emika's Panda below an asset root.
 
     Returns:
-        What each file was made from, by its path.
+        The source of each file, by the file's path.
 
     Raises:
         RlnbError: The packages that they are made with and from are not installed.

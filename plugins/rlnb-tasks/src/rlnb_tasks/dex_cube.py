@@ -57,13 +57,13 @@ def picture() -> bytes:
     rows = [[0] * (COLUMNS * FACE_PIXELS) for _ in range(ROWS * FACE_PIXELS)]
     dot = FACE_PIXELS // 10
     for face, letter in enumerate(LETTERS):
-        left, top = face % COLUMNS * FACE_PIXELS, face // COLUMNS * FACE_PIXELS
+        x0, y0 = face % COLUMNS * FACE_PIXELS, face // COLUMNS * FACE_PIXELS
         for y in range(FACE_PIXELS):
             for x in range(FACE_PIXELS):
                 column, row = (x - 17) // dot, (y - 11) // dot
                 ink = 0 <= row < len(letter) and 0 <= column < len(letter[0]) and letter[row][column] == "#"
                 frame = min(x, y, FACE_PIXELS - 1 - x, FACE_PIXELS - 1 - y) in (2, 3)
-                rows[top + y][left + x] = WHITE if ink or frame else face
+                rows[y0 + y][x0 + x] = WHITE if ink or frame else face
     return png([bytes(row) for row in rows], COLOURS)
 
 
@@ -77,11 +77,11 @@ def cube() -> Usd.Stage:
     points, normals, texture = [], [], []
     for face, (normal, right) in enumerate(FACES):
         up = Gf.Cross(Gf.Vec3f(*normal), Gf.Vec3f(*right))
-        left, top = face % COLUMNS / COLUMNS, 1 - face // COLUMNS / ROWS
+        u0, v1 = face % COLUMNS / COLUMNS, 1 - face // COLUMNS / ROWS
         for u, v in ((0, 0), (1, 0), (1, 1), (0, 1)):
             points.append(half * (Gf.Vec3f(*normal) + (2 * u - 1) * Gf.Vec3f(*right) + (2 * v - 1) * up))
             normals.append(Gf.Vec3f(*normal))
-            texture.append(Gf.Vec2f(left + u / COLUMNS, top - (1 - v) / ROWS))
+            texture.append(Gf.Vec2f(u0 + u / COLUMNS, v1 - (1 - v) / ROWS))
     UsdGeom.Xform.Define(stage, "/dex_cube/visuals")
     mesh = UsdGeom.Mesh.Define(stage, "/dex_cube/visuals/visuals")
     mesh.CreatePointsAttr(points)

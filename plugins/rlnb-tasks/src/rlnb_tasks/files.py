@@ -34,8 +34,8 @@ PRIMITIVES: dict[str, str] = {
 # The stage is part of the isaaclab wheel, BSD-3-Clause; isaaclab_assets names MuJoCo Menagerie, whose hand is
 # Apache-2.0, as where the model comes from.
 HANDS: dict[str, str] = {SHADOW_HAND: "BSD-3-Clause AND Apache-2.0"}
-"""The same for what is taken from the installed isaaclab wheel."""
+"""The same for the file from the installed isaaclab wheel."""
 
 # As the READMEs beside the URDFs in example-robot-data state them.
 ROBOTS: dict[str, str] = {GO2: "MPL-2.0", PANDA: "Apache-2.0"}
-"""The same for what is converted from URDF, on request."""
+"""The same for robots that are converted from URDF, on request."""

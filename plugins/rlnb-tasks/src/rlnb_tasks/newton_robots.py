@@ -22,7 +22,7 @@ class Robot:
     """How a file of the newton wheel becomes the file that stock tasks ask for."""
 
     path: str
-    """Where it goes, below the asset root."""
+    """Path of the result, below the asset root."""
     joints: frozenset[str]
     """Every joint that the result must have, fixed ones included, by the names that the stock configs use."""
     colour: Vector
@@ -78,7 +78,7 @@ def write(folder: Path) -> None:
     """Write both robots below an asset root.
 
     Raises:
-        RlnbError: newton is not installed, or its files are not as this package knows them.
+        RlnbError: newton is not installed, or its files are other ones than this package knows.
     """
     for robot in (ANT, HUMANOID):
         save(_robot_stage(source(robot.path), robot), folder / robot.path)
@@ -91,10 +91,10 @@ def source(path: str) -> Path:
         RlnbError: newton is not installed, or has no such file.
     """
     name = files.FROM_NEWTON[path]
-    found = importlib.util.find_spec("newton")  # finds it without importing it, which takes seconds
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("newton")  # without importing it, which takes seconds
+    if spec is None or not spec.submodule_search_locations:
         raise RlnbError(f"{path} is made from a file of the newton wheel, which is not installed. pip install isaaclab")
-    file = Path(found.submodule_search_locations[0]) / "examples" / "assets" / name
+    file = Path(spec.submodule_search_locations[0]) / "examples" / "assets" / name
     if not file.is_file():
         raise RlnbError(f"newton {_version()} has no {name} to make {path} from. {_advice()}")
     return file
@@ -112,7 +112,7 @@ def _robot_stage(file: Path, robot: Robot) -> Usd.Stage:
     stage.SetDefaultPrim(stage.GetPrimAtPath(root))
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    # Every group filters only what lies outside the robot's links: with nothing there, they do nothing.
+    # Every group filters only prims outside the robot's links: with none there, the groups do nothing.
     for prim in [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.CollisionGroup)]:
         stage.RemovePrim(prim.GetPath())
     for link in stage.GetPrimAtPath(root).GetChildren():
@@ -133,10 +133,12 @@ def _rename_joints(layer: Sdf.Layer, joints: Sdf.Path, robot: Robot, file: Path)
     for old, new in robot.renamed.items():
         edit.Add(Sdf.NamespaceEdit.Rename(joints.AppendChild(old), new))
     spec = layer.GetPrimAtPath(joints)
-    found = {robot.renamed.get(child.name, child.name) for child in spec.nameChildren} if spec else set()
-    if found != robot.joints or not layer.Apply(edit):
-        wrong = ", ".join(sorted(found ^ robot.joints)) or ", ".join(robot.renamed)
-        raise RlnbError(f"{file.name} of newton {_version()} has other joints than expected: {wrong}. {_advice()}")
+    names = {robot.renamed.get(child.name, child.name) for child in spec.nameChildren} if spec else set()
+    if names != robot.joints or not layer.Apply(edit):
+        differences = ", ".join(sorted(names ^ robot.joints)) or ", ".join(robot.renamed)
+        raise RlnbError(
+            f"{file.name} of newton {_version()} has other joints than expected: {differences}. {_advice()}"
+        )
 
 
 def _version() -> str:

@@ -1,4 +1,4 @@
-"""The light half: what the packs hold, and what success means for stock tasks."""
+"""The light half: the files of the packs, and the definition of success for stock tasks."""
 
 from __future__ import annotations
 

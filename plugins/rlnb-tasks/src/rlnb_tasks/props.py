@@ -1,4 +1,4 @@
-"""What stands around the robots: ground, sky and markers, written from primitives."""
+"""Ground, sky and markers around the robots, written from primitives."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The Shadow Hand, taken on the user's machine from a stage that the isaaclab wheel carries among its test data.
 
-That stage is what Isaac Lab itself wrote when it built its camera task: the hand is in it, with the task's poses and
-with schemas that only Isaac Sim reads. What is written here is the hand alone, as the stock tasks ask for it.
+Isaac Lab itself wrote that stage when it built its camera task: the hand is in it, with the task's poses and
+with schemas that only Isaac Sim reads. This module writes the hand alone, as the stock tasks ask for it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ HAND = Sdf.Path("/right_hand")
 DISABLED_WELD = HAND.AppendPath("Geometry/rh_forearm/PhysicsFixedJoint")
 """A second joint that holds the forearm; the stage has it switched off, importers take it all the same."""
 OF_ISAAC_SIM = ("Isaac", "PhysxTendon", "PhysicsJointState")
-"""How the API schemas begin that nothing but Isaac Sim reads."""
+"""Prefixes of the API schemas that only Isaac Sim reads."""
 KIT_NOTES = ("hide_in_stage_window", "no_delete")
 PROPERTIES_OF_ISAAC_SIM = ("isaac:", "physxTendon", "state:")
 VARIANTS = {"Physics": "mujoco", "Colliders": "simplified"}
-"""What the stock config selects of NVIDIA's asset, which holds several. This one holds just that."""
+"""Variants of NVIDIA's asset that the stock config selects. The hand written here has these only."""
 
 TENDON_RANGE_RAD = (0.0, 3.1415)
 """Control range of a tendon's motor: ``TENDON_POSITION_LIMITS`` of ``isaaclab_assets.robots.shadow_hand``."""
@@ -56,7 +56,7 @@ def write(folder: Path) -> None:
     """Write the hand below an asset root.
 
     Raises:
-        RlnbError: isaaclab is not installed, or its stage is not as this package knows it.
+        RlnbError: isaaclab is not installed, or its stage is another one than this package knows.
     """
     save(hand(source()), folder / files.SHADOW_HAND)
 
@@ -65,23 +65,25 @@ def source() -> Path:
     """Return the stage that the hand is taken from.
 
     Raises:
-        RlnbError: isaaclab is not installed, or its stage is not as this package knows it.
+        RlnbError: isaaclab is not installed, or its stage is another one than this package knows.
     """
-    found = importlib.util.find_spec("isaaclab")  # finds it without importing it, which takes seconds
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("isaaclab")  # without importing it, which takes seconds
+    if spec is None or not spec.submodule_search_locations:
         raise RlnbError(f"{files.SHADOW_HAND} is made from a file of the isaaclab wheel. pip install isaaclab")
-    file = Path(found.submodule_search_locations[0]).parent / SOURCE
+    file = Path(spec.submodule_search_locations[0]).parent / SOURCE
     advice = "Install the isaaclab that rlnb doctor asks for, or a newer rlnb-tasks."
     version = metadata.version("isaaclab")
     if not file.is_file():
         raise RlnbError(f"isaaclab {version} has no {file.parent.name}/{file.name} to take the hand from. {advice}")
     if hashlib.sha256(file.read_bytes()).hexdigest() != SOURCE_SHA256:
-        raise RlnbError(f"{file.parent.name}/{file.name} of isaaclab {version} is another one than expected. {advice}")
+        raise RlnbError(
+            f"{file.parent.name}/{file.name} of isaaclab {version} is not the one that this rlnb-tasks knows. {advice}"
+        )
     return file
 
 
 def hand(file: Path) -> Usd.Stage:
-    """Return a new stage that holds the hand of a stage, and nothing else of it."""
+    """Return a new stage that holds the hand of a stage, and nothing else."""
     layer = Sdf.Layer.CreateAnonymous(".usda")
     Sdf.CopySpec(_flat(file), Sdf.Path(IN_THE_STAGE), layer, HAND)
     stage = Usd.Stage.Open(layer)
@@ -99,7 +101,7 @@ def hand(file: Path) -> Usd.Stage:
     tendons = _tendons(stage)
     for prim in stage.Traverse():
         _strip(prim)
-        if prim.HasAPI(UsdPhysics.RigidBodyAPI):  # what PhysX calls disableGravity
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):  # in PhysX: disableGravity
             prim.CreateAttribute("mjc:gravcomp", Sdf.ValueTypeNames.Double).Set(1.0)
         if colour := _colour(prim):
             paint(UsdGeom.Gprim(prim), colour)
@@ -114,15 +116,17 @@ def _flat(file: Path) -> Sdf.Layer:
     layer = Sdf.Layer.OpenAsAnonymous(str(file))
     layer.Traverse("/", lambda path: _forget_kit(layer.GetPrimAtPath(path)))
     stage = Usd.Stage.Open(layer)
-    while shared := list(_instances(stage.GetPrimAtPath(IN_THE_STAGE))):
-        for prim in shared:
+    while instances := list(_instances(stage.GetPrimAtPath(IN_THE_STAGE))):
+        for prim in instances:
             prim.SetInstanceable(False)
     return stage.Flatten()
 
 
 def _forget_kit(spec: Sdf.PrimSpec | None) -> None:
-    """Clear what Isaac Sim's window notes on prims: USD on its own does not know it, and says so of each."""
-    for key in KIT_NOTES if spec else ():
+    """Clear the notes of Isaac Sim's window on a prim: USD on its own does not know them, and warns about each."""
+    if spec is None:
+        return
+    for key in KIT_NOTES:
         if spec.HasInfo(key):
             spec.ClearInfo(key)
 
@@ -133,31 +137,31 @@ def _instances(root: Usd.Prim) -> Iterator[Usd.Prim]:
 
 def _tendons(stage: Usd.Stage) -> dict[str, Tendon]:
     """Return the tendons that PhysX schemas describe: a root with a stiffness, and joints with a gearing."""
-    found: dict[str, Tendon] = {}
+    tendons: dict[str, Tendon] = {}
     for prim in stage.Traverse():
         for schema in _schemas(prim):  # USD on its own knows no PhysX schema as applied
             kind, _, name = schema.partition(":")
             if not kind.startswith("PhysxTendonAxis"):
                 continue
-            tendon = found.setdefault(name, Tendon())
+            tendon = tendons.setdefault(name, Tendon())
             if kind == "PhysxTendonAxisRootAPI":
                 tendon.stiffness = prim.GetAttribute(f"physxTendon:{name}:stiffness").Get()
             if any(prim.GetAttribute(f"physxTendon:{name}:gearing").Get() or ()):
                 tendon.joints.append(prim.GetPath())
-    return found
+    return tendons
 
 
 def _schemas(prim: Usd.Prim) -> list[str]:
-    """Return the names of the API schemas that are noted on a prim, known here or not."""
-    noted = prim.GetMetadata("apiSchemas")
-    return list(noted.explicitItems) if noted else []
+    """Return the names of a prim's API schemas, also of those that USD does not know here."""
+    listing = prim.GetMetadata("apiSchemas")
+    return list(listing.explicitItems) if listing else []
 
 
 def _strip(prim: Usd.Prim) -> None:
-    """Take off what only Isaac Sim reads."""
+    """Remove the schemas and properties that only Isaac Sim reads."""
     if schemas := _schemas(prim):
-        kept = [name for name in schemas if not name.startswith(OF_ISAAC_SIM)]
-        prim.SetMetadata("apiSchemas", Sdf.TokenListOp.CreateExplicit(kept))
+        others = [name for name in schemas if not name.startswith(OF_ISAAC_SIM)]
+        prim.SetMetadata("apiSchemas", Sdf.TokenListOp.CreateExplicit(others))
     for name in prim.GetAuthoredPropertyNames():
         if name.startswith(PROPERTIES_OF_ISAAC_SIM):
             prim.RemoveProperty(name)
@@ -165,8 +169,8 @@ def _strip(prim: Usd.Prim) -> None:
 
 def _colour(prim: Usd.Prim) -> tuple[float, float, float] | None:
     """Return the colour of a mesh's material: renderers without materials take a shape's own."""
-    bound = prim.GetRelationship("material:binding") if prim.IsA(UsdGeom.Mesh) else None
-    for material in bound.GetTargets() if bound else ():
+    binding = prim.GetRelationship("material:binding") if prim.IsA(UsdGeom.Mesh) else None
+    for material in binding.GetTargets() if binding else ():
         return prim.GetStage().GetAttributeAtPath(material.AppendProperty("inputs:diffuseColor")).Get()
     return None
 
@@ -191,7 +195,7 @@ def _write_tendon(stage: Usd.Stage, name: str, tendon: Tendon) -> None:
     motor.CreateAttribute("mjc:biasType", types.Token).Set("affine")
     motor.CreateAttribute("mjc:gainPrm", types.DoubleArray).Set([tendon.stiffness] + [0.0] * 9)
     motor.CreateAttribute("mjc:biasPrm", types.DoubleArray).Set([0.0, -tendon.stiffness] + [0.0] * 8)
-    for what, low, high in (("ctrl", *TENDON_RANGE_RAD), ("force", -TENDON_FORCE_N, TENDON_FORCE_N)):
-        motor.CreateAttribute(f"mjc:{what}Limited", types.Token).Set("true")
-        motor.CreateAttribute(f"mjc:{what}Range:min", types.Double).Set(low)
-        motor.CreateAttribute(f"mjc:{what}Range:max", types.Double).Set(high)
+    for quantity, low, high in (("ctrl", *TENDON_RANGE_RAD), ("force", -TENDON_FORCE_N, TENDON_FORCE_N)):
+        motor.CreateAttribute(f"mjc:{quantity}Limited", types.Token).Set("true")
+        motor.CreateAttribute(f"mjc:{quantity}Range:min", types.Double).Set(low)
+        motor.CreateAttribute(f"mjc:{quantity}Range:max", types.Double).Set(high)

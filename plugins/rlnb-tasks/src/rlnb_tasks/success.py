@@ -1,4 +1,4 @@
-"""What success means for tasks that do not say it themselves. Runs in the worker."""
+"""Success of stock tasks that do not define it themselves. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def survived(env: Any) -> torch.Tensor:
     """Return which envs reached the time limit without being terminated. Shape (num_envs,), bool.
 
-    Ask as an episode ends: both flags belong to the step just taken, and the next step overwrites them.
+    Call it as an episode ends: both flags belong to the step just taken, and the next step overwrites them.
 
     Args:
         env: Isaac Lab's own env (``gym.make(...).unwrapped``), single-agent, direct or manager-based.
@@ -22,8 +22,8 @@ def survived(env: Any) -> torch.Tensor:
 def balanced(env: Any) -> torch.Tensor:
     """Return which envs of the double pendulum reached the time limit upright. Shape (num_envs,), bool.
 
-    This is what the task itself logs as its success rate: both links upright without a break for the last second. It
-    counts those steps, privately, and one agent's flags stand for all: they share them.
+    The task itself logs this success: both links upright without a break for the last second. The env counts those
+    steps in a private attribute. One agent's flags stand for all, since the agents share them.
 
     Args:
         env: Isaac Lab's own env of ``Isaac-Pendulum-MARL-Direct``.

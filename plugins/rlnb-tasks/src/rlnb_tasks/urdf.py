@@ -15,14 +15,14 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 Pose = np.ndarray
-"""Shape (4, 4): from the frame of the element to that of what it is in, metres."""
+"""Shape (4, 4): from the frame of the element to that of its parent, metres."""
 _TENSOR = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))
 
 
-def merged(file: Path, keep: Collection[str]) -> ET.ElementTree:
+def merged(file: Path, keep: Collection[str]) -> ET.ElementTree[ET.Element]:
     """Return a URDF in which every link that is fixed to another is part of that one.
 
-    Masses, centres of mass and inertias of what becomes one body are those of the parts together.
+    Mass, centre of mass and inertia of a body are those of its links together.
 
     Args:
         file: The URDF.
@@ -32,11 +32,11 @@ def merged(file: Path, keep: Collection[str]) -> ET.ElementTree:
     robot = tree.getroot()
     while (joint := next((joint for joint in robot.iter("joint") if _melts(joint, keep)), None)) is not None:
         links = {link.get("name"): link for link in robot.findall("link")}
-        parent, child = (links[_found(joint, end).get("link")] for end in ("parent", "child"))
+        parent, child = (links[_child(joint, end).get("link")] for end in ("parent", "child"))
         pose = _pose(joint)
         for other in robot.findall("joint"):
-            if _found(other, "parent").get("link") == child.get("name"):
-                _found(other, "parent").set("link", str(parent.get("name")))
+            if _child(other, "parent").get("link") == child.get("name"):
+                _child(other, "parent").set("link", str(parent.get("name")))
                 _set_pose(other, pose @ _pose(other))
         _set_inertial(parent, _together(_inertial(parent), _inertial(child, pose)))
         for shape in (*child.findall("visual"), *child.findall("collision")):
@@ -48,14 +48,14 @@ def merged(file: Path, keep: Collection[str]) -> ET.ElementTree:
 
 
 def _melts(joint: ET.Element, keep: Collection[str]) -> bool:
-    return joint.get("type") == "fixed" and _found(joint, "child").get("link") not in keep
+    return joint.get("type") == "fixed" and _child(joint, "child").get("link") not in keep
 
 
-def _found(element: ET.Element, name: str) -> ET.Element:
-    found = element.find(name)
-    if found is None:
+def _child(element: ET.Element, name: str) -> ET.Element:
+    child = element.find(name)
+    if child is None:
         raise ValueError(f"{element.tag} {element.get('name')!r} has no {name}")
-    return found
+    return child
 
 
 def _numbers(text: str | None) -> list[float]:
@@ -92,10 +92,10 @@ def _inertial(link: ET.Element, pose: Pose | None = None) -> Inertial:
     if inertial is None:
         return 0.0, np.zeros(3), np.zeros((3, 3))
     frame = (np.eye(4) if pose is None else pose) @ _pose(inertial)
-    tensor = _found(inertial, "inertia")
+    tensor = _child(inertial, "inertia")
     matrix = np.array([[float(tensor.get(key, "0")) for key in row] for row in _TENSOR])
     turn = frame[:3, :3]
-    return float(_found(inertial, "mass").get("value", "0")), frame[:3, 3], turn @ matrix @ turn.T
+    return float(_child(inertial, "mass").get("value", "0")), frame[:3, 3], turn @ matrix @ turn.T
 
 
 def _together(first: Inertial, second: Inertial) -> Inertial:

@@ -1,7 +1,8 @@
 """Real robots from URDF: Unitree's Go2 and Franka Emika's Panda, out of the example-robot-data wheel.
 
-Newton's own converter writes the USD; here links that are fixed to each other are merged before, and what the stock
-configs expect of the file is seen to after: names, bodies as children of the robot, drives, variants.
+Newton's own converter writes the USD. Before it, this module merges links that are fixed to each other. After it, the
+module gives the file the names, the drives and the variants that the stock configs expect, and makes every body a child
+of the robot.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ class Robot:
     """How a URDF becomes the file that stock tasks ask for."""
 
     path: str
-    """Where it goes, below the asset root."""
+    """Path of the result, below the asset root."""
     urdf: str
     """The URDF, below the package's folder of robots."""
-    kept: frozenset[str]
+    bodies: frozenset[str]
     """Links that stay bodies though they are fixed to others."""
     floats: bool
     """Whether the base moves freely."""
     drives: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Pattern of joint names, to stiffness and damping: N m/rad and N m s/rad, or N/m and N s/m."""
     variants: Mapping[str, str] = field(default_factory=dict)
-    """What the stock config selects of NVIDIA's asset, which holds several. This one holds just that."""
+    """Variants of NVIDIA's asset that the stock config selects. The file written here has these only."""
 
 
 GO2 = Robot(
     path=files.GO2,
     urdf="go2_description/urdf/go2.urdf",
-    kept=frozenset(f"{front}{side}_foot" for front in "FR" for side in "LR"),
+    bodies=frozenset(f"{front}{side}_foot" for front in "FR" for side in "LR"),
     floats=True,  # its motors' gains are the task's
 )
 PANDA = Robot(
     path=files.PANDA,
     urdf="panda_description/urdf/panda.urdf",
-    kept=frozenset({"panda_hand"}),
+    bodies=frozenset({"panda_hand"}),
     floats=False,
     # The stock config takes the file's gains, those of MuJoCo Menagerie's model (franka_emika_panda/panda.xml).
     drives={
@@ -70,10 +71,10 @@ def write(folder: Path) -> dict[str, str]:
     """Write the robots below an asset root.
 
     Returns:
-        What each file was made from, by its path.
+        The source of each file, by the file's path.
 
     Raises:
-        RlnbError: The packages that it takes are not installed, or have no such robot.
+        RlnbError: The packages that the robots are made with are not installed, or have no such robot.
     """
     missing = [name for name in (PACKAGE, CONVERTER) if not _installed(name)]
     if missing:
@@ -93,15 +94,16 @@ def _installed(name: str) -> bool:
 
 
 def _write(robot: Robot, path: Path) -> str:
-    """Write one robot; return what it was made from."""
+    """Write one robot; return its source."""
     distribution = importlib.metadata.distribution(PACKAGE)
-    found = [file for file in distribution.files or () if file.as_posix().endswith(f"/robots/{robot.urdf}")]
-    if not found:
+    suffix = f"/robots/{robot.urdf}"
+    file = next((file for file in distribution.files or () if file.as_posix().endswith(suffix)), None)
+    if file is None:
         raise RlnbError(f"{PACKAGE} {distribution.version} has no {robot.urdf}. {FIX}")
-    urdf = Path(str(found[0].locate())).resolve()
+    urdf = Path(str(file.locate())).resolve()
     share = urdf.parents[len(Path(robot.urdf).parts)]  # of the package: meshes are named from there
     with tempfile.TemporaryDirectory() as temporary:
-        merged(urdf, robot.kept).write(Path(temporary) / "robot.urdf")
+        merged(urdf, robot.bodies).write(Path(temporary) / "robot.urdf")
         layer = _finished(robot, _converted(Path(temporary), share))
     path.parent.mkdir(parents=True, exist_ok=True)
     layer.Export(str(path), args={"format": "usdc"})  # meshes: a quarter of the text's size, and loaded at once
@@ -118,9 +120,9 @@ def _converted(folder: Path, share: Path) -> Sdf.Layer:
 
     packages = [{"name": share.name, "path": str(share)}]
     converter = urdf_usd_converter.Converter(layer_structure=False, scene=False, ros_packages=packages)
-    with Tf.DiagnosticTrap():  # it tells of every mesh
-        made = converter.convert(str(folder / "robot.urdf"), str(folder))
-    return Sdf.Layer.OpenAsAnonymous(str(made.path))
+    with Tf.DiagnosticTrap():  # it prints a line for every mesh
+        asset = converter.convert(str(folder / "robot.urdf"), str(folder))
+    return Sdf.Layer.OpenAsAnonymous(str(asset.path))
 
 
 def _finished(robot: Robot, layer: Sdf.Layer) -> Sdf.Layer:

@@ -1,7 +1,7 @@
-"""The light half: whether a run is to be followed, and the process that follows it.
+"""The light half: whether W&B follows a run, and the process that does so.
 
-W&B lives in a process of its own beside the training: its imports, threads and network touch no iteration, what it
-raises reaches nobody, and it is there to end the W&B run properly when the training is killed.
+W&B lives in a process of its own beside the training. Its imports, threads and network touch no iteration, its errors
+stay there, and the process lives long enough to end the W&B run properly when the training is killed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rlnb import Manifest, Problem, hookimpl
 logger = logging.getLogger(__name__)
 
 ONLINE, OFFLINE = "wandb", "wandb-offline"
-"""Tags that ask for it. A tag is in the manifest, so it reaches workers that the kernel's environment does not, and
-resumed jobs."""
+"""Tags of a run that W&B is to follow. A tag is in the manifest, so it reaches resumed jobs, and workers that the
+kernel's environment does not reach."""
 FINISH_S = 18.0
-"""Seconds that W&B has after the training's end; rlnb ends a worker 20 s after its result."""
+"""Time that W&B has after the training's end; rlnb ends a worker 20 s after its result."""
 CHECK_S = 30.0
 
-# What the worker's interpreter is asked.
+# Code for the worker's interpreter.
 _INSTALLED = "from importlib.metadata import version; version('rlnb-wandb'); version('wandb')"
 _CREDENTIALS = "; import wandb; wandb.login(verify=False)"
 
@@ -33,8 +33,8 @@ _tracker: subprocess.Popen[bytes] | None = None
 
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
-    """Ask the worker's interpreter, since W&B runs there. Importing wandb takes seconds: only to look for a key."""
-    if not _wanted(manifest):
+    """Ask the worker's interpreter, since W&B runs there. It imports wandb, which takes seconds, only to find a key."""
+    if not _is_followed(manifest):
         return []
     python = manifest.python or sys.executable
     has_key = OFFLINE in manifest.tags or "WANDB_API_KEY" in os.environ
@@ -50,14 +50,14 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
     except OSError as exc:
         return [Problem(what=f"W&B cannot follow this run from {python}: {exc}")]
     except subprocess.TimeoutExpired:
-        return []  # of a slow network: no reason not to train
+        return []  # the network is slow: no reason not to train
     if done.returncode == 0:
         return []
     reason = done.stderr.strip().rpartition("\n")[2]
     if "PackageNotFoundError" in reason:
         fix = f"{python} -m pip install rlnb-wandb wandb"
     else:
-        fix = f'`wandb login`, or WANDB_API_KEY in the environment, or tags=["{OFFLINE}"]'
+        fix = f'Run `wandb login`, set WANDB_API_KEY, or use tags=["{OFFLINE}"].'
     return [Problem(what=f"W&B cannot follow this run from {python}: {reason}", fix=fix)]
 
 
@@ -65,7 +65,7 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
 def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
     """Start the process that follows the run until its stdin ends, which it also does when this process is killed."""
     global _tracker
-    if not _wanted(manifest):
+    if not _is_followed(manifest):
         return
     offline = ["offline"] if OFFLINE in manifest.tags else []
     argv = [sys.executable, "-m", "rlnb_wandb.tracker", str(run_dir), *offline]
@@ -77,16 +77,16 @@ def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
 
 @hookimpl
 def rlnb_run_finished(run_dir: Path) -> None:
-    """Have W&B send what is left, for a bounded time."""
+    """Have W&B send the rest, for a bounded time."""
     if _tracker is None or _tracker.stdin is None:
         return
     _tracker.stdin.close()
     try:
         _tracker.wait(FINISH_S)
     except subprocess.TimeoutExpired:
-        again = f"{sys.executable} -m rlnb_wandb.tracker {run_dir} </dev/null"
-        logger.warning("W&B is not done after %.0f s and is left behind. To send what it lacks: %s", FINISH_S, again)
+        line = f"{sys.executable} -m rlnb_wandb.tracker {run_dir} </dev/null"
+        logger.warning("W&B has not finished after %.0f s. This command sends the rest: %s", FINISH_S, line)
 
 
-def _wanted(manifest: Manifest) -> bool:
+def _is_followed(manifest: Manifest) -> bool:
     return ONLINE in manifest.tags or OFFLINE in manifest.tags

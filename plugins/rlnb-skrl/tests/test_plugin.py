@@ -1,21 +1,18 @@
-"""What is pure of training several agents."""
+"""skrl as rlnb lists it: its libraries, their default agents, and the check of a state that is missing."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
-from rlnb_skrl import agent, plugin
-from rlnb_skrl.part import Part, means_over
+from rlnb_skrl import plugin
 
 import rlnb
 from rlnb import plugins
+from rlnb.worker.isaac.isaaclab import default_agent
 
 SEVERAL = ("skrl_ippo", "skrl_mappo")
-
-
-def part(name: str) -> Part:
-    return Part(name=name, policy=None, modules={}, scheduler=None)
 
 
 def test_a_multi_agent_library_reads_its_own_agent_config_and_writes_what_skrl_writes() -> None:
@@ -28,35 +25,43 @@ def test_a_multi_agent_library_reads_its_own_agent_config_and_writes_what_skrl_w
         assert (library.backend, library.metrics) == (single.backend, single.metrics)
 
 
-def test_the_common_metric_is_the_mean_over_the_agents() -> None:
-    agents = [part("cart"), part("pole")]
-    data = {
-        "Loss / Value loss (cart)": [1.0, 3.0],
-        "Loss / Value loss (pole)": [6.0],
-        "Learning / Learning rate (cart)": [0.1],  # of one of them only: no mean
-        "Reward / Total reward (mean)": [5.0],
-    }
-    assert means_over(agents, data) == {"Loss / Value loss": [4.0]}
+def default(library: str) -> dict[str, Any]:
+    config: dict[str, Any] = default_agent(plugins.library(library))
+    return config
 
 
-def test_one_agent_has_no_means_beside_its_own_values() -> None:
-    assert means_over([part("")], {"Loss / Value loss": [1.0], "Reward / Total reward (mean)": [5.0]}) == {}
+def test_ippo_differs_from_ppo_in_its_class_only() -> None:
+    ppo, ippo = default("skrl"), default("skrl_ippo")
+    assert ippo["agent"].pop("class") == "IPPO"
+    assert ppo["agent"].pop("class") == "PPO"
+    assert ippo == ppo
 
 
-def test_a_part_names_its_tags_and_takes_its_share() -> None:
-    assert part("cart").tag("Loss / Value loss") == "Loss / Value loss (cart)"
-    assert part("").tag("Loss / Value loss") == "Loss / Value loss"
-    assert part("cart").of({"cart": 1, "pole": 2}) == 1
-    assert part("").of([1, 2]) == [1, 2]
+def test_mappo_alone_values_the_state_of_the_env() -> None:
+    ppo, mappo = default("skrl"), default("skrl_mappo")
+    assert {layer["input"] for layer in mappo["models"]["policy"]["network"]} == {"OBSERVATIONS"}
+    (layer,) = mappo["models"]["value"]["network"]
+    assert layer["input"] == "STATES"
+    layer["input"] = "OBSERVATIONS"
+    ppo["models"]["separate"] = True
+    ppo["agent"] |= {"class": "MAPPO", "state_preprocessor": "RunningStandardScaler", "state_preprocessor_kwargs": None}
+    assert mappo == ppo
 
 
-def test_only_mappo_values_the_state_of_the_env() -> None:
-    configs = {"PPO": agent.ppo(), "IPPO": agent.ippo(), "MAPPO": agent.mappo()}
-    for name, config in configs.items():
-        assert config["agent"]["class"] == name
-        assert {layer["input"] for layer in config["models"]["policy"]["network"]} == {"OBSERVATIONS"}
-        sees = {layer["input"] for layer in config["models"]["value"]["network"]}
-        assert sees == {"STATES" if name == "MAPPO" else "OBSERVATIONS"}
+def test_the_default_agents_have_the_values_that_rlnb_sets() -> None:
+    for library in plugin.rlnb_libraries():
+        config = default(library.name)
+        assert config["agent"][library.horizon_key] == 24
+        assert {"seed", "trainer.timesteps"} == library.overruled.keys()
+        assert config["seed"] == 42
+        assert config["trainer"]["timesteps"] == 300 * 24
+
+
+def test_the_name_of_a_checkpoint_tells_its_timestep() -> None:
+    match = re.search(plugin.SKRL.checkpoint_pattern, "agent_192.pt")
+    assert match is not None
+    assert match[1] == "192"
+    assert not re.search(plugin.SKRL.checkpoint_pattern, "best_agent.pt")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,7 @@ def test_a_model_that_sees_the_state_needs_a_task_that_has_one(
     refused: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    configs = {"skrl_mappo": agent.mappo(), "skrl_ippo": agent.ippo(), "skrl": agent.ppo()}
+    configs = {name: default(name) for name in ("skrl_mappo", "skrl_ippo", "skrl")}
     agents = {
         name: {"fields": {"models.value.network": {"value": [repr(config["models"]["value"]["network"][0])]}}}
         for name, config in configs.items()

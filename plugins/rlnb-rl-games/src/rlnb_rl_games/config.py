@@ -1,0 +1,64 @@
+"""RL-Games' agent config, as far as this plugin reads and writes it. The keys are RL-Games' and Isaac Lab's own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+
+class AgentConfig(TypedDict):
+    """The whole of it."""
+
+    params: Params
+
+
+class Params(TypedDict):
+    """The argument of RL-Games' runner."""
+
+    algo: Algorithm
+    config: Settings
+    network: Collection[str]
+    """Parts of the network: a recurrent one has ``"rnn"``."""
+    env: NotRequired[EnvSettings]
+    seed: int
+    torch_threads: NotRequired[int]
+
+
+class Algorithm(TypedDict):
+    """The name of the algorithm."""
+
+    name: str
+
+
+class EnvSettings(TypedDict, total=False):
+    """Settings of Isaac Lab's env wrapper."""
+
+    obs_groups: Mapping[str, Sequence[str]] | None
+    concate_obs_groups: bool
+    clip_observations: float
+    clip_actions: float
+
+
+class CentralValue(TypedDict, total=False):
+    """Settings of a value function that all agents share."""
+
+    minibatch_size: int
+
+
+class Settings(TypedDict, total=False):
+    """Settings of the training."""
+
+    horizon_length: int
+    minibatch_size: int
+    seq_length: int
+    central_value_config: CentralValue | None
+    max_epochs: int
+    num_actors: int
+    device: str
+    device_name: str
+    torch_compile: bool
+    print_stats: bool
+    lr_schedule: str | None
+    train_dir: str
+    full_experiment_name: str
+    env_info: object

@@ -1,0 +1,69 @@
+"""What the backend hands to RL-Games: observations, and the settings of a rank."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import rlnb
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+
+@pytest.fixture
+def backend() -> ModuleType:
+    from rlnb_rl_games import backend
+
+    return backend
+
+
+@pytest.fixture
+def obs() -> Any:
+    import torch
+
+    return {"policy": torch.tensor([[1.0, 9.0]]), "critic": torch.tensor([[-9.0]])}
+
+
+def params(**others: Any) -> Any:
+    return {"algo": {"name": "a2c_continuous"}, "config": {"max_epochs": 300, "lr_schedule": "adaptive"}, **others}
+
+
+def context(**values: Any) -> Any:
+    return SimpleNamespace(**{"rank": 0, "world_size": 1, "seed": 7, "max_iterations": None, **values})
+
+
+def test_the_policy_sees_its_own_group_clipped(backend: ModuleType, obs: Any) -> None:
+    observations = backend._Observations({"params": params(env={"clip_observations": 5.0})})
+    assert observations(obs).tolist() == [[1.0, 5.0]]
+
+
+def test_several_groups_are_joined_or_stay_apart_as_the_config_says(backend: ModuleType, obs: Any) -> None:
+    groups = {"obs_groups": {"obs": ["policy", "critic"]}}
+    assert backend._Observations({"params": params(env=groups)})(obs).tolist() == [[1.0, 9.0, -9.0]]
+    apart = backend._Observations({"params": params(env={**groups, "concate_obs_groups": False})})(obs)
+    assert {name: tensor.tolist() for name, tensor in apart.items()} == {"policy": [[1.0, 9.0]], "critic": [[-9.0]]}
+
+
+def test_rank_0_alone_sets_the_learning_rate(backend: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    first, second, alone = params(), params(), params()
+    backend._set_up_rank(first, context(world_size=2))
+    backend._set_up_rank(second, context(world_size=2, rank=1, seed=8, max_iterations=5))
+    backend._set_up_rank(alone, context())
+    assert (first["config"]["lr_schedule"], second["config"]["lr_schedule"]) == ("adaptive", None)
+    assert (first["config"]["max_epochs"], second["config"]["max_epochs"]) == (300, 5)
+    assert (first["seed"], second["seed"]) == (7, 8)
+    assert first["torch_threads"] == second["torch_threads"] == 0
+    assert "torch_threads" not in alone
+
+
+def test_an_unknown_algorithm_is_refused_with_the_names_of_the_known(backend: ModuleType) -> None:
+    config = {"params": params(algo={"name": "sac"})}
+    with pytest.raises(rlnb.RlnbError, match=r"params\.algo\.name='sac' is not one of a2c_continuous, a2c_discrete"):
+        backend._prepare(None, config, "cpu")

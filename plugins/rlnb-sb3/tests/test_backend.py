@@ -1,0 +1,98 @@
+"""The checkpoints of Stable-Baselines3's PPO: tensors and numbers that restore all of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import rlnb
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("stable_baselines3") is None, reason="stable-baselines3 is not installed here"
+    ),
+]
+
+
+@pytest.fixture
+def backend() -> ModuleType:
+    from rlnb_sb3 import backend
+
+    return backend
+
+
+def agent(backend: ModuleType, folder: Path, *, seed: int, normalises: bool = True) -> Any:
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    env = make_vec_env("Pendulum-v1", 2, seed=seed)
+    agent = backend._Ppo("MlpPolicy", VecNormalize(env) if normalises else env, n_steps=32, seed=seed, device="cpu")
+    agent.folder, agent.last = folder, 2
+    return agent
+
+
+@pytest.fixture
+def checkpoint(backend: ModuleType, tmp_path: Path) -> Path:
+    """The checkpoint after two iterations."""
+    agent(backend, tmp_path, seed=1).learn(128, log_interval=10)
+    return tmp_path / "model_2.pt"
+
+
+def state(agent: Any, path: Path) -> Any:
+    import torch
+
+    agent.keep(str(path))
+    return torch.load(path)
+
+
+def test_a_checkpoint_restores_all_that_it_holds(backend: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
+    import torch
+
+    fresh = agent(backend, tmp_path, seed=2)
+    fresh.restore(checkpoint, trust=False)
+    before, after = torch.load(checkpoint), state(fresh, tmp_path / "after.pt")
+    assert before["num_timesteps"] == after["num_timesteps"] == 128
+    assert torch.equal(before["random_state"]["cpu"], after["random_state"]["cpu"])
+    for group, moments in before["normaliser"].items():
+        assert {name: value.tolist() for name, value in moments.items()} == {
+            name: value.tolist() for name, value in after["normaliser"][group].items()
+        }
+    assert all(torch.equal(value, after["policy"][name]) for name, value in before["policy"].items())
+    assert repr(before["optimizer"]) == repr(after["optimizer"])
+
+
+def test_weights_alone_leave_optimiser_and_counter(backend: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
+    import torch
+
+    fresh = agent(backend, tmp_path, seed=2)
+    fresh.restore(checkpoint, trust=False, weights_only=True)
+    after = state(fresh, tmp_path / "after.pt")
+    assert after["num_timesteps"] == 0
+    assert after["optimizer"]["state"] == {}
+    policy = torch.load(checkpoint)["policy"]
+    assert all(torch.equal(value, after["policy"][name]) for name, value in policy.items())
+
+
+def test_a_checkpoint_with_a_normaliser_does_not_fit_an_agent_without(
+    backend: ModuleType, checkpoint: Path, tmp_path: Path
+) -> None:
+    plain = agent(backend, tmp_path, seed=2, normalises=False)
+    with pytest.raises(rlnb.RlnbError, match="normalize_input=True, which this one's is not"):
+        plain.restore(checkpoint, trust=False)
+
+
+def test_the_env_logs_when_an_episode_ends(backend: ModuleType) -> None:
+    import numpy as np
+
+    rows: list[tuple[str, float]] = []
+    logger = SimpleNamespace(record_mean=lambda name, value: rows.append((name, value)))
+    env = SimpleNamespace(unwrapped=SimpleNamespace(extras={"log": {"Metrics/success_rate": 0.5}}))
+    for dones in (np.array([False, False]), np.array([True, False])):
+        assert backend._log_env({"self": SimpleNamespace(logger=logger), "env": env, "dones": dones}, {}) is True
+    assert rows == [("Metrics/success_rate", 0.5)]

@@ -1,0 +1,76 @@
+"""How a training is set up for skrl: its length, its folder, its checkpoints."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import rlnb
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+
+@pytest.fixture
+def backend() -> ModuleType:
+    from rlnb_skrl import backend
+
+    return backend
+
+
+def config(**agent: Any) -> dict[str, Any]:
+    experiment = {"checkpoint_interval": "auto"}
+    return {"agent": {"class": "PPO", "experiment": experiment, **agent}, "trainer": {"timesteps": 1000}}
+
+
+def context(**values: Any) -> Any:
+    return SimpleNamespace(**{"log_dir": Path("/runs/a/logs"), "max_iterations": None, "world_size": 1, **values})
+
+
+def test_iterations_become_timesteps_of_the_trainer(backend: ModuleType) -> None:
+    agent_cfg = config(rollouts=16)
+    assert backend._set_up_training(agent_cfg, context(max_iterations=50)) == (16, 800)
+    assert agent_cfg["trainer"]["timesteps"] == 800
+    assert agent_cfg["agent"]["experiment"] == {
+        "directory": "/runs/a",
+        "experiment_name": "logs",
+        "write_interval": 16,
+        "checkpoint_interval": 80,  # a tenth, in whole iterations
+    }
+
+
+def test_an_agent_without_rollouts_has_iterations_too(backend: ModuleType) -> None:
+    assert backend._set_up_training(config(), context()) == (backend.HORIZON, 1000)
+
+
+@pytest.mark.parametrize(
+    ("interval", "timesteps", "whole"), [("auto", 1600, 160), (100, 1600, 96), (1, 1600, 16), (0, 1600, 0)]
+)
+def test_checkpoints_fall_on_the_ends_of_iterations(
+    backend: ModuleType, interval: int | str, timesteps: int, whole: int
+) -> None:
+    assert backend._whole_iterations(interval, timesteps, 16) == whole
+
+
+def test_an_early_stop_is_refused_on_several_ranks_only(backend: ModuleType) -> None:
+    agent_cfg = config(kl_threshold=0.1)
+    backend._refuse_early_stops(agent_cfg, context())
+    backend._refuse_early_stops(config(kl_threshold=0.0), context(world_size=2))
+    with pytest.raises(rlnb.RlnbError, match=r'Use agent=\{"agent\.kl_threshold": 0\.0\} for several ranks'):
+        backend._refuse_early_stops(agent_cfg, context(world_size=2))
+
+
+@pytest.mark.parametrize(("algorithm", "agents"), [("PPO", ["cart", "pole"]), ("MAPPO", None)])
+def test_an_algorithm_for_the_other_number_of_agents_is_refused(
+    backend: ModuleType, algorithm: str, agents: list[str] | None
+) -> None:
+    unwrapped = SimpleNamespace(possible_agents=agents) if agents else SimpleNamespace()
+    kind = "several agents" if agents else "one agent"
+    with pytest.raises(rlnb.RlnbError, match=f"'{algorithm}' does not train {kind}"):
+        backend.Skrl()._runner(SimpleNamespace(unwrapped=unwrapped), config(**{"class": algorithm}), "cpu", 1)
