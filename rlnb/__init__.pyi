@@ -48,6 +48,7 @@ from .spec import LauncherType as LauncherType
 from .spec import Library as Library
 from .spec import Manifest as Manifest
 from .spec import Panel as Panel
+from .spec import QueueTable as QueueTable
 from .spec import Resources as Resources
 from .spec import Result as Result
 from .spec import Task as Task

@@ -29,6 +29,7 @@ PUBLIC = [
     "Panel",
     "Preview",
     "Problem",
+    "QueueTable",
     "Resources",
     "Result",
     "RlnbError",

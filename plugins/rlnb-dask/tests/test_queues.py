@@ -120,7 +120,7 @@ def test_a_training_is_stopped_before_its_walltime() -> None:
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ({"walltime": None}, "says no walltime"),
+        ({"walltime": None}, "has no walltime"),
         ({"walltime": "8 hours"}, "'8 hours' is not a time"),
         ({"walltime": "00:01:00"}, "the last 60 s are for stopping"),
         ({"nodes": 0}, "nodes=0 is not a number above 0"),

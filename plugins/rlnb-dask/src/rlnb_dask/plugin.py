@@ -1,18 +1,15 @@
-"""The light half: which launchers there are."""
+"""The light half: the launchers of this plugin, and the command of a run in a container."""
 
 from __future__ import annotations
 
 from rlnb import Command, LauncherType, Manifest, hookimpl
+from rlnb_dask.queues.registry import QUEUES
 
-QUEUES = ("slurm", "pbs", "sge", "lsf", "htcondor", "oar")
-LAUNCHERS = [
-    *(LauncherType(name=name, factory=f"rlnb_dask.queues:{name}") for name in QUEUES),
-    LauncherType(name="dask", factory="rlnb_dask.existing:dask"),
-]
+LAUNCHERS = (*QUEUES, LauncherType(name="dask", factory="rlnb_dask.existing:ExistingCluster"))
 
 
 @hookimpl
-def rlnb_launchers() -> list[LauncherType]:
+def rlnb_launchers() -> tuple[LauncherType, ...]:
     return LAUNCHERS
 
 
