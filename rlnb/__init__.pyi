@@ -42,6 +42,7 @@ from .simulation.simulator import Simulator as Simulator
 from .simulation.simulator import simulator as simulator
 from .simulation.tuner import Tuner as Tuner
 from .simulation.tuner import tune as tune
+from .spec import ENDED as ENDED
 from .spec import AssetPack as AssetPack
 from .spec import Command as Command
 from .spec import LauncherType as LauncherType

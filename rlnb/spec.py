@@ -14,6 +14,7 @@ else:  # typing.get_type_hints does not resolve a recursive alias
     Json = Any
 
 ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
+"""The states of a run or a job that has ended."""
 
 SCHEMA = 1
 """Version of the nouns below as JSON (:mod:`rlnb.storage.serial`); a reader refuses a newer one."""

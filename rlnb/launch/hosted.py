@@ -38,7 +38,7 @@ class HostedLauncher:
     """
 
     log = "host.log"
-    """File for the host's own output, in the job's folder."""
+    """Where the host's own words go, in the job's folder."""
     hosts: ClassVar[Hosts] = Hosts()
     """Shared by all launchers of this process: a launcher is often made for one training only."""
 

@@ -15,6 +15,7 @@ PUBLIC = [
     "CheckError",
     "Command",
     "Comparison",
+    "ENDED",
     "Evaluation",
     "Finding",
     "Groups",

@@ -48,9 +48,9 @@ class ExistingCluster(HostedLauncher):
     ) -> None:
         self.address = str(cluster if isinstance(cluster, str) else cluster.scheduler_address)
         self.nodes, self.max_restarts, self._insecure = nodes, max_restarts, insecure
-        own = getattr(cluster, "security", None)
+        keys = getattr(cluster, "security", None)
         self._security = dict(security or {}) or {
-            role: value for role in ROLES if own is not None and (value := getattr(own, role, None))
+            role: value for role in ROLES if keys is not None and (value := getattr(keys, role, None))
         }
 
     @property

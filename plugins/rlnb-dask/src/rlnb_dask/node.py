@@ -121,12 +121,12 @@ def _agents(worker: Worker) -> list[subprocess.Popen[bytes]]:
 
 
 def look(
-    shared: str, name: str, packages: Sequence[str], asset_root: str | None, python: str | None = None
+    folder: str, name: str, packages: Sequence[str], asset_root: str | None, python: str | None = None
 ) -> NodeFacts:
     """Return the facts about this node, and leave a file in the shared folder.
 
     Args:
-        shared: A folder that all nodes should see.
+        folder: A folder that all nodes should see.
         name: Name of that file.
         packages: Distributions that need the same version everywhere.
         asset_root: Folder of robot assets; None is this node's ISAACSIM_ASSET_ROOT. A URL is not looked for.
@@ -139,23 +139,23 @@ def look(
         return NodeFacts(host=host, problem=f"the interpreter {python} cannot be asked for its packages: {exc}")
     problem, free_bytes = "", None
     try:
-        Path(shared, name).write_text(host)
-        free_bytes = shutil.disk_usage(shared).free
+        Path(folder, name).write_text(host)
+        free_bytes = shutil.disk_usage(folder).free
     except OSError as exc:
-        problem = f"{shared} cannot be written: {exc.strerror or exc}"
+        problem = f"{folder} cannot be written: {exc.strerror or exc}"
     asset_root = asset_root or os.environ.get("ISAACSIM_ASSET_ROOT")
     if asset_root and "://" not in asset_root and not os.path.isdir(asset_root):
         problem = problem or f"the asset root {asset_root} is not there"
     return NodeFacts(host=host, versions=versions, problem=problem, free_bytes=free_bytes)
 
 
-def sees(shared: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:
+def sees(folder: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:
     """Return which of the files that other nodes wrote cannot be seen from here."""
     deadline = time.monotonic() + within_s
-    while missing := [name for name in names if not Path(shared, name).exists()]:
+    while missing := [name for name in names if not Path(folder, name).exists()]:
         if time.monotonic() > deadline:
             break
-        os.listdir(shared)  # has NFS look again
+        os.listdir(folder)  # has NFS look again
         time.sleep(0.2)
     return missing
 

@@ -56,14 +56,14 @@ class _Look:
         self._client, self._workers, self._go_on = client, workers, go_on
 
     def problems(self, job: HostedJob) -> list[str]:
-        shared = job.path / ".preflight"
-        shared.mkdir(exist_ok=True)
+        folder = job.path / ".preflight"
+        folder.mkdir(exist_ok=True)
         python = shlex.split(job.manifest.python or "")
         in_place = list(job.command.argv[: len(python)]) == python  # otherwise the interpreter is a container's
         names, manifest = packages(), job.manifest
         answers = {
             worker: self._client.submit(
-                *(node.look, str(shared), f"node{number}", names, manifest.asset_root),
+                *(node.look, str(folder), f"node{number}", names, manifest.asset_root),
                 python=manifest.python if in_place else None,
                 workers=[worker],
                 pure=False,
@@ -74,8 +74,8 @@ class _Look:
         nodes: list[NodeFacts] = list(self._answers(answers).values())
         lines = [*_own_problems(nodes), *differences(nodes, names)]
         if not lines and len(nodes) > 1:
-            lines = [*self._blind(nodes, str(shared)), *self._unreached(nodes)]
-        shutil.rmtree(shared, ignore_errors=True)
+            lines = [*self._blind(nodes, str(folder)), *self._unreached(nodes)]
+        shutil.rmtree(folder, ignore_errors=True)
         return lines
 
     def _answers(self, answers: Mapping[str, Future]) -> dict[str, Any]:
@@ -102,21 +102,21 @@ class _Look:
             raise Unanswered(*lines)
         return {worker: answer.result() for worker, answer in answers.items()}
 
-    def _blind(self, nodes: Sequence[NodeFacts], shared: str) -> list[str]:
+    def _blind(self, nodes: Sequence[NodeFacts], folder: str) -> list[str]:
         """Return a line for each node that does not see the files of others.
 
         Each looks for the files of the first node and of the node before it: the work grows with the nodes only.
         """
         answers = {
             worker: self._client.submit(
-                *(node.sees, shared, sorted({"node0", f"node{(number - 1) % len(nodes)}"})),
+                *(node.sees, folder, sorted({"node0", f"node{(number - 1) % len(nodes)}"})),
                 workers=[worker],
                 pure=False,
             )
             for number, worker in enumerate(self._workers)
         }
         return [
-            f"{where(number, nodes[number])} does not see what {', '.join(missing)} wrote to {shared}: "
+            f"{where(number, nodes[number])} does not see what {', '.join(missing)} wrote to {folder}: "
             "the run's folder has to be on a file system that all nodes share (rlnb.options.root)"
             for number, missing in enumerate(self._answers(answers).values())
             if missing
