@@ -61,7 +61,9 @@ def made(root: Path) -> Any:
 
 
 def write(path: Path, value: Any) -> None:
-    """Write a record as rlnb does."""
+    """Write a record as rlnb does: whole, though the server may read it at any moment."""
     import dataclasses
 
-    path.write_text(json.dumps(dataclasses.asdict(value)))
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(dataclasses.asdict(value)))
+    part.replace(path)

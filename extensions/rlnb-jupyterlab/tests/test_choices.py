@@ -17,12 +17,12 @@ async def test_what_failed_is_not_asked_again_at_once(root: Path, monkeypatch: p
         return 1, "no"
 
     monkeypatch.setattr(subprocesses, "output", failing)
-    found = choices.Registry(root)
+    found = choices.Choices(root)
     for _ in range(3):
         with pytest.raises(RuntimeError):
-            await found.get()
+            await found.offer()
     assert len(started) == 2
     monkeypatch.setattr(choices, "AGAIN_S", 0.0)
     with pytest.raises(RuntimeError):
-        await found.get()
+        await found.offer()
     assert len(started) == 4

@@ -56,12 +56,12 @@ def test_a_script_becomes_the_line_that_starts_it() -> None:
 
 
 def test_what_is_left_to_its_default_is_not_said() -> None:
-    assert called(code({"task": "Echo", "num_envs": None, "seed": 42, "device": ""}), "rlnb.train") == {}
+    assert called(code(read({"task": "Echo", "num_envs": None, "seed": 42, "device": ""})), "rlnb.train") == {}
 
 
 @pytest.mark.parametrize("value", ["');import os;('", "\n", '"""', "\\", "\u2028"])
 def test_no_value_leaves_its_quotes(value: str) -> None:
-    text = code({"task": value, "agent": {value: value}, "overrides": {value: value}})
+    text = code(read({"task": value, "agent": {value: value}, "overrides": {value: value}}))
     assert called(text, "rlnb.train") == {"agent": {value: value}}
 
 

@@ -13,9 +13,12 @@ import pytest
 from asking import asked, echo, follow, heard, refused
 from jupyter_server.auth.authorizer import AllowAllAuthorizer
 from rlnb_jupyterlab import actions, queues, subprocesses, watcher
+from rlnb_jupyterlab.choices import Choices
 from rlnb_jupyterlab.pages import Pages
 from rlnb_jupyterlab.watcher import Watcher, key_of
 from tornado.httpclient import HTTPClientError
+
+import rlnb
 
 FIRST = "20260101-000000-echo"
 RESULT = "jobs/0-train/result.json"
@@ -255,20 +258,22 @@ async def test_only_the_end_of_what_a_process_prints_is_held(root: Path) -> None
 
 async def test_a_queue_that_does_not_answer_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queues, "WITHIN_S", 0.3)
-    table = await queues._table("slurm", "jobs", ["sleep", "4711"], ["it says"])
-    assert table["error"] == "sleep does not answer: not within 0 s"
+    table = await queues._table("slurm", rlnb.QueueTable(title="jobs", argv=("sleep", "4711")))
+    assert table.error == "sleep does not answer: not within 0 s"
     assert "sleep 4711" not in await _printed("ps", "-eo", "args")
 
 
-async def test_slurm_without_a_cluster_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slurm_without_a_cluster_says_so_once(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("squeue", "sinfo"):
         command = tmp_path / name
         command.write_text(f"#!/bin/sh\necho {name}: error: no controller >&2\nexit 1\n")
         command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    (table,) = await queues.queues()
-    assert table["error"] == "Slurm's commands are here, but no cluster answers."
-    assert table["detail"] == "squeue: error: no controller"
+    (table,) = await queues.queues((await Choices(root).installed()).launchers)
+    assert table.error == "squeue is installed, but no cluster answers."
+    assert table.detail == "squeue: error: no controller"
 
 
 async def test_where_runs_are_looked_for_is_told(jp_ws_fetch: Any, root: Path) -> None:
