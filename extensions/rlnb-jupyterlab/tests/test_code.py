@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from rlnb_jupyterlab.code import Malformed, code, code_of, launcher_of, read
+from rlnb_jupyterlab.code import Malformed, code, code_of, form_of, launcher_of, read
 
 import rlnb
 
@@ -79,3 +79,9 @@ def test_launchers_are_words_and_literals() -> None:
 def test_forms_that_are_none_are_refused(form: dict[str, Any]) -> None:
     with pytest.raises(Malformed):
         read(form)
+
+
+def test_a_runs_form_is_read_again_as_it_is() -> None:
+    form = form_of(MANIFEST)
+    assert form.launcher == "slurm(nodes=2, walltime='08:00:00')"
+    assert read(dataclasses.asdict(form)) == form

@@ -115,18 +115,18 @@ class Actions:
         message = ActionMessage(id=name, action=action, keys=list(runs))
         self._tell(message)
         root = next(iter(runs.values())).path.parent.parent
-        status, output, left = 1, "", list[str]()
+        status, output, rest = 1, "", list[str]()
         try:
             async with contextlib.nullcontext() if action == NEVER_WAITS else turn:
                 if action == TOGETHER:  # a run that is gone by now would keep the command from the others
-                    rest = [run for run in runs.values() if run.path.exists()]
-                    arguments = (command(action, rest, Options()) or []) if rest else []
+                    present = [run for run in runs.values() if run.path.exists()]
+                    arguments = (command(action, present, Options()) or []) if present else []
                 status, output = await _output(arguments, root) if arguments else (0, "")
         except OSError as exc:  # no memory for a process, say
             output = f"The command could not be started: {exc}"
         if action == TOGETHER:
-            left = [key for key, run in runs.items() if run.path.exists()]
-        self._tell(dataclasses.replace(message, state="failed" if status else "done", output=output, left=left))
+            rest = [key for key, run in runs.items() if run.path.exists()]
+        self._tell(dataclasses.replace(message, state="failed" if status else "done", output=output, left=rest))
 
     def _tell(self, message: ActionMessage) -> None:
         self._messages.pop(message.id, None)

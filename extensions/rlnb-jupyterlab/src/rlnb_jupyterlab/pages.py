@@ -14,7 +14,7 @@ class Page:
 
     send: Callable[[str], None]
     """Hands a message to it; to be called on the server's own thread."""
-    told: bool = False
+    has_list: bool = False
     """Whether it has the list as a whole."""
     watched: dict[str, dict[str, int]] = field(default_factory=dict)
     """Runs whose curves it shows, with the number of points of each metric that it has."""

@@ -149,10 +149,10 @@ class Watcher:
             self._changed.clear()
             self._gone.clear()
         for page in self._pages.connected:
-            if moved or not page.told:
+            if moved or not page.has_list:
                 self._send(page, PlacesMessage(places=places))
-            if not page.told:
-                page.told = True
+            if not page.has_list:
+                page.has_list = True
                 self._send(page, RunsMessage(reset=True, rows=rows))
             elif news.rows or news.gone:
                 self._send(page, news)
@@ -164,7 +164,7 @@ class Watcher:
             self._let_go()
             filled = [] if self._catalog.behind else self._fill()
         for page in self._pages.connected:
-            if filled and page.told:
+            if filled and page.has_list:
                 self._send(page, RunsMessage(rows=filled))
 
     def _look(self) -> None:
