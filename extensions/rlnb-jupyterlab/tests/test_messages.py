@@ -31,7 +31,7 @@ def test_a_number_that_json_does_not_have_is_refused() -> None:
 
 
 def test_a_value_of_another_kind_is_refused() -> None:
-    with pytest.raises(TypeError, match="Path is not JSON"):
+    with pytest.raises(TypeError, match="PosixPath is not JSON"):
         messages.encoded({"path": Path("/")})
 
 

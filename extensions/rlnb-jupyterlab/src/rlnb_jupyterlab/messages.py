@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -99,6 +100,12 @@ def encoded(value: object) -> str:
 
 
 def _fields(value: Any) -> Mapping[str, Json]:
-    if not dataclasses.is_dataclass(value):
-        raise TypeError(f"{type(value).__name__} is not JSON. Use a dataclass, a list or a mapping.")
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {name: getattr(value, name) for name in _names(type(value))}
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields."""
+    if not dataclasses.is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is not JSON. Use a dataclass, a list or a mapping.")
+    return tuple(field.name for field in dataclasses.fields(kind))

@@ -36,7 +36,7 @@ class Watcher:
     """Keeps the list of runs, and tells every page what has changed.
 
     Args:
-        roots: rlnb roots. What lies outside of them, be it by a symbolic link, is not shown.
+        roots: rlnb roots. A run that lies outside of them, also through a symbolic link, is not shown.
         pages: The connected pages; each is told.
     """
 
