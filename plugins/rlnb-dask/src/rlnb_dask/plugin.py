@@ -15,9 +15,9 @@ def rlnb_launchers() -> tuple[LauncherType, ...]:
 
 @hookimpl
 def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
-    image = manifest.launcher_settings.get("container")
-    if not image:
+    settings = manifest.launcher_settings
+    if not settings.get("container"):
         return None
     from rlnb_dask.containers import contained
 
-    return contained(command, image, manifest.launcher_settings["container_runtime"], manifest)
+    return contained(command, str(settings["container"]), str(settings["container_runtime"]), manifest)
