@@ -100,7 +100,7 @@ def encoded(value: object) -> str:
 
 
 def _fields(value: Any) -> Mapping[str, Json]:
-    return {name: getattr(value, name) for name in _names(type(value))}
+    return {name: getattr(value, name) for name in _names(value.__class__)}
 
 
 @functools.cache
