@@ -42,12 +42,14 @@ from .simulation.simulator import Simulator as Simulator
 from .simulation.simulator import simulator as simulator
 from .simulation.tuner import Tuner as Tuner
 from .simulation.tuner import tune as tune
+from .spec import ENDED as ENDED
 from .spec import AssetPack as AssetPack
 from .spec import Command as Command
 from .spec import LauncherType as LauncherType
 from .spec import Library as Library
 from .spec import Manifest as Manifest
 from .spec import Panel as Panel
+from .spec import QueueTable as QueueTable
 from .spec import Resources as Resources
 from .spec import Result as Result
 from .spec import Task as Task

@@ -14,6 +14,7 @@ else:  # typing.get_type_hints does not resolve a recursive alias
     Json = Any
 
 ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
+"""The states of a run or a job that has ended."""
 
 SCHEMA = 1
 """Version of the nouns below as JSON (:mod:`rlnb.storage.serial`); a reader refuses a newer one."""
@@ -285,6 +286,18 @@ class Library:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class QueueTable:
+    """A command that prints the jobs or the nodes of a launcher's queue."""
+
+    title: str
+    """Heading of the table: ``"jobs"``."""
+    argv: tuple[str, ...]
+    """Program and arguments."""
+    columns: tuple[str, ...] = ()
+    """Headings of the fields in a line of its output, separated there by ``|``; none keeps each line whole."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LauncherType:
     """A way to start runs, described without importing it."""
 
@@ -292,6 +305,8 @@ class LauncherType:
     """Name used as ``rlnb.<name>(...)``."""
     factory: str
     """``"module:attr"``; calling it gives a ``rlnb.Launcher``."""
+    tables: tuple[QueueTable, ...] = ()
+    """Tables of its queue for the panel in JupyterLab, which shows them where their commands are installed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -245,10 +245,12 @@ def launchers(as_json: Json = False) -> None:
     """List the places where trainings can run."""
     from rlnb import plugins
 
-    found = sorted(plugins.launchers())
+    types = sorted(plugins.launchers().values(), key=lambda launcher: launcher.name)
     if as_json:
-        return screen.print_json(found)
-    screen.table(["launcher", "made by"], [(name, f"rlnb.{name}(...)") for name in found])
+        from rlnb.storage.serial import to_json
+
+        return screen.print_json(to_json(types))
+    screen.table(["launcher", "made by"], [(launcher.name, f"rlnb.{launcher.name}(...)") for launcher in types])
 
 
 # -- the whole -------------------------------------------------------------------------------------------

@@ -6,10 +6,28 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-_hosts: list[subprocess.Popen[bytes]] = []
-"""Processes that this one started, kept to collect their exit status."""
+
+class Hosts:
+    """The hosts that this process has started, kept so that their exit status is collected."""
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, argv: Sequence[str], log: Path) -> int:
+        """Start a host apart from this process, with its output at the end of a log; return its process id."""
+        self._processes = [process for process in self._processes if process.poll() is None]
+        with open(log, "ab") as output:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # a kernel's interrupt or shutdown signals its process group
+            )
+        self._processes.append(process)
+        return process.pid
 
 
 class HostedLauncher:
@@ -21,6 +39,8 @@ class HostedLauncher:
 
     log = "host.log"
     """Where the host's own words go, in the job's folder."""
+    hosts: ClassVar[Hosts] = Hosts()
+    """Shared by all launchers of this process: a launcher is often made for one training only."""
 
     def argv(self, job_dir: Path) -> Sequence[str]:
         """Return what starts the host of a job."""
@@ -28,17 +48,7 @@ class HostedLauncher:
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
         """Start the host of a job whose ``command.json`` is written."""
-        _hosts[:] = [host for host in _hosts if host.poll() is None]
-        with open(job_dir / self.log, "ab") as log:
-            host = subprocess.Popen(
-                self.argv(job_dir),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # a kernel's interrupt or shutdown signals its process group
-            )
-        _hosts.append(host)
-        return handle_of(host.pid)
+        return handle_of(self.hosts.start(self.argv(job_dir), job_dir / self.log))
 
     def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
         """Return whether the host still runs; None on another machine."""

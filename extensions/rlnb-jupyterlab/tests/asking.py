@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,13 @@ def follow(run: rlnb.Run, *names: str) -> str:
     return json.dumps({"type": "follow", "files": [{"key": key_of(run), "job": 0, "name": name} for name in names]})
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step, since the server may read it at any moment."""
+    part = path.with_suffix(".part")
+    part.write_text(text)
+    part.replace(path)
+
+
 class Page:
     """A page that is open until it is closed."""
 
@@ -60,3 +68,11 @@ class Page:
     def close(self) -> None:
         """End it."""
         self.alive = False
+
+
+async def logged_in(jp_fetch: Any, jp_serverapp: Any) -> str:
+    """Return the cookie that a browser which has logged in sends by itself, whatever page asks for it."""
+    token = jp_serverapp.identity_provider.token
+    answer = await jp_fetch("rlnb", "cluster", params={"token": token}, headers={"Authorization": ""})
+    (found,) = [word for word in answer.headers.get_list("Set-Cookie") if word.startswith("username-")]
+    return found.split(";")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pytest
 import rlnb
 
 sys.path.insert(0, str(Path(__file__).parent))  # where pytest's importlib mode would not find asking.py
+
+from asking import write_whole
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
 
@@ -61,7 +64,5 @@ def made(root: Path) -> Any:
 
 
 def write(path: Path, value: Any) -> None:
-    """Write a record as rlnb does."""
-    import dataclasses
-
-    path.write_text(json.dumps(dataclasses.asdict(value)))
+    """Write a record as rlnb does: whole, though the server may read it at any moment."""
+    write_whole(path, json.dumps(dataclasses.asdict(value)))

@@ -21,7 +21,7 @@ LISTED = r"Use one of .*injected, .*local.*\."
 def said(launcher: str, **fields: Any) -> list[str]:
     """Return what is wrong with a form, with the fix where there is one."""
     form = {"task": "Echo", "library": "echo", "launcher": launcher, **fields}
-    return [f"{problem['what']} {problem['fix']}".strip() for problem in problems(form)]
+    return [f"{problem.what} {problem.fix}".strip() for problem in problems(form)]
 
 
 def test_a_script_in_place_of_a_launcher_is_not_started(root: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from rlnb_jupyterlab.code import Malformed, code, code_of, launcher_of, read
+from rlnb_jupyterlab.code import Malformed, code, code_of, form_of, launcher_of, read
 
 import rlnb
 
@@ -56,12 +56,12 @@ def test_a_script_becomes_the_line_that_starts_it() -> None:
 
 
 def test_what_is_left_to_its_default_is_not_said() -> None:
-    assert called(code({"task": "Echo", "num_envs": None, "seed": 42, "device": ""}), "rlnb.train") == {}
+    assert called(code(read({"task": "Echo", "num_envs": None, "seed": 42, "device": ""})), "rlnb.train") == {}
 
 
 @pytest.mark.parametrize("value", ["');import os;('", "\n", '"""', "\\", "\u2028"])
 def test_no_value_leaves_its_quotes(value: str) -> None:
-    text = code({"task": value, "agent": {value: value}, "overrides": {value: value}})
+    text = code(read({"task": value, "agent": {value: value}, "overrides": {value: value}}))
     assert called(text, "rlnb.train") == {"agent": {value: value}}
 
 
@@ -79,3 +79,9 @@ def test_launchers_are_words_and_literals() -> None:
 def test_forms_that_are_none_are_refused(form: dict[str, Any]) -> None:
     with pytest.raises(Malformed):
         read(form)
+
+
+def test_a_runs_form_is_read_again_as_it_is() -> None:
+    form = form_of(MANIFEST)
+    assert form.launcher == "slurm(nodes=2, walltime='08:00:00')"
+    assert read(dataclasses.asdict(form)) == form

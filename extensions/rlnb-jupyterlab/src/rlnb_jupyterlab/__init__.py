@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from rlnb_jupyterlab.app import RlnbExtension
 
 __version__ = "0.1.0"
 
 
-def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+class ExtensionPoint(TypedDict):
+    """A server extension, as Jupyter reads it."""
+
+    module: str
+    app: type[RlnbExtension]
+
+
+def _jupyter_server_extension_points() -> list[ExtensionPoint]:
     from rlnb_jupyterlab.app import RlnbExtension
 
     return [{"module": "rlnb_jupyterlab", "app": RlnbExtension}]

@@ -1,57 +1,83 @@
-"""What a page may have done with a run; each is an ``rlnb`` command, which a person could give as well."""
+"""The actions that a page may start on runs; each is an ``rlnb`` command, which a person could give as well."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import rlnb
 from rlnb_jupyterlab import subprocesses
+from rlnb_jupyterlab.messages import ActionMessage, Json
 from rlnb_jupyterlab.pages import Pages
 
 AT_ONCE = 4
 """Commands that run at the same time; further ones wait."""
 NEVER_WAITS = "cancel"
 ENDED_KEPT = 50
-"""Actions that have ended, of which a page is told that connects later: its connection may have been cut meanwhile."""
+"""Ended actions whose last message a page gets that connects later: its connection may have been cut meanwhile."""
 REPORT = "report.html"
 TOGETHER = "delete"
-"""What one command does with many runs."""
+"""The action that one command does with many runs."""
 
 
-def command(action: str, runs: Sequence[rlnb.Run], options: Mapping[str, Any]) -> list[str] | None:
-    """Return the words of a command; None for an action that there is not.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """The options of an action."""
+
+    checkpoint: str = ""
+    """Name of a checkpoint; an empty one leaves the choice to the command."""
+    episodes: int = 0
+    """Episodes; 0 leaves the number to the command."""
+    max_iterations: int = 0
+    """Iterations; 0 leaves the number to the command."""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Json]) -> Options:
+        """Return the options that a page has sent; fields of another name are ignored.
+
+        Raises:
+            TypeError, ValueError: A number is none.
+        """
+        numbers = {name: int(fields.get(name) or 0) for name in ("episodes", "max_iterations")}  # type: ignore[arg-type]
+        return cls(checkpoint=str(fields.get("checkpoint") or ""), **numbers)
+
+
+def command(action: str, runs: Sequence[rlnb.Run], options: Options) -> list[str] | None:
+    """Return the arguments of ``rlnb`` for an action; None where there is no such action.
 
     Args:
         action: Its name.
-        runs: What it is about: one run, but for :data:`TOGETHER`.
-        options: ``checkpoint`` (a name), ``episodes``, ``max_iterations``.
+        runs: One run; several for :data:`TOGETHER`.
+        options: Its options.
+
+    Raises:
+        StopIteration: The run has no such checkpoint.
     """
     run, path = runs[0], str(runs[0].path)
-    checkpoint = options.get("checkpoint")
-    chosen = [f"--checkpoint={next(p for p in run.checkpoints if p.name == checkpoint)}"] if checkpoint else []
-    number = {
-        name: [f"--{name.replace('_', '-')}={int(options[name])}"] if options.get(name) else []
-        for name in ("episodes", "max_iterations")
-    }
-    known = {
+    checkpoint = []
+    if options.checkpoint:
+        checkpoint = [f"--checkpoint={next(p for p in run.checkpoints if p.name == options.checkpoint)}"]
+    episodes = [f"--episodes={options.episodes}"] if options.episodes else []
+    max_iterations = [f"--max-iterations={options.max_iterations}"] if options.max_iterations else []
+    arguments = {
         "cancel": ["cancel", path],
-        "resume": ["resume", "--detach", *chosen, *number["max_iterations"], path],
-        "evaluate": ["evaluate", *chosen, *number["episodes"], path],
-        "export": ["export", *chosen, path],
+        "resume": ["resume", "--detach", *checkpoint, *max_iterations, path],
+        "evaluate": ["evaluate", *checkpoint, *episodes, path],
+        "export": ["export", *checkpoint, path],
         "report": ["report", f"--output={run.path / REPORT}", path],
         "delete": ["runs", "prune", "--whole", "--yes", *(str(run.path) for run in runs)],
     }
-    return known.get(action)
+    return arguments.get(action)
 
 
-async def _printed(words: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Return the exit status of an ``rlnb`` command and what it prints; it ends when nobody waits for it any more."""
-    process = await subprocesses.start(["rlnb", *words], folder)
+async def _output(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Return the exit status and the output of an ``rlnb`` command, which ends when nobody waits for it any more."""
+    process = await subprocesses.start(["rlnb", *arguments], folder)
     try:
         return await subprocesses.end_of(process)
     finally:
@@ -61,57 +87,57 @@ async def _printed(words: Sequence[str], folder: Path) -> tuple[int, str]:
 
 
 class Actions:
-    """Commands that go on, of which every page is told."""
+    """The commands that run; every page gets their messages."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Semaphore | None = None
         self._alone: asyncio.Lock | None = None
-        self._said: dict[str, dict[str, Any]] = {}
+        self._messages: dict[str, ActionMessage] = {}
 
     @property
-    def said(self) -> list[dict[str, Any]]:
-        """What was said last of each, oldest first: of those that go on, and of some that have ended."""
-        return list(self._said.values())
+    def messages(self) -> list[ActionMessage]:
+        """The last message of each action that runs, and of some that have ended; oldest first."""
+        return list(self._messages.values())
 
-    def start(self, action: str, runs: Mapping[str, rlnb.Run], words: list[str]) -> str:
-        """Start a command about runs by their keys; return the name under which pages hear of it."""
+    def start(self, action: str, runs: Mapping[str, rlnb.Run], arguments: Sequence[str]) -> str:
+        """Start a command about runs by their keys; return the id of its messages."""
         name = secrets.token_hex(6)
-        task = asyncio.get_running_loop().create_task(self._run(name, action, runs, words))
+        task = asyncio.get_running_loop().create_task(self._run(name, action, runs, arguments))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return name
 
-    async def _run(self, name: str, action: str, runs: Mapping[str, rlnb.Run], words: list[str]) -> None:
+    async def _run(self, name: str, action: str, runs: Mapping[str, rlnb.Run], arguments: Sequence[str]) -> None:
         self._turn, self._alone = self._turn or asyncio.Semaphore(AT_ONCE), self._alone or asyncio.Lock()
         turn = self._alone if action == TOGETHER else self._turn
-        told = {"type": "action", "id": name, "action": action, "keys": list(runs), "left": list[str]()}
-        self._tell({**told, "state": "running", "output": ""})
+        message = ActionMessage(id=name, action=action, keys=list(runs))
+        self._tell(message)
         root = next(iter(runs.values())).path.parent.parent
-        status, printed = 1, ""
+        status, output, rest = 1, "", list[str]()
         try:
             async with contextlib.nullcontext() if action == NEVER_WAITS else turn:
-                if action == TOGETHER:  # what is gone by now would keep the command from the others
-                    there = [run for run in runs.values() if run.path.exists()]
-                    words = (command(action, there, {}) or []) if there else []
-                status, printed = await _printed(words, root) if words else (0, "")
+                if action == TOGETHER:  # a run that is gone by now would keep the command from the others
+                    present = [run for run in runs.values() if run.path.exists()]
+                    arguments = (command(action, present, Options()) or []) if present else []
+                status, output = await _output(arguments, root) if arguments else (0, "")
         except OSError as exc:  # no memory for a process, say
-            printed = f"The command could not be started: {exc}"
+            output = f"The command could not be started: {exc}"
         if action == TOGETHER:
-            told["left"] = [key for key, run in runs.items() if run.path.exists()]
-        self._tell({**told, "state": "failed" if status else "done", "output": printed})
+            rest = [key for key, run in runs.items() if run.path.exists()]
+        self._tell(dataclasses.replace(message, state="failed" if status else "done", output=output, left=rest))
 
-    def _tell(self, message: dict[str, Any]) -> None:
-        self._said.pop(message["id"], None)
-        self._said[message["id"]] = message
-        ended = [name for name, said in self._said.items() if said["state"] != "running"]
+    def _tell(self, message: ActionMessage) -> None:
+        self._messages.pop(message.id, None)
+        self._messages[message.id] = message
+        ended = [name for name, other in self._messages.items() if other.state != "running"]
         for name in ended[:-ENDED_KEPT]:
-            del self._said[name]
+            del self._messages[name]
         self._pages.tell(message)
 
     async def stop(self) -> None:
-        """End those that go on; jobs that they started on a run end by themselves."""
+        """End the commands that run; jobs that they started on a run end by themselves."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

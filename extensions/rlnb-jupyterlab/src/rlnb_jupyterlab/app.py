@@ -12,7 +12,7 @@ import rlnb
 from rlnb_jupyterlab import handlers
 from rlnb_jupyterlab.actions import Actions
 from rlnb_jupyterlab.cameras import Cameras
-from rlnb_jupyterlab.choices import Registry
+from rlnb_jupyterlab.choices import Choices
 from rlnb_jupyterlab.open_pages import OpenPages
 from rlnb_jupyterlab.pages import Pages
 from rlnb_jupyterlab.readers import Readers
@@ -45,7 +45,7 @@ class RlnbExtension(ExtensionApp):
         self.settings["rlnb_open_pages"] = OpenPages()
         self.settings["rlnb_cameras"] = Cameras()
         self.settings["rlnb_readers"] = Readers()
-        self.settings["rlnb_registry"] = Registry(watcher.roots[0])
+        self.settings["rlnb_choices"] = Choices(watcher.roots[0])
 
     def initialize_handlers(self) -> None:
         """Add them."""
@@ -55,4 +55,5 @@ class RlnbExtension(ExtensionApp):
         """End what was started for this server."""
         self.settings["rlnb_watcher"].stop()
         await self.settings["rlnb_actions"].stop()
+        await self.settings["rlnb_choices"].stop()
         self.settings["rlnb_open_pages"].close()

@@ -12,24 +12,24 @@ from typing import Any
 import rlnb
 
 UNASKED_S = 6.0
-"""After which a training has stopped to take pictures: whoever asks then begins anew."""
+"""Seconds without a request after which a training has stopped to take pictures: the next request begins anew."""
 SILENT_S = 30.0
-"""After the last picture: somebody else has asked for others meanwhile, and was answered instead."""
+"""Seconds without a picture after which somebody else has asked for others, and was answered instead."""
 
 
 @dataclass(eq=False)
 class Feed:
-    """What is known of the pictures of one training."""
+    """The pictures of one training."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    feed: Any = None
+    source: Any = None
     png: bytes | None = None
-    asked_s: float = 0.0
-    came_s: float | None = None
+    request_s: float = 0.0
+    picture_s: float | None = None
 
 
 class Cameras:
-    """The cameras of the trainings that pages show; asked from any thread."""
+    """The cameras of the trainings that pages show; used from any thread."""
 
     def __init__(self) -> None:
         self._feeds: dict[str, Feed] = {}
@@ -42,21 +42,21 @@ class Cameras:
             run_of: Finds it.
 
         Raises:
-            RlnbError: It shows none; why.
+            RlnbError: It shows none; the message says why.
         """
-        known = self._feeds.setdefault(key, Feed())
-        with known.lock:
+        feed = self._feeds.setdefault(key, Feed())
+        with feed.lock:
             now = time.monotonic()
-            silent = known.came_s is not None and now - known.came_s > SILENT_S
-            if known.feed is None or now - known.asked_s > UNASKED_S or silent:
-                known.feed, known.png, known.came_s = run_of().camera_feed(), None, None
-            known.asked_s = now
-            known.feed.still_looking()
-            if (shown := known.feed.newest()) is not None:
-                known.png, known.came_s = _side_by_side(shown.pictures), now
-            if known.feed.over():
+            silent = feed.picture_s is not None and now - feed.picture_s > SILENT_S
+            if feed.source is None or now - feed.request_s > UNASKED_S or silent:
+                feed.source, feed.png, feed.picture_s = run_of().camera_feed(), None, None
+            feed.request_s = now
+            feed.source.still_looking()
+            if (frames := feed.source.newest()) is not None:
+                feed.png, feed.picture_s = _side_by_side(frames.pictures), now
+            if feed.source.over():
                 self._feeds.pop(key, None)
-            return known.png
+            return feed.png
 
 
 def _side_by_side(pictures: Any) -> bytes:
@@ -64,10 +64,10 @@ def _side_by_side(pictures: Any) -> bytes:
     from PIL import Image
 
     whole = Image.new("RGB", (sum(p.width for p in pictures), max(p.height for p in pictures)))
-    left = 0
+    x = 0
     for picture in pictures:
-        whole.paste(picture, (left, 0))
-        left += picture.width
+        whole.paste(picture, (x, 0))
+        x += picture.width
     buffer = io.BytesIO()
     whole.save(buffer, "PNG")
     return buffer.getvalue()

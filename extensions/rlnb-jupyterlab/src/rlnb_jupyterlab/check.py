@@ -1,4 +1,4 @@
-"""``python -m rlnb_jupyterlab.check``: what would make the run of a form fail; apart, for it may take long.
+"""``python -m rlnb_jupyterlab.check``: the problems of a form's run; a process of its own, for it may take long.
 
 Reads the form as JSON from standard input, and writes ``{"problems": [...]}``. The check calls an installed
 launcher and imports the task's own module. It executes nothing else that a form names.
@@ -8,34 +8,46 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import rlnb
 from rlnb_jupyterlab.code import Malformed, arguments, launcher_of, read
+from rlnb_jupyterlab.messages import Json, encoded
 
 
-def problems(form: dict[str, Any]) -> list[dict[str, str]]:
-    """Return what is wrong, and the fix of each."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormProblem:
+    """A problem of a form; the names of the fields are those of ``ts/server/protocol.ts``."""
+
+    what: str
+    fix: str = ""
+
+
+def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
+    """Return the problems of a form, each with its fix."""
     rlnb.options.warm = False
-    found: Iterable[rlnb.Problem]
+    items: Sequence[rlnb.Problem]
     try:
-        name, settings = launcher_of(read(form)["launcher"])
-        of_task, of_train = arguments(form)
-        if not form.get("task"):
-            return [{"what": "There is no task yet.", "fix": "Choose one, or write its name."}]
+        form = read(fields)
+        name, settings = launcher_of(form.launcher)
+        if not form.task:
+            return [FormProblem(what="There is no task yet.", fix="Choose one, or write its name.")]
         launcher = rlnb.make_launcher(name, settings)
-        task = rlnb.task(form["task"], **of_task)
-        found = rlnb.check(task, launcher=launcher, **of_train)
+        task = rlnb.task(
+            form.task, overrides=form.overrides, presets=form.presets, physics=form.physics, renderer=form.renderer
+        )
+        _, of_train = arguments(form)
+        items = rlnb.check(task, launcher=launcher, **of_train)
     except rlnb.CheckError as exc:
-        found = exc.problems
+        items = exc.problems
     except (Malformed, rlnb.RlnbError) as exc:
-        found = [rlnb.Problem(what=str(exc))]
+        items = [rlnb.Problem(what=str(exc))]
     except (AttributeError, TypeError, ValueError) as exc:  # a number where text is expected, say
         fix = "Use the kinds that help(rlnb.train) lists, and help of the launcher, such as help(rlnb.slurm)."
-        found = [rlnb.Problem(what=f"A field has a value of the wrong type: {exc}.", fix=fix)]
-    return [{"what": problem.what, "fix": problem.fix or ""} for problem in found]
+        items = [rlnb.Problem(what=f"A field has a value of the wrong type: {exc}.", fix=fix)]
+    return [FormProblem(what=problem.what, fix=problem.fix or "") for problem in items]
 
 
 if __name__ == "__main__":
-    json.dump({"problems": problems(json.load(sys.stdin))}, sys.stdout)
+    sys.stdout.write(encoded({"problems": problems(json.load(sys.stdin))}))

@@ -1,4 +1,4 @@
-"""What can be chosen: tasks, libraries, launchers and devices of this machine."""
+"""The choices of a form: tasks, libraries, launchers and devices of this machine."""
 
 from __future__ import annotations
 
@@ -6,70 +6,127 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlnb import __version__
+import rlnb
 from rlnb_jupyterlab import subprocesses
 
 logger = logging.getLogger(__name__)
 
 MOST_TASKS = 1 << 20
 QUICK_S, TASKS_S = 60.0, 300.0
-"""Isaac Lab's tasks are known only to a process that has imported it."""
+"""Only a process that has imported Isaac Lab knows its tasks."""
 AGAIN_S = 60.0
-"""After which what has failed is asked again."""
+"""Seconds after which a failed question is repeated."""
+FAILURES = (RuntimeError, TimeoutError, TypeError, KeyError, ValueError)
+"""A command of rlnb that fails, hangs, or prints another JSON."""
 
 
-class Registry:
-    """Asked once, by processes of their own: plugins are imported there, and not in the server."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LibraryChoice:
+    """An installed RL library, as ``rlnb libraries --json`` prints it."""
+
+    name: str
+    step_unit: str
+    multi_agent: bool
+    distributed: bool
+    exports: Sequence[str]
+    requires: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LauncherChoice:
+    """An installed launcher, as ``rlnb launchers --json`` prints it."""
+
+    name: str
+    tables: Sequence[rlnb.QueueTable] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Installed:
+    """The libraries and launchers of this machine, which are known without Isaac Lab."""
+
+    libraries: Sequence[LibraryChoice]
+    launchers: Sequence[LauncherChoice]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """All choices of a form; the names of the fields are those of ``Registry`` in ``ts/server/protocol.ts``."""
+
+    version: str
+    root: str
+    libraries: Sequence[LibraryChoice]
+    launchers: Sequence[str]
+    tasks: Sequence[str]
+    complete: bool
+    """Whether the search for Isaac Lab's tasks has ended."""
+    devices: Sequence[str] = ("auto", "cpu", "cuda")
+
+
+class Choices:
+    """Reads the choices once, in processes of their own: plugins are imported there, and not in the server."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._found: dict[str, Any] | None = None
-        self._failed: tuple[float, Exception] | None = None
-        self._tasks: list[str] = []
-        self._asking: asyncio.Task[None] | None = None
-        self._asked_s = float("-inf")
+        self._installed: Installed | None = None
+        self._failure: tuple[float, Exception] | None = None
+        self._tasks: Sequence[str] = ()
+        self._search: asyncio.Task[None] | None = None
+        self._search_s = float("-inf")
+        """Time of the last search for tasks."""
 
-    async def quick(self) -> dict[str, Any]:
-        """Return what is known without Isaac Lab."""
-        if self._found is None:
-            if self._failed and time.monotonic() - self._failed[0] < AGAIN_S:
-                raise self._failed[1]
+    async def installed(self) -> Installed:
+        """Return the choices that are known without Isaac Lab."""
+        if self._installed is None:
+            if self._failure and time.monotonic() - self._failure[0] < AGAIN_S:
+                raise self._failure[1]
             try:
-                libraries, launchers = await asyncio.gather(self._json("libraries"), self._json("launchers"))
-            except (RuntimeError, TimeoutError, ValueError) as exc:
-                self._failed = time.monotonic(), exc
+                libraries, launchers = await asyncio.gather(self._rows("libraries"), self._rows("launchers"))
+                self._installed = Installed(
+                    libraries=[LibraryChoice(**row) for row in libraries],
+                    launchers=[_launcher(row["name"], row["tables"]) for row in launchers],
+                )
+            except FAILURES as exc:
+                self._failure = time.monotonic(), exc
                 raise
-            self._found = {
-                "version": __version__,
-                "root": str(self._root),
-                "libraries": libraries,
-                "launchers": launchers,
-            }
-        return self._found
+        return self._installed
 
-    async def get(self) -> dict[str, Any]:
-        """Return what there is; Isaac Lab's tasks come later, to who asks again."""
-        found = await self.quick()
-        if self._asking is None or (self._asking.done() and not self._tasks and self._old()):
-            self._asked_s = time.monotonic()
-            self._asking = asyncio.get_running_loop().create_task(self._ask_for_tasks())
+    async def offer(self) -> Offer:
+        """Return all choices; Isaac Lab's tasks are among them once the search has ended."""
+        installed = await self.installed()
+        if self._search is None or (self._search.done() and not self._tasks and self._old()):
+            self._search_s = time.monotonic()
+            self._search = asyncio.get_running_loop().create_task(self._find_tasks())
         cells = await asyncio.to_thread(lambda: sorted(path.stem for path in (self._root / "tasks").glob("*.py")))
-        tasks = list(dict.fromkeys([*cells, *self._tasks]))
-        return {**found, "tasks": tasks, "devices": ["auto", "cpu", "cuda"], "complete": self._asking.done()}
+        return Offer(
+            version=rlnb.__version__,
+            root=str(self._root),
+            libraries=installed.libraries,
+            launchers=[launcher.name for launcher in installed.launchers],
+            tasks=list(dict.fromkeys([*cells, *self._tasks])),
+            complete=self._search.done(),
+        )
+
+    async def stop(self) -> None:
+        """End the search for tasks."""
+        if self._search is not None:
+            self._search.cancel()
+            await asyncio.gather(self._search, return_exceptions=True)
 
     def _old(self) -> bool:
-        return time.monotonic() - self._asked_s > AGAIN_S
+        return time.monotonic() - self._search_s > AGAIN_S
 
-    async def _json(self, what: str) -> Any:
-        code, text = await subprocesses.output(["rlnb", what, "--json"], self._root, within_s=QUICK_S)
+    async def _rows(self, command: str) -> Any:
+        code, text = await subprocesses.output(["rlnb", command, "--json"], self._root, within_s=QUICK_S)
         if code:
-            raise RuntimeError(f"rlnb {what} failed: {text}")
+            raise RuntimeError(f"rlnb {command} failed: {text}")
         return json.loads(text)
 
-    async def _ask_for_tasks(self) -> None:
+    async def _find_tasks(self) -> None:
         try:
             code, text = await subprocesses.output(["rlnb", "tasks"], self._root, within_s=TASKS_S, most=MOST_TASKS)
         except TimeoutError:
@@ -77,3 +134,14 @@ class Registry:
             return
         if code == 0:
             self._tasks = [line.strip() for line in text.splitlines() if line.strip() and " " not in line.strip()]
+
+
+def _launcher(name: str, tables: Sequence[Any]) -> LauncherChoice:
+    """Return a launcher with the tables of its queue."""
+    return LauncherChoice(
+        name=name,
+        tables=[
+            rlnb.QueueTable(title=table["title"], argv=tuple(table["argv"]), columns=tuple(table["columns"]))
+            for table in tables
+        ],
+    )

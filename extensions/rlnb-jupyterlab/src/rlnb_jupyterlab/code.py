@@ -1,64 +1,75 @@
-"""What was clicked, as the lines of a notebook that do the same."""
+"""A form, and the lines of a notebook that do the same."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rlnb import Manifest
+from rlnb_jupyterlab.messages import Json
 
-DEFAULTS: Mapping[str, Any] = {
-    "task": "",
-    "library": "rsl_rl",
-    "num_envs": None,
-    "max_iterations": None,
-    "seed": 42,
-    "device": "auto",
-    "nproc_per_node": None,
-    "launcher": "local",
-    "overrides": {},
-    "agent": {},
-    "presets": [],
-    "physics": None,
-    "renderer": None,
-    "tags": [],
-}
-"""Every field of the form, and what leaves an argument out."""
 OF_TASK = ("overrides", "presets", "physics", "renderer")
 LOCAL = "local"
 
 
 class Malformed(ValueError):
-    """A field that is not what its name says."""
+    """A form that has a field of an unknown name, or a value of the wrong type."""
 
 
-def read(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a form's fields, all of them.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """Every field of the form; a field with its default becomes no argument."""
+
+    task: str = ""
+    library: str = "rsl_rl"
+    num_envs: int | None = None
+    max_iterations: int | None = None
+    seed: int | None = 42
+    device: str = "auto"
+    nproc_per_node: int | str | None = None
+    launcher: str = LOCAL
+    """A call: ``slurm(nodes=2)``."""
+    overrides: Mapping[str, Json] = field(default_factory=dict)
+    agent: Mapping[str, Json] = field(default_factory=dict)
+    presets: Sequence[str] = field(default_factory=list)
+    physics: str | None = None
+    renderer: str | None = None
+    tags: Sequence[str] = field(default_factory=list)
+
+
+DEFAULTS = Form()
+NAMES = tuple(field.name for field in dataclasses.fields(Form))
+
+
+def read(fields: Mapping[str, Json]) -> Form:
+    """Return the form that a page has sent; a field that is null or an empty text has its default.
 
     Raises:
-        Malformed: It has fields that no form has, or values of another kind.
+        Malformed: A field has an unknown name, or a value of the wrong type.
     """
-    if unknown := set(form) - set(DEFAULTS):
-        raise Malformed(f"There is no field {sorted(unknown)[0]!r}.")
-    found = {**DEFAULTS, **{name: value for name, value in form.items() if value not in (None, "")}}
+    if unknown := sorted(set(fields) - set(NAMES)):
+        raise Malformed(f"There is no field {unknown[0]!r}.")
+    form = Form(**{name: value for name, value in fields.items() if value not in (None, "")})  # type: ignore[arg-type]
     for name in ("overrides", "agent"):
-        if not isinstance(found[name], Mapping) or not all(isinstance(path, str) for path in found[name]):
+        table = getattr(form, name)
+        if not isinstance(table, Mapping) or not all(isinstance(path, str) for path in table):
             raise Malformed(f"{name} is not a table of names and values.")
     for name in ("task", "library", "device", "launcher"):
-        if not isinstance(found[name], str):
+        if not isinstance(getattr(form, name), str):
             raise Malformed(f"{name} is not text.")
-    return found
+    return form
 
 
-def launcher_of(text: str) -> tuple[str, dict[str, Any]]:
-    """Return name and arguments of a launcher that was written as ``slurm(nodes=2, walltime="08:00:00")``.
+def launcher_of(text: str) -> tuple[str, dict[str, Json]]:
+    """Return name and arguments of a launcher such as ``slurm(nodes=2, walltime="08:00:00")``.
 
     Nothing is evaluated but literals.
 
     Raises:
-        Malformed: It is something else.
+        Malformed: The text is something else.
     """
     try:
         tree = ast.parse(text.strip() or LOCAL, mode="eval").body
@@ -70,62 +81,73 @@ def launcher_of(text: str) -> tuple[str, dict[str, Any]]:
         raise Malformed(f'{text!r} is not a launcher, such as slurm(nodes=2, walltime="08:00:00").') from None
 
 
-def arguments(form: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments of ``rlnb.task`` and of ``rlnb.train`` that a form stands for, without the launcher."""
-    fields = {name: value for name, value in read(form).items() if value != DEFAULTS[name]}
-    of_task = {name: fields.pop(name) for name in OF_TASK if name in fields}
-    fields.pop("launcher", None)
-    fields.pop("task", None)
-    return of_task, fields
+def arguments(form: Form) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Return the arguments of ``rlnb.task`` and of ``rlnb.train`` for a form, without task and launcher."""
+    values = {name: getattr(form, name) for name in NAMES if name not in ("task", "launcher")}
+    changes = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
+    of_task = {name: value for name, value in changes.items() if name in OF_TASK}
+    return of_task, {name: value for name, value in changes.items() if name not in OF_TASK}
 
 
-def code(form: Mapping[str, Any]) -> str:
-    """Return the Python that a form stands for."""
-    fields = read(form)
+def code(form: Form) -> str:
+    """Return the Python for a form.
+
+    Raises:
+        Malformed: Its launcher is not a call.
+    """
     of_task, of_train = arguments(form)
-    name, settings = launcher_of(fields["launcher"])
+    name, settings = launcher_of(form.launcher)
     lines = ["import rlnb", ""]
     if of_task:
-        lines += ["task = rlnb.task(", f"    {fields['task']!r},", *_words(of_task), ")"]
-    lines += ["run = rlnb.train(", "    task," if of_task else f"    {fields['task']!r},", *_words(of_train)]
+        lines += ["task = rlnb.task(", f"    {form.task!r},", *_lines(of_task), ")"]
+    lines += ["run = rlnb.train(", "    task," if of_task else f"    {form.task!r},", *_lines(of_train)]
     if name != LOCAL:
-        said = ", ".join(f"{key}={value!r}" for key, value in settings.items())
-        lines.append(f"    launcher=rlnb.{name}({said}),")
+        lines.append(f"    launcher=rlnb.{name}({_keywords(settings)}),")
     return "\n".join([*lines, ")", "run.watch()"]) + "\n"
 
 
 def code_of(manifest: Manifest) -> str:
-    """Return the Python that asks for what a run was asked for."""
+    """Return the Python that starts such a run again."""
     if not manifest.script:
         return code(form_of(manifest))
-    path, *words = manifest.script
-    args = f", args={words!r}" if words else ""
+    path, *arguments = manifest.script
+    args = f", args={arguments!r}" if arguments else ""
     return f"import rlnb\n\nrun = rlnb.train(script={path!r}{args})\nrun.watch()\n"
 
 
-def form_of(manifest: Manifest) -> dict[str, Any]:
-    """Return the form that asks for what a run was asked for."""
-    task, settings = manifest.task, manifest.launcher_settings
-    said = ", ".join(f"{key}={value!r}" for key, value in settings.items() if value not in (None, [], (), {}, ""))
-    found = {
-        "task": task.id,
-        "library": manifest.library,
-        "num_envs": task.num_envs,
-        "max_iterations": manifest.max_iterations,
-        "seed": manifest.seed,
-        "device": manifest.resources.device,
-        "nproc_per_node": manifest.resources.nproc_per_node if manifest.resources.nproc_per_node > 1 else None,
-        "launcher": LOCAL if manifest.launcher == LOCAL else f"{manifest.launcher}({said})",
-        "overrides": dict(task.overrides),
-        "agent": dict(manifest.agent),
-        "presets": list(task.presets),
-        "physics": task.physics,
-        "renderer": task.renderer,
-        "tags": list(manifest.tags),
+def form_of(manifest: Manifest) -> Form:
+    """Return the form that starts such a run again."""
+    task, resources = manifest.task, manifest.resources
+    settings = {
+        name: value for name, value in manifest.launcher_settings.items() if value not in (None, [], (), {}, "")
     }
-    plain: dict[str, Any] = json.loads(json.dumps(found, default=str))
+    return Form(
+        task=task.id,
+        library=manifest.library,
+        num_envs=task.num_envs,
+        max_iterations=manifest.max_iterations,
+        seed=manifest.seed,
+        device=resources.device,
+        nproc_per_node=resources.nproc_per_node if resources.nproc_per_node > 1 else None,
+        launcher=LOCAL if manifest.launcher == LOCAL else f"{manifest.launcher}({_keywords(settings)})",
+        overrides=_plain(task.overrides),
+        agent=_plain(manifest.agent),
+        presets=list(task.presets),
+        physics=task.physics,
+        renderer=task.renderer,
+        tags=list(manifest.tags),
+    )
+
+
+def _plain(values: Mapping[str, Json]) -> dict[str, Json]:
+    """Return values with lists in place of tuples, as JSON has them."""
+    plain: dict[str, Json] = json.loads(json.dumps(dict(values), default=str))
     return plain
 
 
-def _words(values: Mapping[str, Any]) -> list[str]:
+def _keywords(values: Mapping[str, Json]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _lines(values: Mapping[str, Json]) -> list[str]:
     return [f"    {name}={value!r}," for name, value in values.items()]

@@ -1,4 +1,4 @@
-"""What a page has not been told of the curves that it shows."""
+"""The new points of the curves that a page shows."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ from typing import Any
 import numpy as np
 
 import rlnb
+from rlnb_jupyterlab.messages import CurvesMessage, Points
 from rlnb_jupyterlab.pages import Page
 
 MOST = 600
 """Points of a curve that is sent as a whole."""
 JOBS = "#jobs"
-"""Beside the metrics' counts of points: that of the jobs that made them. A resumed run's curves begin anew."""
+"""Key of the number of jobs beside the metrics' counts of points. A resumed run's curves begin anew."""
 
 
-def news(page: Page, key: str, run: rlnb.Run) -> Iterator[dict[str, Any]]:
-    """Yield a message if a run has logged something, or all of it to a page that has none."""
-    seen, metrics = page.watched.get(key, {}), run.metrics
-    reset = not seen or seen.get(JOBS) != metrics.jobs or bool(metrics.behind)
+def news(page: Page, key: str, run: rlnb.Run) -> Iterator[CurvesMessage]:
+    """Yield a message if a run has logged something, or with all of its points for a page that has none."""
+    counts, metrics = page.watched.get(key, {}), run.metrics
+    reset = not counts or counts.get(JOBS) != metrics.jobs or bool(metrics.behind)
     if reset:
-        seen.clear()
-        seen[JOBS] = metrics.jobs
-    series = {name: found for name in metrics.names if (found := _points(metrics, name, seen))}
+        counts.clear()
+        counts[JOBS] = metrics.jobs
+    series = {name: points for name in metrics.names if (points := _points(metrics, name, counts))}
     if series or reset:
-        yield {"type": "curves", "key": key, "reset": reset, "series": series}
+        yield CurvesMessage(key=key, reset=reset, series=series)
 
 
-def _points(metrics: Any, name: str, seen: dict[str, int]) -> dict[str, list[float]] | None:
-    if name not in seen:
-        series, seen[name] = metrics.whole(name)
+def _points(metrics: Any, name: str, counts: dict[str, int]) -> Points | None:
+    if name not in counts:
+        series, counts[name] = metrics.whole(name)
     else:
-        series, count = metrics.newer(name, seen[name])
-        if count == seen[name]:
+        series, count = metrics.newer(name, counts[name])
+        if count == counts[name]:
             return None
-        seen[name] = count
+        counts[name] = count
     x, y = series.thinned(MOST)
-    return {"x": _plain(x), "y": _plain(y)} if len(x) else None
+    return Points(x=_plain(x), y=_plain(y)) if len(x) else None
 
 
 def _plain(values: np.ndarray) -> list[float]:

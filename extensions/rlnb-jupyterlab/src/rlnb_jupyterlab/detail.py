@@ -1,17 +1,18 @@
-"""A run as its tab shows it."""
+"""A run as its tab shows it; the names of the fields are those of ``ts/server/protocol.ts``."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import rlnb
 from rlnb_jupyterlab.code import code_of
 from rlnb_jupyterlab.logs import lies_in
-from rlnb_jupyterlab.rows import error, row, text
+from rlnb_jupyterlab.rows import Row, error, row, text
 
 MOST_FILES = 2000
 MOST_NOTES = 100
@@ -23,39 +24,110 @@ OURS = {"jobs", "notes", "view"}
 """Folders of a run with records, which the tab shows in other ways."""
 
 
-def detail(run: rlnb.Run, key: str) -> dict[str, Any]:
-    """Return everything that a tab shows of a run but its curves, logs and pictures."""
-    return {
-        "row": row(run, key),
-        "overview": [[name, words[:MOST_DETAIL]] for name, words in _overview(run) if words],
-        "jobs": [_job(job) for job in run.jobs],
-        "checkpoints": list(_checkpoints(run)),
-        "evaluations": [
-            {"title": evaluation.checkpoint, "rows": [list(map(str, words)) for words in evaluation.rows()]}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogFile:
+    """A log of a job."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobDetail:
+    """A job of a run."""
+
+    number: int
+    kind: str
+    state: str
+    error: str
+    logs: Sequence[LogFile]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointDetail:
+    """A checkpoint of a run."""
+
+    name: str
+    iteration: float | None
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationDetail:
+    """An evaluation of a run."""
+
+    title: str
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFile:
+    """A file that a run has left."""
+
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Detail:
+    """Everything that a tab shows of a run but its curves, logs and pictures."""
+
+    row: Row
+    overview: Sequence[tuple[str, str]]
+    jobs: Sequence[JobDetail]
+    checkpoints: Sequence[CheckpointDetail]
+    evaluations: Sequence[EvaluationDetail]
+    files: Sequence[RunFile]
+    config: Mapping[str, str]
+    command: str
+    notes: Sequence[str]
+    live_cameras: bool
+    code: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """The values in which runs differ: a column for each run, a row for each name."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def detail(run: rlnb.Run, key: str) -> Detail:
+    """Return a run as its tab shows it."""
+    return Detail(
+        row=row(run, key),
+        overview=[(name, value[:MOST_DETAIL]) for name, value in _overview(run) if value],
+        jobs=[_job(job) for job in run.jobs],
+        checkpoints=list(_checkpoints(run)),
+        evaluations=[
+            EvaluationDetail(
+                title=evaluation.checkpoint, rows=[[str(cell) for cell in cells] for cells in evaluation.rows()]
+            )
             for evaluation in run.evaluations
         ],
-        "files": [{"path": str(path.relative_to(run.path)), "bytes": _size(path)} for path in files(run)],
-        "config": {_short(name): _short(value) for name, value in itertools.islice(run.config.items(), MOST_FILES)},
-        "command": text(run.command),
-        "notes": [text(note.text) for note in run.notes][-MOST_NOTES:],
-        "live_cameras": run.state == "running" and not run.manifest.script,
-        "code": code_of(run.manifest),
-    }
+        files=[RunFile(path=str(path.relative_to(run.path)), bytes=_size(path)) for path in files(run)],
+        config={_short(name): _short(value) for name, value in itertools.islice(run.config.items(), MOST_FILES)},
+        command=text(run.command),
+        notes=[text(note.text) for note in run.notes][-MOST_NOTES:],
+        live_cameras=run.state == "running" and not run.manifest.script,
+        code=code_of(run.manifest),
+    )
 
 
 def files(run: rlnb.Run) -> list[Path]:
-    """Return the files of a run that a person may open: all but its records, and none that lies elsewhere."""
-    root, found = run.path.resolve(), []
-    for folder, below, names in os.walk(root):
-        here = Path(folder)
-        below[:] = sorted(name for name in below if not name.startswith(".") and not (here == root and name in OURS))
+    """Return the files of a run that a person may open: all but its records, and no file outside of the run."""
+    root, paths = run.path.resolve(), []
+    for name, below, names in os.walk(root):
+        folder = Path(name)
+        below[:] = sorted(name for name in below if not name.startswith(".") and not (folder == root and name in OURS))
         for name in sorted(names):
-            path = here / name
+            path = folder / name
             if not name.startswith(".") and not path.is_symlink() and path.is_file() and name == text(name):
-                found.append(run.path / path.relative_to(root))
-        if len(found) >= MOST_FILES:
+                paths.append(run.path / path.relative_to(root))
+        if len(paths) >= MOST_FILES:
             break
-    return found[:MOST_FILES]
+    return paths[:MOST_FILES]
 
 
 def offered(run: rlnb.Run, path: Path) -> bool:
@@ -65,11 +137,11 @@ def offered(run: rlnb.Run, path: Path) -> bool:
     return bool(inside) and not hidden and inside[0] not in OURS and lies_in(path, run.path)
 
 
-def difference(runs: list[rlnb.Run]) -> dict[str, Any]:
-    """Return what differs between runs: a column for each, a row for each name."""
+def difference(runs: list[rlnb.Run]) -> Difference:
+    """Return the values in which runs differ."""
     table = rlnb.Runs(runs).diff()
     rows = [[str(name), *(_short(value) for value in values)] for name, *values in table.itertuples()]
-    return {"columns": [run.id for run in runs], "rows": rows}
+    return Difference(columns=[run.id for run in runs], rows=rows)
 
 
 def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
@@ -85,12 +157,10 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     yield "launcher", manifest.launcher
     yield "queue's job", ", ".join(map(str, job.noted.get("jobs", ()))) if (job := run.record.training) else ""
     if started:
+        ranks = f" over {started.world_size} ranks" if started.world_size > 1 else ""
         yield "hosts", ", ".join(dict.fromkeys(started.hosts))
         yield "devices", ", ".join(dict.fromkeys(started.devices))
-        yield (
-            "envs",
-            f"{started.num_envs} over {started.world_size} ranks" if started.world_size > 1 else str(started.num_envs),
-        )
+        yield "envs", f"{started.num_envs}{ranks}"
         yield "asset root", started.asset_root
         yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(started.versions.items()))
     yield "tags", ", ".join(run.tags)
@@ -99,21 +169,21 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     yield "folder", str(run.path)
 
 
-def _job(job: Any) -> dict[str, Any]:
+def _job(job: Any) -> JobDetail:
     state = job.state()
-    return {
-        "number": job.folder.number,
-        "kind": job.kind,
-        "state": state,
-        "error": error(job.result, state),
-        "logs": [{"name": path.name, "bytes": _size(path)} for path in job.folder.logs()],
-    }
+    return JobDetail(
+        number=job.folder.number,
+        kind=job.kind,
+        state=state,
+        error=error(job.result, state),
+        logs=[LogFile(name=path.name, bytes=_size(path)) for path in job.folder.logs()],
+    )
 
 
-def _checkpoints(run: rlnb.Run) -> Iterator[dict[str, Any]]:
-    found = run.checkpoints
-    for path, iteration in zip(found, found.iterations, strict=True):
-        yield {"name": path.name, "iteration": iteration, "bytes": _size(path)}
+def _checkpoints(run: rlnb.Run) -> Iterator[CheckpointDetail]:
+    checkpoints = run.checkpoints
+    for path, iteration in zip(checkpoints, checkpoints.iterations, strict=True):
+        yield CheckpointDetail(name=path.name, iteration=iteration, bytes=_size(path))
 
 
 def _size(path: Path) -> int:
@@ -123,6 +193,6 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _short(value: Any) -> str:
-    words = str(value)
-    return text(words) if len(words) <= MOST_VALUE else f"{text(words[:MOST_VALUE])}…"
+def _short(value: object) -> str:
+    whole = str(value)
+    return text(whole) if len(whole) <= MOST_VALUE else f"{text(whole[:MOST_VALUE])}…"

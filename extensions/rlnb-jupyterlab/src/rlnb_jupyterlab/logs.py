@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import rlnb
+from rlnb_jupyterlab.messages import LogMessage
 from rlnb_jupyterlab.pages import Page
 
 MOST_BYTES = 256 * 1024
 """Of one piece."""
 FIRST_BYTES = 64 * 1024
-"""Of a log's end, which a page that begins to follow it is told."""
+"""Of a log's end, for a page that begins to follow it."""
 
 
 def path_of(run: rlnb.Run, job: int, name: str) -> Path | None:
     """Return a log of a job by its name; None where the job has no such log, or one that lies elsewhere."""
-    chosen = next((found for found in run.jobs if found.folder.number == job), None)
-    found = next((path for path in chosen.folder.logs() if path.name == name), None) if chosen else None
-    return found if found is not None and lies_in(found, run.path) else None
+    folder = next((record.folder for record in run.jobs if record.folder.number == job), None)
+    log = next((path for path in folder.logs() if path.name == name), None) if folder else None
+    return log if log is not None and lies_in(log, run.path) else None
 
 
 def lies_in(path: Path, folder: Path) -> bool:
@@ -43,14 +43,14 @@ def piece(path: Path, offset: int) -> tuple[str, int, int]:
     return content[:cut].decode(errors="replace"), begin, begin + cut
 
 
-def news(page: Page, log: tuple[str, int, str], run: rlnb.Run) -> Iterator[dict[str, Any]]:
-    """Yield what was written to a log of a run that a page follows."""
+def news(page: Page, log: tuple[str, int, str], run: rlnb.Run) -> Iterator[LogMessage]:
+    """Yield the new text of a log that a page follows."""
     key, job, name = log
     path, position = path_of(run, job, name), page.followed.get(log)
     if path is None or position is None:
         return
     text, _, end = piece(path, position)
     if text:
-        yield {"type": "log", "key": key, "job": job, "name": name, "text": text, "reset": position < 0}
+        yield LogMessage(key=key, job=job, name=name, text=text, reset=position < 0)
     if log in page.followed:
         page.followed[log] = end

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Protocol
 
 
 class Page(Protocol):
-    """What ``rlnb.tensorboard`` and ``rlnb.view`` return."""
+    """The result of ``rlnb.tensorboard`` and ``rlnb.view``."""
 
     port: int
 
@@ -19,17 +20,33 @@ class Page(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """A link to another page."""
+
+    title: str
+    url: str
+    """Address, relative to the server's base."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageLink(Link):
+    """A link to a page that can be closed by its name."""
+
+    name: str
+
+
 MOST_OPEN = 8
 """The oldest is closed for a further one: each is a process, some with a simulator."""
 AT_ONCE = 4
 
 
 class OpenPages:
-    """The pages that are open; asked for from any thread."""
+    """The pages that are open; used from any thread."""
 
     def __init__(self) -> None:
         self.openers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="rlnb-open")
-        """Threads that may wait for a page to start; others are not kept from their work by that."""
+        """Threads that may wait for a page to start, so that the others go on with their work."""
         self._opening: dict[str, threading.Lock] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
 
@@ -37,8 +54,8 @@ class OpenPages:
         """Return the address of a page, relative to the server's base; open it where it is not.
 
         Args:
-            name: What it is known by here.
-            title: What a link to it says.
+            name: Its name here.
+            title: Text of a link to it.
             opened: Opens it.
         """
         with self._opening.setdefault(name, threading.Lock()):  # a second click does not open a second one
@@ -51,10 +68,10 @@ class OpenPages:
                     self.end(oldest)
             return _url(page)
 
-    def links(self) -> list[dict[str, str]]:
-        """Return name, title and address of each that still answers."""
+    def links(self) -> list[PageLink]:
+        """Return a link to each page that still answers."""
         return [
-            {"name": name, "title": title, "url": _url(page)}
+            PageLink(name=name, title=title, url=_url(page))
             for name, (title, page) in list(self._pages.items())
             if page.alive
         ]

@@ -1,11 +1,11 @@
-"""The connected pages, and what each of them wants to hear."""
+"""The connected pages, with the runs and logs that each of them shows."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+
+from rlnb_jupyterlab.messages import Message, encoded
 
 
 @dataclass(eq=False)
@@ -14,12 +14,12 @@ class Page:
 
     send: Callable[[str], None]
     """Hands a message to it; to be called on the server's own thread."""
-    told: bool = False
-    """Whether it has been sent the list as a whole."""
+    has_list: bool = False
+    """Whether it has the list as a whole."""
     watched: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Runs whose curves it shows, with the points of each metric that it has."""
+    """Runs whose curves it shows, with the number of points of each metric that it has."""
     followed: dict[tuple[str, int, str], int] = field(default_factory=dict)
-    """Run, job and name of the logs that it follows, with the byte up to which it was told; a negative one counts from
+    """Run, job and name of the logs that it follows, with the byte up to which it has each; a negative byte counts from
     the end."""
 
 
@@ -42,13 +42,8 @@ class Pages:
         """Let a page go."""
         self._pages = tuple(other for other in self._pages if other is not page)
 
-    def tell(self, message: Mapping[str, Any]) -> None:
+    def tell(self, message: Message) -> None:
         """Send a message to every page; on the server's thread."""
         text = encoded(message)
         for page in self._pages:
             page.send(text)
-
-
-def encoded(message: Mapping[str, Any]) -> str:
-    """Return a message as JSON, which has no NaN: those are null."""
-    return json.dumps(message, separators=(",", ":"), allow_nan=False)

@@ -1,4 +1,4 @@
-"""What the queues of this machine say of themselves."""
+"""The queues of this machine, as their own commands print them."""
 
 from __future__ import annotations
 
@@ -7,74 +7,91 @@ import contextlib
 import shutil
 import socket
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import rlnb
-from rlnb_jupyterlab.rows import ACTIVE
+from rlnb_jupyterlab.choices import LauncherChoice
+from rlnb_jupyterlab.open_pages import Link
 
 WITHIN_S = 10.0
 MOST_ROWS = 500
-SLURM_JOBS = ["squeue", "--me", "--noheader", "--format=%i|%j|%T|%M|%l|%D|%R"]
-SLURM_NODES = ["sinfo", "--noheader", "--Node", "--format=%N|%P|%T|%c|%m|%G"]
-PLAIN = {
-    "pbs": ["qstat"],
-    "sge": ["qstat"],
-    "lsf": ["bjobs"],
-    "htcondor": ["condor_q"],
-    "oar": ["oarstat"],
-}
-"""Of other queues what they print is shown as it is; where several have the same command, the first is asked."""
+WHOLE_LINES = ("output",)
+"""Heading of the one column of a command whose lines are shown as they are."""
 
 
-async def queues() -> list[dict[str, Any]]:
-    """Return a table for each queue whose commands are there."""
-    found = []
-    if shutil.which("squeue"):
-        jobs = ["job", "name", "state", "time", "limit", "nodes", "where or why"]
-        nodes = ["node", "partition", "state", "cores", "MiB", "GPUs"]
-        table = await _table("slurm", "jobs of yours", SLURM_JOBS, jobs)
-        if table["error"]:
-            table["error"] = "Slurm's commands are here, but no cluster answers."
-            return [{**table, "title": ""}]
-        return [table, await _table("slurm", "nodes", SLURM_NODES, nodes)]
-    asked: set[str] = set()
-    for name, argv in PLAIN.items():
-        if shutil.which(argv[0]) and argv[0] not in asked:
-            asked.add(argv[0])
-            found.append(await _table(name, "jobs", argv, ["it says"]))
-    return found
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A table of a queue's jobs or nodes; the names of the fields are those of ``ts/server/protocol.ts``."""
+
+    launcher: str
+    title: str = ""
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    error: str = ""
+    detail: str = ""
+    """The output that belongs to the error."""
 
 
-def dashboards(runs: Sequence[rlnb.Run]) -> list[dict[str, str]]:
-    """Return title and address, relative to the server's base, of Dask's dashboard for each run that has one here."""
-    found = []
+async def queues(launchers: Sequence[LauncherChoice]) -> list[Table]:
+    """Return the tables of each launcher whose commands are installed; of several with one command, the first's."""
+    tables: list[Table] = []
+    programs: set[str] = set()
+    for launcher in launchers:
+        if launcher.tables and (program := launcher.tables[0].argv[0]) not in programs and shutil.which(program):
+            programs.add(program)
+            tables += await _tables(launcher)
+    return tables
+
+
+async def _tables(launcher: LauncherChoice) -> list[Table]:
+    """Return the tables of a launcher; one with an error where its cluster does not answer the first command."""
+    first, *others = launcher.tables
+    table = await _table(launcher.name, first)
+    if table.error and others:
+        error = f"{first.argv[0]} is installed, but no cluster answers."
+        return [Table(launcher=launcher.name, error=error, detail=table.detail)]
+    return [table, *[await _table(launcher.name, other) for other in others]]
+
+
+def dashboards(runs: Sequence[rlnb.Run]) -> list[Link]:
+    """Return a link to Dask's dashboard for each run that has one on this machine."""
+    links = []
     for run in runs:
         with contextlib.suppress(rlnb.RlnbError):  # a damaged record
             job = run.record.training
-            port = job.noted.get("dashboard") if job and job.state() in ACTIVE else None
+            if job is None or job.state() in rlnb.ENDED:
+                continue
+            port = job.noted.get("dashboard")
             if isinstance(port, int) and (job.handle or {}).get("host") == socket.gethostname():
-                found.append({"title": f"Dask for {run.id}", "url": f"proxy/{port}/status"})
-    return found
+                links.append(Link(title=f"Dask for {run.id}", url=f"proxy/{port}/status"))
+    return links
 
 
-async def _table(launcher: str, title: str, argv: list[str], columns: list[str]) -> dict[str, Any]:
-    table: dict[str, Any] = {"launcher": launcher, "title": title, "columns": columns, "rows": []}
-    table |= {"error": "", "detail": ""}
-    process = None
+async def _table(launcher: str, table: rlnb.QueueTable) -> Table:
+    """Return a table with the output of its command, or with the command's error."""
+
+    def filled(rows: Sequence[Sequence[str]] = (), error: str = "", detail: str = "") -> Table:
+        columns = table.columns or WHOLE_LINES
+        return Table(launcher=launcher, title=table.title, columns=columns, rows=rows, error=error, detail=detail)
+
+    program, process = table.argv[0], None
     try:
         process = await asyncio.create_subprocess_exec(
-            *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
+            *table.argv,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            stdin=asyncio.subprocess.DEVNULL,
         )
-        said, complained = await asyncio.wait_for(process.communicate(), WITHIN_S)
+        output, complaints = await asyncio.wait_for(process.communicate(), WITHIN_S)
     except (OSError, TimeoutError) as exc:
         why = str(exc) or f"not within {WITHIN_S:.0f} s"
-        return {**table, "error": f"{argv[0]} does not answer: {why}", "detail": why}
+        return filled(error=f"{program} does not answer: {why}", detail=why)
     finally:
         if process is not None and process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode:
-        return {**table, "error": f"{argv[0]} failed", "detail": complained.decode(errors="replace").strip()}
-    lines = said.decode(errors="replace").splitlines()[:MOST_ROWS]
-    width = len(columns)
-    return {**table, "rows": [line.split("|", width - 1) if width > 1 else [line] for line in lines]}
+        return filled(error=f"{program} failed", detail=complaints.decode(errors="replace").strip())
+    lines = output.decode(errors="replace").splitlines()[:MOST_ROWS]
+    width = len(table.columns)
+    return filled([line.split("|", width - 1) if width > 1 else [line] for line in lines])

@@ -14,19 +14,19 @@ MOST = 16
 
 
 class Readers:
-    """The last runs that were asked for, each with its reader of event files; asked from any thread."""
+    """The last runs of all tabs, each with its reader of event files; used from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Path, tuple[rlnb.Run, threading.Lock]] = OrderedDict()
+        self._readers: OrderedDict[Path, tuple[rlnb.Run, threading.Lock]] = OrderedDict()
 
     @contextlib.contextmanager
     def reader(self, run: rlnb.Run) -> Iterator[rlnb.Run]:
         """Yield the same run as it was read before; nobody else reads it meanwhile."""
         with self._lock:
-            kept, alone = self._kept.setdefault(run.path, (run, threading.Lock()))
-            self._kept.move_to_end(run.path)
-            while len(self._kept) > MOST:
-                self._kept.popitem(last=False)
+            reader, alone = self._readers.setdefault(run.path, (run, threading.Lock()))
+            self._readers.move_to_end(run.path)
+            while len(self._readers) > MOST:
+                self._readers.popitem(last=False)
         with alone:
-            yield kept
+            yield reader

@@ -2,59 +2,90 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import rlnb
 
 SPARK = 32
 """Points of the curve in a row."""
 DIGITS = 4
-ACTIVE = ("created", "queued", "starting", "running")
-"""States of a run that has not ended."""
 MOST_TEXT, MOST_TAGS = 2000, 20
-"""Letters of a text, and tags, of one row: records are written by whoever may write into the folder."""
-LATER = ("iteration", "total", "reward", "success", "spark", "eta_s")
-"""What comes from event files, whose reading takes a moment."""
+"""Letters of a text, and tags, of one row: records come from everybody who may write into the folder."""
 
 
-def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> dict[str, Any]:
-    """Return a run as the panel shows it; without what its event files say where that is to come later."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A run in the list; the names of the fields are those of ``ts/server/protocol.ts``."""
+
+    key: str
+    id: str
+    task: str
+    library: str
+    launcher: str
+    device: str
+    state: str
+    created: str
+    tags: Sequence[str]
+    error: str
+    total: int
+    """Iterations of the whole training; 0 if unknown."""
+    iteration: int = 0
+    reward: float | None = None
+    success: float | None = None
+    spark: Sequence[float] = ()
+    """Few points of the reward's curve."""
+    eta_s: float | None = None
+
+    def with_metrics_of(self, row: Row) -> Row:
+        """Return this row with the fields of another that come from event files, whose reading takes a moment."""
+        return dataclasses.replace(
+            self,
+            iteration=row.iteration,
+            total=row.total,
+            reward=row.reward,
+            success=row.success,
+            spark=row.spark,
+            eta_s=row.eta_s,
+        )
+
+
+def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
+    """Return a run as the panel shows it; ``metrics`` is whether to read its event files now."""
     manifest, job, state = run.manifest, run.record.training, run.state
     started = job.started if job else None
-    result = job.result if job and state != "lost" else None  # that of a lost one cannot be read, if there is one
-    shown: dict[str, Any] = {
-        "key": key,
-        "id": run.id,
-        "task": text(run.task),
-        "library": text(run.library),
-        "launcher": text(manifest.launcher),
-        "device": text(started.devices[0] if started and started.devices else manifest.resources.device),
-        "state": state,
-        "created": text(manifest.created),
-        "tags": [text(tag) for tag in run.tags][:MOST_TAGS],
-        "error": text(error(result, state)),
-        "iteration": 0,
-        "total": int(started.max_iterations if started else manifest.max_iterations or 0),
-        "reward": None,
-        "success": None,
-        "spark": [],
-        "eta_s": None,
-    }
-    if metrics:
-        shown["iteration"], total = run.progress
-        shown["total"] = int(total or shown["total"])
-        shown["reward"], shown["success"] = last(run, "reward"), last(run, "success_rate")
-        shown["spark"] = spark(run)
-        if started and shown["state"] == "running" and shown["iteration"] > started.first_iteration:
-            pace = (time.time() - started.time_s) / (shown["iteration"] - started.first_iteration)
-            shown["eta_s"] = number(pace * (shown["total"] - shown["iteration"]))
-    return shown
+    result = job.result if job and state != "lost" else None  # the result of a lost run cannot be read
+    iteration, total = run.progress if metrics else (0, 0)
+    total = int(total or (started.max_iterations if started else manifest.max_iterations or 0))
+    eta_s = None
+    if metrics and started and state == "running" and iteration > started.first_iteration:
+        pace = (time.time() - started.time_s) / (iteration - started.first_iteration)
+        eta_s = number(pace * (total - iteration))
+    return Row(
+        key=key,
+        id=run.id,
+        task=text(run.task),
+        library=text(run.library),
+        launcher=text(manifest.launcher),
+        device=text(started.devices[0] if started and started.devices else manifest.resources.device),
+        state=state,
+        created=text(manifest.created),
+        tags=[text(tag) for tag in run.tags][:MOST_TAGS],
+        error=text(error(result, state)),
+        iteration=iteration,
+        total=total,
+        reward=last(run, "reward") if metrics else None,
+        success=last(run, "success_rate") if metrics else None,
+        spark=spark(run) if metrics else [],
+        eta_s=eta_s,
+    )
 
 
 def error(result: rlnb.Result | None, state: str) -> str:
-    """Return what went wrong, unless that is the state's own word: of what was cancelled there is no more to say."""
+    """Return the error of a result, unless it is only the name of the state, such as ``"cancelled"``."""
     return result.error if result and result.error != state else ""
 
 
@@ -79,5 +110,5 @@ def last(run: rlnb.Run, name: str) -> float | None:
 
 
 def number(value: float | None) -> float | None:
-    """Return a number as JSON knows it, with few digits."""
+    """Return a number with few digits; None for a number that JSON does not have."""
     return float(f"{value:.{DIGITS}g}") if value is not None and math.isfinite(value) else None

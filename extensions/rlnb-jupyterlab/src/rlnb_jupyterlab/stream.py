@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from typing import Any
 
@@ -12,10 +13,11 @@ from jupyter_server.base.websocket import WebSocketMixin
 from tornado.websocket import WebSocketHandler
 
 from rlnb_jupyterlab import logs
-from rlnb_jupyterlab.pages import Page, encoded
+from rlnb_jupyterlab.messages import encoded
+from rlnb_jupyterlab.pages import Page
 
 RESOURCE = "rlnb"
-"""What may be allowed or not, to Jupyter's authorizer."""
+"""Name of the panel's resource for Jupyter's authorizer."""
 MOST_MESSAGE = 64 * 1024
 MOST_WATCHED = 64
 MOST_FOLLOWED = 8
@@ -29,7 +31,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     @ws_authenticated
     @authorized
     async def get(self, *arguments: Any, **options: Any) -> None:
-        """Open it, for those who may."""
+        """Open it for an authorized user."""
         await super().get(*arguments, **options)
 
     def open(self, *arguments: Any, **options: Any) -> None:
@@ -37,27 +39,27 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         super().open(*arguments, **options)
         self._page = Page(send=self._send)
         self._loop = asyncio.get_running_loop()
-        for message in self.settings["rlnb_actions"].said:
-            self._send(encoded({**message, "again": True}))
+        for message in self.settings["rlnb_actions"].messages:
+            self._send(encoded(dataclasses.replace(message, again=True)))
         self.settings["rlnb_pages"].join(self._page)
         self._wake()
 
     def on_message(self, message: str | bytes) -> None:
-        """Hear what the page wants to be told; what is not understood is passed over."""
+        """Note the runs and logs that the page shows; another message is ignored."""
         try:
-            asked = json.loads(message) if len(message) <= MOST_MESSAGE else None
+            content = json.loads(message) if len(message) <= MOST_MESSAGE else None
         except ValueError:
             return
-        if not isinstance(asked, dict):
+        if not isinstance(content, dict):
             return
         page = self._page
-        if asked.get("type") == "watch" and isinstance(asked.get("keys"), list):
-            keys = [key for key in asked["keys"] if isinstance(key, str)][:MOST_WATCHED]
+        if content.get("type") == "watch" and isinstance(content.get("keys"), list):
+            keys = [key for key in content["keys"] if isinstance(key, str)][:MOST_WATCHED]
             page.watched = {key: page.watched.get(key, {}) for key in keys}
-        elif asked.get("type") == "follow" and isinstance(asked.get("files"), list):
-            files = [file for file in asked["files"] if isinstance(file, dict) and isinstance(file.get("job"), int)]
-            wanted = [(str(file.get("key")), file["job"], str(file.get("name"))) for file in files[:MOST_FOLLOWED]]
-            page.followed = {log: page.followed.get(log, -logs.FIRST_BYTES) for log in wanted}
+        elif content.get("type") == "follow" and isinstance(content.get("files"), list):
+            files = [file for file in content["files"] if isinstance(file, dict) and isinstance(file.get("job"), int)]
+            names = [(str(file.get("key")), file["job"], str(file.get("name"))) for file in files[:MOST_FOLLOWED]]
+            page.followed = {log: page.followed.get(log, -logs.FIRST_BYTES) for log in names}
         self._wake()
 
     def on_close(self) -> None:

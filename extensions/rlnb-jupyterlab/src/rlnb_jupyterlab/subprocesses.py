@@ -1,4 +1,4 @@
-"""Processes of rlnb that the server starts: what takes long, or acts on a run, is never done in the server."""
+"""Processes of rlnb that the server starts: long work, and every action on a run, happens outside of the server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOST_BYTES = 64 * 1024
-"""Of what a process prints, from its end."""
+"""Bytes of a process's output, from its end."""
 PIECE = 1 << 16
 
 
@@ -19,8 +19,8 @@ async def start(argv: Sequence[str], root: Path, *, complaints: bool = True) -> 
 
     Args:
         argv: The module and its arguments.
-        root: What RLNB_ROOT is there.
-        complaints: Whether what it says on standard error comes among its output.
+        root: Its RLNB_ROOT.
+        complaints: Whether its standard error is among its output.
     """
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -35,46 +35,46 @@ async def start(argv: Sequence[str], root: Path, *, complaints: bool = True) -> 
 
 
 async def output(
-    argv: Sequence[str], root: Path, *, given: bytes = b"", within_s: float, most: int = MOST_BYTES
+    argv: Sequence[str], root: Path, *, stdin: bytes = b"", within_s: float, most: int = MOST_BYTES
 ) -> tuple[int, str]:
-    """Run a module to its end; return its status and the end of what it printed; its complaints go to the server's.
+    """Run a module to its end; return its status and the end of its output; its complaints go to the server's.
 
     Args:
         argv: The module and its arguments.
-        root: What RLNB_ROOT is there.
-        given: What it reads.
+        root: Its RLNB_ROOT.
+        stdin: Its input.
         within_s: Seconds that it has.
-        most: Bytes of what it prints that are returned.
+        most: Bytes of its output that are returned.
 
     Raises:
-        TimeoutError: It took longer; it is killed.
+        TimeoutError: It took longer, and was killed.
     """
     process = await start(argv, root, complaints=False)
     try:
-        return await asyncio.wait_for(end_of(process, given, most), within_s)
+        return await asyncio.wait_for(end_of(process, stdin, most), within_s)
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
 
 
-async def end_of(process: asyncio.subprocess.Process, given: bytes = b"", most: int = MOST_BYTES) -> tuple[int, str]:
-    """Wait for a process; return its status and the end of what it printed, of which no more is held."""
+async def end_of(process: asyncio.subprocess.Process, stdin: bytes = b"", most: int = MOST_BYTES) -> tuple[int, str]:
+    """Wait for a process; return its status and the end of its output; no more is held in memory."""
     assert process.stdout is not None
-    giving = asyncio.create_task(_give(process, given))  # it may print before it reads, or never read
-    printed = bytearray()
+    giving = asyncio.create_task(_give(process, stdin))  # it may print before it reads, or never read
+    tail = bytearray()
     try:
         while content := await process.stdout.read(PIECE):
-            printed += content
-            del printed[:-most]
-        return await process.wait(), printed.decode(errors="replace")
+            tail += content
+            del tail[:-most]
+        return await process.wait(), tail.decode(errors="replace")
     finally:
         giving.cancel()
 
 
-async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
+async def _give(process: asyncio.subprocess.Process, stdin: bytes) -> None:
     assert process.stdin is not None
     with contextlib.suppress(OSError):
-        process.stdin.write(given)
+        process.stdin.write(stdin)
         await process.stdin.drain()
         process.stdin.close()

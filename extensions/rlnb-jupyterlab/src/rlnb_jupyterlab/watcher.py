@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import os
@@ -9,14 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import rlnb
 from rlnb_jupyterlab import curves, logs
-from rlnb_jupyterlab.pages import Page, Pages, encoded
-from rlnb_jupyterlab.rows import ACTIVE, LATER, row
+from rlnb_jupyterlab.messages import Message, Place, PlacesMessage, RunsMessage, encoded
+from rlnb_jupyterlab.pages import Page, Pages
+from rlnb_jupyterlab.rows import Row, row
 
 logger = logging.getLogger(__name__)
+Item = TypeVar("Item")
 
 LOOK_S = 2.0
 """Seconds between two looks at the runs, at least."""
@@ -33,7 +36,7 @@ class Watcher:
     """Keeps the list of runs, and tells every page what has changed.
 
     Args:
-        roots: rlnb roots. What lies outside of them, be it by a symbolic link, is not shown.
+        roots: rlnb roots. A run that lies outside of them, also through a symbolic link, is not shown.
         pages: The connected pages; each is told.
     """
 
@@ -44,14 +47,14 @@ class Watcher:
         self._lock = threading.Lock()
         self._beginning = threading.Lock()
         self._runs: dict[str, rlnb.Run] = {}
-        self._rows: dict[str, dict[str, Any]] = {}
+        self._rows: dict[str, Row] = {}
         self._without: dict[str, None] = {}
-        self._changed: dict[str, dict[str, Any]] = {}
+        self._changed: dict[str, Row] = {}
         self._gone: dict[str, None] = {}
-        """Since the pages were told for the last time: whoever looked has left it here."""
-        self._places: list[dict[str, str]] = []
+        """Rows and keys for the next message to the pages."""
+        self._places: list[Place] = []
         self._odd: set[str] = set()
-        """What was logged of odd runs, which are looked at again and again."""
+        """Texts in the log about odd runs, which are looked at again and again."""
         self._read: set[str] = set()
         """Runs whose curves were read for pages."""
         self._wake = threading.Event()
@@ -94,14 +97,15 @@ class Watcher:
                 self._look()
                 if not self._catalog.behind:
                     break
-            found = self._runs.get(key)
-        there = found is not None and found.path.is_dir() and self._inside(found.path)
-        return rlnb.Run(found.path) if found is not None and there else None
+            run = self._runs.get(key)
+        if run is None or not run.path.is_dir() or not self._inside(run.path):
+            return None
+        return rlnb.Run(run.path)
 
     def active(self) -> list[rlnb.Run]:
         """Return the runs that have not ended, as far as the list knows."""
         with self._lock:
-            return [self._runs[key] for key, known in self._rows.items() if known["state"] in ACTIVE]
+            return [self._runs[key] for key, line in self._rows.items() if line.state not in rlnb.ENDED]
 
     # -- the thread
 
@@ -115,14 +119,14 @@ class Watcher:
     def _work(self) -> None:
         before = 0.0
         while not self._over():
-            begun = time.thread_time()  # not on the clock: on a busy machine, or a slow disk, looks wait
+            start_s = time.thread_time()  # not on the clock: on a busy machine, or a slow disk, looks wait
             try:
                 self._tell()
                 soon = self._catalog.behind > 0
             except Exception:  # a folder that changes under our eyes must not end the panel
                 logger.exception("the list of runs could not be brought up to date")
                 soon = False
-            spent = time.thread_time() - begun
+            spent = time.thread_time() - start_s
             if not soon:
                 self._wake.wait(LOOK_S if self._without else max(LOOK_S, min(before, spent) / SHARE))
                 self._wake.clear()
@@ -136,35 +140,35 @@ class Watcher:
             return True
 
     def _tell(self) -> None:
-        places = [{"path": str(root), "trouble": trouble(root)} for root in self.roots]
+        places = [Place(path=str(root), trouble=trouble(root)) for root in self.roots]
         moved, self._places = places != self._places, places
         with self._lock:
             self._look()
-            changed, gone = list(self._changed.values()), list(self._gone)
-            everything = list(self._rows.values())
+            news = RunsMessage(rows=list(self._changed.values()), gone=list(self._gone))
+            rows = list(self._rows.values())
             self._changed.clear()
             self._gone.clear()
         for page in self._pages.connected:
-            if moved or not page.told:
-                self._send(page, {"type": "places", "places": places})
-            if not page.told:
-                page.told = True
-                self._send(page, {"type": "runs", "reset": True, "rows": everything, "gone": []})
-            elif changed or gone:
-                self._send(page, {"type": "runs", "reset": False, "rows": changed, "gone": gone})
+            if moved or not page.has_list:
+                self._send(page, PlacesMessage(places=places))
+            if not page.has_list:
+                page.has_list = True
+                self._send(page, RunsMessage(reset=True, rows=rows))
+            elif news.rows or news.gone:
+                self._send(page, news)
             with self._lock:
-                news = self._news(page)
-            for message in news:
+                messages = self._news(page)
+            for message in messages:
                 self._send(page, message)
         with self._lock:
             self._let_go()
             filled = [] if self._catalog.behind else self._fill()
         for page in self._pages.connected:
-            if filled and page.told:
-                self._send(page, {"type": "runs", "reset": False, "rows": filled, "gone": []})
+            if filled and page.has_list:
+                self._send(page, RunsMessage(rows=filled))
 
     def _look(self) -> None:
-        """Bring the list up to date; what has changed is noted for the pages."""
+        """Bring the list up to date, and keep the changes for the pages."""
         changes = self._catalog.refresh(FIRST_S)
         for run in changes.seen:
             key = key_of(run)
@@ -172,16 +176,16 @@ class Watcher:
                 if not self._inside(run.path):
                     self._forget(key)
                     continue
-                known, ended = self._rows.get(key), run.state not in ACTIVE
+                old, ended = self._rows.get(key), run.state in rlnb.ENDED
                 new = row(run, key, metrics=not ended)
-            except Exception as exc:  # whatever a damaged record brings about must not hide the other runs
+            except Exception as exc:  # a damaged record of any kind must not hide the other runs
                 self._warn(run, exc)
                 continue
             self._runs[key] = run
             if ended:
                 self._without[key] = None
-                new |= {name: known[name] for name in LATER} if known else {}
-            if new != known:
+                new = new.with_metrics_of(old) if old else new
+            if new != old:
                 self._rows[key] = self._changed[key] = new
                 self._gone.pop(key, None)
         for run in changes.gone:
@@ -190,22 +194,22 @@ class Watcher:
     def _forget(self, key: str) -> None:
         if key in self._rows:
             self._gone[key] = None
-        for known in (self._runs, self._rows, self._without, self._changed):
-            known.pop(key, None)
+        for table in (self._runs, self._rows, self._without, self._changed):
+            table.pop(key, None)
 
-    def _news(self, page: Page) -> list[dict[str, Any]]:
-        """Return what a page has not been told of the curves that it shows and the log that it follows."""
-        found: list[dict[str, Any]] = []
+    def _news(self, page: Page) -> list[Message]:
+        """Return the messages with new points of the curves that a page shows, and new text of its logs."""
+        messages: list[Message] = []
         for key in list(page.watched):
             if key in self._runs:
                 self._read.add(key)
-                found += self._of_one(key, lambda key=key: curves.news(page, key, self._runs[key]))
+                messages += self._of_one(key, functools.partial(curves.news, page, key, self._runs[key]))
         for log in list(page.followed):
             if log[0] in self._runs:
-                found += self._of_one(log[0], lambda log=log: logs.news(page, log, self._runs[log[0]]))
-        return found
+                messages += self._of_one(log[0], functools.partial(logs.news, page, log, self._runs[log[0]]))
+        return messages
 
-    def _of_one(self, key: str, ask: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+    def _of_one(self, key: str, ask: Callable[[], Iterable[Item]]) -> list[Item]:
         try:
             return list(ask())
         except Exception as exc:  # of a damaged run: the others, and the other pages, go on
@@ -223,29 +227,32 @@ class Watcher:
         """Let go of the curves that no page shows any more, of runs that have ended."""
         watched = {key for page in self._pages.connected for key in page.watched}
         for key in self._read - watched:
-            if key in self._runs and self._rows[key]["state"] not in ACTIVE:
+            if key in self._runs and self._rows[key].state in rlnb.ENDED:
                 self._runs[key] = rlnb.Run(self._runs[key].path)
         self._read &= watched
 
-    def _fill(self) -> list[dict[str, Any]]:
+    def _fill(self) -> list[Row]:
         """Read the curves of some runs that have ended, with readers that are let go of again."""
         deadline = time.monotonic() + FILL_S
         filled = []
-        newest = sorted(self._without, key=lambda key: self._rows[key]["created"], reverse=True)
+        newest = sorted(self._without, key=lambda key: self._rows[key].created, reverse=True)
         for key in newest:
             if time.monotonic() > deadline:
                 break
             del self._without[key]
-            for new in self._of_one(key, lambda key=key: [row(rlnb.Run(self._runs[key].path), key)]):
+            for new in self._of_one(key, functools.partial(self._whole_row, key)):
                 self._rows[key] = new
                 filled.append(new)
         return filled
+
+    def _whole_row(self, key: str) -> list[Row]:
+        return [row(rlnb.Run(self._runs[key].path), key)]
 
     def _inside(self, path: Path) -> bool:
         real = path.resolve()
         return any(real.is_relative_to(root) for root in self.roots)
 
-    def _send(self, page: Page, message: dict[str, Any]) -> None:
+    def _send(self, page: Page, message: Message) -> None:
         self._call(page.send, encoded(message))
 
 
@@ -261,5 +268,5 @@ def trouble(root: Path) -> str:
 
 
 def key_of(run: rlnb.Run) -> str:
-    """Return by what a page knows a run: its folder, which pages neither see nor choose."""
+    """Return a run's key for pages. It stands for the run's folder, which pages neither see nor choose."""
     return hashlib.blake2s(os.fsencode(run.path), digest_size=10).hexdigest()

@@ -1,14 +1,12 @@
-"""The cluster of one job while it lasts: asked of a queue, or one that is there."""
+"""The cluster of one job while it lasts: nodes of a queue, or a Dask cluster of the user."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import shutil
-import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +14,23 @@ from distributed import Client, Security
 
 from rlnb import HostedJob
 from rlnb_dask.existing import ExistingCluster
-from rlnb_dask.queues import LOOPBACK, QueueLauncher, cluster_class, job_class
+from rlnb_dask.queues.launcher import LOOPBACK, QueueLauncher, last_line
 
 logger = logging.getLogger("rlnb_dask")
-LIVING = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
 COMPLETING_S = 30.0
-"""Seconds until Slurm says what became of a job that it has just ended."""
+"""Seconds until a queue tells the final state of a job that it has just ended."""
 SAY_S = 3.0
-"""The same, while other nodes wait to hear why they have to end."""
+"""The same, while other nodes wait for the reason of their end."""
 LOOK_S = 3.0
-"""Seconds between looks at the queue: its controller serves everybody."""
-# A cancellation with a cause ends in it: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***". That a
-# task failed is none: it was said before, which. What stands before the stars depends on Slurm's version.
-_FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP \S+ ON \S+ CANCELLED AT \S+|\S.* DUE TO TASK FAILURE) \*\*\*$")
+"""Seconds between looks at the queue, whose controller serves everybody."""
 
 
 class Cluster:
     """The nodes of one job.
 
     Args:
-        launcher: What they are asked of.
-        nodes: How many.
+        launcher: The source of the nodes.
+        nodes: Their number.
         job: The job.
     """
 
@@ -44,12 +38,15 @@ class Cluster:
         self._launcher, self._nodes, self._job = launcher, nodes, job
         self._errors: list[BaseException] = []
         self._ids: list[str] = []
-        self._looked, self._said = 0.0, ""
+        self._look_s = 0.0
+        """Time of the last look at the queue."""
+        self._line = ""
+        """The queue's last line about the jobs."""
         self._dashboard: dict[str, int] = {}
 
     @contextlib.contextmanager
     def client(self) -> Iterator[Client]:
-        """Yield a client; nodes that were asked for are given back afterwards."""
+        """Yield a client; a queue gets its nodes back afterwards."""
         if isinstance(self._launcher, ExistingCluster):
             with Client(self._launcher.address, security=self._launcher.security(self._job.path)) as client:
                 try:
@@ -60,7 +57,7 @@ class Cluster:
         keys = self._job.path / ".tls"  # the nodes read them there, nobody else can
         keys.mkdir(mode=0o700, exist_ok=True)
         with self._queue(self._launcher, keys) as cluster, Client(cluster) as client:
-            if self._launcher.settings["dashboard"]:
+            if self._launcher.dashboard:
                 self._dashboard = {"dashboard": cluster.scheduler_info["services"]["dashboard"]}
             cluster.scale(jobs=1 if self._launcher.gang else self._nodes)
             try:
@@ -69,20 +66,23 @@ class Cluster:
                 shutil.rmtree(keys, ignore_errors=True)
 
     def _queue(self, launcher: QueueLauncher, keys: Path) -> Any:
-        found = launcher.settings["host_interface"]
-        # Even one that nobody looks at has bokeh imported.
-        shown = {"dashboard": launcher.settings["dashboard"], "dashboard_address": LOOPBACK}
-        return cluster_class(launcher.name)(
-            job_cls=self._recorded(job_class(launcher.name)),
+        interface = {"interface": launcher.host_interface} if launcher.host_interface else {}
+        # Dask would import bokeh even for a dashboard that nobody looks at.
+        dashboard = {"dashboard": launcher.dashboard, "dashboard_address": LOOPBACK}
+        return launcher.cluster_class()(
+            job_cls=self._recorded(launcher.job_class()),
             security=Security.temporary(),
             shared_temp_directory=str(keys),
-            scheduler_options={**shown, **({"interface": found} if found else {})},
+            scheduler_options={**dashboard, **interface},
             silence_logs="error",
             **launcher.job_arguments(self._nodes, log_directory=self._job.path),
         )
 
     def _recorded(self, base: Any) -> Any:
-        """Return a class of dask-jobqueue's jobs that keeps what it only logs: why a job was refused, and its id."""
+        """Return a class of dask-jobqueue's jobs that keeps each job's id, and each error of a submission.
+
+        dask-jobqueue only logs them.
+        """
         errors, ids = self._errors, self._ids
 
         class Recorded(base):  # type: ignore[misc]
@@ -100,82 +100,39 @@ class Cluster:
     def gone(self) -> str:
         """Return why no nodes are to be expected any more; nothing while they are."""
         if self._errors:
-            return _last_line(str(self._errors[0]))
-        wanted = 1 if isinstance(self._launcher, QueueLauncher) and self._launcher.gang else self._nodes
-        if isinstance(self._launcher, ExistingCluster) or len(self._ids) < wanted:
+            return last_line(str(self._errors[0]))
+        if isinstance(self._launcher, ExistingCluster) or len(self._ids) < (1 if self._launcher.gang else self._nodes):
             return ""
-        if not self._said:
-            self._said = f"jobs {', '.join(self._ids)}"
+        if not self._line:
+            self._line = f"jobs {', '.join(self._ids)}"
             self._job.note(queue=self._launcher.name, jobs=self._ids, **self._dashboard)
-            logger.info("the queue has %s", self._said)
-        if self._launcher.name != "slurm" or time.monotonic() - self._looked < LOOK_S:
+            logger.info("the queue has %s", self._line)
+        if time.monotonic() - self._look_s < LOOK_S:
             return ""
-        self._looked = time.monotonic()
-        return self._look()
-
-    def why(self) -> str:
-        """Return what the queue says of jobs that it has ended; nothing where it does not say."""
-        ended = {number: state for number, state in self._states(SAY_S).items() if state not in LIVING}
-        return ", ".join(f"Slurm's job {number} is {state}" for number, state in ended.items())
-
-    def unwanted(self) -> bool:
-        """Return whether somebody ended the job in the queue, or it could not run at all: to ask again is no use."""
-        return bool(self._errors or {"CANCELLED", "FAILED"} & set(self._states(COMPLETING_S).values()))
-
-    def _states(self, within_s: float) -> Mapping[str, str]:
-        """Return Slurm's word for each job, for as long as its controller remembers it (MinJobAge).
-
-        Args:
-            within_s: Seconds to wait for what becomes of one that it is just ending.
-        """
-        deadline = time.monotonic() + within_s
-        while "COMPLETING" in (states := self._ask()).values() and time.monotonic() < deadline:
-            time.sleep(0.5)
-        return states
-
-    def _ask(self) -> Mapping[str, str]:
-        found = {}
-        for number in self._ids if self._launcher.name == "slurm" else ():
-            command = ["scontrol", "--oneliner", "show", "job", number]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            words = dict(word.split("=", 1) for word in done.stdout.split() if "=" in word)
-            if "JobState" in words:
-                found[number] = words["JobState"]
-        return found
-
-    def _look(self) -> str:
-        done = subprocess.run(
-            ["squeue", "-h", "-j", ",".join(self._ids), "-o", "%A %T (%r)"], capture_output=True, text=True, check=False
-        )
-        said = done.stdout.strip()
-        if done.returncode and "Invalid job id" not in done.stderr:
-            logger.info("Slurm does not answer: %s", done.stderr.strip())  # it may again
-            return ""
-        if not said or said.split()[1] not in ("PENDING", "CONFIGURING", "RUNNING"):
-            return f"{self.why() or 'its job is gone'}. {self._printed()}".strip()
-        if said != self._said:
-            self._said = said
-            logger.info("the queue says: %s", said)
+        self._look_s = time.monotonic()
+        line = self._launcher.look(self._ids)
+        if line == "":
+            return f"{self.why() or 'its job is gone'}. {self._output(self._launcher)}".strip()
+        if line is not None and line != self._line:
+            self._line = line
+            logger.info("the queue says: %s", line)
         return ""
 
-    def _printed(self) -> str:
-        """Return the last that the job printed, such as that there is no such interpreter on the node."""
+    def why(self) -> str:
+        """Return the final states of jobs that the queue has ended; nothing where it does not tell them."""
+        if isinstance(self._launcher, ExistingCluster):
+            return ""
+        states = self._launcher.ended(self._ids, SAY_S)
+        return ", ".join(f"{self._launcher.title}'s job {number} is {state}" for number, state in states.items())
+
+    def unwanted(self) -> bool:
+        """Return whether a further job is of no use: somebody ended this one in the queue, or it could not run."""
+        if self._errors or isinstance(self._launcher, ExistingCluster):
+            return bool(self._errors)
+        return self._launcher.unwanted([*self._launcher.ended(self._ids, COMPLETING_S).values()])
+
+    def _output(self, launcher: QueueLauncher) -> str:
+        """Return the last line of the job's output, such as that the node has no such interpreter."""
         logs = sorted(self._job.path.glob("rlnb-*.err"))
-        said = last_said(logs[-1].read_text(errors="replace")) if logs else ""
-        return f"It printed last: {said}" if said else ""
-
-
-def last_said(text: str) -> str:
-    """Return the last line that a job printed which tells why it ended; nothing where none does.
-
-    Args:
-        text: What it printed. srun tells about its nodes in it, and once one of them has failed, Slurm may or may not
-            tell of ending the step on the others: both only follow from what was said before. That somebody cancelled
-            the job does not.
-    """
-    return _last_line("\n".join(line for line in text.splitlines() if not _FOLLOWS.match(line.strip())))
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+        line = launcher.reason(logs[-1].read_text(errors="replace")) if logs else ""
+        return f"It printed last: {line}" if line else ""

@@ -1,4 +1,4 @@
-"""The launcher for a Dask cluster that is there: LocalCluster, dask-kubernetes, one of your own."""
+"""The launcher for a Dask cluster of the user: LocalCluster, dask-kubernetes, or one started by hand."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlnb import HostedLauncher, Manifest, Problem, RlnbError
 
+if TYPE_CHECKING:
+    from distributed import Security
+    from distributed.deploy import Cluster
+
+Setting: TypeAlias = "str | int | bool | Mapping[str, str]"
 ROLES = ("tls_ca_file", "tls_client_cert", "tls_client_key")
 ANSWER_S = 5.0
 
 
 class ExistingCluster(HostedLauncher):
-    """Runs trainings on the workers of a Dask cluster, an agent on each: one worker has to be one node.
+    """Runs trainings on the workers of a Dask cluster, with an agent on each: one worker has to be one node.
 
     The run outlives this kernel, if the cluster does.
 
@@ -24,16 +29,17 @@ class ExistingCluster(HostedLauncher):
         cluster: The cluster, or the address of its scheduler.
         nodes: Workers of each training.
         security: Paths of ``tls_ca_file``, ``tls_client_cert`` and ``tls_client_key``; None takes the cluster's own.
-        insecure: Whether to use plain TCP to another machine, over which anybody in that network can run anything.
+        insecure: Whether plain TCP to another machine is allowed. Anybody in that network can then run anything there.
         max_restarts: Interruptions after which a training goes on by itself from its last checkpoint.
     """
 
     name = "dask"
     max_running = walltime_s = limit_s = nproc_per_node = None
+    python = hang_after_s = None
 
     def __init__(
         self,
-        cluster: Any = "",
+        cluster: str | Cluster = "",
         *,
         nodes: int = 1,
         security: Mapping[str, str] | None = None,
@@ -42,14 +48,14 @@ class ExistingCluster(HostedLauncher):
     ) -> None:
         self.address = str(cluster if isinstance(cluster, str) else cluster.scheduler_address)
         self.nodes, self.max_restarts, self._insecure = nodes, max_restarts, insecure
-        own = getattr(cluster, "security", None)
+        keys = getattr(cluster, "security", None)
         self._security = dict(security or {}) or {
-            role: value for role in ROLES if own is not None and (value := getattr(own, role, None))
+            role: value for role in ROLES if keys is not None and (value := getattr(keys, role, None))
         }
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """Arguments that make one like this; keys that are held in memory only are not among them."""
+    def settings(self) -> Mapping[str, Setting]:
+        """Arguments that make an equal launcher; TLS keys that are only in memory are not among them."""
         paths = {role: value for role, value in self._security.items() if "\n" not in value}
         return {
             "cluster": self.address,
@@ -60,13 +66,13 @@ class ExistingCluster(HostedLauncher):
         }
 
     def argv(self, job_dir: Path) -> Sequence[str]:
-        """Return what starts the host of a job."""
+        """Return the command that starts the host of a job."""
         return [sys.executable, "-P", "-m", "rlnb_dask.host", str(job_dir)]
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
-        """Start the host of a job; keys that are in memory only are left for it where nobody else can read them."""
-        if unknown := self._keys_unknown():
-            raise RlnbError(f"{unknown.what} {unknown.fix}")
+        """Start the host of a job; it finds TLS keys that are only in memory in a folder that nobody else can read."""
+        if problem := self._keys_problem():
+            raise RlnbError(f"{problem.what} {problem.fix}")
         if in_memory := {role: text for role, text in self._security.items() if "\n" in text}:
             folder = job_dir / ".tls"
             folder.mkdir(mode=0o700)
@@ -75,16 +81,13 @@ class ExistingCluster(HostedLauncher):
                     file.write(text)
         return super().submit(command, job_dir)
 
-    def security(self, job_dir: Path) -> Any:
+    def security(self, job_dir: Path) -> Security | None:
         """Return Dask's object for the keys; None without any."""
-        from distributed import Security
-
-        left = {role: str(path) for role in ROLES if (path := job_dir / ".tls" / role).exists()}
-        words = left or self._security
-        return Security(require_encryption=True, **words) if words else None
+        paths = {role: str(path) for role in ROLES if (path := job_dir / ".tls" / role).exists()}
+        return _security(paths or self._security)
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return why no training can be started on it."""
+        """Return the reasons for which no training can start there."""
         scheme, _, rest = self.address.partition("://")
         host = rest.rpartition(":")[0].strip("[]")
         if not rest:
@@ -93,8 +96,8 @@ class ExistingCluster(HostedLauncher):
         if scheme not in ("tcp", "tls", "inproc", "ucx", "ucxx"):
             what = f"{self.address}: {scheme} is a transport of its own, which the host of a run does not know."
             return [Problem(what=what, fix="A scheduler that nodes reach by tls://; dask-gateway's are not.")]
-        if unknown := self._keys_unknown():
-            return [unknown]
+        if problem := self._keys_problem():
+            return [problem]
         if self.max_restarts and any("\n" in text for text in self._security.values()):
             what = f"max_restarts={self.max_restarts}, but the cluster's keys are in memory only, and go with the job."
             return [Problem(what=what, fix="security={...} with paths of its keys, or max_restarts=0.")]
@@ -105,15 +108,17 @@ class ExistingCluster(HostedLauncher):
             return [Problem(what=what, fix="Security.temporary() for the cluster, or insecure=True.")]
         return self._check_workers()
 
-    def _keys_unknown(self) -> Problem | None:
+    def _keys_problem(self) -> Problem | None:
         import dask
         from distributed import Security
 
-        found = Security(**self._security).get_tls_config_for_role("client")  # what Dask's own configuration says, too
-        known = (found.get("ca_file") and found.get("cert")) or dask.config.get(
-            "distributed.client.security-loader", None
-        )
-        if known or not self.address.startswith("tls://"):
+        config = Security(**self._security).get_tls_config_for_role("client")  # reads Dask's own configuration too
+        complete = config.get("ca_file") and config.get("cert")
+        if (
+            complete
+            or dask.config.get("distributed.client.security-loader", None)
+            or not self.address.startswith("tls://")
+        ):
             return None
         return Problem(
             what=f"{self.address} asks for keys, which are not known here (those in memory are nowhere recorded).",
@@ -121,17 +126,16 @@ class ExistingCluster(HostedLauncher):
         )
 
     def _check_workers(self) -> Sequence[Problem]:
-        from distributed import Client, Security
+        from distributed import Client
 
-        words = {role: value for role, value in self._security.items()}
-        security = Security(require_encryption=True, **words) if words else None
+        security = _security(self._security)
         try:
             with Client(self.address, security=security, timeout=ANSWER_S, set_as_default=False) as client:
-                there = len(client.scheduler_info(n_workers=-1)["workers"])
+                count = len(client.scheduler_info(n_workers=-1)["workers"])
         except (OSError, TimeoutError, RlnbError) as exc:
             return [Problem(what=f"{self.address} does not answer: {exc}", fix="Is it up, and are its keys given?")]
-        if there < self.nodes:
-            what = f"nodes={self.nodes}, but the cluster has {there} worker{'s' if there != 1 else ''}."
+        if count < self.nodes:
+            what = f"nodes={self.nodes}, but the cluster has {count} worker{'s' if count != 1 else ''}."
             return [Problem(what=what, fix=f"cluster.scale({self.nodes}), and wait for them.")]
         return []
 
@@ -139,9 +143,11 @@ class ExistingCluster(HostedLauncher):
         return f"rlnb.dask({self.address!r}, nodes={self.nodes})"
 
 
-def dask(cluster: Any = "", **settings: Any) -> ExistingCluster:
-    """Return a launcher for a Dask cluster that is there; see :class:`ExistingCluster`."""
-    return ExistingCluster(cluster, **settings)
+def _security(keys: Mapping[str, str]) -> Security | None:
+    """Return Dask's object for keys; None without any."""
+    from distributed import Security
+
+    return Security(require_encryption=True, **keys) if keys else None
 
 
 def _loopback(host: str) -> bool:

@@ -1,7 +1,7 @@
 """``python -m rlnb_dask.host JOB_DIR``: the process that owns the cluster of one job.
 
-It asks the queue for nodes, looks whether they fit, has an agent run on each, and sees to it that none is left. It
-outlives the kernel that started it; when it ends, so do Dask's workers, and with them the agents.
+It takes nodes from the queue, looks whether they fit, starts an agent on each, and leaves none behind. It outlives the
+kernel that started it; when it ends, so do Dask's workers, and with them the agents.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import pkgutil
 import sys
 import time
 from collections.abc import Iterator, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import dask
 from distributed import Client, Future, Lock
@@ -22,14 +22,15 @@ from rlnb import HostedJob, RlnbError
 from rlnb_dask import node, preflight
 from rlnb_dask.clusters import Cluster
 from rlnb_dask.existing import ExistingCluster
-from rlnb_dask.queues import QueueLauncher
+from rlnb_dask.plugin import LAUNCHERS
+from rlnb_dask.queues.launcher import QueueLauncher
 from rlnb_dask.quiet import QUIET
 
 logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.25
 LOOK_S = 1.0
 END_S = 30.0
-"""Seconds that agents have to end once they were asked to, or there is a result: more than they give their ranks."""
+"""Seconds that agents have to end after a cancellation or a result: more than they give their ranks."""
 DASK = {
     **QUIET,
     "distributed.scheduler.allowed-failures": 0,  # a task whose worker is gone fails, and does not wait for another
@@ -47,7 +48,7 @@ class Host:
 
     Args:
         job: The job.
-        launcher: What it was started with.
+        launcher: The launcher that started it.
     """
 
     def __init__(self, job: HostedJob, launcher: QueueLauncher | ExistingCluster) -> None:
@@ -76,11 +77,11 @@ class Host:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Hold the lock of those who choose nodes of a cluster that several runs share."""
-        lock, told = Lock("rlnb-nodes"), False
+        lock, first = Lock("rlnb-nodes"), True
         while not lock.acquire(timeout=LOOK_S):
             self._beat_or_stop()
-            if not told:
-                told = True
+            if first:
+                first = False
                 logger.info("another run chooses its nodes, or waits for them; this one comes after it")
         try:
             yield
@@ -88,62 +89,62 @@ class Host:
             lock.release()
 
     def _wait_for_nodes(self, client: Client) -> list[str]:
-        """Return the addresses of idle nodes' workers, once there are as many as asked for: all or none begin."""
-        told, most = -1, 0
+        """Return the addresses of idle nodes' workers, once there are enough: all or none begin."""
+        count, most = -1, 0
         while True:
             self._beat_or_stop()
-            there = client.scheduler_info(n_workers=-1)["workers"]
+            names = _names(client)
             busy = self._busy(client)
-            workers = sorted((item for item in there.items() if item[0] not in busy), key=lambda item: _number(item[1]))
+            workers = sorted((address for address in names if address not in busy), key=lambda w: _number(names[w]))
             if len(workers) >= self._nodes:
-                return [address for address, _ in workers[: self._nodes]]
-            if len(workers) != told:
-                told = len(workers)
+                return workers[: self._nodes]
+            if len(workers) != count:
+                count = len(workers)
                 also = f", {len(busy)} more are taken" if busy else ""
-                logger.info("%d of %d nodes are here%s", told, self._nodes, also)
-            gone, most = self._cluster.gone(), max(most, len(there))
-            if not gone and len(there) < most and isinstance(self._launcher, QueueLauncher):
-                gone = "a node had come, and went before all were here. What its job printed lies beside this log"
-            if gone:
-                self._job.end("failed", f"the queue gave no nodes: {gone}", interrupted=not self._cluster.unwanted())
+                logger.info("%d of %d nodes are here%s", count, self._nodes, also)
+            why, most = self._cluster.gone(), max(most, len(names))
+            if not why and len(names) < most and isinstance(self._launcher, QueueLauncher):
+                why = "a node had come, and went before all were here. The output of its job lies beside this log"
+            if why:
+                self._job.end("failed", f"the queue gave no nodes: {why}", interrupted=not self._cluster.unwanted())
                 raise Ended
             time.sleep(POLL_S)
 
     def _busy(self, client: Client) -> set[str]:
-        """Return which workers of a cluster that is there are taken: by a task, or by an agent whose host is gone."""
-        if isinstance(self._launcher, QueueLauncher):  # whose nodes are this run's alone
+        """Return the workers of the user's cluster that have a task, or an agent whose host is gone."""
+        if isinstance(self._launcher, QueueLauncher):  # a queue gives the nodes to this run alone
             return set()
         tasks = {worker for worker, keys in client.processing().items() if keys}
-        return tasks | {worker for worker, taken in client.run(node.busy, on_error="ignore").items() if taken}
+        return tasks | {worker for worker, busy in client.run(node.busy, on_error="ignore").items() if busy}
 
     def _wait_until_known(self, client: Client, agents: dict[str, Future]) -> None:
-        """Wait until Dask's scheduler has heard of the agents: who chooses nodes next would take them for idle."""
+        """Wait until Dask's scheduler has heard of the agents: the next run would take their nodes for idle."""
         deadline = time.monotonic() + END_S  # a worker that is lost in this moment never has its agent
         while time.monotonic() < deadline:
-            known = client.processing()
-            if all(agent.key in known.get(worker, ()) or agent.done() for worker, agent in agents.items()):
+            tasks = client.processing()
+            if all(agent.key in tasks.get(worker, ()) or agent.done() for worker, agent in agents.items()):
                 return
             self._job.beat()
             time.sleep(POLL_S)
 
     def _preflight(self, client: Client, workers: Sequence[str]) -> None:
-        begun = time.monotonic()
+        start_s = time.monotonic()
         try:
-            wrong = preflight.problems(client, workers, self._job, self._beat_or_stop)
+            lines = preflight.problems(client, workers, self._job, self._beat_or_stop)
         except preflight.NodeGone as exc:
             self._job.end("failed", str(exc), interrupted=True)
             raise Ended from exc
-        if wrong:
-            first = wrong[0] if len(wrong) == 1 else f"{len(wrong)} problems with the nodes, nothing was started"
-            self._job.end("failed", first, "\n".join(f"  - {what}" for what in wrong))
+        if lines:
+            first = lines[0] if len(lines) == 1 else f"{len(lines)} problems with the nodes, nothing was started"
+            self._job.end("failed", first, "\n".join(f"  - {line}" for line in lines))
             raise Ended
-        logger.info("the nodes are alike and reach each other (%.1f s)", time.monotonic() - begun)
+        logger.info("the nodes are alike and reach each other (%.1f s)", time.monotonic() - start_s)
 
     def _start_agents(self, client: Client, workers: Sequence[str]) -> dict[str, Future]:
-        """Start the agent of each node; return what becomes of it, by its worker's address."""
+        """Start the agent of each node; return its future, by its worker's address."""
         port = client.submit(node.free_port, workers=[workers[0]], pure=False).result()
         master = f"{preflight.host_of(workers[0])}:{port}" if self._nodes > 1 else ""
-        python, hang_after_s = (self._launcher.settings.get(name) for name in ("python", "hang_after_s"))
+        python, hang_after_s = self._launcher.python, self._launcher.hang_after_s
         return {
             worker: client.submit(
                 node.run_agent,
@@ -192,14 +193,20 @@ class Host:
             raise Ended
 
 
-def _number(worker: dict[str, Any]) -> tuple[str, int]:
-    """Order workers by their name's number, so that node 0 is the queue's first."""
-    name, _, number = str(worker.get("name", "")).rpartition("-")
-    return (name, int(number)) if number.isdigit() else (str(worker.get("name", "")), 0)
+def _names(client: Client) -> dict[str, str]:
+    """Return the name of each worker of a cluster, by its address."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return {address: str(facts.get("name", "")) for address, facts in workers.items()}
+
+
+def _number(name: str) -> tuple[str, int]:
+    """Return the key that orders workers by the number in their name, so that node 0 is the queue's first."""
+    stem, _, number = name.rpartition("-")
+    return (stem, int(number)) if number.isdigit() else (name, 0)
 
 
 def forget_own_job(environ: MutableMapping[str, str]) -> None:
-    """Remove what Slurm says of the job that the host itself is: the one that it submits would take its limits."""
+    """Remove the variables of the Slurm job that the host itself is: a job that it submits would take its limits."""
     for name in [name for name in environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
         del environ[name]
 
@@ -220,9 +227,12 @@ def main() -> None:
 
 
 def launcher_of(job: HostedJob) -> QueueLauncher | ExistingCluster:
-    """Return the launcher that a job was started with."""
-    name, settings = job.manifest.launcher, job.manifest.launcher_settings
-    return ExistingCluster(**settings) if name == "dask" else QueueLauncher(name, **settings)
+    """Return the launcher that started a job."""
+    factories = {launcher.name: launcher.factory for launcher in LAUNCHERS}
+    launcher: QueueLauncher | ExistingCluster = pkgutil.resolve_name(factories[job.manifest.launcher])(
+        **job.manifest.launcher_settings
+    )
+    return launcher
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is done on a node of a cluster, inside its Dask worker: run an agent, and look around before that."""
+"""The work on a node of a cluster, inside its Dask worker: run an agent, and look around before that."""
 
 from __future__ import annotations
 
@@ -13,23 +13,65 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import dask
 import psutil
-from distributed import WorkerPlugin, get_worker
+from distributed import Worker, WorkerPlugin, get_worker
 
 END_S = 15.0
 """Seconds that an agent has to end everything below it once its lifeline is gone."""
 ASK_S = 60.0
-"""Seconds that the ranks' interpreter has to say what is installed in it."""
-leave_after_s: float | None = None
-"""Seconds after its agents have ended at which a worker that is a process of ours leaves, whatever Dask still waits
-for: a signal while it closes makes it wait until the queue kills it. None is a worker of somebody else's."""
-_agents: list[subprocess.Popen[bytes]] = []
+"""Seconds that the ranks' interpreter has for the list of its packages."""
+LEAVE_AFTER_S = "rlnb.leave-after-s"
+"""Key in Dask's configuration of a worker that is a process of ours: seconds after the end of its agents at which it
+leaves, though Dask may still wait. A signal while it closes would have it wait until the queue kills it. Workers of
+somebody else do not have the key."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeFacts:
+    """The facts about a node that decide whether it fits the others."""
+
+    host: str
+    """Name of the machine."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions of Python and of packages; empty where the interpreter gave none."""
+    problem: str = ""
+    """The reason for which nothing can run there."""
+    free_bytes: int | None = None
+    """Free bytes on the file system of the run."""
+
+
+class Lifeline(WorkerPlugin):
+    """Holds the agents of a worker, and ends them when it closes.
+
+    A worker that has lost its scheduler would otherwise wait for them.
+    """
+
+    name = "rlnb-lifeline"
+    idempotent = True  # a second run on the same cluster would otherwise tear down the first one's
+
+    def __init__(self) -> None:
+        self.agents: list[subprocess.Popen[bytes]] = []
+
+    def teardown(self, worker: Worker) -> None:
+        """Close the agents' standard input, and wait until they have ended everything below them."""
+        for agent in list(self.agents):
+            assert agent.stdin is not None
+            with contextlib.suppress(OSError):
+                agent.stdin.close()
+        deadline = time.monotonic() + END_S
+        while self.agents and time.monotonic() < deadline:
+            time.sleep(0.05)
+        leave_after_s = dask.config.get(LEAVE_AFTER_S, None)
+        if leave_after_s is not None:
+            timer = threading.Timer(leave_after_s, os._exit, (0,))
+            timer.daemon = True
+            timer.start()
 
 
 def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
@@ -37,25 +79,27 @@ def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
 
     Args:
         argv: The agent.
-        log: Where its own words go.
+        log: File for the agent's own output.
         limit_s: Seconds from the start of this process, and so of the queue's job, at which it has to end.
     """
     if limit_s is not None:
         argv = [*argv, f"--deadline={psutil.Process().create_time() + limit_s:.0f}"]
-    env = environment(nanny=get_worker().nanny is not None)
+    worker = get_worker()
+    env = environment(nanny=worker.nanny is not None)
     with open(log, "ab") as output:
         agent = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=Path(log).parent, env=env
         )
-    _agents.append(agent)
+    agents = _agents(worker)
+    agents.append(agent)
     try:
         return agent.wait()
     finally:
-        _agents.remove(agent)
+        agents.remove(agent)
 
 
 def environment(nanny: bool) -> dict[str, str]:
-    """Return the environment of an agent: this one without what a nanny sets for workers that compute themselves.
+    """Return the environment of an agent: this one without the variables of a nanny for workers that compute.
 
     Args:
         nanny: Whether Dask's nanny started this worker.
@@ -64,68 +108,54 @@ def environment(nanny: bool) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if str(preset.get(name, "")) != value}
 
 
-class Lifeline(WorkerPlugin):
-    """Ends the agents of a worker that closes, since a worker that has lost its scheduler would wait for them."""
-
-    name = "rlnb-lifeline"
-    idempotent = True  # a second run on the same cluster would else tear down the first one's
-
-    def teardown(self, worker: Any) -> None:
-        """Let go of the agents and wait until they have ended everything below them."""
-        for agent in list(_agents):
-            assert agent.stdin is not None
-            with contextlib.suppress(OSError):
-                agent.stdin.close()
-        deadline = time.monotonic() + END_S
-        while _agents and time.monotonic() < deadline:
-            time.sleep(0.05)
-        if leave_after_s is not None:
-            leaving = threading.Timer(leave_after_s, os._exit, (0,))
-            leaving.daemon = True
-            leaving.start()
+def busy(dask_worker: Worker) -> bool:
+    """Return whether an agent runs on a worker, though the host that started it may be gone."""
+    return Lifeline.name in dask_worker.plugins and bool(_agents(dask_worker))
 
 
-def busy() -> bool:
-    """Return whether an agent runs here, though the host that started it may be gone."""
-    return bool(_agents)
+def _agents(worker: Worker) -> list[subprocess.Popen[bytes]]:
+    """Return the agents that run on a worker, as its lifeline holds them."""
+    lifeline = worker.plugins[Lifeline.name]
+    assert isinstance(lifeline, Lifeline)
+    return lifeline.agents
 
 
 def look(
-    shared: str, name: str, packages: Sequence[str], asset_root: str | None, python: str | None = None
-) -> dict[str, Any]:
-    """Return what there is on this node, and leave a word of it in the shared folder.
+    folder: str, name: str, packages: Sequence[str], asset_root: str | None, python: str | None = None
+) -> NodeFacts:
+    """Return the facts about this node, and leave a file in the shared folder.
 
     Args:
-        shared: A folder that all nodes should see.
-        name: Of the file to write there.
-        packages: Distributions whose versions have to be the same everywhere.
-        python: Command of the interpreter that the ranks run in, where it is another than this one.
+        folder: A folder that all nodes should see.
+        name: Name of that file.
+        packages: Distributions that need the same version everywhere.
         asset_root: Folder of robot assets; None is this node's ISAACSIM_ASSET_ROOT. A URL is not looked for.
+        python: Command of the ranks' interpreter, where it is not this one.
     """
-    found: dict[str, Any] = {"host": socket.gethostname(), "versions": {}, "problem": ""}
+    host = socket.gethostname()
     try:
-        found["versions"] = _versions(packages, python)
+        versions = _versions(packages, python)
     except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
-        found["problem"] = f"the interpreter {python} cannot be asked for its packages: {exc}"
-        return found
+        return NodeFacts(host=host, problem=f"the interpreter {python} cannot be asked for its packages: {exc}")
+    problem, free_bytes = "", None
     try:
-        Path(shared, name).write_text(found["host"])
-        found["free_bytes"] = shutil.disk_usage(shared).free
+        Path(folder, name).write_text(host)
+        free_bytes = shutil.disk_usage(folder).free
     except OSError as exc:
-        found["problem"] = f"{shared} cannot be written: {exc.strerror or exc}"
+        problem = f"{folder} cannot be written: {exc.strerror or exc}"
     asset_root = asset_root or os.environ.get("ISAACSIM_ASSET_ROOT")
     if asset_root and "://" not in asset_root and not os.path.isdir(asset_root):
-        found["problem"] = found["problem"] or f"the asset root {asset_root} is not there"
-    return found
+        problem = problem or f"the asset root {asset_root} is not there"
+    return NodeFacts(host=host, versions=versions, problem=problem, free_bytes=free_bytes)
 
 
-def sees(shared: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:
+def sees(folder: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:
     """Return which of the files that other nodes wrote cannot be seen from here."""
     deadline = time.monotonic() + within_s
-    while missing := [name for name in names if not Path(shared, name).exists()]:
+    while missing := [name for name in names if not Path(folder, name).exists()]:
         if time.monotonic() > deadline:
             break
-        os.listdir(shared)  # has NFS look again
+        os.listdir(folder)  # has NFS look again
         time.sleep(0.2)
     return missing
 
@@ -156,9 +186,9 @@ def reaches(host: str, port: int, within_s: float = 5.0) -> str:
 
 def free_port() -> int:
     """Return a port of this node that is free now."""
-    with socket.socket() as found:
-        found.bind(("", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        port: int = probe.getsockname()[1]
         return port
 
 
@@ -166,13 +196,13 @@ def _versions(packages: Sequence[str], python: str | None) -> dict[str, str]:
     """Return the versions of Python and of packages in an interpreter; None is this one."""
     if python is None:
         return {"python": sys.version.split()[0], **{package: version(package) for package in packages}}
-    asked = f"import json, sys\nfrom importlib import metadata\n{inspect.getsource(version)}\n"
-    asked += "print(json.dumps({'python': sys.version.split()[0], **{name: version(name) for name in sys.argv[1:]}}))"
-    argv = [*shlex.split(python), "-c", asked, *packages]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=ASK_S, check=False)
-    if done.returncode or not done.stdout.strip():
-        raise ValueError((done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1])
-    answer: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])  # before it scripts may print their own
+    script = f"import json, sys\nfrom importlib import metadata\n{inspect.getsource(version)}\n"
+    script += "print(json.dumps({'python': sys.version.split()[0], **{name: version(name) for name in sys.argv[1:]}}))"
+    argv = [*shlex.split(python), "-c", script, *packages]
+    process = subprocess.run(argv, capture_output=True, text=True, timeout=ASK_S, check=False)
+    if process.returncode or not process.stdout.strip():
+        raise ValueError((process.stderr.strip().splitlines() or [f"it ended with {process.returncode}"])[-1])
+    answer: dict[str, str] = json.loads(process.stdout.strip().splitlines()[-1])  # scripts may print before it
     return answer
 
 

@@ -1,26 +1,23 @@
-"""The light half: which launchers there are."""
+"""The light half: the launchers of this plugin, and the command of a run in a container."""
 
 from __future__ import annotations
 
 from rlnb import Command, LauncherType, Manifest, hookimpl
+from rlnb_dask.queues.registry import QUEUES
 
-QUEUES = ("slurm", "pbs", "sge", "lsf", "htcondor", "oar")
-LAUNCHERS = [
-    *(LauncherType(name=name, factory=f"rlnb_dask.queues:{name}") for name in QUEUES),
-    LauncherType(name="dask", factory="rlnb_dask.existing:dask"),
-]
+LAUNCHERS = (*QUEUES, LauncherType(name="dask", factory="rlnb_dask.existing:ExistingCluster"))
 
 
 @hookimpl
-def rlnb_launchers() -> list[LauncherType]:
+def rlnb_launchers() -> tuple[LauncherType, ...]:
     return LAUNCHERS
 
 
 @hookimpl
 def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
-    image = manifest.launcher_settings.get("container")
-    if not image:
+    settings = manifest.launcher_settings
+    if not settings.get("container"):
         return None
     from rlnb_dask.containers import contained
 
-    return contained(command, image, manifest.launcher_settings["container_runtime"], manifest)
+    return contained(command, str(settings["container"]), str(settings["container_runtime"]), manifest)

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from distributed import Client, Future
@@ -14,12 +14,9 @@ from distributed.scheduler import KilledWorker
 
 from rlnb import HostedJob
 from rlnb_dask import node
+from rlnb_dask.node import NodeFacts
+from rlnb_dask.packages import packages
 
-PACKAGES = (
-    *("rlnb", "torch", "isaaclab", "warp-lang", "newton", "jax"),
-    *("rsl-rl-lib", "rl-games", "skrl", "stable-baselines3"),
-    *("rlnb-rsl-rl", "rlnb-rl-games", "rlnb-skrl", "rlnb-sb3", "rlnb-tasks", "rlnb-dask"),
-)
 LEAST_FREE_BYTES = 50 * 2**20
 ANSWER_S = 90.0
 """Seconds that a node has for an answer: a mount that hangs never gives one."""
@@ -27,139 +24,153 @@ POLL_S = 0.1
 
 
 class NodeGone(Exception):
-    """A node went away while it was looked at; says which."""
+    """A node went away during the look at it; the message names the node."""
 
 
 class Unanswered(Exception):
-    """Nodes do not answer, or cannot; its arguments say which and why."""
+    """Some nodes do not answer, or cannot; each argument names a node and the reason."""
 
 
 def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Callable[[], None]) -> list[str]:
-    """Return what is wrong with which node, in words; nothing where a training can begin.
+    """Return a line for each problem of a node; none where a training can begin.
 
     Args:
         client: Of the cluster.
         workers: Addresses of the nodes' workers, in order.
-        job: What is to run there.
-        go_on: Called while nodes are waited for; what it raises ends the waiting.
+        job: The job that will run there.
+        go_on: Called during the waiting for nodes; an exception from it ends the waiting.
 
     Raises:
-        NodeGone: One went away meanwhile.
+        NodeGone: A node went away meanwhile.
     """
     try:
-        return _problems(client, workers, job, go_on)
+        return _Look(client, workers, go_on).problems(job)
     except Unanswered as exc:
         return list(exc.args)
 
 
-def _problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Callable[[], None]) -> list[str]:
-    shared = job.path / ".preflight"
-    shared.mkdir(exist_ok=True)
-    python = shlex.split(job.manifest.python or "")
-    in_place = list(job.command.argv[: len(python)]) == python  # else it is a container's
-    names = {worker: f"node{number}" for number, worker in enumerate(workers)}
-    asked = {
-        worker: client.submit(
-            *(node.look, str(shared), name, PACKAGES, job.manifest.asset_root),
-            python=job.manifest.python if in_place else None,
-            workers=[worker],
-            pure=False,
-        )
-        for worker, name in names.items()
-    }
-    found = _answers(workers, asked, go_on)  # who hangs may still be about to write: then the folder stays
-    wrong = [
-        f"{where(number, found[w])}: {found[w]['problem']}" for number, w in enumerate(workers) if found[w]["problem"]
-    ]
-    wrong += _differences(workers, found)
-    wrong += [
-        f"{where(number, found[w])}: only {found[w]['free_bytes'] / 2**20:.0f} MiB are free where the run is written"
-        for number, w in enumerate(workers)
-        if found[w].get("free_bytes", LEAST_FREE_BYTES) < LEAST_FREE_BYTES
-    ]
-    if not wrong and len(workers) > 1:
-        wrong = _apart(client, workers, found, str(shared), go_on)
-    shutil.rmtree(shared, ignore_errors=True)
-    return wrong
+class _Look:
+    """One look at all nodes."""
+
+    def __init__(self, client: Client, workers: Sequence[str], go_on: Callable[[], None]) -> None:
+        self._client, self._workers, self._go_on = client, workers, go_on
+
+    def problems(self, job: HostedJob) -> list[str]:
+        folder = job.path / ".preflight"
+        folder.mkdir(exist_ok=True)
+        python = shlex.split(job.manifest.python or "")
+        in_place = list(job.command.argv[: len(python)]) == python  # otherwise the interpreter is a container's
+        names, manifest = packages(), job.manifest
+        answers = {
+            worker: self._client.submit(
+                *(node.look, str(folder), f"node{number}", names, manifest.asset_root),
+                python=manifest.python if in_place else None,
+                workers=[worker],
+                pure=False,
+            )
+            for number, worker in enumerate(self._workers)
+        }
+        # A node that hangs may still be about to write: then the folder stays.
+        nodes: list[NodeFacts] = list(self._answers(answers).values())
+        lines = [*_own_problems(nodes), *differences(nodes, names)]
+        if not lines and len(nodes) > 1:
+            lines = [*self._blind(nodes, str(folder)), *self._unreached(nodes)]
+        shutil.rmtree(folder, ignore_errors=True)
+        return lines
+
+    def _answers(self, answers: Mapping[str, Future]) -> dict[str, Any]:
+        """Return each node's answer, by its worker's address.
+
+        Raises:
+            Unanswered: Some nodes do not answer.
+            NodeGone: A node is not there any more.
+        """
+        deadline = time.monotonic() + ANSWER_S
+        while not all(answer.done() for answer in answers.values()) and time.monotonic() < deadline:
+            self._go_on()
+            time.sleep(POLL_S)
+        lines = []
+        for worker, answer in answers.items():
+            name = f"node {self._workers.index(worker)} ({host_of(worker)})"
+            if not answer.done():
+                lines.append(f"{name} has not answered for {ANSWER_S:.0f} s: does a file system hang there?")
+            elif answer.status == "error" and not isinstance(why := answer.exception(), KilledWorker):
+                lines.append(f"{name} cannot be looked at: {type(why).__name__}: {why}")
+            elif answer.status != "finished":
+                raise NodeGone(f"{name} went away while it was looked at")
+        if lines:
+            raise Unanswered(*lines)
+        return {worker: answer.result() for worker, answer in answers.items()}
+
+    def _blind(self, nodes: Sequence[NodeFacts], folder: str) -> list[str]:
+        """Return a line for each node that does not see the files of others.
+
+        Each looks for the files of the first node and of the node before it: the work grows with the nodes only.
+        """
+        answers = {
+            worker: self._client.submit(
+                *(node.sees, folder, sorted({"node0", f"node{(number - 1) % len(nodes)}"})),
+                workers=[worker],
+                pure=False,
+            )
+            for number, worker in enumerate(self._workers)
+        }
+        return [
+            f"{where(number, nodes[number])} does not see what {', '.join(missing)} wrote to {folder}: "
+            "the run's folder has to be on a file system that all nodes share (rlnb.options.root)"
+            for number, missing in enumerate(self._answers(answers).values())
+            if missing
+        ]
+
+    def _unreached(self, nodes: Sequence[NodeFacts]) -> list[str]:
+        """Return a line for each node that does not reach the first."""
+        first, *others = self._workers
+        host = host_of(first)
+        port = self._answers({first: self._client.submit(node.listen, workers=[first], pure=False)})[first]
+        answers = {
+            worker: self._client.submit(node.reaches, host, port, workers=[worker], pure=False) for worker in others
+        }
+        return [
+            f"{where(number, nodes[number])} does not reach {where(0, nodes[0])} at {host}:{port}: {why}. "
+            'A firewall, or the wrong network: interface="ib0", say, names the right one'
+            for number, why in enumerate(self._answers(answers).values(), start=1)
+            if why
+        ]
 
 
-def _answers(workers: Sequence[str], asked: dict[str, Future], go_on: Callable[[], None]) -> dict[str, Any]:
-    """Return what each node answers.
+def differences(nodes: Sequence[NodeFacts], names: Sequence[str]) -> list[str]:
+    """Return a line for each package that has another version on a node than on most.
 
-    Raises:
-        Unanswered: Some do not.
-        NodeGone: One is not there any more.
+    Args:
+        nodes: All nodes, in order.
+        names: Distributions to compare, besides Python itself.
     """
-    deadline = time.monotonic() + ANSWER_S
-    while not all(answer.done() for answer in asked.values()) and time.monotonic() < deadline:
-        go_on()
-        time.sleep(POLL_S)
-    wrong = []
-    for worker, answer in asked.items():
-        name = f"node {workers.index(worker)} ({host_of(worker)})"
-        if not answer.done():
-            wrong.append(f"{name} has not answered for {ANSWER_S:.0f} s: does a file system hang there?")
-        elif answer.status == "error" and not isinstance(why := answer.exception(), KilledWorker):
-            wrong.append(f"{name} cannot be looked at: {type(why).__name__}: {why}")
-        elif answer.status != "finished":
-            raise NodeGone(f"{name} went away while it was looked at")
-    if wrong:
-        raise Unanswered(*wrong)
-    return {worker: answer.result() for worker, answer in asked.items()}
-
-
-def where(number: int, found: dict[str, Any]) -> str:
-    """Return the name of a node for a person."""
-    return f"node {number} ({found['host']})"
-
-
-def _differences(workers: Sequence[str], found: dict[str, dict[str, Any]]) -> list[str]:
-    """Return which nodes have other versions than most."""
-    named = [(number, worker) for number, worker in enumerate(workers) if found[worker]["versions"]]
-    wrong = []
-    for package in ("python", *PACKAGES):
-        versions = [found[worker]["versions"].get(package, "unknown") for _, worker in named]
+    answers = [(number, facts) for number, facts in enumerate(nodes) if facts.versions]
+    lines = []
+    for package in ("python", *names):
+        versions = [facts.versions.get(package, "unknown") for _, facts in answers]
         usual, _ = (Counter(versions).most_common(1) or [("none", 0)])[0]
-        wrong += [
-            f"{where(number, found[worker])}: {package} {version}, where the others have {usual}"
-            for (number, worker), version in zip(named, versions, strict=True)
+        lines += [
+            f"{where(number, facts)}: {package} {version}, where the others have {usual}"
+            for (number, facts), version in zip(answers, versions, strict=True)
             if version != usual
         ]
-    return wrong
+    return lines
 
 
-def _apart(
-    client: Client, workers: Sequence[str], found: dict[str, dict[str, Any]], shared: str, go_on: Callable[[], None]
-) -> list[str]:
-    """Return which nodes do not see what others wrote, or do not reach the first.
-
-    Each looks for what the first and the node before it wrote, so that the work grows with the nodes only.
-    """
-    first, *others = workers
-    count = len(workers)
-    looking = {
-        worker: client.submit(
-            node.sees, shared, sorted({"node0", f"node{(number - 1) % count}"}), workers=[worker], pure=False
-        )
-        for number, worker in enumerate(workers)
-    }
-    seen = _answers(workers, looking, go_on)
-    wrong = [
-        f"{where(number, found[worker])} does not see what {', '.join(seen[worker])} wrote to {shared}: "
-        "the run's folder has to be on a file system that all nodes share (rlnb.options.root)"
-        for number, worker in enumerate(workers)
-        if seen[worker]
+def _own_problems(nodes: Sequence[NodeFacts]) -> list[str]:
+    """Return a line for each node with a problem of its own."""
+    lines = [f"{where(number, facts)}: {facts.problem}" for number, facts in enumerate(nodes) if facts.problem]
+    return lines + [
+        f"{where(number, facts)}: only {facts.free_bytes / 2**20:.0f} MiB are free where the run is written"
+        for number, facts in enumerate(nodes)
+        if facts.free_bytes is not None and facts.free_bytes < LEAST_FREE_BYTES
     ]
-    host = host_of(first)
-    port = _answers(workers, {first: client.submit(node.listen, workers=[first], pure=False)}, go_on)[first]
-    asked = {w: client.submit(node.reaches, host, port, workers=[w], pure=False) for w in others}
-    reached = _answers(workers, asked, go_on)
-    return wrong + [
-        f"{where(number, found[worker])} does not reach {where(0, found[first])} at {host}:{port}: {reached[worker]}. "
-        'A firewall, or the wrong network: interface="ib0", say, names the right one'
-        for number, worker in enumerate(others, start=1)
-        if reached[worker]
-    ]
+
+
+def where(number: int, facts: NodeFacts) -> str:
+    """Return the name of a node for a person."""
+    return f"node {number} ({facts.host})"
 
 
 def host_of(address: str) -> str:

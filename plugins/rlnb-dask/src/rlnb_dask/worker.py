@@ -11,16 +11,15 @@ LEAVE_S = 1.0
 def main() -> None:
     """Start Dask's worker with the number of this task behind its name, as dask-jobqueue counts them."""
     # Dask would name the process "dask worker [...]". Slurm's proctrack/linuxproc cannot read a name with a space in
-    # /proc/PID/stat, and so neither signals nor kills what has one.
+    # /proc/PID/stat, and so neither signals nor kills such a process.
     sys.modules["setproctitle"] = None  # type: ignore[assignment]
     import dask
 
-    dask.config.set(QUIET)
+    from rlnb_dask.node import LEAVE_AFTER_S
+
+    dask.config.set({**QUIET, LEAVE_AFTER_S: LEAVE_S})
     from distributed.cli.dask_worker import main as dask_worker
 
-    from rlnb_dask import node
-
-    node.leave_after_s = LEAVE_S
     argv = sys.argv
     if "--name" in argv and "SLURM_STEP_NUM_TASKS" in os.environ and int(os.environ["SLURM_STEP_NUM_TASKS"]) > 1:
         argv[argv.index("--name") + 1] += f"-{os.environ['SLURM_PROCID']}"

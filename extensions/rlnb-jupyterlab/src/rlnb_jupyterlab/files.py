@@ -1,0 +1,73 @@
+"""The files that a run has left, whole or in parts, safe to look at."""
+
+from __future__ import annotations
+
+import functools
+import mimetypes
+import re
+from pathlib import Path
+
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from rlnb_jupyterlab import detail
+from rlnb_jupyterlab.handler import Handler, Refused
+
+PIECE = 1 << 20
+IN_PAGE = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".html"}
+"""Kinds of files that a page may show; others are downloaded."""
+SANDBOX = "sandbox; default-src 'none'; img-src data: 'self'; media-src 'self'; style-src 'unsafe-inline'"
+"""A file of a run is somebody's work: as a page it may do nothing."""
+
+
+class FileHandler(Handler):
+    """A file of a run; none of its records, and nothing outside of it."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, key: str, path: str) -> None:
+        file_path = await self.aside(lambda: self._path(key, path))
+        size = (await self.aside(file_path.stat)).st_size
+        begin, end = self._range(size)
+        self._set_headers(file_path, end - begin)
+        rest = end - begin
+        with await self.aside(lambda: open(file_path, "rb")) as file:
+            file.seek(begin)
+            while content := await self.aside(functools.partial(file.read, min(PIECE, rest))):
+                rest -= len(content)
+                self.write(content)
+                await self.flush()
+        self.finish()
+
+    def _path(self, key: str, path: str) -> Path:
+        run = self.run_of(key)
+        if not detail.offered(run, run.path / path):
+            raise Refused(404, "The run has no such file.")
+        return run.path / path
+
+    def _set_headers(self, path: Path, length: int) -> None:
+        in_page = path.suffix.lower() in IN_PAGE
+        kind = mimetypes.guess_type(path.name)[0] if in_page else None
+        self.set_header("Content-Type", kind or "application/octet-stream")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Content-Security-Policy", SANDBOX)
+        self.set_header("Accept-Ranges", "bytes")
+        self.set_header("Content-Length", length)
+        if not in_page:
+            name = path.name.encode("ascii", "replace").decode()
+            self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+
+    def _range(self, size: int) -> tuple[int, int]:
+        """Return the first byte and the end: of one range, as players of films ask for (RFC 9110, 14.2), or of all."""
+        match = re.fullmatch(r"bytes=(\d{0,15})-(\d{0,15})", self.request.headers.get("Range", ""))
+        first, last = match.groups() if match else ("", "")
+        if not first and not last:
+            return 0, size
+        begin = int(first) if first else max(0, size - int(last))
+        end = min(size, int(last) + 1) if first and last else size
+        if begin >= end:
+            self.set_header("Content-Range", f"bytes */{size}")
+            raise Refused(416, "The file has no such bytes.")
+        self.set_status(206)
+        self.set_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
+        return begin, end

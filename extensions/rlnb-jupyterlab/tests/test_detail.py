@@ -1,0 +1,58 @@
+"""A run as its tab shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from asking import asked, echo, refused
+from rlnb_jupyterlab import detail
+from rlnb_jupyterlab.watcher import key_of
+
+
+async def test_a_run_is_told_with_everything_it_left(jp_fetch: Any, root: Path) -> None:
+    run = echo(tags=["first"]).wait(60)
+    run.evaluate(4)
+    (run.path / "media").mkdir(exist_ok=True)
+    (run.path / "media" / "film.mp4").write_bytes(b"film")
+    found = await asked(jp_fetch, "runs", key_of(run))
+    assert (found["row"]["id"], found["row"]["state"], found["row"]["tags"]) == (run.id, "completed", ["first"])
+    assert found["row"]["iteration"] == found["row"]["total"] == 3
+    assert len(found["row"]["spark"]) == 3
+    assert dict(found["overview"])["task"] == "Echo"
+    assert [job["kind"] for job in found["jobs"]] == ["train", "evaluate"]
+    assert {"path": "media/film.mp4", "bytes": 4} in found["files"]
+    assert not any(file["path"].startswith(("jobs/", "notes/")) for file in found["files"])
+    assert found["config"]["max_iterations"] == "3"
+    assert found["code"].splitlines()[2:6] == [
+        *("run = rlnb.train(", "    'Echo',", "    library='echo',", "    max_iterations=3,")
+    ]
+    film = await jp_fetch("rlnb", "runs", key_of(run), "files", "media", "film.mp4")
+    assert film.body == b"film"
+    part = await jp_fetch("rlnb", "runs", key_of(run), "files", "media", "film.mp4", headers={"Range": "bytes=1-2"})
+    assert (part.code, part.body, part.headers["Content-Range"]) == (206, b"il", "bytes 1-2/4")
+    end = await jp_fetch("rlnb", "runs", key_of(run), "files", "media", "film.mp4", headers={"Range": "bytes=-1"})
+    assert end.body == b"m"
+    code, _ = await refused(
+        jp_fetch, *f"runs/{key_of(run)}/files/media/film.mp4".split("/"), headers={"Range": "bytes=9-"}
+    )
+    assert code == 416
+    assert "sandbox" in film.headers["Content-Security-Policy"]
+    assert film.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_value_in_which_runs_differ_is_a_row(root: Path) -> None:
+    first, second = echo(seed=1).wait(60), echo(seed=2).wait(60)
+    table = detail.difference([first, second])
+    assert table.columns == [first.id, second.id]
+    assert ["seed", "1", "2"] in table.rows
+
+
+def test_records_and_hidden_files_are_not_offered(root: Path) -> None:
+    run = echo().wait(60)
+    (run.path / ".secret").write_text("x")
+    names = {str(path.relative_to(run.path)) for path in detail.files(run)}
+    assert "manifest.json" in names
+    assert not any(name.startswith((".", "jobs/")) for name in names)
+    assert all(detail.offered(run, run.path / name) for name in names)
+    assert not detail.offered(run, run.path / ".secret")

@@ -1,0 +1,84 @@
+"""The tables of queues come from the launchers, and from nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import asked, echo
+from rlnb_jupyterlab import queues
+from rlnb_jupyterlab.choices import Choices, LauncherChoice
+from rlnb_jupyterlab.watcher import key_of
+
+import rlnb
+
+
+async def test_the_dashboard_of_dask_is_linked_while_its_run_goes_on(jp_fetch: Any, root: Path) -> None:
+    run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
+    (run.jobs[0].folder.path / "submitted.json").write_text('{"queue": "slurm", "jobs": ["17"], "dashboard": 8787}')
+    key = key_of(run)
+    assert ["queue's job", "17"] in (await asked(jp_fetch, "runs", key))["overview"]
+    assert (await asked(jp_fetch, "cluster"))["links"] == [{"title": f"Dask for {run.id}", "url": "proxy/8787/status"}]
+    run.cancel()
+    with pytest.raises(rlnb.RunError):
+        run.wait(60)
+    assert (await asked(jp_fetch, "cluster"))["links"] == []
+
+
+async def test_a_queue_that_does_not_answer_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "WITHIN_S", 0.3)
+    table = await queues._table("slurm", rlnb.QueueTable(title="jobs", argv=("sleep", "4711")))
+    assert table.error == "sleep does not answer: not within 0 s"
+    assert "sleep 4711" not in await _printed("ps", "-eo", "args")
+
+
+async def test_slurm_without_a_cluster_says_so_once(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("squeue", "sinfo"):
+        command = tmp_path / name
+        command.write_text(f"#!/bin/sh\necho {name}: error: no controller >&2\nexit 1\n")
+        command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    (table,) = await queues.queues((await Choices(root).installed()).launchers)
+    assert table.error == "squeue is installed, but no cluster answers."
+    assert table.detail == "squeue: error: no controller"
+
+
+async def _printed(*argv: str) -> str:
+    process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+    return (await process.communicate())[0].decode()
+
+
+def launcher(name: str, *tables: rlnb.QueueTable) -> LauncherChoice:
+    return LauncherChoice(name=name, tables=tables)
+
+
+async def test_a_line_is_split_where_the_table_has_columns() -> None:
+    columns = rlnb.QueueTable(title="jobs", argv=("printf", "1|gpu|a|b\n2|cpu\n"), columns=("job", "queue", "why"))
+    lines = rlnb.QueueTable(title="nodes", argv=("printf", "free|4\n"))
+    jobs, nodes = await queues.queues([launcher("mine", columns, lines)])
+    assert (jobs.launcher, jobs.title, jobs.columns) == ("mine", "jobs", ("job", "queue", "why"))
+    assert jobs.rows == [["1", "gpu", "a|b"], ["2", "cpu"]]
+    assert (nodes.columns, nodes.rows) == (queues.WHOLE_LINES, [["free|4"]])
+
+
+async def test_a_command_that_several_launchers_have_is_asked_once() -> None:
+    table = rlnb.QueueTable(title="jobs", argv=("echo", "1"))
+    tables = await queues.queues([launcher("pbs", table), launcher("sge", table), launcher("local")])
+    assert [table.launcher for table in tables] == ["pbs"]
+
+
+async def test_a_launcher_whose_commands_are_not_installed_has_no_table() -> None:
+    assert await queues.queues([launcher("far", rlnb.QueueTable(title="jobs", argv=("no-such-command-here",)))]) == []
+
+
+async def test_the_queues_of_plugins_are_read_from_their_launchers(root: Path) -> None:
+    installed = await Choices(root).installed()
+    tables = {launcher.name: launcher.tables for launcher in installed.launchers}
+    assert tables["local"] == []
+    if "slurm" in tables:
+        assert [table.argv[0] for table in tables["slurm"]] == ["squeue", "sinfo"]

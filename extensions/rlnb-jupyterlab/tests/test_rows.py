@@ -1,0 +1,62 @@
+"""A row has bounded values of the right types."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from asking import HOSTILE, echo, heard, write_whole
+from rlnb_jupyterlab.rows import MOST_TEXT, number, row, text
+
+FIRST = "20260101-000000-echo"
+
+
+async def test_values_of_a_row_are_what_a_page_takes(jp_ws_fetch: Any, made: Any, root: Path) -> None:
+    made(1)
+    run = root / "runs" / FIRST
+    damage_manifest(library="l" * 10_000, launcher="a" * 10_000, tags=["x" * 10_000] * 100)(run)
+    (run / "jobs" / "0-train" / "result.json").write_text(json.dumps({"outcome": "failed", "error": "e" * 10**6}))
+    stream = await jp_ws_fetch("rlnb", "stream")
+    (row,) = (await heard(stream, "runs", reset=True))["rows"]
+    stream.close()
+    assert all(isinstance(row[name], str) for name in ("task", "library", "launcher", "device", "created", "error"))
+    assert len(json.dumps(row)) < 100_000
+
+
+async def test_hostile_names_are_data(jp_fetch: Any, jp_ws_fetch: Any, made: Any) -> None:
+    made(1, task=HOSTILE, tags=(HOSTILE,))
+    stream = await jp_ws_fetch("rlnb", "stream")
+    (row,) = (await heard(stream, "runs", reset=True))["rows"]
+    stream.close()
+    assert row["task"] == HOSTILE
+    answer = await jp_fetch("rlnb", "runs", row["key"])
+    assert answer.headers["Content-Type"].startswith("application/json")
+    assert json.loads(answer.body)["row"]["tags"] == [HOSTILE]
+
+
+def damage_manifest(**changed: Any) -> Any:
+    def do(run: Path) -> None:
+        path = run / "manifest.json"
+        write_whole(path, json.dumps({**json.loads(path.read_text()), **changed}))
+
+    return do
+
+
+def test_a_row_without_metrics_gets_them_from_an_earlier_row(made: Any, root: Path) -> None:
+    run = echo(tags=["first"]).wait(60)
+    whole = row(run, "key")
+    quick = row(run, "key", metrics=False)
+    assert (quick.iteration, quick.reward, quick.spark) == (0, None, [])
+    assert quick.with_metrics_of(whole) == whole
+    assert len(whole.spark) == whole.iteration == whole.total == 3
+
+
+def test_a_number_that_json_does_not_have_is_null() -> None:
+    assert number(float("nan")) is None
+    assert number(float("inf")) is None
+    assert number(0.123456) == 0.1235
+
+
+def test_a_text_that_no_encoding_has_is_replaced() -> None:
+    assert text("\ud800" + "x" * 9999) == "?" + "x" * (MOST_TEXT - 1)

@@ -1,0 +1,83 @@
+"""Wrong settings of a queue's launcher, all of them before a job is submitted."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rlnb import Problem
+from rlnb_dask.containers import RUNTIMES
+from rlnb_dask.queues.walltime import seconds_of
+
+if TYPE_CHECKING:
+    from rlnb_dask.queues.launcher import QueueLauncher
+
+LINES = ("partition", "account", "interface", "host_interface", "python", "container")
+NAMES = ("partition", "account", "interface", "host_interface")
+IN_NO_NAME = re.compile(r"[\s;&|$`\"'\\<>()]")
+
+
+def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
+    """Yield a problem for each setting that is missing or malformed."""
+    yield from _numbers(launcher)
+    yield from _walltime(launcher)
+    yield from _lines(launcher)
+    if launcher.container_runtime not in RUNTIMES:
+        yield Problem(what=f"container_runtime={launcher.container_runtime!r} is none of {', '.join(RUNTIMES)}.")
+    if launcher.dashboard and importlib.util.find_spec("bokeh") is None:
+        yield Problem(what="Dask's dashboard needs bokeh, which is not installed.", fix="pip install bokeh")
+    for name in NAMES:
+        value = getattr(launcher, name)
+        if isinstance(value, str) and IN_NO_NAME.search(value):
+            yield Problem(what=f"{name}={value!r} holds characters that no such name has.")
+
+
+def queue_problems(launcher: QueueLauncher) -> Iterator[Problem]:
+    """Yield the reason for which the queue of this machine would not take a job."""
+    command = shlex.split(launcher.job_class().submit_command)[0]
+    if shutil.which(command) is None:
+        yield Problem(
+            what=f"There is no {command} on this machine, so that no job can be submitted from here.",
+            fix="Run the notebook on a login node of the cluster.",
+        )
+    elif problem := launcher.refusal():
+        yield problem
+
+
+def _numbers(launcher: QueueLauncher) -> Iterator[Problem]:
+    for name in ("nodes", "cpus_per_node", "memory_gib_per_node"):
+        value = getattr(launcher, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value <= 0):
+            yield Problem(what=f"{name}={value!r} is not a number above 0.", fix=f"Use {name}=1.")
+    for name in ("gpus_per_node", "max_restarts", "grace_s"):
+        value = getattr(launcher, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            yield Problem(what=f"{name}={value!r} is not a whole number from 0 on.", fix=f"Use {name}=0.")
+
+
+def _walltime(launcher: QueueLauncher) -> Iterator[Problem]:
+    walltime, seconds = launcher.walltime, seconds_of(launcher.walltime)
+    if walltime is None and launcher.needs_walltime:
+        yield Problem(
+            what=f"rlnb.{launcher.name}() has no walltime, and there is no good default.",
+            fix='Use walltime="08:00:00". A longer training goes on by itself in a further job.',
+        )
+    elif walltime is not None and seconds is None:
+        yield Problem(what=f"walltime={walltime!r} is not a time.", fix='Use walltime="2-08:00:00".')
+    elif seconds is not None and isinstance(launcher.grace_s, int) and seconds <= launcher.grace_s:
+        yield Problem(
+            what=f"walltime={walltime!r} leaves no time to train: the last {launcher.grace_s} s are for stopping.",
+            fix='Use walltime="00:30:00".',
+        )
+
+
+def _lines(launcher: QueueLauncher) -> Iterator[Problem]:
+    values = {name: getattr(launcher, name) for name in LINES}
+    values |= {f"directives[{number}]": value for number, value in enumerate(launcher.directives)}
+    for name, value in values.items():
+        if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
+            yield Problem(what=f"{name}={value!r} is not a line of text, and would become one of the job's.")

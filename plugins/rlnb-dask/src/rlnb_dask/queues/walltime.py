@@ -1,0 +1,22 @@
+"""A walltime as users write it: ``"08:00:00"`` or ``"2-00:00:00"``."""
+
+from __future__ import annotations
+
+import re
+
+WALLTIME = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)")
+
+
+def seconds_of(walltime: object) -> int | None:
+    """Return the seconds of a walltime such as ``"2-00:00:00"``; None where it is not one."""
+    match = WALLTIME.fullmatch(walltime) if isinstance(walltime, str) else None
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def clock_of(seconds: int) -> tuple[int, int, int]:
+    """Return hours, minutes and seconds."""
+    minutes, seconds = divmod(seconds, 60)
+    return (*divmod(minutes, 60), seconds)

@@ -1,0 +1,39 @@
+"""Settings of queues' launchers, and the problems that a launcher finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+
+
+@pytest.fixture
+def settings() -> dict[str, object]:
+    """Every setting that becomes text of a job."""
+    return {
+        "nodes": 2,
+        "cpus_per_node": 8,
+        "gpus_per_node": 4,
+        "memory_gib_per_node": 64,
+        "walltime": "1-08:30:00",
+        "partition": "gpu",
+        "account": "robots",
+        "interface": "ib0",
+        "prologue": ["module load cuda"],
+        "python": "/shared/my env/bin/python",
+    }
+
+
+@pytest.fixture
+def problems() -> Callable[..., str]:
+    """A launcher's problems with a training, a line for each."""
+
+    def lines(name: str = "slurm", **settings: object) -> str:
+        launcher = plugins.make_launcher(name, {"walltime": "01:00:00", **settings})
+        manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+        return "\n".join(problem.what for problem in launcher.check(manifest))
+
+    return lines

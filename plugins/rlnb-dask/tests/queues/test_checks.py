@@ -1,0 +1,44 @@
+"""Wrong settings are all found before a job is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"walltime": None}, "has no walltime"),
+        ({"walltime": 8}, "walltime=8 is not a time"),
+        ({"walltime": "8 hours"}, "'8 hours' is not a time"),
+        ({"walltime": "00:01:00"}, "the last 60 s are for stopping"),
+        ({"nodes": 0}, "nodes=0 is not a number above 0"),
+        ({"gpus_per_node": -1}, "gpus_per_node=-1"),
+        ({"memory_gib_per_node": "64GB"}, "memory_gib_per_node='64GB'"),
+        ({"partition": "gpu\n#SBATCH --uid=0"}, "would become one of the job's"),
+        ({"account": "robots; rm -rf ~"}, "holds characters that no such name has"),
+        ({"interface": "$(id)"}, "holds characters"),
+        ({"directives": ["--a\n--b"]}, "directives[0]"),
+        ({"python": ""}, "python=''"),
+        ({"container_runtime": "podman"}, "is none of apptainer, docker"),
+    ],
+)
+def test_a_wrong_setting_is_found_before_the_queue_is_asked(
+    problems: Callable[..., str], settings: dict[str, object], expected: str
+) -> None:
+    assert expected in problems(**settings)
+
+
+def test_all_problems_are_found_at_once(problems: Callable[..., str]) -> None:
+    lines = problems(walltime=None, nodes=0, account="a b")
+    assert len(lines.splitlines()) == 3
+
+
+def test_a_machine_without_the_queues_commands_is_a_problem(
+    problems: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for name, command in (("slurm", "sbatch"), ("pbs", "qsub"), ("lsf", "bsub"), ("htcondor", "condor_submit")):
+        assert f"There is no {command} on this machine" in problems(name)

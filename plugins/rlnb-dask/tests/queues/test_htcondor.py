@@ -1,0 +1,77 @@
+"""The text of HTCondor's jobs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+
+import dask
+import dask_jobqueue  # noqa: F401  which adds its defaults to Dask's configuration
+
+import rlnb
+
+FULL = """#!/usr/bin/env condor_submit
+
+MY.DaskWorkerName = "htcondor--$F(MY.JobId)--"
+batch_name = <name>
+RequestCpus = MY.DaskWorkerCores
+RequestMemory = floor(MY.DaskWorkerMemory / 1048576)
+RequestDisk = floor(MY.DaskWorkerDisk / 1024)
+MY.JobId = "$(ClusterId).$(ProcId)"
+MY.DaskWorkerCores = 8
+MY.DaskWorkerMemory = 68719476736
+MY.DaskWorkerDisk = 1073741824
+request_gpus = 4
+
+Arguments = "-c 'module load cuda; export GLOO_SOCKET_IFNAME=ib0; export NCCL_SOCKET_IFNAME=ib0; ''/shared/my\
+ env/bin/python'' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
+ --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0 --interface ib0'"
+Executable = /bin/sh
+
+Queue
+"""
+SMALL = """#!/usr/bin/env condor_submit
+
+MY.DaskWorkerName = "htcondor--$F(MY.JobId)--"
+batch_name = <name>
+RequestCpus = MY.DaskWorkerCores
+RequestMemory = floor(MY.DaskWorkerMemory / 1048576)
+RequestDisk = floor(MY.DaskWorkerDisk / 1024)
+MY.JobId = "$(ClusterId).$(ProcId)"
+MY.DaskWorkerCores = 1
+MY.DaskWorkerMemory = 4294967296
+MY.DaskWorkerDisk = 1073741824
+
+Arguments = "-c 'PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB\
+ --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0'"
+Executable = /bin/sh
+
+Queue
+"""
+
+
+def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
+    assert rlnb.htcondor(**settings).job_script() == FULL
+
+
+def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
+    script = rlnb.htcondor(walltime="01:00:00").job_script()
+    assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
+
+
+def test_directives_are_assignments_behind_those_of_the_site() -> None:
+    site = {**dask.config.get("jobqueue.htcondor"), "job-extra-directives": {"+Project": "site", "priority": "1"}}
+    launcher = rlnb.htcondor(directives=["+Project = mine", "rank=2"], gpus_per_node=1)
+    with dask.config.set({"jobqueue.htcondor": site}):
+        arguments = launcher.job_arguments(1)
+    assert arguments["job_extra_directives"] == {
+        "+Project": "mine",
+        "priority": "1",
+        "rank": "2",
+        "request_gpus": "1",
+    }
+
+
+def test_a_walltime_is_not_needed(problems: Callable[..., str]) -> None:
+    assert "walltime" not in problems("htcondor", walltime=None)

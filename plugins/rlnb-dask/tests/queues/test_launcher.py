@@ -1,0 +1,60 @@
+"""The settings of a queue's launcher, and the site's own settings."""
+
+from __future__ import annotations
+
+import dask
+import dask_jobqueue  # noqa: F401  which adds its defaults to Dask's configuration
+import pytest
+
+import rlnb
+
+SITE = {
+    "job-script-prologue": ["module load site"],
+    "job-extra-directives": ["--constraint=site"],
+    "resource-spec": "select=1:ncpus=99",
+}
+
+
+def test_an_equal_launcher_is_made_from_the_settings(settings: dict[str, object]) -> None:
+    launcher = rlnb.slurm(**settings)
+    copy = rlnb.slurm(**launcher.settings)
+    assert copy == launcher
+    assert copy.job_script() == launcher.job_script()
+    assert launcher.settings["prologue"] == ["module load cuda"], "a list, as JSON has it"
+
+
+def test_a_rank_is_started_on_every_gpu() -> None:
+    assert rlnb.slurm(gpus_per_node=4).nproc_per_node == 4
+    assert rlnb.slurm().nproc_per_node is None
+
+
+def test_a_training_is_stopped_before_its_walltime() -> None:
+    assert rlnb.slurm(walltime="1-08:30:00").limit_s == 32.5 * 3600 - 60
+    assert rlnb.slurm(walltime="00:30:00", grace_s=300).limit_s == 1500
+
+
+def test_one_line_is_not_taken_for_its_letters() -> None:
+    settings = {"prologue": "module load cuda", "directives": "--constraint=h200", "account": 123}
+    lines = rlnb.slurm(walltime="01:00:00", **settings).job_script().splitlines()
+    assert "module load cuda" in lines
+    assert "#SBATCH --constraint=h200" in lines
+    assert "#SBATCH -A 123" in lines
+
+
+@pytest.mark.parametrize("name", ["slurm", "pbs", "sge", "lsf", "oar"])
+def test_the_sites_own_lines_come_before_the_users(name: str) -> None:
+    settings = {"walltime": "01:00:00", "prologue": ["module load mine"], "directives": ["--reservation=mine"]}
+    with dask.config.set({f"jobqueue.{name}": {**dask.config.get(f"jobqueue.{name}"), **SITE}}):
+        lines = getattr(rlnb, name)(**settings).job_script().splitlines()
+        sized = getattr(rlnb, name)(**settings, cpus_per_node=3).job_script()
+    assert lines.index("module load site") < lines.index("module load mine")
+    text = " ".join(lines)
+    assert text.index("--constraint=site") < text.index("--reservation=mine")
+    if name in ("pbs", "oar"):
+        assert "ncpus=99" in text, "no size of the nodes is set"
+        assert "ncpus=99" not in sized
+
+
+def test_the_walltime_is_written_as_each_scheduler_reads_it() -> None:
+    texts = {name: getattr(rlnb, name)(walltime="1-08:30:05").walltime_text() for name in ("slurm", "pbs", "lsf")}
+    assert texts == {"slurm": "1-08:30:05", "pbs": "32:30:05", "lsf": "32:30"}

@@ -1,0 +1,116 @@
+"""The text of Slurm's jobs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rlnb
+
+FULL = """#!/usr/bin/env bash
+
+#SBATCH -J rlnb
+#SBATCH -p gpu
+#SBATCH -A robots
+#SBATCH -t 1-08:30:00
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --no-requeue
+#SBATCH --cpus-per-task=8
+#SBATCH --mem=65536M
+#SBATCH --gpus-per-node=4
+module load cuda
+export GLOO_SOCKET_IFNAME=ib0
+export NCCL_SOCKET_IFNAME=ib0
+srun --kill-on-bad-exit=1 --cpus-per-task=8 '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name\
+ <name> --nthreads 1 --memory-limit 64.00GiB --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard\
+ --dashboard-address 127.0.0.1:0 --interface ib0
+"""
+SMALL = """#!/usr/bin/env bash
+
+#SBATCH -J rlnb
+#SBATCH -t 01:00:00
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+#SBATCH --no-requeue
+
+srun --kill-on-bad-exit=1 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB\
+ --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
+"""
+
+
+def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
+    assert rlnb.slurm(**settings).job_script() == FULL
+
+
+def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
+    script = rlnb.slurm(walltime="01:00:00").job_script()
+    assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
+
+
+def test_all_nodes_of_a_training_are_one_job() -> None:
+    arguments = rlnb.slurm(nodes=3, walltime="01:00:00").job_arguments(3)
+    assert (arguments["cores"], arguments["processes"], arguments["memory"]) == (3, 3, "12GiB")
+    assert rlnb.slurm().gang
+    assert not rlnb.pbs().gang
+
+
+def test_the_reason_of_an_end_is_not_hidden_by_slurms_reports_on_the_other_nodes() -> None:
+    reason = rlnb.slurm().reason
+    why = "slurmstepd-node1: error: execve(): /nowhere/python: No such file or directory"
+    rest = "slurmstepd-node0: error: *** STEP 26.0 ON node0 CANCELLED AT 2026-11-23T04:42:55 ***"
+    assert reason(f"{why}\n{rest}\nsrun: error: node0: task 0: Exited with exit code 2\n\n") == why
+    newer = "[2026-11-23T04:42:55] error: *** STEP 26.0 ON n0 CANCELLED AT 2026-11-23T04:42:55 DUE TO TASK FAILURE ***"
+    assert reason(f"{why}\n{newer}") == why
+    walltime = "slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***"
+    assert reason(f"starting\n{walltime}\n{rest}") == walltime
+    by_hand = "slurmstepd: error: *** JOB 7 ON node0 CANCELLED AT 2026-11-23T04:42:55 ***"
+    assert reason(f"starting\n{by_hand}\n{rest}") == by_hand
+    assert reason(f"{why}\n{by_hand.removesuffix('***')}DUE TO TASK FAILURE ***") == why
+    assert reason(rest) == reason("") == ""
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Put a command of Slurm with a fixed script in front of the path."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    def write(name: str, script: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+
+    return write
+
+
+def test_a_refusal_of_slurm_is_a_problem(commands: Callable[[str, str], None]) -> None:
+    commands("sbatch", "echo 'allocation failure: Invalid partition name specified' >&2; exit 1")
+    problem = rlnb.slurm(walltime="01:00:00").refusal()
+    assert problem is not None
+    assert problem.what == "Slurm would refuse this job: Invalid partition name specified"
+    commands("sbatch", "echo 'sbatch: Job 7 to start at 2026-11-23T04:42:55' >&2")
+    assert rlnb.slurm(walltime="01:00:00").refusal() is None
+
+
+def test_a_look_at_the_queue_tells_waiting_from_gone_and_from_silence(commands: Callable[[str, str], None]) -> None:
+    launcher = rlnb.slurm()
+    commands("squeue", "echo '7 PENDING (Resources)'")
+    assert launcher.look(["7"]) == "7 PENDING (Resources)"
+    commands("squeue", "echo '7 COMPLETING (None)'")
+    assert launcher.look(["7"]) == ""
+    commands("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    assert launcher.look(["7"]) == ""
+    commands("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    assert launcher.look(["7"]) is None
+
+
+def test_a_job_that_somebody_cancelled_is_unwanted(commands: Callable[[str, str], None]) -> None:
+    launcher = rlnb.slurm()
+    commands("scontrol", 'echo "JobId=$4 JobState=$([ $4 = 7 ] && echo CANCELLED || echo RUNNING) Reason=None"')
+    assert launcher.ended(["7", "8"], 0.0) == {"7": "CANCELLED"}
+    assert launcher.unwanted(["CANCELLED"])
+    assert not launcher.unwanted(["TIMEOUT", "NODE_FAIL", "PREEMPTED"])

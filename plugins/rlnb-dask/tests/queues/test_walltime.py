@@ -1,0 +1,23 @@
+"""A walltime is days, hours, minutes and seconds."""
+
+from __future__ import annotations
+
+import pytest
+from rlnb_dask.queues.walltime import clock_of, seconds_of
+
+
+@pytest.mark.parametrize(
+    ("walltime", "seconds"),
+    [("00:00:01", 1), ("01:00:00", 3600), ("2-01:00:00", 49 * 3600), ("100:00:00", 360_000)],
+)
+def test_a_walltime_has_seconds(walltime: str, seconds: int) -> None:
+    assert seconds_of(walltime) == seconds
+
+
+@pytest.mark.parametrize("walltime", ["", "8 hours", "08:00", "-1:00:00", None, 8])
+def test_another_value_has_none(walltime: object) -> None:
+    assert seconds_of(walltime) is None
+
+
+def test_seconds_are_a_clock_whose_hours_go_on() -> None:
+    assert clock_of(32 * 3600 + 30 * 60 + 5) == (32, 30, 5)

@@ -1,0 +1,52 @@
+"""The command of a run in a container."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+
+
+def manifest() -> rlnb.Manifest:
+    return rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+
+
+def test_ranks_run_in_a_container_that_sees_runs_and_assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.options, "root", tmp_path)
+    settings = rlnb.slurm(container="/images/isaaclab.sif", walltime="01:00:00").settings
+    in_container = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings, asset_root="/assets")
+    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train"), env={"A": "b"})
+    wrap = plugins.manager().hook.rlnb_wrap_command
+    command = wrap(command=plain, manifest=in_container)
+    assert command.argv == (
+        *("apptainer", "exec", "--nv", "--bind", str(tmp_path), "--bind", "/assets", "/images/isaaclab.sif"),
+        *("python", "-m", "rlnb.worker", "train"),
+    )
+    assert command.env == plain.env
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", "/mounted")
+    mounted = wrap(command=plain, manifest=dataclasses.replace(in_container, asset_root=None))
+    assert mounted.argv[5:7] == ("--bind", "/mounted")
+    with_python = dataclasses.replace(in_container, python="/isaaclab.sh -p", resources=rlnb.Resources(device="cpu"))
+    assert "--nv" not in wrap(command=plain, manifest=with_python).argv
+    assert wrap(command=plain, manifest=with_python).argv[-4:] == plain.argv
+    assert wrap(command=plain, manifest=manifest()) is None
+
+
+def test_docker_gets_names_of_variables_and_no_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.options, "root", tmp_path)
+    arguments = {"container": "lab:3.0", "container_runtime": "docker", "walltime": "01:00:00"}
+    settings = rlnb.slurm(**arguments).settings
+    in_docker = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings)
+    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
+    command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_docker)
+    assert command.argv[:4] == ("docker", "run", "--rm", "--init")
+    assert command.argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
+    for word in (f"--volume={tmp_path}:{tmp_path}", "--workdir=/work", "--gpus=all", "--env=TOKEN"):
+        assert word in command.argv
+    assert "--env=PET_MASTER_ADDR" in command.argv
+    assert "secret" not in " ".join(command.argv)
+    assert command.env == plain.env

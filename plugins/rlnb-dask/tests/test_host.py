@@ -1,0 +1,53 @@
+"""The host of a job: the wait for nodes, and the jobs that it starts."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from rlnb_dask import host
+
+import rlnb
+
+
+def test_a_node_that_comes_and_goes_before_all_are_there_ends_the_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rlnb.options, "root", tmp_path)
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    job = run.jobs[0].folder
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # it says how the job ended, where nobody has
+    job.result.unlink()
+    answers = iter([{"tcp://a:1": {}, "tcp://b:1": {}}, {"tcp://a:1": {}}])
+    client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": next(answers)})
+    owner = host.Host(rlnb.HostedJob(job.path), rlnb.pbs(nodes=3, walltime="01:00:00"))
+    owner._nodes = 3
+    with pytest.raises(host.Ended):
+        owner._wait_for_nodes(client)
+    result = rlnb.HostedJob(job.path).result
+    assert result is not None
+    assert "a node had come, and went before all were here" in result.error
+    assert result.values == {"interrupted": True}
+
+
+def test_a_host_that_is_a_job_itself_does_not_hand_on_its_limits() -> None:
+    environ = {"SLURM_MEM_PER_NODE": "2048", "SLURM_JOB_ID": "7", "SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ann"}
+    host.forget_own_job(environ)
+    assert environ == {"SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ann"}
+
+
+@pytest.mark.parametrize("launcher", [rlnb.slurm(nodes=2, walltime="01:00:00"), rlnb.dask("tls://a:1", nodes=2)])
+def test_the_launcher_of_a_job_is_made_again_from_its_manifest(launcher: rlnb.Launcher) -> None:
+    manifest = SimpleNamespace(launcher=launcher.name, launcher_settings=launcher.settings)
+    copy = host.launcher_of(SimpleNamespace(manifest=manifest))  # type: ignore[arg-type]
+    assert type(copy) is type(launcher)
+    assert copy.settings == launcher.settings
+
+
+def test_node_0_is_the_queues_first() -> None:
+    names = ["SLURMCluster-0-10", "SLURMCluster-0-9", "SLURMCluster-0-0"]
+    assert sorted(names, key=host._number) == ["SLURMCluster-0-0", "SLURMCluster-0-9", "SLURMCluster-0-10"]

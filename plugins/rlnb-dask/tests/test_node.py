@@ -1,0 +1,78 @@
+"""The look at a node, and the agents that it runs."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dask
+import pytest
+from rlnb_dask import node
+
+import rlnb
+
+
+def test_the_packages_of_the_ranks_own_interpreter_are_looked_at(tmp_path: Path) -> None:
+    nowhere = node.look(str(tmp_path), "node0", (), None, "/nowhere/python").problem
+    assert nowhere.startswith("the interpreter /nowhere/python cannot be asked for its packages: ")
+    broken = node.look(str(tmp_path), "node0", (), None, "/bin/sh -c 'echo no module >&2; exit 1'").problem
+    assert broken.endswith("cannot be asked for its packages: no module")
+    other = node.look(str(tmp_path), "node0", ("rlnb", "nothing"), None, f"{sys.executable} -P")
+    assert (other.versions, other.problem) == (
+        {"python": platform.python_version(), "rlnb": rlnb.__version__, "nothing": "none"},
+        "",
+    )
+    assert other.versions == node.look(str(tmp_path), "node0", ("rlnb", "nothing"), None).versions
+
+
+def test_a_node_without_its_assets_has_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert node.look(str(tmp_path), "node0", (), "/nowhere").problem == "the asset root /nowhere is not there"
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", "/of/the/node")
+    assert "/of/the/node is not there" in node.look(str(tmp_path), "node0", (), None).problem
+    assert node.look(str(tmp_path), "node0", (), str(tmp_path)).problem == ""
+
+
+def test_a_nannys_variables_do_not_reach_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "5")
+    preset = {"OMP_NUM_THREADS": 1, "MALLOC_TRIM_THRESHOLD_": 65536}
+    with dask.config.set({"distributed.nanny.pre-spawn-environ": preset}):
+        assert "OMP_NUM_THREADS" not in node.environment(nanny=True)
+        assert node.environment(nanny=True)["MALLOC_TRIM_THRESHOLD_"] == "5", "the user's own value"
+        assert node.environment(nanny=False)["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_worker_that_closes_ends_its_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lifeline = node.Lifeline()
+    worker: Any = SimpleNamespace(nanny=None, plugins={node.Lifeline.name: lifeline})
+    monkeypatch.setattr(node, "get_worker", lambda: worker)
+    statuses: list[int] = []
+    argv = [sys.executable, "-c", "import sys; sys.stdin.read(); sys.exit(7)"]
+    thread = threading.Thread(target=lambda: statuses.append(node.run_agent(argv, str(tmp_path / "log"), None)))
+    thread.start()
+    while not node.busy(worker):
+        time.sleep(0.01)
+    lifeline.teardown(worker)
+    thread.join(5)
+    assert statuses == [7]
+    assert not node.busy(worker)
+
+
+def test_a_worker_without_a_lifeline_is_not_busy() -> None:
+    worker: Any = SimpleNamespace(plugins={})
+    assert not node.busy(worker)
+
+
+def test_a_file_of_another_node_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "node0").touch()
+    assert node.sees(str(tmp_path), ["node0", "node1"], within_s=0.3) == ["node1"]
+
+
+def test_a_port_that_listens_is_reached_and_another_is_not() -> None:
+    assert node.reaches("127.0.0.1", node.listen(for_s=5.0)) == ""
+    assert "refused" in node.reaches("127.0.0.1", node.free_port()).lower()

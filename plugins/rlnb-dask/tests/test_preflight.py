@@ -1,0 +1,31 @@
+"""The lines about nodes that do not fit each other."""
+
+from __future__ import annotations
+
+from rlnb_dask import preflight
+from rlnb_dask.node import NodeFacts
+
+
+def facts(host: str, **versions: str) -> NodeFacts:
+    return NodeFacts(host=host, versions={"python": "3.12.1", **versions}, free_bytes=2**30)
+
+
+def test_the_node_with_another_version_than_most_is_named() -> None:
+    nodes = [facts("a", torch="2.9"), facts("b", torch="2.8"), facts("c", torch="2.9")]
+    assert preflight.differences(nodes, ("torch",)) == ["node 1 (b): torch 2.8, where the others have 2.9"]
+    assert preflight.differences(nodes[::2], ("torch",)) == []
+
+
+def test_a_node_without_versions_is_not_compared() -> None:
+    nodes = [facts("a", torch="2.9"), NodeFacts(host="b", problem="the interpreter cannot be asked")]
+    assert preflight.differences(nodes, ("torch",)) == []
+
+
+def test_a_full_disk_is_named_by_its_node() -> None:
+    nodes = [facts("a"), NodeFacts(host="b", free_bytes=2**20)]
+    assert preflight._own_problems(nodes) == ["node 1 (b): only 1 MiB are free where the run is written"]
+
+
+def test_the_host_of_an_address_has_no_port_and_no_brackets() -> None:
+    assert preflight.host_of("tls://10.0.0.1:8786") == "10.0.0.1"
+    assert preflight.host_of("tcp://[::1]:8786") == "::1"
