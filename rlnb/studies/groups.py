@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlnb.curves.figure import chosen, source
+from rlnb.curves.figure import select, source
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.asked import asked
 from rlnb.records.evaluation import mean_interval
@@ -61,9 +61,9 @@ class Groups(Mapping[str, Runs]):
     def plot(self) -> go.Figure:
         """Return the mean curves over frames."""
         from rlnb.curves.bands import figure
-        from rlnb.curves.figure import seen
+        from rlnb.curves.figure import with_picture
 
-        return seen(figure(self, self.metrics))
+        return with_picture(figure(self, self.metrics))
 
     def __repr__(self) -> str:
         return f"Groups({', '.join(f'{name}: {len(runs)} runs' for name, runs in self.items())})"
@@ -90,7 +90,7 @@ def compare(runs: Sequence[Run], metric: str | Sequence[str] = "reward", *, by: 
     """
     if not runs:
         raise RlnbError("There is no run to compare. Start some with rlnb.train(...), or look with rlnb.runs().")
-    metrics = chosen(runs, [metric] if isinstance(metric, str) else list(metric))
+    metrics = select(runs, [metric] if isinstance(metric, str) else list(metric))
     for name in metrics:
         if all(math.isnan(source(run, name).last(name)) for run in runs):
             there = {known for run in runs for known in (*run.metrics.names, *run.metrics.tags, *run.system.tags)}

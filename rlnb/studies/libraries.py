@@ -64,9 +64,9 @@ class Comparison:
     def plot(self, metrics: Sequence[str] = ("reward", "success_rate")) -> go.Figure:
         """Return the mean over seeds of each metric over frames, with its 95 % interval as a band."""
         from rlnb.curves.bands import figure
-        from rlnb.curves.figure import seen
+        from rlnb.curves.figure import with_picture
 
-        return seen(figure(self.runs, metrics))
+        return with_picture(figure(self.runs, metrics))
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(f'{name}: {len(runs)} seeds' for name, runs in self.runs.items())})"

@@ -81,7 +81,7 @@ class ScalingStudy:
         import plotly.graph_objects as go
         from plotly.subplots import make_subplots
 
-        from rlnb.curves.figure import colour, seen, series_of
+        from rlnb.curves.figure import colour, series_of, with_picture
 
         metrics = [name for name in ("reward", "value_loss", "success_rate") if self._logs(name)]
         titles = ["efficiency", *(name.replace("_", " ") for name in metrics)]
@@ -114,7 +114,7 @@ class ScalingStudy:
             shown.update_xaxes(title_text="iterations", row=1, col=column)
         margin = {"l": 60, "r": 20, "t": 40, "b": 50}
         shown.update_layout(template="simple_white", height=360, margin=margin, legend={"orientation": "h"})
-        return seen(shown)
+        return with_picture(shown)
 
     def report(self, path: str | Path | None = None) -> Any:
         """Write a report of all its runs; see :func:`rlnb.report`."""

@@ -124,9 +124,9 @@ class Sweep:
         """Return the trials as parallel coordinates: one line a trial, coloured by its value."""
         from optuna.visualization import plot_parallel_coordinate
 
-        from rlnb.curves.figure import seen
+        from rlnb.curves.figure import with_picture
 
-        return seen(plot_parallel_coordinate(self.study))
+        return with_picture(plot_parallel_coordinate(self.study))
 
     def importances(self) -> dict[str, float]:
         """Return how much each parameter decides between good trials and others, by PED-ANOVA; they sum to 1.
@@ -150,11 +150,11 @@ class Sweep:
         import optuna
         from optuna.visualization import plot_param_importances
 
-        from rlnb.curves.figure import seen
+        from rlnb.curves.figure import with_picture
 
         self.importances()
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        return seen(plot_param_importances(self.study, evaluator=evaluator))
+        return with_picture(plot_param_importances(self.study, evaluator=evaluator))
 
     def dashboard(self) -> Beside:
         """Start Optuna's dashboard on this sweep; return its address on this machine's loopback.

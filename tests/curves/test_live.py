@@ -99,7 +99,10 @@ def test_without_a_page_nothing_of_the_curves_is_kept_until_there_is_one_again(k
     widget = look(kernel)
     kernel.until(lambda message: points(message) > 1)
     held = "(board._stream is not None, [len(run.metrics._reader._files) for run in board._runs])"
-    kernel.run("from rlnb.curves import live\n(board,) = live._dashboards", cell="cell-2")
+    kernel.run(
+        "from rlnb.curves import live\nfrom rlnb.display.live_objects import live_objects\n(board,) = live_objects.of(live.Dashboard)",
+        cell="cell-2",
+    )
     assert kernel.run(f"time.sleep(2)\nprint({held})", cell="cell-2").startswith("(True")
     ask(kernel, widget, view="a-page", gone=True)
     kernel.run(UNTIL.format(f"{held} == (False, [0])"), cell="cell-2")
@@ -116,7 +119,7 @@ def test_a_page_chooses_axis_and_metrics(kernel):
     layout = told(kernel.until(lambda message: told(message).get("axis") == "wall_time"))
     assert layout["layout"]["xaxis"]["title"]["text"] == "wall time (s)"
     ask(kernel, widget, ask="metrics", metrics=["fps"])
-    layout = told(kernel.until(lambda message: told(message).get("chosen") == ["fps"]))
+    layout = told(kernel.until(lambda message: told(message).get("selection") == ["fps"]))
     assert len(layout["traces"]) == 1
     assert "reward" in layout["metrics"]
     kernel.run("run.cancel()", cell="cell-2")
