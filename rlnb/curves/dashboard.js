@@ -244,7 +244,7 @@ class Dashboard {
     this.watcher.disconnect();
     this.themes.disconnect();
     this.plotly.purge(this.place);
-    this.model.send({view: this.id, gone: true});
+    this.model.send({view: this.id, ask: "close"});
   }
 }
 

@@ -158,11 +158,11 @@ class Dashboard:
             self._widget.send(to_json(PlotlyJs()), buffers=[_plotly_js()])
         elif message.ask == "cancel":
             self._cancel(message.run)
-        elif message.ask:
-            self._take_up(message)
-        elif message.gone:
+        elif message.ask == "close":
             self._views.pop(message.view, None)
             self._news.set()
+        elif message.ask:
+            self._take_up(message)
         elif message.visible is not None:
             self._views[message.view] = message.visible
             self._news.set()

@@ -27,8 +27,8 @@ class FromPage:
 
     view: str = ""
     """Id of the page."""
-    ask: Literal["", "all", "plotly.js", "cancel", "axis", "metrics", "band"] = ""
-    """The request; empty in any other message."""
+    ask: Literal["", "all", "plotly.js", "cancel", "axis", "metrics", "band", "close"] = ""
+    """The request; empty in any other message. ``"close"``: the page has let go of the dashboard."""
     run: str = ""
     """Id of the run to cancel."""
     axis: str = ""
@@ -41,8 +41,6 @@ class FromPage:
     """Number of the :class:`Curves` that the page has painted."""
     visible: bool | None = None
     """Whether the page is visible and not paused."""
-    gone: bool = False
-    """Whether the page has let go of the dashboard."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,8 +9,7 @@ import time
 import pytest
 
 import rlnb
-from rlnb.studies import space
-from rlnb.studies import sweep as sweeping
+from rlnb.studies import journal, space
 
 optuna = pytest.importorskip("optuna")
 
@@ -220,7 +219,7 @@ def test_hostile_words_are_escaped_in_its_table(root):
     hostile = "<script>alert(1)</script>"
     path = rlnb.options.folders.sweeps / "odd.journal"
     path.parent.mkdir(parents=True)
-    study = optuna.create_study(study_name="odd", storage=sweeping.storage(path))
+    study = optuna.create_study(study_name="odd", storage=journal.storage(path))
     distribution = optuna.distributions.CategoricalDistribution([hostile])
     study.add_trial(
         optuna.trial.create_trial(
