@@ -99,11 +99,8 @@ def test_without_a_page_nothing_of_the_curves_is_kept_until_there_is_one_again(k
     widget = look(kernel)
     kernel.until(lambda message: points(message) > 1)
     held = "(board._stream is not None, [len(run.metrics._reader._files) for run in board._runs])"
-    kernel.run(
     code = "from rlnb.curves import live\nfrom rlnb.display.live_objects import live_objects\n"
     kernel.run(code + "(board,) = live_objects.of(live.Dashboard)", cell="cell-2")
-        cell="cell-2",
-    )
     assert kernel.run(f"time.sleep(2)\nprint({held})", cell="cell-2").startswith("(True")
     ask(kernel, widget, view="a-page", ask="close")
     kernel.run(UNTIL.format(f"{held} == (False, [0])"), cell="cell-2")
