@@ -44,7 +44,7 @@ class Scene:
             raise answer
         self.port: int = answer["port"]
         """Port of the view on this machine's loopback."""
-        live_objects.add(self, Scene.close)
+        live_objects.add(self, close=self.close, alive=lambda: self.alive)
 
     def _serve(self, request: dict[str, Any]) -> None:
         try:

@@ -79,7 +79,7 @@ def watch(
         if importlib.util.find_spec("anywidget") is None:
             raise RlnbError("Live curves need anywidget: pip install 'rlnb[lab]'")
         dashboard = Dashboard(several, metrics, x=x, interval_s=interval_s)
-        live_objects.add(dashboard, Dashboard.stop)
+        live_objects.add(dashboard, close=dashboard.stop, alive=dashboard.is_alive)
         dashboard.start()
     else:
         figure.select(several, metrics)  # names are checked before the waiting
@@ -146,6 +146,10 @@ class Dashboard:
         """End the updates; the runs go on."""
         self._ended.set()
         self._news.set()
+
+    def is_alive(self) -> bool:
+        """Return whether it still updates."""
+        return self._thread.is_alive()
 
     def _receive(self, content: Mapping[str, Json]) -> None:
         self._hear(from_json(FromPage, content, ignore_unknown=True))

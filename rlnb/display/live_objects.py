@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rlnb.display import front_end
 
@@ -15,47 +14,52 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Entry:
-    """How an object is closed, and the execution of a cell that opened it."""
+    """An open object, and the execution of a cell that opened it."""
 
-    close: Callable[[Any], object]
+    opening: object
+    close: Callable[[], object]
+    alive: Callable[[], bool]
     cell: str
     """Empty for an object that outlives the execution of its cell."""
     execution: str
 
 
 class LiveObjects:
-    """The open objects of this kernel.
-
-    An object is held weakly: a server ends with the last name for it, and a thread holds its own object.
-    """
+    """The open objects of this kernel, whether or not a variable holds them: a page may show them."""
 
     def __init__(self) -> None:
-        self._entries: weakref.WeakKeyDictionary[Any, _Entry] = weakref.WeakKeyDictionary()
+        self._entries: list[_Entry] = []
 
-    def add(self, opening: T, close: Callable[[T], object], *, follows_cell: bool = True) -> None:
-        """Take up an object. Objects that an earlier execution of the same cell opened are closed: no page shows them.
+    def add(
+        self, opening: object, *, close: Callable[[], object], alive: Callable[[], bool], follows_cell: bool = True
+    ) -> None:
+        """Keep an object while it is alive. Objects that an earlier execution of the same cell opened are closed.
 
         Args:
             opening: The object.
-            close: A function of its class that closes it. It may be called twice.
+            close: Closes it.
+            alive: Returns whether it is still open.
             follows_cell: Whether the next execution of the cell closes it.
         """
         cell, execution = front_end.cell()
-        for other, entry in list(self._entries.items()):
-            if cell and entry.cell == cell and entry.execution != execution:
-                del self._entries[other]
-                entry.close(other)
-        self._entries[opening] = _Entry(close=close, cell=cell if follows_cell else "", execution=execution)
+        replaced = [entry for entry in self._entries if cell and entry.cell == cell and entry.execution != execution]
+        for entry in replaced:
+            entry.close()
+        self._entries = [entry for entry in self._entries if entry not in replaced and entry.alive()]
+        entry = _Entry(
+            opening=opening, close=close, alive=alive, cell=cell if follows_cell else "", execution=execution
+        )
+        self._entries.append(entry)
 
     def of(self, kind: type[T]) -> list[T]:
-        """Return the objects of a class that have not been replaced, ended ones included."""
-        return [opening for opening in self._entries if isinstance(opening, kind)]
+        """Return the open objects of a class."""
+        return [entry.opening for entry in self._entries if isinstance(entry.opening, kind) and entry.alive()]
 
     def close(self) -> None:
         """Close all objects."""
-        for opening, entry in list(self._entries.items()):
-            entry.close(opening)
-        self._entries.clear()
+        entries, self._entries = self._entries, []
+        for entry in entries:
+            entry.close()
 
 
 live_objects = LiveObjects()

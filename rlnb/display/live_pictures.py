@@ -80,7 +80,7 @@ class LiveView:
         """Show it, and begin to stream."""
         from IPython.display import display as show
 
-        live_objects.add(self, LiveView.stop)
+        live_objects.add(self, close=self.stop, alive=self.is_alive)
         self._widget = _widget()()
         self._widget.on_msg(self._heard)
         self._place = show(self._widget, display_id=True)

@@ -45,10 +45,9 @@ class Beside:
             start_new_session=True,  # interrupting a cell is not meant for it
         )
         assert self._process.stderr is not None
-        live_objects.add(self, type(self).close)
+        live_objects.add(self, close=self.close, alive=lambda: self.alive)
         lines: deque[str] = deque(maxlen=20)
         ports: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        # The thread knows nothing of this object: once nobody holds that, its pipe closes, and the server ends.
         output = self._process.stderr
         threading.Thread(target=_listen, args=(output, lines, ports), name=f"rlnb {title}", daemon=True).start()
         deadline = time.monotonic() + _START_S

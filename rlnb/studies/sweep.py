@@ -175,14 +175,11 @@ class Sweep:
         return table(list(newest.columns), rows, caption=repr(self))
 
     def _begin(self, driver: Driver) -> None:
-        """Start the driver in a thread, which keeps this object alive until the last trial has ended."""
+        """Start the driver in a thread."""
         self._driver = driver
-        self._thread = threading.Thread(target=self._drive, args=(driver,), name=f"rlnb-sweep {self.name}", daemon=True)
-        live_objects.add(self, Sweep.stop, follows_cell=False)
+        self._thread = threading.Thread(target=driver.drive, name=f"rlnb-sweep {self.name}", daemon=True)
+        live_objects.add(self, close=self.stop, alive=lambda: self.driven_here, follows_cell=False)
         self._thread.start()
-
-    def _drive(self, driver: Driver) -> None:
-        driver.drive()
 
 
 def get_sweep(name: str) -> Sweep:
@@ -264,7 +261,7 @@ def sweep(
         arguments=common(task, **arguments),
     )
     for other in live_objects.of(Sweep):
-        if other._path == path and other.driven_here:
+        if other._path == path:
             subject.write(other.study)
             return other
 

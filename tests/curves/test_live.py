@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 import rlnb
-from rlnb.curves import live, progress
+from rlnb.curves import live
 
 PLOTLY = "application/vnd.plotly.v1+json"
 SHORT = "library='echo', agent={'iteration_s': 0.05}, max_iterations=20"
@@ -208,13 +208,3 @@ def test_papermill_gets_the_end_of_the_log_of_a_run_that_failed(notebook, root, 
     subprocess.run([sys.executable, "-m", "papermill", str(path), str(out), "--no-progress-bar"], check=True)
     texts = [output.data.get("text/html", "") for output in nbformat.read(out, as_version=4).cells[1].outputs]
     assert "echo crashes at iteration 3" in texts[-1]
-
-
-def test_where_no_bar_can_be_drawn_progress_is_told_in_lines(root, monkeypatch, capsys):
-    monkeypatch.setattr(progress, "SAY_S", 0.2)
-    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=30)
-    rlnb.watch(run)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) > 1
-    assert all(line.startswith(f"{run.id} ") for line in lines)
-    assert "iteration" in lines[-1]
