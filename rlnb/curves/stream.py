@@ -53,7 +53,7 @@ class Curve:
     def __init__(self, run: RunFacts, metric: str, x: str) -> None:
         self._run, self._metric, self._x = run, metric, x
         self._count, self._jobs, self._whole, self._begin_s = 0, -1, False, 0.0
-        # What was sampled between two logged points has its place on this axis only when the second is there.
+        # A sample between two logged points has its place on this axis only once the second is there.
         self._moves = metric.startswith(f"{SYSTEM}/") and x != "wall_time"
         self.x, self.y = np.empty(0), np.empty(0, np.float32)
         self.due = False

@@ -17,7 +17,7 @@ def frame(description: str, port: int, title: str, *, alive: bool, height_px: in
     Args:
         description: The object, in one line.
         port: On the loopback of the kernel's machine.
-        title: What the link says.
+        title: Text of the link.
         alive: Whether it still answers.
         height_px: Height of the frame.
     """

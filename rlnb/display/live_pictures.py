@@ -40,12 +40,12 @@ JPEG_QUALITY = 80
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """What a page is to show next."""
+    """The next frame of a page."""
 
     pictures: Sequence[Image]
     """Side by side."""
     lossless: Sequence[bool]
-    """Which of them JPEG would spoil: colours that stand for labels."""
+    """Whether JPEG would spoil each picture: colours that stand for labels."""
     caption: str
     """A line of text below."""
 
@@ -58,7 +58,7 @@ class LiveView:
     """Shows a source in the output of the cell that runs, until it is stopped.
 
     Args:
-        source: What to show; called from a thread, many times a second while somebody looks.
+        source: Gives the frames; called from a thread, many times a second while a page shows them.
         looking: Called about once a second while a page shows it.
         over: Returns whether there will be nothing new any more.
     """
@@ -174,7 +174,7 @@ class LiveView:
 
 
 def still(source: Source, *, looking: Callable[[], None], over: Callable[[], bool], timeout_s: float) -> Image:
-    """Return the first picture of a source, for reports: nobody looks on there.
+    """Return the first picture of a source, for reports: they have no page that goes on.
 
     Raises:
         RlnbError: There was none in time.

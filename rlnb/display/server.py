@@ -29,7 +29,7 @@ class Beside:
         """Start it and wait for the address that it prints.
 
         Args:
-            title: What it is called.
+            title: Its name for the reader.
             argv: Its command; it listens on 127.0.0.1.
 
         Raises:

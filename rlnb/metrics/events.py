@@ -35,7 +35,7 @@ _LARGEST_RECORD = 1 << 28
 """A length beyond this is garbage, not an event."""
 _CHUNK_BYTES = 1 << 20
 TAIL_BYTES = 1 << 17
-"""How much of the end of a long file is read first, where time is short."""
+"""Bytes at the end of a long file that are read first, where time is short."""
 
 Scalar = tuple[int, float, float]
 """Step, wall time in seconds since the epoch, value."""

@@ -268,7 +268,7 @@ class Metrics(Mapping[str, Series]):
 
     @property
     def jobs(self) -> int:
-        """How many training jobs have logged."""
+        """Number of training jobs that have logged."""
         return len(self._spans)
 
     def __contains__(self, name: object) -> bool:
@@ -320,7 +320,7 @@ class SystemSeries(Series):
         """Place a curve over time on the axes of a run.
 
         Args:
-            series: What was measured.
+            series: The measured values.
             clock: Gives a metric of the run, None while there is none; asked for frames and iterations only.
         """
         self._set(series.name, (series._steps, series._times, series._values), ())
@@ -339,7 +339,7 @@ class SystemSeries(Series):
 
 
 class SystemMetrics(Metrics):
-    """What a run took of its nodes, as their agents sampled it: ``system/node0/cpu_cores`` and so on."""
+    """The use that a run made of its nodes, as their agents sampled it: ``system/node0/cpu_cores`` and so on."""
 
     def __init__(self, folder: Path, training: Callable[[], Metrics]) -> None:
         super().__init__(folder, None)
@@ -347,7 +347,7 @@ class SystemMetrics(Metrics):
 
     @property
     def names(self) -> list[str]:
-        """What was measured."""
+        """Names of the measures."""
         return self.tags
 
     def whole(self, name: str) -> tuple[Series, int]:

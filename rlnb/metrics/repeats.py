@@ -42,7 +42,7 @@ class Repeats:
 
         Args:
             payload: Its bytes.
-            event: What protobuf parsed from them, a ``tensorflow.Event`` with one ``simple_value``.
+            event: Protobuf's object for them, a ``tensorflow.Event`` with one ``simple_value``.
         """
         beginning = _begin(payload)
         if beginning is None or len(self._tags) >= MOST:

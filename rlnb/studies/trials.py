@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 1.0
 REPORTS = 50
-"""How often a trial tells the pruner its metric, at most: at the same iterations in every trial."""
+"""Most reports of a trial's metric to the pruner; they are at the same iterations in every trial."""
 TAIL = 0.1
 """Share of the last points whose mean is a trial's value: a single one is noise."""
 
