@@ -46,8 +46,8 @@ def tell(self):
 live.Dashboard._tell = tell
 heard = live.Dashboard._hear
 def hear(self, message):
-    if "painted" in message:
-        painted[message["painted"]] = time.time()
+    if message.painted is not None:
+        painted[message.painted] = time.time()
     heard(self, message)
 live.Dashboard._hear = hear
 runs = [rlnb.train("Echo", library="echo", agent={{"iteration_s": 0.1}}, max_iterations={SECONDS * 10 + 300}, seed=seed,

@@ -264,13 +264,3 @@ def test_rlnb_panels_draws_further_figures_of_a_run(root: Path, registered: Any)
     page = panels.pictures([run])
     assert "<h3>&lt;script&gt;odd&lt;/script&gt;</h3><img alt='&lt;script&gt;odd" in page
     assert "<script>" not in page
-
-
-def test_a_plugin_whose_panels_fail_is_named_and_the_report_is_written(root: Path, registered: Any) -> None:
-    run = echo().wait(WAIT_S)
-
-    def fails(run: rlnb.Run) -> list[rlnb.Panel]:
-        raise ValueError("no such <file>")
-
-    registered(rlnb_panels=fails)
-    assert panels.pictures([run]) == "<p>The panels of plugins: not drawn: ValueError: no such &lt;file&gt;</p>"

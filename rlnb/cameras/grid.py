@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlnb import plugins
-from rlnb.display.pictures import GAP_PX, mosaic
+from rlnb.display.pictures import GAP_PX, PALETTE, mosaic, red_green_blue
 from rlnb.spec import DEPTH
 
 if TYPE_CHECKING:
@@ -30,11 +30,8 @@ _RIGHT = (0, 128, 96)
 _MISS = np.array([32, 32, 32], np.uint8)
 """Colour of depth that hit nothing."""
 _BACKGROUND = np.array([24, 24, 24], np.uint8)
-# Okabe and Ito's palette, which colour-blind people can tell apart (https://jfly.uni-koeln.de/color/).
-_PALETTE = np.array(
-    [(230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0), (204, 121, 167)],
-    np.uint8,
-)
+_PALETTE = np.array([red_green_blue(PALETTE[place]) for place in (4, 5, 2, 7, 0, 1, 3)], np.uint8)
+"""Bright colours first, and no black: pictures have a dark background."""
 
 
 def colorize(frames: np.ndarray, data_type: str, range_m: tuple[float, float] | None = None) -> np.ndarray:

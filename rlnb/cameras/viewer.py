@@ -3,15 +3,14 @@ own, reached through the Jupyter server."""
 
 from __future__ import annotations
 
-import atexit
 import queue
 import threading
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.cameras.checks import check_preview
 from rlnb.cameras.policy import subject
+from rlnb.display.live_objects import live_objects
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HEIGHT_PX = 480
-_open: weakref.WeakSet[Scene] = weakref.WeakSet()
 
 
 class Scene:
@@ -46,7 +44,7 @@ class Scene:
             raise answer
         self.port: int = answer["port"]
         """Port of the view on this machine's loopback."""
-        _open.add(self)
+        live_objects.add(self, close=self.close, alive=lambda: self.alive)
 
     def _serve(self, request: dict[str, Any]) -> None:
         try:
@@ -81,12 +79,6 @@ class Scene:
         from rlnb.display.frame import frame
 
         return frame(repr(self), self.port, f"{self.task} in 3D", alive=self.alive, height_px=HEIGHT_PX)
-
-
-@atexit.register
-def _close_all() -> None:
-    for scene in list(_open):
-        scene.close()
 
 
 def view(

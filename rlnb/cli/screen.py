@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from rlnb.display.table import cell
 from rlnb.errors import RlnbError
 
 if TYPE_CHECKING:
@@ -85,17 +86,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = 
     from rich import box
     from rich.table import Table
 
-    cell: Callable[[Any], str] = str if markup else lambda item: safe(_text(item))
+    text: Callable[[Any], str] = str if markup else lambda item: safe(cell(item))
     shown = Table(box=box.SIMPLE, title=safe(title) or None, title_justify="left", show_header=any(header))
     for number, name in enumerate(header):
         shown.add_column(name, no_wrap=number == 0, overflow="fold")
     for row in rows:
-        shown.add_row(*map(cell, row))
+        shown.add_row(*map(text, row))
     console().print(shown)
-
-
-def _text(item: Any) -> str:
-    return "" if item is None else f"{item:.4g}" if isinstance(item, float) else str(item)
 
 
 def assigned(pairs: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlnb.curves.figure import colour, series_of
+from rlnb.display.pictures import red_green_blue
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -34,18 +35,18 @@ def figure(groups: Mapping[str, Sequence[RunFacts]], metrics: Sequence[str]) -> 
     from plotly.subplots import make_subplots
 
     titles = [html.escape(name.replace("_", " ")) for name in metrics]
-    shown = make_subplots(rows=1, cols=len(metrics), subplot_titles=titles)
+    chart = make_subplots(rows=1, cols=len(metrics), subplot_titles=titles)
     for column, metric in enumerate(metrics, 1):
         for number, (name, runs) in enumerate(groups.items()):
             frames, mean, half = mean_curve(runs, metric)
             if not len(frames):
                 continue
-            shared = {"legendgroup": name, "hoverinfo": "skip", "showlegend": False, "mode": "lines"}
+            style = {"legendgroup": name, "hoverinfo": "skip", "showlegend": False, "mode": "lines"}
             edge = {"width": 0, "color": colour(number)}
             if half.any():
-                shown.add_trace(go.Scatter(x=frames, y=mean + half, line=edge, **shared), row=1, col=column)
-                shown.add_trace(
-                    go.Scatter(x=frames, y=mean - half, line=edge, fill="tonexty", fillcolor=_faint(number), **shared),
+                chart.add_trace(go.Scatter(x=frames, y=mean + half, line=edge, **style), row=1, col=column)
+                chart.add_trace(
+                    go.Scatter(x=frames, y=mean - half, line=edge, fill="tonexty", fillcolor=_faint(number), **style),
                     row=1,
                     col=column,
                 )
@@ -58,18 +59,18 @@ def figure(groups: Mapping[str, Sequence[RunFacts]], metrics: Sequence[str]) -> 
                 legendgroup=name,
                 showlegend=column == 1,
             )
-            shown.add_trace(curve, row=1, col=column)
-        shown.update_xaxes(title_text="frames", rangemode="tozero", row=1, col=column)
+            chart.add_trace(curve, row=1, col=column)
+        chart.update_xaxes(title_text="frames", rangemode="tozero", row=1, col=column)
         if metric == "success_rate":
-            shown.update_yaxes(range=[-0.02, 1.02], row=1, col=column)
-    shown.update_layout(
+            chart.update_yaxes(range=[-0.02, 1.02], row=1, col=column)
+    chart.update_layout(
         template="simple_white", height=360, margin={"l": 60, "r": 20, "t": 40, "b": 50}, legend={"orientation": "h"}
     )
-    return shown
+    return chart
 
 
 def _faint(number: int) -> str:
-    red, green, blue = (int(colour(number)[at : at + 2], 16) for at in (1, 3, 5))
+    red, green, blue = red_green_blue(colour(number))
     return f"rgba({red}, {green}, {blue}, 0.2)"
 
 
@@ -98,4 +99,5 @@ def mean_of(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray
     if len(curves) < 2:
         return grid, values[0], np.zeros(GRID)
     error = values.std(axis=0, ddof=1) / np.sqrt(len(curves))
-    return grid, values.mean(axis=0), float(t.ppf(0.5 + CONFIDENCE / 2, len(curves) - 1)) * error
+    _, errors = t.interval(CONFIDENCE, len(curves) - 1)  # half of the interval, in standard errors
+    return grid, values.mean(axis=0), float(errors) * error

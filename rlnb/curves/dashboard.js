@@ -155,7 +155,7 @@ class Dashboard {
       this.layout = message.layout;
       this.traces = message.traces;
       this.axis.value = message.axis;
-      this.showChoice(message.metrics, message.chosen);
+      this.showChoice(message.metrics, message.selection);
       this.draw();
     } else if (message.kind === "curves") {
       this.take(message.changes, buffers[0]);
@@ -218,10 +218,10 @@ class Dashboard {
     }
   }
 
-  showChoice(metrics, chosen) {
+  showChoice(metrics, selection) {
     const boxes = metrics.map((name) => {
       const label = element("label");
-      const box = element("input", {type: "checkbox", checked: chosen.includes(name), value: name});
+      const box = element("input", {type: "checkbox", checked: selection.includes(name), value: name});
       box.onchange = () => {
         const wanted = [...this.boxes.querySelectorAll("input:checked")].map((input) => input.value);
         this.model.send({ask: "metrics", metrics: wanted});
@@ -244,7 +244,7 @@ class Dashboard {
     this.watcher.disconnect();
     this.themes.disconnect();
     this.plotly.purge(this.place);
-    this.model.send({view: this.id, gone: true});
+    this.model.send({view: this.id, ask: "close"});
   }
 }
 

@@ -6,10 +6,12 @@ import functools
 import html
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlnb.display.pictures import PALETTE
 from rlnb.errors import NotFoundError, unknown
 from rlnb.metrics.thinning import decimate
 from rlnb.records.asked import asked
@@ -20,14 +22,12 @@ if TYPE_CHECKING:
 
     from rlnb.metrics.metrics import Metrics, Series
     from rlnb.records.facts import RunFacts
+    from rlnb.spec import Json
 
 DEFAULT_METRICS = ("reward", "episode_length", "success_rate", "value_loss", "policy_loss", "fps")
 X_AXES = ("frames", "iterations", "wall_time")
 POINTS_PER_TRACE = 1000
 """A screen shows no more; a longer curve keeps its extremes and its shape."""
-# Okabe and Ito's palette, which colour-blind people can tell apart (https://jfly.uni-koeln.de/color/);
-# blue and vermilion first, yellow last because it is faint on white.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _UNITS = {
@@ -67,22 +67,24 @@ def figure(runs: Sequence[RunFacts], metrics: Sequence[str] | None = None, x: st
         NotFoundError: No such axis, or a metric that none of the runs knows.
     """
     check_axis(x)
-    curves = {name: _curves(runs, name, x) for name in chosen(runs, metrics)}
-    scale, x_title = _x_scale(x, [points for found in curves.values() for points in found])
-    shown = panels(list(curves), x_title)
+    curves = {name: _curves(runs, name, x) for name in select(runs, metrics)}
+    scale, x_title = _x_scale(x, [points for of_runs in curves.values() for points in of_runs])
+    chart = panels(list(curves), x_title)
     names, in_legend = labels(runs), set()
-    for index, found in enumerate(curves.values()):
-        for number, (xs, ys) in enumerate(found):
+    for panel, of_runs in enumerate(curves.values()):
+        for number, (xs, ys) in enumerate(of_runs):
             if not len(xs):
                 continue
-            trace = line(names[number], number, index, legend=len(runs) > 1 and number not in in_legend)
-            trace["mode"] = "lines+markers" if len(xs) <= _FEW_POINTS else "lines"
+            line = trace(
+                Line(name=names[number], number=number), panel, legend=len(runs) > 1 and number not in in_legend
+            )
+            mode = "lines+markers" if len(xs) <= _FEW_POINTS else "lines"
             # Half the bytes in the notebook, and finer than a screen.
-            shown.add_trace({**trace, "x": xs / scale, "y": ys.astype(np.float32)})
+            chart.add_trace({**line, "mode": mode, "x": xs / scale, "y": ys.astype(np.float32)})
             in_legend.add(number)
     if not curves:
-        shown.add_annotation(text="nothing logged yet", showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
-    return shown
+        chart.add_annotation(text="nothing logged yet", showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+    return chart
 
 
 def check_axis(x: str) -> None:
@@ -101,31 +103,31 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
 
     columns = min(_COLUMNS, len(metrics) if len(metrics) != 4 else 2) or 1
     rows = math.ceil(len(metrics) / columns) or 1
-    shown = make_subplots(
+    chart = make_subplots(
         rows=rows,
         cols=columns,
         subplot_titles=[html.escape(name.replace("_", " ") if name in METRICS else name) for name in metrics],
         horizontal_spacing=0.22 / columns,
         vertical_spacing=0.32 / rows,
     )
-    for annotation, name in zip(shown.layout.annotations, metrics, strict=True):
+    for annotation, name in zip(chart.layout.annotations, metrics, strict=True):
         annotation.update(hovertext=METRICS.get(name, "a tag of the library itself"), font_size=14)
     for index, metric in enumerate(metrics):
         place = {"row": index // columns + 1, "col": index % columns + 1}
-        shown.update_xaxes(title_text=x_title, rangemode="tozero", **place)
-        shown.update_yaxes(title_text=_unit(metric), **place)
+        chart.update_xaxes(title_text=x_title, rangemode="tozero", **place)
+        chart.update_yaxes(title_text=_unit(metric), **place)
         if metric == "success_rate":
-            shown.update_yaxes(range=[-0.02, 1.02], **place)
-    shown.update_layout(
+            chart.update_yaxes(range=[-0.02, 1.02], **place)
+    chart.update_layout(
         template="simple_white",
         height=rows * _ROW_PX + _MARGIN_PX,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
         legend={"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0.0},
         uirevision="rlnb",  # keeps a person's zoom when the figure is updated
     )
-    shown.update_xaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
-    shown.update_yaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
-    return shown
+    chart.update_xaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
+    chart.update_yaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
+    return chart
 
 
 def _unit(metric: str) -> str:
@@ -133,49 +135,60 @@ def _unit(metric: str) -> str:
     return _UNITS.get(metric) or next(ends, "value")
 
 
-def line(name: str, number: int, panel: int, *, legend: bool) -> dict[str, Any]:
-    """Return a trace without points.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """How the curves of a run, or of a group of runs, look in all subplots."""
+
+    name: str
+    """Its text in the legend."""
+    number: int
+    """Place among the runs or groups: its colour and dashes."""
+    width: float = 1.8
+    """Pixels; 0 for the edge of a band."""
+
+
+def trace(line: Line, panel: int, *, legend: bool) -> dict[str, Json]:
+    """Return a Plotly trace without points.
 
     Args:
-        name: What the legend calls it.
-        number: Which of the runs, or groups of runs; its colour.
+        line: Its look.
         panel: Place of its metric among the subplots.
         legend: Whether it stands in the legend.
     """
     axis = str(panel + 1) if panel else ""
-    words = html.escape(name)
+    text = html.escape(line.name)
     return {
         "type": "scatter",
         "mode": "lines",
-        "line": {"color": colour(number), "dash": _dash(number), "width": 1.8},
+        "line": {"color": colour(line.number), "dash": _dash(line.number), "width": line.width},
         "marker": {"size": 4},
-        "name": words,
-        "legendgroup": str(number),
+        "name": text,
+        "legendgroup": str(line.number),
         "showlegend": legend,
-        "hovertemplate": f"%{{y:.4g}} at %{{x:,.6~g}}<extra>{words}</extra>",
+        "hovertemplate": f"%{{y:.4g}} at %{{x:,.6~g}}<extra>{text}</extra>",
         "xaxis": f"x{axis}",
         "yaxis": f"y{axis}",
     }
 
 
-def mimebundle(shown: go.Figure, *, picture: bool) -> dict[str, Any]:
-    """Return a figure as a Jupyter mime bundle: plotly JSON, and a PNG for whoever cannot draw that."""
+def mimebundle(chart: go.Figure, *, picture: bool) -> dict[str, Json]:
+    """Return a figure as a Jupyter mime bundle: plotly JSON, and a PNG for a page that cannot draw that."""
     import base64
     import json
 
     from rlnb.curves.png import png
 
-    data = json.loads(shown.to_json())
+    data = json.loads(chart.to_json())
     data["config"] = {"displaylogo": False, "responsive": True}
-    bundle = {"application/vnd.plotly.v1+json": data, "text/plain": "Metric curves"}
+    bundle: dict[str, Json] = {"application/vnd.plotly.v1+json": data, "text/plain": "Metric curves"}
     if picture:
-        bundle["image/png"] = base64.b64encode(png(shown)).decode()
+        bundle["image/png"] = base64.b64encode(png(chart)).decode()
     return bundle
 
 
-def seen(shown: go.Figure) -> go.Figure:
-    """Return the figure as one that brings its picture along where nobody can draw it: nbconvert, a batch job."""
-    return _figure_with_picture()(shown)
+def with_picture(chart: go.Figure) -> go.Figure:
+    """Return the figure as one that brings its picture along where no page draws it: nbconvert, a batch job."""
+    return _figure_with_picture()(chart)
 
 
 @functools.cache
@@ -189,7 +202,7 @@ def _figure_with_picture() -> type[go.Figure]:
     class Figure(go.Figure):
         """Plotly's, with a PNG in a static notebook."""
 
-        def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
+        def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Json]:
             return mimebundle(self, picture=not front_end.is_live() and drawable(self))
 
         def _ipython_display_(self) -> None:
@@ -208,7 +221,7 @@ def labels(runs: Sequence[RunFacts], *, without: Collection[str] = ()) -> list[s
 
     Args:
         runs: The runs.
-        without: What is not looked at, e.g. ``("seed",)``.
+        without: Arguments that are passed over, e.g. ``("seed",)``.
     """
     of_runs = [facts(run) for run in runs]
     keys = dict.fromkeys(key for fact in of_runs for key in fact if key not in without)
@@ -216,40 +229,40 @@ def labels(runs: Sequence[RunFacts], *, without: Collection[str] = ()) -> list[s
     differing = [key for key in differing if key != "tags"] or differing
     if len(differing) > MOST_FACTS:
         return [run.id for run in runs]
-    found = []
+    texts = []
     for fact in of_runs:
         parts = [
             fact.get(key, "default") if key in ("task", "library") else f"{key} {fact.get(key, 'default')}"
             for key in differing
         ]
-        found.append(", ".join(parts))
+        texts.append(", ".join(parts))
     return [
-        text if text and found.count(text) == 1 else " ".join([text, run.id]).strip()
-        for text, run in zip(found, runs, strict=True)
+        text if text and texts.count(text) == 1 else " ".join([text, run.id]).strip()
+        for text, run in zip(texts, runs, strict=True)
     ]
 
 
 def facts(run: RunFacts) -> dict[str, str]:
-    """Return what was asked of a run, as text."""
+    """Return the arguments of a run as text."""
     return {
         name.removeprefix("agent."): f"{value:g}" if isinstance(value, float) else str(value)
         for name, value in asked(run.manifest).items()
     }
 
 
-def chosen(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]:
+def select(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]:
     """Return the metrics to draw; refuse a name that no run knows, once there is anything to know."""
     logged = [set(run.metrics.names) for run in runs]
     if metrics is None:
-        there = set[str]().union(*logged)
-        return [name for name in DEFAULT_METRICS if name in there] or sorted(there)[:MOST_OTHERS]
-    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
-    for name in wanted:
+        every = set[str]().union(*logged)
+        return [name for name in DEFAULT_METRICS if name in every] or sorted(every)[:MOST_OTHERS]
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    for name in names:
         reading = any(source(run, name).behind for run in runs)  # then it may be in what is not read yet
         if name not in METRICS and any(logged) and not reading and all(series_of(run, name) is None for run in runs):
-            there = {tag for run in runs for tag in (*run.metrics.tags, *run.system.tags)}
-            raise unknown("metric", name, {*METRICS, *there}, has="There are")
-    return wanted
+            tags = {tag for run in runs for tag in (*run.metrics.tags, *run.system.tags)}
+            raise unknown("metric", name, {*METRICS, *tags}, has="There are")
+    return names
 
 
 def source(run: RunFacts, name: str) -> Metrics:
@@ -267,13 +280,13 @@ def series_of(run: RunFacts, name: str) -> Series | None:
 
 def _curves(runs: Sequence[RunFacts], name: str, x: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the decimated curve of each run; empty where it has logged nothing."""
-    found = []
+    curves = []
     for run in runs:
         series = series_of(run, name)
         xs, ys = (x_values(run, series, x), series.array("values")) if series else (np.empty(0), np.empty(0))
-        known = np.isfinite(ys)
-        found.append(decimate(xs[known], ys[known], POINTS_PER_TRACE))
-    return found
+        finite = np.isfinite(ys)
+        curves.append(decimate(xs[finite], ys[finite], POINTS_PER_TRACE))
+    return curves
 
 
 def x_values(run: RunFacts, series: Series, x: str, start_s: float | None = None) -> np.ndarray:
@@ -284,10 +297,10 @@ def x_values(run: RunFacts, series: Series, x: str, start_s: float | None = None
 
 
 def begin_s(run: RunFacts, series: Series) -> float:
-    """Return when a run began, in seconds since the epoch; with the curve's first point where nobody noted it."""
+    """Return when a run began, in seconds since the epoch; without a record of that, the curve's first point."""
     starts = (job.started for job in run.jobs if job.kind == "train")
-    noted = next((started.time_s for started in starts if started), None)
-    return noted if noted is not None else float(series.array("wall_time").min(initial=np.inf))
+    start_s = next((started.time_s for started in starts if started), None)
+    return start_s if start_s is not None else float(series.array("wall_time").min(initial=np.inf))
 
 
 def _x_scale(x: str, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float, str]:

@@ -1,4 +1,4 @@
-"""Memory that curves of millions of points took, given back once nobody looks at them."""
+"""Memory that curves of millions of points took, given back once no page shows them."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import logging
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rlnb import plugins
 from rlnb.curves import figure as curves
@@ -13,20 +13,20 @@ from rlnb.curves import png
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
-    from rlnb.spec import Panel
+    from rlnb.spec import Json, Panel
 
 logger = logging.getLogger(__name__)
 
 
-def bundles(runs: Sequence[RunFacts]) -> Iterator[dict[str, Any]]:
+def bundles(runs: Sequence[RunFacts]) -> Iterator[dict[str, Json]]:
     """Yield Jupyter mime bundles: a heading and a figure for each panel of each run.
 
-    What goes wrong in a plugin is told where its figure would be; the other panels are shown.
+    An error of a plugin takes the place of its figure; the other panels are shown.
     """
     for run in runs:
         try:
-            given = plugins.manager().hook.rlnb_panels(run=run)
-            panels = [panel for some in given for panel in some or ()]
+            answers = plugins.manager().hook.rlnb_panels(run=run)
+            panels = [panel for answer in answers for panel in answer or ()]
         except Exception as exc:
             yield _trouble("The panels of plugins", exc)
             continue
@@ -34,7 +34,7 @@ def bundles(runs: Sequence[RunFacts]) -> Iterator[dict[str, Any]]:
             title = panel.title if len(runs) == 1 else f"{run.id}: {panel.title}"
             yield {"text/html": f"<h3>{html.escape(title)}</h3>", "text/plain": title}
             try:
-                yield _drawn(panel)
+                yield _bundle(panel)
             except Exception as exc:
                 yield _trouble(title, exc)
 
@@ -52,21 +52,22 @@ def show(runs: Sequence[RunFacts]) -> None:
         show_bundle(bundle)
 
 
-def _drawn(panel: Panel) -> dict[str, Any]:
+def _bundle(panel: Panel) -> dict[str, Json]:
     figure = panel.figure()
     if png.drawable(figure):
         return {**curves.mimebundle(figure, picture=True), "text/plain": panel.title}
-    words = f"{panel.title}: open the notebook to see this figure"  # no other way to draw without a browser
-    return {**curves.mimebundle(figure, picture=False), "text/plain": words}
+    text = f"{panel.title}: open the notebook to see this figure"  # no other way to draw without a browser
+    return {**curves.mimebundle(figure, picture=False), "text/plain": text}
 
 
-def _trouble(title: str, exc: Exception) -> dict[str, Any]:
+def _trouble(title: str, exc: Exception) -> dict[str, Json]:
     logger.warning("%s could not be drawn", title, exc_info=exc)
-    words = f"{title}: not drawn: {type(exc).__name__}: {exc}"
-    return {"text/html": f"<p>{html.escape(words)}</p>", "text/plain": words}
+    text = f"{title}: not drawn: {type(exc).__name__}: {exc}"
+    return {"text/html": f"<p>{html.escape(text)}</p>", "text/plain": text}
 
 
-def _as_html(bundle: dict[str, Any]) -> str:
+def _as_html(bundle: Mapping[str, Json]) -> str:
+    text = html.escape(str(bundle["text/plain"]))
     if "image/png" in bundle:
-        return f"<img alt='{html.escape(bundle['text/plain'])}' src='data:image/png;base64,{bundle['image/png']}'>"
-    return str(bundle.get("text/html") or f"<p>{html.escape(bundle['text/plain'])}</p>")
+        return f"<img alt='{text}' src='data:image/png;base64,{bundle['image/png']}'>"
+    return str(bundle.get("text/html") or f"<p>{text}</p>")

@@ -7,101 +7,165 @@ import io
 import re
 import statistics
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_DASHES: Mapping[str, Literal["-", "--", ":", "-."]] = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _DPI = 110
 _BAND_ALPHA = 0.2
-_BAR_COLOUR = "#0072B2"
+_LINE_WIDTH = 1.4
 _LEGEND_CHARACTERS = 120
-"""What fits on a line of the legend below two columns of subplots."""
+"""Characters on a line of the legend below two columns of subplots."""
+_ENGINEERING_FROM = 1000.0
+"""From this tick on an axis has 20k instead of 20000, as plotly writes it."""
+
+Spot = tuple[float, float]
+"""A point of the figure, in shares of its width and height."""
 
 
-def drawable(shown: go.Figure) -> bool:
+def drawable(chart: go.Figure) -> bool:
     """Return whether :func:`png` can draw a figure: lines, points and bars."""
-    return all(trace.type in ("scatter", "scattergl", "bar") for trace in shown.data)
+    return all(trace.type in ("scatter", "scattergl", "bar") for trace in chart.data)
 
 
-def png(shown: go.Figure) -> bytes:
+def png(chart: go.Figure) -> bytes:
     """Return a figure of lines, points and bars as a PNG with its own subplots, titles, colours and legend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-    from matplotlib.ticker import EngFormatter
 
-    layout = shown.layout
-    pairs = [name.removeprefix("xaxis") for name in layout if name.startswith("xaxis")] or [""]
-    lefts = sorted({_start(layout[f"xaxis{n}"]) for n in pairs})
-    bottoms = sorted({_start(layout[f"yaxis{n}"]) for n in pairs}, reverse=True)
-    drawn = Figure(figsize=(3.9 * len(lefts) + 0.4, 2.5 * len(bottoms) + 0.4), dpi=_DPI, layout="constrained")
-    FigureCanvasAgg(drawn)
-    grid = drawn.add_gridspec(len(bottoms), len(lefts))
-    titles = {_spot(note.x, note.y): note.text for note in layout.annotations}
-    legend = {}
-    for n in pairs:  # in no order: plotly's layout is a set of names
-        xaxis, yaxis = layout[f"xaxis{n}"], layout[f"yaxis{n}"]
-        axes = drawn.add_subplot(grid[bottoms.index(_start(yaxis)), lefts.index(_start(xaxis))])
-        # plotly's subplot titles are annotations, to be told by where they stand: above the middle of their axes.
-        title = titles.pop(_spot(statistics.fmean(xaxis.domain or (0, 1)), (yaxis.domain or (0, 1))[1]), "")
-        axes.set_title(_plain(title), fontsize=10, parse_math=False)
-        before: Any = ()
-        for trace in shown.data:
-            if (trace.yaxis or "y") != f"y{n}":
-                continue
-            if trace.type == "bar":
-                lying = trace.orientation == "h"
-                names, lengths = (trace.y, trace.x) if lying else (trace.x, trace.y)
-                places = range(len(lengths)) if names is None else list(names)
-                (axes.barh if lying else axes.bar)(places, list(lengths), color=_BAR_COLOUR)
-                continue
-            style: dict[str, Any] = {
-                "color": _colour(trace.line.color),
-                "linestyle": _DASHES[trace.line.dash or "solid"],
-                "linewidth": 1.4,
-            }
-            marks: dict[str, Any] = {"marker": ".", "markersize": 4} if "markers" in (trace.mode or "") else {}
-            x = range(len(trace.y)) if trace.x is None else trace.x
-            if trace.fill == "tonexty":  # a band down to the trace before it
-                axes.fill_between(x, trace.y, before, color=style["color"], alpha=_BAND_ALPHA, linewidth=0)
-            before = trace.y
-            if trace.line.width != 0:
-                axes.plot(x, trace.y, **style, **marks)
-            if trace.showlegend:
-                legend[_plain(trace.name)] = Line2D([], [], **style)
-        axes.set_xlabel(_plain(xaxis.title.text), fontsize=8)
-        axes.set_ylabel(_plain(yaxis.title.text), fontsize=8)
-        axes.tick_params(labelsize=8)
-        axes.grid(color="#eeeeee")
-        axes.spines[["top", "right"]].set_visible(False)
-        for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-            if max(abs(limit) for limit in limits) >= 1000.0:
-                axis.set_major_formatter(EngFormatter(sep=""))  # 20k, as plotly writes it
-        if yaxis.range:
-            axes.set_ylim(*yaxis.range)
-    for (left, top), text in titles.items():
-        drawn.text(left, top, _plain(text), ha="center", va="center")
+    subplots = _subplots(chart)
+    columns = sorted({subplot.column for subplot in subplots})
+    rows = sorted({subplot.row for subplot in subplots}, reverse=True)
+    size = (3.9 * len(columns) + 0.4, 2.5 * len(rows) + 0.4)
+    picture = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    FigureCanvasAgg(picture)
+    grid = picture.add_gridspec(len(rows), len(columns))
+    notes = {_spot(note.x, note.y): note.text for note in chart.layout.annotations}
+    legend: dict[str, Line2D] = {}
+    for subplot in subplots:
+        axes = picture.add_subplot(grid[rows.index(subplot.row), columns.index(subplot.column)])
+        # plotly's subplot titles are annotations above the middle of their axes.
+        axes.set_title(_plain(notes.pop(subplot.title_spot, "")), fontsize=10, parse_math=False)
+        legend |= _draw_traces(axes, chart, subplot)
+        _dress(axes, subplot)
+    for (x, y), text in notes.items():
+        picture.text(x, y, _plain(text), ha="center", va="center")
     if legend:
-        # A leading space: matplotlib leaves out labels that start with an underscore.
-        texts = [textwrap.shorten(name, _LEGEND_CHARACTERS, placeholder=" ...") for name in legend]
-        texts = [f" {text}" for text in texts]
-        columns = max(1, min(3, int(_LEGEND_CHARACTERS * len(lefts) / 2 / max(map(len, texts)))))
-        lines = list(legend.values())
-        box = drawn.legend(lines, texts, loc="outside lower left", ncols=columns, fontsize=8, frameon=False)
-        for text in box.get_texts():
-            text.set_parse_math(False)
+        _add_legend(picture, legend, len(columns))
     with io.BytesIO() as file:
-        drawn.savefig(file, format="png", facecolor="white")
+        picture.savefig(file, format="png", facecolor="white")
         return file.getvalue()
 
 
-def _colour(words: str | None) -> Any:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Subplot:
+    """One pair of plotly's axes."""
+
+    number: str
+    """The number behind plotly's ``xaxis`` and ``yaxis``; empty for the first pair."""
+    x: Any
+    """plotly's ``layout.XAxis``."""
+    y: Any
+    """plotly's ``layout.YAxis``."""
+
+    @property
+    def column(self) -> float:
+        return _start(self.x)
+
+    @property
+    def row(self) -> float:
+        return _start(self.y)
+
+    @property
+    def title_spot(self) -> Spot:
+        return _spot(statistics.fmean(self.x.domain or (0, 1)), (self.y.domain or (0, 1))[1])
+
+
+def _subplots(chart: go.Figure) -> list[_Subplot]:
+    """Return the subplots in no order: plotly's layout is a set of names."""
+    layout = chart.layout
+    numbers = [name.removeprefix("xaxis") for name in layout if name.startswith("xaxis")] or [""]
+    return [_Subplot(number=number, x=layout[f"xaxis{number}"], y=layout[f"yaxis{number}"]) for number in numbers]
+
+
+def _draw_traces(axes: Axes, chart: go.Figure, subplot: _Subplot) -> dict[str, Line2D]:
+    """Draw the traces of a subplot; return the lines of those that stand in the legend, by their names."""
+    from matplotlib.lines import Line2D
+
+    legend = {}
+    below: Any = ()
+    for trace in chart.data:
+        if (trace.yaxis or "y") != f"y{subplot.number}":
+            continue
+        if trace.type == "bar":
+            _draw_bars(axes, trace)
+            continue
+        _draw_line(axes, trace, below)
+        below = trace.y
+        if trace.showlegend:
+            colour, dash = _colour(trace.line.color), _DASHES[trace.line.dash or "solid"]
+            legend[_plain(trace.name)] = Line2D([], [], color=colour, linestyle=dash, linewidth=_LINE_WIDTH)
+    return legend
+
+
+def _draw_bars(axes: Axes, trace: go.Bar) -> None:
+    from rlnb.display.pictures import PALETTE
+
+    horizontal = trace.orientation == "h"
+    names, lengths = (trace.y, trace.x) if horizontal else (trace.x, trace.y)
+    places = range(len(lengths)) if names is None else list(names)
+    (axes.barh if horizontal else axes.bar)(places, list(lengths), color=PALETTE[0])
+
+
+def _draw_line(axes: Axes, trace: go.Scatter, below: Any) -> None:
+    """Draw a curve, and the band down to the curve before it where the trace has one."""
+    colour, dash = _colour(trace.line.color), _DASHES[trace.line.dash or "solid"]
+    marker, size = (".", 4.0) if "markers" in (trace.mode or "") else ("", None)
+    x = range(len(trace.y)) if trace.x is None else trace.x
+    if trace.fill == "tonexty":
+        axes.fill_between(x, trace.y, below, color=colour, alpha=_BAND_ALPHA, linewidth=0)
+    if trace.line.width != 0:
+        axes.plot(x, trace.y, color=colour, linestyle=dash, linewidth=_LINE_WIDTH, marker=marker, markersize=size)
+
+
+def _dress(axes: Axes, subplot: _Subplot) -> None:
+    """Write the titles of the axes, their ticks and the grid."""
+    from matplotlib.ticker import EngFormatter
+
+    axes.set_xlabel(_plain(subplot.x.title.text), fontsize=8)
+    axes.set_ylabel(_plain(subplot.y.title.text), fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.grid(color="#eeeeee")
+    axes.spines[["top", "right"]].set_visible(False)
+    for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if max(abs(limit) for limit in limits) >= _ENGINEERING_FROM:
+            axis.set_major_formatter(EngFormatter(sep=""))
+    if subplot.y.range:
+        axes.set_ylim(*subplot.y.range)
+
+
+def _add_legend(picture: Figure, legend: Mapping[str, Line2D], columns: int) -> None:
+    # A leading space: matplotlib leaves out labels that start with an underscore.
+    texts = [f" {textwrap.shorten(name, _LEGEND_CHARACTERS, placeholder=' ...')}" for name in legend]
+    fitting = max(1, min(3, int(_LEGEND_CHARACTERS * columns / 2 / max(map(len, texts)))))
+    lines = list(legend.values())
+    box = picture.legend(lines, texts, loc="outside lower left", ncols=fitting, fontsize=8, frameon=False)
+    for text in box.get_texts():
+        text.set_parse_math(False)
+
+
+def _colour(text: str | None) -> Any:
     """Return a colour as matplotlib writes it: plotly's ``rgb(1, 2, 3)`` counts to 255."""
-    if words is None or not words.startswith("rgb"):
-        return words
-    red, green, blue, *alpha = (float(number) for number in re.findall(r"[\d.]+", words))
+    if text is None or not text.startswith("rgb"):
+        return text
+    red, green, blue, *alpha = (float(number) for number in re.findall(r"[\d.]+", text))
     return (red / 255, green / 255, blue / 255, *alpha)
 
 
@@ -109,8 +173,8 @@ def _start(axis: Any) -> float:
     return round(axis.domain[0] if axis.domain else 0.0, 6)
 
 
-def _spot(left: float, top: float) -> tuple[float, float]:
-    return round(left, 4), round(top, 4)
+def _spot(x: float, y: float) -> Spot:
+    return round(x, 4), round(y, 4)
 
 
 def _plain(text: str | None) -> str:

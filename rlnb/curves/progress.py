@@ -15,26 +15,21 @@ from rlnb.display.table import duration, short
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
 
-if TYPE_CHECKING:
-    from rlnb.records.facts import RunFacts
-
 LOG_LINES = 40
+SAY_S = 10.0
+"""Seconds between two lines on progress where no bar can be drawn: a log, a job."""
 
 
 def failures(runs: Sequence[RunFacts]) -> str:
     """Return the error and the end of the log of each run that did not complete; empty when all did."""
-    found = []
+    sections = []
     for run in runs:
         if run.state in ("failed", "lost", "timeout", "cancelled"):
             training = [job.folder.number for job in run.jobs if job.kind == "train"]
             error = run.result.error if run.state != "lost" and run.result else "its process left no result"
             log = run.logs(LOG_LINES, job=training[-1]) if training else ""
-            found.append(f"<h2>{html.escape(f'{run.id} {run.state}: {error}')}</h2><pre>{html.escape(log)}</pre>")
-    return "".join(found)
-
-
-SAY_S = 10.0
-"""Between two lines on progress where no bar can be drawn: a log, a job."""
+            sections.append(f"<h2>{html.escape(f'{run.id} {run.state}: {error}')}</h2><pre>{html.escape(log)}</pre>")
+    return "".join(sections)
 
 
 @contextlib.contextmanager
@@ -43,8 +38,8 @@ def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
     if in_notebook():
         from IPython.display import HTML, display
 
-        shown = display(HTML(""), display_id=True)
-        yield lambda: shown.update(HTML(bar(run)))
+        output = display(HTML(""), display_id=True)
+        yield lambda: output.update(HTML(bar(run)))
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -76,7 +71,7 @@ def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
 
     Args:
         run: The run.
-        name: What to call it; its id when empty.
+        name: Its name for the reader; its id when empty.
         colour: Of the bar, so that it can be found among the curves.
     """
     done, total = run.progress
@@ -99,9 +94,9 @@ def facts(run: RunFacts) -> str:
     ahead = ", ".join(run.waits_for)
     waits = f"waits for {ahead}" if ahead else ""
     silent = "".join(f"no output for minutes, see {log}" for log in run.silent_logs[:1])
-    left = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
-    found = [silent, waits, f"iteration {done} of {total}" if total else "", left, *latest]
-    return ", ".join(fact for fact in (*found, *(used if run.system.tags and not run.result else ())) if fact)
+    rest = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
+    news = [silent, waits, f"iteration {done} of {total}" if total else "", rest, *latest]
+    return ", ".join(fact for fact in (*news, *(used if run.system.tags and not run.result else ())) if fact)
 
 
 def _used(run: RunFacts, name: str) -> float:

@@ -1,15 +1,15 @@
-"""What is new in the curves of runs since a page was last told: thinned out in the kernel, kept by the page.
+"""The news of runs' curves since the last message to a page: thinned out in the kernel, kept by the page.
 
-A page holds every curve itself. It is told the points that were logged since, or, when a curve has grown long enough
-to be thinned out anew, that curve as a whole. What a message holds is bounded: curves that are due as a whole wait
-for the next one while there is no room.
+A page holds every curve itself. A message has the points that were logged since the last one, or, when a curve has
+grown long enough to be thinned out anew, that curve as a whole. Its size is bounded: curves that are due as a whole
+wait for the next message while there is no room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -35,7 +35,7 @@ How = Literal["set", "add"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a page has to do to one of its curves."""
+    """Points for one curve of a page."""
 
     number: int
     """Number of the curve: ``metric * runs + run``."""
@@ -52,8 +52,8 @@ class Curve:
 
     def __init__(self, run: RunFacts, metric: str, x: str) -> None:
         self._run, self._metric, self._x = run, metric, x
-        self._seen, self._jobs, self._whole, self._begin_s = 0, -1, False, 0.0
-        # What was sampled between two logged points has its place on this axis only when the second is there.
+        self._count, self._jobs, self._whole, self._begin_s = 0, -1, False, 0.0
+        # A sample between two logged points has its place on this axis only once the second is there.
         self._moves = metric.startswith(f"{SYSTEM}/") and x != "wall_time"
         self.x, self.y = np.empty(0), np.empty(0, np.float32)
         self.due = False
@@ -65,10 +65,10 @@ class Curve:
         if self._moves or not (self._whole and metrics.jobs == self._jobs):
             self._read_all()
             return None
-        part, seen = metrics.newer(self._metric, self._seen)
-        if seen == self._seen:
+        part, count = metrics.newer(self._metric, self._count)
+        if count == self._count:
             return None
-        self._seen = seen
+        self._count = count
         x, y = _finite(x_values(self._run, part, self._x, self._begin_s), part.array("values"))
         x, y = decimate(x, y, POINTS)
         self.x, self.y = np.concatenate([self.x, x]), np.concatenate([self.y, y])
@@ -80,7 +80,7 @@ class Curve:
     def _read_all(self) -> None:
         metrics = source(self._run, self._metric)
         try:
-            series, self._seen = metrics.whole(self._metric)
+            series, self._count = metrics.whole(self._metric)
         except NotFoundError:
             return
         self._jobs, self._whole = metrics.jobs, not metrics.behind
@@ -108,13 +108,13 @@ class Mean:
 
 
 class Stream:
-    """The curves of runs, and what of them a page has not been told.
+    """The curves of runs, and the part of them that a page does not have yet.
 
     Args:
         runs: Each with curves of its own on the page.
         metrics: Metric names or raw tags, one subplot each.
         x: ``"frames"``, ``"iterations"`` or ``"wall_time"``.
-        groups: Which runs, by their place, are shown as one mean with a band; None shows each.
+        groups: Places of the runs that one mean with a band stands for; None shows each run.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class Stream:
         self._grouped = groups is not None
 
     def changes(self) -> list[Change]:
-        """Read what is new; return what to tell the page now."""
-        found: list[Change] = []
+        """Read what is new; return the changes of the next message."""
+        changes: list[Change] = []
         room = MOST_BYTES
         for column in range(len(self._runs)):
             for row, curves in enumerate(self._curves):
@@ -144,33 +144,33 @@ class Stream:
                     curve.due = True
                 else:
                     room -= weight
-                    found.append(Change(row * len(self._runs) + column, "add", *new))
+                    changes.append(Change(row * len(self._runs) + column, "add", *new))
         for mean in self._means:
             mean.read()
-        for number, curve_or_mean in enumerate(self._shown()):
+        for number, curve_or_mean in enumerate(self._of_page()):
             weight = POINT_BYTES * len(curve_or_mean.x)
             if curve_or_mean.due and room >= weight:
                 room -= weight
                 curve_or_mean.due = False
-                found.append(Change(number, "set", curve_or_mean.x, curve_or_mean.y))
-        return found
+                changes.append(Change(number, "set", curve_or_mean.x, curve_or_mean.y))
+        return changes
 
     @property
     def behind(self) -> bool:
         """Whether there is more to tell at once: reading, or room for it, had run out."""
-        return any(curve.due for curve in self._shown()) or any(run.metrics.behind for run in self._runs)
+        return any(curve.due for curve in self._of_page()) or any(run.metrics.behind for run in self._runs)
 
-    def _shown(self) -> Sequence[Curve | Mean]:
+    def _of_page(self) -> Sequence[Curve | Mean]:
         return self._means if self._grouped else [curve for curves in self._curves for curve in curves]
 
 
-def packed(changes: Sequence[Change]) -> tuple[list[list[Any]], bytes]:
+def packed(changes: Sequence[Change]) -> tuple[list[tuple[int, How, int]], bytes]:
     """Return changes as a list of (number, how, points) and one buffer: all x as float64, then all y as float32."""
-    heads = [[change.number, change.how, len(change.x)] for change in changes]
+    heads = [(change.number, change.how, len(change.x)) for change in changes]
     x = b"".join(np.asarray(change.x, "<f8").tobytes() for change in changes)
     return heads, x + b"".join(np.asarray(change.y, "<f4").tobytes() for change in changes)
 
 
 def _finite(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    known = np.isfinite(y)
-    return x[known], y[known].astype(np.float32)
+    finite = np.isfinite(y)
+    return x[finite], y[finite].astype(np.float32)

@@ -55,14 +55,14 @@ def tensorboard(runs: RunFacts | Sequence[RunFacts], *, reload_s: float = 5.0) -
         reload_s: Seconds between two looks at the files.
 
     Raises:
-        RlnbError: There is no run, or TensorBoard does not start; with what it said.
+        RlnbError: There is no run, or TensorBoard does not start; with the last lines that it wrote.
     """
-    chosen = [runs] if isinstance(runs, RunFacts) else list(runs)
-    if not chosen:
+    several = [runs] if isinstance(runs, RunFacts) else list(runs)
+    if not several:
         raise RlnbError("There is no run for TensorBoard. Start one with rlnb.train(...), or look with rlnb.runs().")
     if not reload_s > 0:
         raise RlnbError(f"reload_s={reload_s!r} is not above 0.")
-    return Board(list({run.path: run for run in chosen}.values()), reload_s)
+    return Board(list({run.path: run for run in several}.values()), reload_s)
 
 
 def main() -> None:

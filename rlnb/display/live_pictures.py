@@ -14,9 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.display import front_end
+from rlnb.display.live_objects import live_objects
 from rlnb.display.pictures import beside
 from rlnb.errors import RlnbError
 
@@ -28,59 +29,23 @@ logger = logging.getLogger(__name__)
 UNDER_WAY = 2
 """Frames that are sent before the page has painted the first of them."""
 PATIENCE_S = 2.0
-"""How long an answer of the page is waited for."""
+"""Seconds to wait for an answer of the page."""
 GONE_S = 10.0
-"""Without any answer for so long, nobody looks."""
+"""Seconds without an answer of a page after which no page is taken to show it."""
 POLL_S = 0.02
 AWAY_S = 0.5
 """Seconds between two looks at whether a page is back."""
 JPEG_QUALITY = 80
 
-_ESM = """
-export default {
-  render({model, el}) {
-    const caption = document.createElement("div");
-    const place = document.createElement("div");
-    place.style.cssText = "display:flex;flex-wrap:wrap;gap:8px";
-    caption.style.cssText = "font-size:smaller";
-    caption.textContent = "Waiting for the first picture.";
-    el.append(place, caption);
-    const canvases = [];
-    const paint = async (message, buffers) => {
-      const images = await Promise.all(buffers.map(
-        (buffer, i) => createImageBitmap(new Blob([buffer], {type: message.types[i]}))));
-      while (canvases.length < images.length) canvases.push(place.appendChild(document.createElement("canvas")));
-      while (canvases.length > images.length) canvases.pop().remove();
-      images.forEach((image, i) => {
-        const canvas = canvases[i];
-        if (canvas.width !== image.width) canvas.width = image.width;
-        if (canvas.height !== image.height) canvas.height = image.height;
-        canvas.getContext("2d").drawImage(image, 0, 0);
-        image.close();
-      });
-      caption.textContent = message.caption;
-      await new Promise(requestAnimationFrame);
-      model.send({painted: message.number});
-    };
-    model.on("msg:custom", paint);
-    model.send({painted: -1});
-    return () => model.off("msg:custom", paint);
-  },
-};
-"""
-
-_views: list[LiveView] = []
-"""Those that still go on."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """What a page is to show next."""
+    """The next frame of a page."""
 
     pictures: Sequence[Image]
     """Side by side."""
     lossless: Sequence[bool]
-    """Which of them JPEG would spoil: colours that stand for labels."""
+    """Whether JPEG would spoil each picture: colours that stand for labels."""
     caption: str
     """A line of text below."""
 
@@ -93,7 +58,7 @@ class LiveView:
     """Shows a source in the output of the cell that runs, until it is stopped.
 
     Args:
-        source: What to show; called from a thread, many times a second while somebody looks.
+        source: Gives the frames; called from a thread, many times a second while a page shows them.
         looking: Called about once a second while a page shows it.
         over: Returns whether there will be nothing new any more.
     """
@@ -110,16 +75,12 @@ class LiveView:
         self.painted = 0
         """Frames that a page has painted."""
         self._thread = threading.Thread(target=self._stream, name="rlnb-live-view", daemon=True)
-        self.cell, self.execution = front_end.cell()
 
     def start(self) -> LiveView:
         """Show it, and begin to stream."""
         from IPython.display import display as show
 
-        for view in list(_views):  # of an earlier execution of this cell: nobody sees them any more
-            if self.cell and view.cell == self.cell and view.execution != self.execution:
-                view.stop()
-        _views[:] = [view for view in _views if view.is_alive()] + [self]
+        live_objects.add(self, close=self.stop, alive=self.is_alive)
         self._widget = _widget()()
         self._widget.on_msg(self._heard)
         self._place = show(self._widget, display_id=True)
@@ -144,28 +105,28 @@ class LiveView:
             self._answered.notify()
 
     def _stream(self) -> None:
-        number, told_s = 0, float("-inf")
+        number, check_s = 0, float("-inf")
         try:
             while not self._stopped.is_set():
                 now = time.monotonic()
-                looked_at = now - self._last_answer_s < GONE_S
-                if now - told_s > 1.0:
-                    told_s = now
-                    if looked_at:
+                has_viewer = now - self._last_answer_s < GONE_S
+                if now - check_s > 1.0:
+                    check_s = now
+                    if has_viewer:
                         self._looking()
                     if self._over():
                         break
-                if not looked_at:
+                if not has_viewer:
                     self._stopped.wait(AWAY_S)
                     continue
                 if not self._may_send():
                     continue
-                shown = self._source()
-                if shown is None:
+                frame = self._source()
+                if frame is None:
                     self._stopped.wait(POLL_S)
                     continue
-                self._last = shown
-                self._send(number, shown)
+                self._last = frame
+                self._send(number, frame)
                 number += 1
         except Exception as exc:  # the one place that can tell the person
             logger.exception("the live view stopped")
@@ -184,13 +145,13 @@ class LiveView:
                     del self._under_way[number]
             return len(self._under_way) < UNDER_WAY
 
-    def _send(self, number: int, shown: Shown) -> None:
-        encoded = [_encoded(*pair) for pair in zip(shown.pictures, shown.lossless, strict=True)]
+    def _send(self, number: int, frame: Shown) -> None:
+        images = [_encoded(*pair) for pair in zip(frame.pictures, frame.lossless, strict=True)]
         with self._answered:
             self._under_way[number] = time.monotonic()
         self._widget.send(
-            {"number": number, "caption": shown.caption, "types": [kind for kind, _ in encoded]},
-            buffers=[data for _, data in encoded],
+            {"number": number, "caption": frame.caption, "types": [kind for kind, _ in images]},
+            buffers=[data for _, data in images],
         )
 
     def _end(self) -> None:
@@ -213,19 +174,19 @@ class LiveView:
 
 
 def still(source: Source, *, looking: Callable[[], None], over: Callable[[], bool], timeout_s: float) -> Image:
-    """Return the first picture of a source, for reports: nobody looks on there.
+    """Return the first picture of a source, for reports: they have no page that goes on.
 
     Raises:
         RlnbError: There was none in time.
     """
-    deadline, told_s = time.monotonic() + timeout_s, float("-inf")
+    deadline, check_s = time.monotonic() + timeout_s, float("-inf")
     while time.monotonic() < deadline:
-        if time.monotonic() - told_s > 1.0:
+        if time.monotonic() - check_s > 1.0:
             looking()
-            told_s = time.monotonic()
-        shown = source()
-        if shown is not None and shown.pictures:
-            return beside(shown.pictures)
+            check_s = time.monotonic()
+        frame = source()
+        if frame is not None and frame.pictures:
+            return beside(frame.pictures)
         if over():
             raise RlnbError("There is no picture: it has ended. rlnb.preview(run) shows its policy.")
         time.sleep(0.1)
@@ -249,6 +210,6 @@ def _widget() -> Any:
     class Pictures(anywidget.AnyWidget):
         """Canvases that paint what they are sent."""
 
-        _esm = _ESM
+        _esm = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
     return Pictures

@@ -1,44 +1,29 @@
-"""Pictures side by side and in tiles."""
+"""Pictures side by side and in tiles, and the colours that tell things apart in them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
+# Okabe and Ito's palette, which colour-blind people can tell apart (https://jfly.uni-koeln.de/color/);
+# blue and vermilion first, yellow last because it is faint on white.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+LEAST_WIDTH_PX = 240
+"""Least width of a tile in a film; pictures of smaller cameras are enlarged by whole factors."""
+GAP_PX = 2
+"""White line between two tiles of a mosaic."""
 
-LEAST_WIDTH = 240
-"""Pixels of a tile; smaller cameras are enlarged by whole factors."""
 
-
-def tiled(images: Any) -> Any:
-    """Return pictures as one.
-
-    Args:
-        images: Shape (n, height, width, channels), channels at least 3, uint8.
-
-    Returns:
-        Shape (rows * height, columns * width, 3), uint8; small ones enlarged.
-    """
-    import numpy as np
-
-    factor = max(1, math.ceil(LEAST_WIDTH / images.shape[2]))
-    images = images[..., :3].repeat(factor, axis=1).repeat(factor, axis=2)
-    count, height, width, _ = images.shape
-    columns = math.ceil(math.sqrt(count))
-    rows = math.ceil(count / columns)
-    whole = np.zeros((rows * height, columns * width, 3), dtype=np.uint8)
-    for number, image in enumerate(images):
-        top, left = number // columns * height, number % columns * width
-        whole[top : top + height, left : left + width] = image
-    return whole
+def red_green_blue(colour: str) -> tuple[int, int, int]:
+    """Return the three parts of a colour as ``"#0072B2"``, 0 to 255 each."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return red, green, blue
 
 
 def beside(pictures: Sequence[Image]) -> Image:
@@ -46,26 +31,47 @@ def beside(pictures: Sequence[Image]) -> Image:
     from PIL import Image
 
     whole = Image.new("RGB", (sum(one.width for one in pictures), max(one.height for one in pictures)), "white")
-    left = 0
+    edge = 0
     for one in pictures:
-        whole.paste(one, (left, 0))
-        left += one.width
+        whole.paste(one, (edge, 0))
+        edge += one.width
     return whole
 
 
-GAP_PX = 2
+def tiled(pictures: np.ndarray) -> np.ndarray:
+    """Return pictures as the tiles of a film: without gaps, small ones enlarged, black where there is no picture.
+
+    Args:
+        pictures: Shape (n, height, width, channels), channels at least 3, uint8.
+
+    Returns:
+        Shape (rows * height, columns * width, 3), uint8.
+    """
+    return _grid(pictures, max(1, math.ceil(LEAST_WIDTH_PX / pictures.shape[2])), gap_px=0, background=0)
 
 
 def mosaic(pictures: np.ndarray, longest_px: int) -> np.ndarray:
-    """Arrange (N, H, W, 3) pictures in a grid that is about as wide as high."""
+    """Return pictures as tiles with white lines between them, small ones enlarged.
+
+    Args:
+        pictures: Shape (n, height, width, 3), uint8.
+        longest_px: Up to this length of its longer side a picture is enlarged, by a whole factor.
+
+    Returns:
+        Shape (height, width, 3), uint8.
+    """
+    return _grid(pictures, max(1, longest_px // max(pictures.shape[1:3])), gap_px=GAP_PX, background=255)
+
+
+def _grid(pictures: np.ndarray, scale: int, *, gap_px: int, background: int) -> np.ndarray:
+    """Arrange enlarged pictures in a grid with about as many rows as columns."""
+    pictures = pictures[..., :3].repeat(scale, axis=1).repeat(scale, axis=2)
     count, height, width, _ = pictures.shape
-    scale = max(1, longest_px // max(height, width))
-    pictures = pictures.repeat(scale, axis=1).repeat(scale, axis=2)
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
-    high, wide = height * scale, width * scale
-    grid = np.full((rows * (high + GAP_PX) - GAP_PX, columns * (wide + GAP_PX) - GAP_PX, 3), 255, np.uint8)
-    for index, tile in enumerate(pictures):
-        y, x = divmod(index, columns)
-        grid[y * (high + GAP_PX) :, x * (wide + GAP_PX) :][:high, :wide] = tile
-    return grid
+    shape = (rows * (height + gap_px) - gap_px, columns * (width + gap_px) - gap_px, 3)
+    whole = np.full(shape, background, np.uint8)
+    for number, picture in enumerate(pictures):
+        row, column = divmod(number, columns)
+        whole[row * (height + gap_px) :, column * (width + gap_px) :][:height, :width] = picture
+    return whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import queue
 import re
@@ -11,19 +10,16 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Sequence
 from typing import IO, Any
 
-from rlnb.display import front_end
+from rlnb.display.live_objects import live_objects
 from rlnb.errors import RlnbError
 
 HEIGHT_PX = 800
 _START_S = 60.0
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/")
-
-_open: weakref.WeakSet[Beside] = weakref.WeakSet()
 
 
 class Beside:
@@ -33,11 +29,11 @@ class Beside:
         """Start it and wait for the address that it prints.
 
         Args:
-            title: What it is called.
+            title: Its name for the reader.
             argv: Its command; it listens on 127.0.0.1.
 
         Raises:
-            RlnbError: It does not start; with what it said.
+            RlnbError: It does not start; with the last lines that it wrote.
         """
         self._title = title
         self._process = subprocess.Popen(
@@ -49,13 +45,11 @@ class Beside:
             start_new_session=True,  # interrupting a cell is not meant for it
         )
         assert self._process.stderr is not None
-        self._cell = front_end.cell()
-        _close_replaced(*self._cell)
-        said: deque[str] = deque(maxlen=20)
+        live_objects.add(self, close=self.close, alive=lambda: self.alive)
+        lines: deque[str] = deque(maxlen=20)
         ports: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        # The thread knows nothing of this object: once nobody holds that, its pipe closes, and the server ends.
-        words = (self._process.stderr, said, ports)
-        threading.Thread(target=_listen, args=words, name=f"rlnb {title}", daemon=True).start()
+        output = self._process.stderr
+        threading.Thread(target=_listen, args=(output, lines, ports), name=f"rlnb {title}", daemon=True).start()
         deadline = time.monotonic() + _START_S
         try:
             port = ports.get(timeout=_START_S)
@@ -63,10 +57,9 @@ class Beside:
             port = None
         if port is None or not self._answers(port, deadline):
             self.close()
-            raise RlnbError(f"{title} did not start. It said:\n  " + "\n  ".join(said))
+            raise RlnbError(f"{title} did not start. Its last lines:\n  " + "\n  ".join(lines))
         self.port = port
         """Its port on this machine's loopback."""
-        _open.add(self)
 
     def _answers(self, port: int, deadline: float) -> bool:
         """Wait until it listens: some print their address before they do."""
@@ -96,20 +89,13 @@ class Beside:
         return f"{self._title} ({self.url if self.alive else 'ended'})"
 
 
-def _listen(output: IO[str], said: deque[str], ports: queue.SimpleQueue[int | None]) -> None:
-    """Keep the last lines of what a server says, and tell its port, or that it has ended without one."""
+def _listen(output: IO[str], lines: deque[str], ports: queue.SimpleQueue[int | None]) -> None:
+    """Keep the last lines of a server's output, and put its port, or None once it has ended without one."""
     for line in output:
-        said.append(line.rstrip())
-        if found := _ADDRESS.search(line):
-            ports.put(int(found.group(1)))
+        lines.append(line.rstrip())
+        if address := _ADDRESS.search(line):
+            ports.put(int(address.group(1)))
     ports.put(None)
-
-
-def _close_replaced(cell: str, execution: str) -> None:
-    """Close those of an earlier execution of this cell: nobody sees them any more."""
-    for server in list(_open):
-        if cell and server._cell[0] == cell and server._cell[1] != execution:
-            server.close()
 
 
 class Framed(Beside):
@@ -119,9 +105,3 @@ class Framed(Beside):
         from rlnb.display.frame import frame
 
         return frame(repr(self), self.port, self._title, alive=self.alive, height_px=HEIGHT_PX)
-
-
-@atexit.register
-def _close_all() -> None:
-    for server in list(_open):
-        server.close()

@@ -1,4 +1,4 @@
-"""A line that says what is being waited for."""
+"""One line that names what the cell waits for."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 from rlnb.display.front_end import in_notebook
 
 _QUIET_S = 0.5
-"""What takes less than this is not worth a word."""
+"""A shorter wait leaves no line behind."""
 
 
 @contextlib.contextmanager
 def status(text: str) -> Iterator[Callable[[Any], None]]:
-    """Say what is being waited for, and in the end how long it took.
+    """Show what the cell waits for, and in the end how long that took.
 
     Yields:
         ``function(value)`` that shows something in the meantime, in a notebook.
     """
-    begun = time.monotonic()
+    start_s = time.monotonic()
     if in_notebook():
         from IPython.display import HTML, display
 
-        shown = display(HTML(f"<i>{html.escape(text)} ...</i>"), display_id=True)
+        output = display(HTML(f"<i>{html.escape(text)} ...</i>"), display_id=True)
         try:
-            yield shown.update
+            yield output.update
         finally:
-            seconds = time.monotonic() - begun
+            seconds = time.monotonic() - start_s
             done = f"<i>{html.escape(text)}: {seconds:.1f} s</i>" if seconds > _QUIET_S else ""
-            shown.update(HTML(done))
+            output.update(HTML(done))
     else:
         from rich.console import Console
 

@@ -8,14 +8,19 @@ from collections.abc import Sequence
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
     """Return an HTML table of text; everything in it is escaped."""
-    head = "".join(f"<th style='text-align:left'>{html.escape(str(cell))}</th>" for cell in header)
+    head = "".join(f"<th style='text-align:left'>{html.escape(str(text))}</th>" for text in header)
     body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(str(text))}</td>" for text in row) + "</tr>"
         for row in rows
     )
     title = f"<caption style='text-align:left'><b>{html.escape(caption)}</b></caption>" if caption else ""
     head = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
     return f"<table>{title}{head}<tbody>{body}</tbody></table>"
+
+
+def cell(value: object) -> str:
+    """Return a value as the text of a cell: four digits of a real number, nothing for None."""
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def duration(seconds: float) -> str:

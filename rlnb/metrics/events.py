@@ -35,7 +35,7 @@ _LARGEST_RECORD = 1 << 28
 """A length beyond this is garbage, not an event."""
 _CHUNK_BYTES = 1 << 20
 TAIL_BYTES = 1 << 17
-"""How much of the end of a long file is read first, where time is short."""
+"""Bytes at the end of a long file that are read first, where time is short."""
 
 Scalar = tuple[int, float, float]
 """Step, wall time in seconds since the epoch, value."""
@@ -134,11 +134,11 @@ class EventReader:
 
     def ahead(self, tag: str) -> Column:
         """Return the newest scalars of a tag that are read though others before them are not."""
-        found = Column()
+        newest = Column()
         for file in self._files.values():
             if tag in file.tail:
-                found.extend(file.tail[tag])
-        return found
+                newest.extend(file.tail[tag])
+        return newest
 
     @property
     def tags(self) -> set[str]:
@@ -146,8 +146,8 @@ class EventReader:
         return {tag for tags in (self.scalars, *(file.tail for file in self._files.values())) for tag in tags}
 
     def _paths(self) -> Iterator[Path]:
-        found = self._folder.rglob("*tfevents*")
-        return (path for path in found if self._without is None or self._without not in path.parents)
+        paths = self._folder.rglob("*tfevents*")
+        return (path for path in paths if self._without is None or self._without not in path.parents)
 
     def _read(self, path: Path, file: _File, deadline: float) -> int:
         count = 0
@@ -156,8 +156,8 @@ class EventReader:
                 size = opened.seek(0, 2)
                 grown = True  # until there is a torn tail, which is for the next call and not for this one's haste
                 while grown and file.offset < size and time.monotonic() < deadline:
-                    found, grown = self._read_chunk(opened, file, size)
-                    count += found
+                    scalars, grown = self._read_chunk(opened, file, size)
+                    count += scalars
                 file.tail = defaultdict(Column)
                 if grown and size - file.offset > TAIL_BYTES:
                     self._read_tail(opened, file, size)
@@ -174,14 +174,14 @@ class EventReader:
 
     def _read_chunk(self, opened: BinaryIO, file: _File, size: int) -> tuple[int, bool]:
         """Read some records; return how many scalars, and whether there was a whole record at all."""
-        wanted, begun = _CHUNK_BYTES, file.offset
+        chunk_bytes, start = _CHUNK_BYTES, file.offset
         while True:
-            opened.seek(begun)
-            data = opened.read(wanted)
-            count = _parse(data, self.scalars, file, at_end=begun + len(data) >= size)
-            if file.offset > begun or begun + len(data) >= size:
-                return count, file.offset > begun
-            wanted *= 2  # a record that is longer than that
+            opened.seek(start)
+            data = opened.read(chunk_bytes)
+            count = _parse(data, self.scalars, file, at_end=start + len(data) >= size)
+            if file.offset > start or start + len(data) >= size:
+                return count, file.offset > start
+            chunk_bytes *= 2  # a record that is longer than that
 
     def _read_tail(self, opened: BinaryIO, file: _File, size: int) -> None:
         opened.seek(size - TAIL_BYTES)
@@ -196,14 +196,14 @@ def _parse(data: bytes, into: Columns, file: _File, *, at_end: bool) -> int:
     """Add the scalars of whole records to columns, and move the file's offset behind them."""
     from tensorboard.compat.proto.event_pb2 import Event  # seconds, so only when there is something to read
 
-    count, begun = 0, file.offset
+    count, start = 0, file.offset
     for payload, end in _records(data, at_end=at_end):
         if (scalar := file.repeats.read(payload)) is not None:
             into[scalar[0]].append(*scalar[1:])
             count += 1
         else:
             count += _parse_event(Event.FromString(payload), payload, into, file)
-        file.offset = begun + end
+        file.offset = start + end
     return count
 
 

@@ -63,15 +63,15 @@ class Series:
             steps, times, values = points.arrays()
         else:
             steps, times, values = (np.array([point[part] for point in points]) for part in range(3))
-        kept = stitch(steps, times, spans)
-        self._set(name, (steps[kept], times[kept], values[kept]), spans)
+        places = stitch(steps, times, spans)
+        self._set(name, (steps[places], times[places], values[places]), spans)
 
     @classmethod
     def of(cls, name: str, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], spans: Sequence[Span]) -> Series:
         """Return a curve of points that are in order: steps, wall times and values, each of shape (n,)."""
-        made = cls.__new__(cls)
-        made._set(name, arrays, spans)
-        return made
+        series = cls.__new__(cls)
+        series._set(name, arrays, spans)
+        return series
 
     def _set(self, name: str, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], spans: Sequence[Span]) -> None:
         self.name, self._spans = name, spans
@@ -117,15 +117,15 @@ class Series:
             return self._values.astype(np.float64)
         if what == "wall_time":
             return self._times.astype(np.float64)
-        found = np.empty(len(self))
+        numbers = np.empty(len(self))
         spans = self._spans or [Span(start_time=0.0, frames_per_step=1.0, steps_per_iteration=1.0)]
         # A point belongs to the last job that had started by then, those before the first job to the first.
         of = np.searchsorted([span.start_time for span in spans], self._times, side="right") - 1
         for number, span in enumerate(spans):
             mine = np.maximum(of, 0) == number
             steps = self._steps[mine].astype(np.float64)
-            found[mine] = span.frames(steps) if what == "frames" else span.iteration(steps)
-        return found
+            numbers[mine] = span.frames(steps) if what == "frames" else span.iteration(steps)
+        return numbers
 
     def thinned(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Return frames and values of at most so many points, with the curve's extremes and its shape; NaN left out."""
@@ -134,8 +134,8 @@ class Series:
         from rlnb.metrics.thinning import decimate
 
         frames, values = self.array("frames"), self.array("values")
-        known = np.isfinite(values)
-        return decimate(frames[known], values[known], most)
+        finite = np.isfinite(values)
+        return decimate(frames[finite], values[finite], most)
 
     def __repr__(self) -> str:
         return f"Series({self.name!r}, {len(self)} points, last={self.last:.4g})"
@@ -158,11 +158,11 @@ def stitch(steps: np.ndarray, times: np.ndarray, spans: Sequence[Span]) -> np.nd
 
     order = np.argsort(times, kind="stable")
     bounds = np.searchsorted(times[order], [span.start_time for span in spans[1:]])
-    kept = order[:0]
+    curve = order[:0]
     for part in np.split(order, bounds):
         if len(part):
-            kept = np.concatenate([kept[steps[kept] < steps[part[0]]], part])
-    return kept
+            curve = np.concatenate([curve[steps[curve] < steps[part[0]]], part])
+    return curve
 
 
 class Metrics(Mapping[str, Series]):
@@ -193,9 +193,9 @@ class Metrics(Mapping[str, Series]):
         """Read what is new; return the number of new scalars. Calls in quick succession look at the disk once."""
         if time.monotonic() - self._refreshed < FRESH_S:
             return 0
-        found = self._reader.refresh(self.limit_s)
+        count = self._reader.refresh(self.limit_s)
         self._refreshed = time.monotonic()
-        return found
+        return count
 
     @property
     def iteration(self) -> int:
@@ -238,16 +238,16 @@ class Metrics(Mapping[str, Series]):
             points.extend(part)
         return Series(name, points if len(ahead) else read, self._spans), len(read)
 
-    def newer(self, name: str, seen: int) -> tuple[Series, int]:
-        """Return what was logged of a metric behind its first ``seen`` points, and how many there are then.
+    def newer(self, name: str, first: int) -> tuple[Series, int]:
+        """Return the points of a metric behind its first so many, and how many there are then.
 
-        For a view that already has those: nothing of them is looked at again, so that it costs the same after a
-        million points as after ten. It does not take back what a resumed job logs anew; when :attr:`jobs` changes,
+        For a view that already has the first ones: none of them is looked at again, so that it costs the same after a
+        million points as after ten. Points that a resumed job logs anew are not taken back; when :attr:`jobs` changes,
         or :attr:`behind` is not 0, ask for the :meth:`whole`.
         """
         self.refresh()
         column = self._reader.scalars.get(self._tags.get(name, name), Column())
-        return Series.of(name, column.arrays(seen), self._spans), len(column)
+        return Series.of(name, column.arrays(first), self._spans), len(column)
 
     def last(self, name: str) -> float:
         """Return the newest value of a metric, NaN where there is none; quick, however long its curve is."""
@@ -268,7 +268,7 @@ class Metrics(Mapping[str, Series]):
 
     @property
     def jobs(self) -> int:
-        """How many training jobs have logged."""
+        """Number of training jobs that have logged."""
         return len(self._spans)
 
     def __contains__(self, name: object) -> bool:
@@ -309,8 +309,8 @@ class Metrics(Mapping[str, Series]):
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={self.last(name):.4g}" for name in self.names)
-        return f"Metrics({shown})"
+        values = ", ".join(f"{name}={self.last(name):.4g}" for name in self.names)
+        return f"Metrics({values})"
 
 
 class SystemSeries(Series):
@@ -320,7 +320,7 @@ class SystemSeries(Series):
         """Place a curve over time on the axes of a run.
 
         Args:
-            series: What was measured.
+            series: The measured values.
             clock: Gives a metric of the run, None while there is none; asked for frames and iterations only.
         """
         self._set(series.name, (series._steps, series._times, series._values), ())
@@ -339,7 +339,7 @@ class SystemSeries(Series):
 
 
 class SystemMetrics(Metrics):
-    """What a run took of its nodes, as their agents sampled it: ``system/node0/cpu_cores`` and so on."""
+    """The use that a run made of its nodes, as their agents sampled it: ``system/node0/cpu_cores`` and so on."""
 
     def __init__(self, folder: Path, training: Callable[[], Metrics]) -> None:
         super().__init__(folder, None)
@@ -347,15 +347,15 @@ class SystemMetrics(Metrics):
 
     @property
     def names(self) -> list[str]:
-        """What was measured."""
+        """Names of the measures."""
         return self.tags
 
     def whole(self, name: str) -> tuple[Series, int]:
         """Return a measure, and how many of its points :meth:`newer` need not look at again."""
-        found, count = super().whole(name)
-        return SystemSeries(found, self._clock), count
+        series, count = super().whole(name)
+        return SystemSeries(series, self._clock), count
 
-    def newer(self, name: str, seen: int) -> tuple[Series, int]:
-        """Return what was measured behind the first ``seen`` points, and how many there are then."""
-        found, count = super().newer(name, seen)
-        return SystemSeries(found, self._clock), count
+    def newer(self, name: str, first: int) -> tuple[Series, int]:
+        """Return the points of a measure behind its first so many, and how many there are then."""
+        series, count = super().newer(name, first)
+        return SystemSeries(series, self._clock), count

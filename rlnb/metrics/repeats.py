@@ -31,9 +31,9 @@ class Repeats:
 
     def read(self, payload: bytes) -> tuple[str, int, float, float] | None:
         """Return tag, step, wall time and value of an event that is like an earlier one; None if it is not."""
-        if (begun := _begin(payload)) is None:
+        if (beginning := _begin(payload)) is None:
             return None
-        step, wall_time, place = begun
+        step, wall_time, place = beginning
         tag = self._tags.get(payload[place:-4])
         return None if tag is None else (tag, step, wall_time, _VALUE.unpack_from(payload, len(payload) - 4)[0])
 
@@ -42,16 +42,16 @@ class Repeats:
 
         Args:
             payload: Its bytes.
-            event: What protobuf parsed from them, a ``tensorflow.Event`` with one ``simple_value``.
+            event: Protobuf's object for them, a ``tensorflow.Event`` with one ``simple_value``.
         """
-        begun = _begin(payload)
-        if begun is None or len(self._tags) >= MOST:
+        beginning = _begin(payload)
+        if beginning is None or len(self._tags) >= MOST:
             return
         value = event.summary.value[0]
         plain = type(event)(wall_time=event.wall_time, step=event.step)
         plain.summary.value.add(tag=value.tag, simple_value=value.simple_value)
         if plain.SerializeToString(deterministic=True) == payload:
-            self._tags[payload[begun[2] : -4]] = value.tag
+            self._tags[payload[beginning[2] : -4]] = value.tag
 
 
 def _begin(payload: bytes) -> tuple[int, float, int] | None:

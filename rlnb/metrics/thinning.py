@@ -18,5 +18,5 @@ def decimate(xs: np.ndarray, ys: np.ndarray, points: int) -> tuple[np.ndarray, n
     import numpy as np
     from tsdownsample import MinMaxLTTBDownsampler
 
-    kept = MinMaxLTTBDownsampler().downsample(np.ascontiguousarray(xs), np.ascontiguousarray(ys), n_out=points)
-    return xs[kept], ys[kept]
+    places = MinMaxLTTBDownsampler().downsample(np.ascontiguousarray(xs), np.ascontiguousarray(ys), n_out=points)
+    return xs[places], ys[places]

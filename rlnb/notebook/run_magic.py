@@ -29,12 +29,12 @@ def register(ipython: Any) -> None:
     ipython.register_magic_function(line, magic_kind="line", magic_name="rlnb")
 
 
-def line(words: str) -> Any:
+def line(text: str) -> Any:
     """%rlnb VERB [RUN ...]: runs, show, watch, logs, cancel, report or tensorboard.
 
     A run is named by its id or a unique part of it; without one the newest is meant.
     """
-    verb, *ids = shlex.split(words) or ["help"]
+    verb, *ids = shlex.split(text) or ["help"]
     if verb == "help":
         return print(line.__doc__)
     if wrong := [word for word in ids if word.startswith("-")]:
@@ -45,7 +45,7 @@ def line(words: str) -> Any:
         return find.runs()
     if verb not in VERBS:
         raise unknown("verb", verb, ["runs", *VERBS], has="%rlnb knows")
-    found = [find.get_run(id) for id in ids] or list(find.runs()[:1])
-    if not found:
+    runs = [find.get_run(id) for id in ids] or list(find.runs()[:1])
+    if not runs:
         raise RlnbError("There is no run yet. Start one with rlnb.train(...).")
-    return VERBS[verb](found)
+    return VERBS[verb](runs)

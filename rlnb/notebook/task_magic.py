@@ -34,11 +34,11 @@ def register_magics(ipython: Any) -> None:
 
 
 def owner(user_ns: dict[str, Any]) -> str:
-    """Return the notebook that a kernel belongs to, or where the kernel runs when nobody says."""
+    """Return the notebook that a kernel belongs to; the kernel's folder where no front end names one."""
     # VS Code first: with a remote server it gives JPY_SESSION_NAME a random part, new in each session.
     vscode, papermill = user_ns.get("__vsc_ipynb_file__"), user_ns.get("PAPERMILL_INPUT_PATH")
-    named = vscode or papermill or os.environ.get("JPY_SESSION_NAME") or os.environ.get("PAPERMILL_INPUT_PATH")
-    return str(named) if named else f"notebook in {Path.cwd()}"
+    notebook = vscode or papermill or os.environ.get("JPY_SESSION_NAME") or os.environ.get("PAPERMILL_INPUT_PATH")
+    return str(notebook) if notebook else f"notebook in {Path.cwd()}"
 
 
 def _name(line: str) -> str:

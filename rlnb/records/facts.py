@@ -11,7 +11,7 @@ from rlnb import plugins
 from rlnb.errors import RunError, unknown
 from rlnb.records.asked import asked
 from rlnb.records.config import resolved
-from rlnb.records.find import open_record
+from rlnb.records.find import find, open_record
 from rlnb.records.notes import Notes, Tags
 from rlnb.records.record import JobRecord, RunRecord, StockRecord
 from rlnb.records.script_record import ScriptRecord
@@ -68,6 +68,10 @@ class RunFacts:
         run = cls.__new__(cls)
         run._record = record
         return run
+
+    def reread(self) -> Self:
+        """Return the same run of which nothing is read yet, for another thread."""
+        return self.of(next(find(self.path)))
 
     @property
     def record(self) -> RunRecord:

@@ -64,14 +64,14 @@ def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, 
     """
     if isinstance(runs, str | Path):
         raise RlnbError(f"{str(runs)!r} is no run; rlnb.get_run(id) gives one.")
-    chosen = list(runs) if isinstance(runs, Sequence) else [runs]
-    if not chosen:
+    several = list(runs) if isinstance(runs, Sequence) else [runs]
+    if not several:
         raise RlnbError("There is no run to report on. See what there is: rlnb.runs()")
     missing = [name for name in ("papermill", "nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
         raise RlnbError(f"A report needs {', '.join(missing)}: pip install 'rlnb[report]'")
     browser = chromium() if pdf else ""
-    target = Path(path).expanduser().absolute() if path is not None else _default_path(chosen)
+    target = Path(path).expanduser().absolute() if path is not None else _default_path(several)
     if target.suffix != ".html":
         raise RlnbError(f"path={str(path)!r}: the report is an HTML file, so its name ends in .html.")
     if not _ours(target.with_suffix(".ipynb")):
@@ -82,10 +82,10 @@ def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, 
         target.parent.mkdir(parents=True, exist_ok=True)  # before the work
     except OSError as exc:
         raise _unwritable(target, exc) from exc
-    of = f"{len(chosen)} runs" if len(chosen) > 1 else chosen[0].id
+    of = f"{len(several)} runs" if len(several) > 1 else several[0].id
     with status(f"Writing the report of {of}"), tempfile.TemporaryDirectory(prefix="rlnb-report-") as folder:
-        executed = _execute(Path(folder), [str(run.path) for run in chosen])
-        page = _page(executed, title=f"rlnb report: {', '.join(sorted({run.task for run in chosen}))}")
+        executed = _execute(Path(folder), [str(run.path) for run in several])
+        page = _page(executed, title=f"rlnb report: {', '.join(sorted({run.task for run in several}))}")
         _replace(target.with_suffix(".ipynb"), executed.read_bytes())
     _replace(target, page.encode())
     if pdf:
@@ -123,11 +123,11 @@ def _print(browser: str, page: Path) -> None:
         argv = [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}"]
         argv += ["--no-sandbox"] if os.geteuid() == 0 else []  # its sandbox does not start for root
         argv += ["--no-pdf-header-footer", "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking"]
-        printed = Path(profile, "report.pdf")
-        done = subprocess.run([*argv, f"--print-to-pdf={printed}", page.as_uri()], capture_output=True, text=True)
-        if done.returncode or not printed.exists():
+        pdf = Path(profile, "report.pdf")
+        done = subprocess.run([*argv, f"--print-to-pdf={pdf}", page.as_uri()], capture_output=True, text=True)
+        if done.returncode or not pdf.exists():
             raise RlnbError(f"Chromium did not print the report:\n{done.stderr.strip()[-2000:]}")
-        _replace(page.with_suffix(".pdf"), printed.read_bytes())
+        _replace(page.with_suffix(".pdf"), pdf.read_bytes())
 
 
 def _replace(target: Path, content: bytes) -> None:
@@ -150,7 +150,7 @@ def _default_path(runs: Sequence[RunFacts]) -> Path:
 
 
 def _execute(folder: Path, run_paths: list[str]) -> Path:
-    """RunFacts the notebook with papermill in a process of its own; return the executed copy."""
+    """Run the notebook with papermill in a process of its own; return the executed copy."""
     spec = {"argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]}
     kernel = folder / "kernels" / _KERNEL / "kernel.json"
     kernel.parent.mkdir(parents=True)

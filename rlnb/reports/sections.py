@@ -9,7 +9,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlnb.curves import figure
 from rlnb.display.table import duration, table
@@ -19,24 +19,26 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from rlnb.records.facts import RunFacts
+    from rlnb.spec import Json
+
 PICTURE_PX = 720
 """Longer side of a picture in the report; the original stays in the run's folder."""
 USAGES = 12
 """Curves of the use of nodes in a report."""
 PICTURES_BYTES = 600_000
-"""What all pictures together may weigh: a report is for sending."""
+"""Largest size of all pictures together: a report is for sending."""
 
 
 def heading(runs: Sequence[RunFacts]) -> str:
     """Return the title and when, where and by which version it was written."""
     tasks = ", ".join(sorted({run.task for run in runs}))
     name = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
-    written = f"{name}, written {datetime.now().astimezone():%Y-%m-%d %H:%M %Z} on {platform.node()}"
-    return f"<h1>{html.escape(tasks)}</h1><small>{html.escape(written)}</small>"
+    origin = f"{name}, written {datetime.now().astimezone():%Y-%m-%d %H:%M %Z} on {platform.node()}"
+    return f"<h1>{html.escape(tasks)}</h1><small>{html.escape(origin)}</small>"
 
 
 def summary(runs: Sequence[RunFacts]) -> str:
-    """Return a table of what was trained, where and how fast; one column a run."""
+    """Return a table with the training of each run: its task, place, speed and last values; one column a run."""
     columns = [dict(_summary(run)) for run in runs]
     header = ["", *(run.id for run in runs)] if len(runs) > 1 else ["", ""]
     return table(header, [[name, *(column[name] for column in columns)] for name in columns[0]])
@@ -83,12 +85,12 @@ def _seconds(run: RunFacts) -> float:
 class Curves:
     """A figure that is Plotly's where a notebook is opened, and a picture in a page without JavaScript."""
 
-    def __init__(self, shown: go.Figure, words: str) -> None:
-        self._shown, self._words = shown, words
+    def __init__(self, chart: go.Figure, description: str) -> None:
+        self._chart, self._description = chart, description
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        bundle = {**figure.mimebundle(self._shown, picture=True), "text/plain": self._words}
-        return bundle, {"image/png": {"alt": self._words}}
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Json], dict[str, Json]]:
+        bundle = {**figure.mimebundle(self._chart, picture=True), "text/plain": self._description}
+        return bundle, {"image/png": {"alt": self._description}}
 
 
 def metric_curves(runs: Sequence[RunFacts]) -> Curves:
@@ -97,49 +99,49 @@ def metric_curves(runs: Sequence[RunFacts]) -> Curves:
 
 
 def usage(runs: Sequence[RunFacts]) -> Curves | None:
-    """Return what the runs took of their nodes, over time; None where nothing was sampled."""
+    """Return the runs' use of their nodes over time; None where nothing was sampled."""
     sampled = sorted({tag for run in runs for tag in run.system.tags})
-    shown = [tag for tag in sampled if "/rank" not in tag][:USAGES]
-    return Curves(figure.figure(runs, shown, x="wall_time"), "Use of the nodes over time") if shown else None
+    tags = [tag for tag in sampled if "/rank" not in tag][:USAGES]
+    return Curves(figure.figure(runs, tags, x="wall_time"), "Use of the nodes over time") if tags else None
 
 
 def evaluations(runs: Sequence[RunFacts]) -> str:
     """Return each evaluation with its 95 % intervals."""
-    found = []
+    tables = []
     for run in runs:
         for evaluation in run.evaluations:
             facts = f"{evaluation.checkpoint}, {evaluation.num_envs} envs, seed {evaluation.seed}"
             caption = facts if len(runs) == 1 else f"{run.id}: {facts}"
-            found.append(table(["", "value", "95 % interval"], evaluation.rows(), caption=caption))
-    return "".join(found) or "<p>None: <code>run.evaluate(episodes=100)</code></p>"
+            tables.append(table(["", "value", "95 % interval"], evaluation.rows(), caption=caption))
+    return "".join(tables) or "<p>None: <code>run.evaluate(episodes=100)</code></p>"
 
 
 def pictures(runs: Sequence[RunFacts]) -> str:
     """Return the camera previews that the runs hold, made smaller, up to 600 KB in all."""
-    shown, left_out, weight = [], [], 0
+    images, omissions, weight = [], [], 0
     for run in runs:
         for path in sorted((run.path / "media").glob("*.png")):
             data = _small(path)
             if data is None or weight + len(data) > PICTURES_BYTES:
-                left_out.append(str(path))
+                omissions.append(str(path))
                 continue
             weight += len(data)
-            shown.append(_image(data, path.stem if len(runs) == 1 else f"{run.id}: {path.stem}"))
-    if left_out:
-        shown.append(f"<p>Not shown: {html.escape(', '.join(left_out))}</p>")
-    return "".join(shown) or "<p>None.</p>"
+            images.append(_image(data, path.stem if len(runs) == 1 else f"{run.id}: {path.stem}"))
+    if omissions:
+        images.append(f"<p>Not shown: {html.escape(', '.join(omissions))}</p>")
+    return "".join(images) or "<p>None.</p>"
 
 
 def films(runs: Sequence[RunFacts]) -> str:
     """Return a still of the middle of each film of an evaluation, and where the film lies."""
-    found, weight = [], 0
+    stills, weight = [], 0
     for run in runs:
         for film in (evaluation.video for evaluation in run.evaluations if evaluation.video):
             picture = film.still() if weight < PICTURES_BYTES else None
             still = _palette(picture) if picture is not None else b""
             weight += len(still)
-            found.append(_image(still, str(film.path)) if still else f"<p>{html.escape(str(film.path))}</p>")
-    return "".join(found) or "<p>None: <code>run.play()</code></p>"
+            stills.append(_image(still, str(film.path)) if still else f"<p>{html.escape(str(film.path))}</p>")
+    return "".join(stills) or "<p>None: <code>run.play()</code></p>"
 
 
 def _small(path: Path) -> bytes | None:
@@ -168,13 +170,13 @@ def _image(data: bytes, caption: str) -> str:
 
 
 def parameters(runs: Sequence[RunFacts]) -> str:
-    """Return what was asked: selectors, overrides and agent values."""
+    """Return the arguments of each run: selectors, overrides and agent values."""
     return "".join(table(["", ""], _parameters(run), caption=run.id) for run in runs)
 
 
 def _parameters(run: RunFacts) -> list[tuple[str, str]]:
     manifest = run.manifest
-    asked = {
+    arguments = {
         "max_iterations": _iterations(run),
         "num_envs": manifest.task.num_envs,
         "presets": ", ".join(manifest.task.presets) or None,
@@ -187,7 +189,7 @@ def _parameters(run: RunFacts) -> list[tuple[str, str]]:
         **{f"overrides: {name}": value for name, value in manifest.task.overrides.items()},
         **{f"agent: {name}": value for name, value in manifest.agent.items()},
     }
-    return [(name, "default" if value is None else str(value)) for name, value in asked.items()]
+    return [(name, "default" if value is None else str(value)) for name, value in arguments.items()]
 
 
 def _iterations(run: RunFacts) -> int | None:
@@ -197,11 +199,11 @@ def _iterations(run: RunFacts) -> int | None:
 
 def provenance(runs: Sequence[RunFacts]) -> str:
     """Return command, versions, source, assets and git state of each run."""
-    found = []
+    sections = []
     for run in runs:
         command = html.escape(run.command or "no command yet")
-        found.append(f"{table(['', ''], list(_provenance(run)), caption=run.id)}<pre>{command}</pre>")
-    return "".join(found)
+        sections.append(f"{table(['', ''], list(_provenance(run)), caption=run.id)}<pre>{command}</pre>")
+    return "".join(sections)
 
 
 def _provenance(run: RunFacts) -> Iterator[tuple[str, str]]:
@@ -240,7 +242,7 @@ def _lines(run: RunFacts) -> str:
         "renderer": task.renderer,
         "success": task.success,
     }
-    chosen = {
+    training = {
         "library": manifest.library,
         "max_iterations": _iterations(run),
         "seed": manifest.seed,
@@ -252,9 +254,9 @@ def _lines(run: RunFacts) -> str:
         "init_from": manifest.parent,
     }
     source = f"# The task's module as it was: {run.path / 'source'}\n" if task.source else ""
-    asked = f"task = rlnb.task({task.id!r}{_arguments(selectors)})\nrun = rlnb.train(task{_arguments(chosen)})"
-    return f"import rlnb\n{source}{asked}"
+    calls = f"task = rlnb.task({task.id!r}{_arguments(selectors)})\nrun = rlnb.train(task{_arguments(training)})"
+    return f"import rlnb\n{source}{calls}"
 
 
-def _arguments(values: Mapping[str, object]) -> str:
+def _arguments(values: Mapping[str, Json]) -> str:
     return "".join(f", {name}={value!r}" for name, value in values.items() if value is not None)

@@ -127,10 +127,10 @@ class Runs(Sequence[Run]):
         return f"Runs({len(self._runs)})"
 
     def _repr_html_(self) -> str:
-        from rlnb.display.table import table
+        from rlnb.display.table import cell, table
 
         names = [f.name for f in dataclasses.fields(RunRow)]
-        rows = [[_text(getattr(row, name)) for name in names] for row in self._rows(SHOWN)]
+        rows = [[cell(getattr(row, name)) for name in names] for row in self._rows(SHOWN)]
         rest = f", the newest {SHOWN} shown; .table() has all" if len(self) > SHOWN else ""
         return table(names, rows, caption=f"{len(self)} runs{rest}")
 
@@ -194,7 +194,3 @@ def _last(run: Run, name: str) -> float:
     except Exception as exc:
         logger.warning("%s: %s", run.path, exc)
         return math.nan
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -289,9 +289,9 @@ class Run(RunFacts):
 
     def plot(self, metrics: Sequence[str] | None = None, *, x: str = "frames") -> Any:
         """Return the curves as a Plotly figure; see :func:`rlnb.curves.figure.figure`."""
-        from rlnb.curves.figure import figure, seen
+        from rlnb.curves.figure import figure, with_picture
 
-        return seen(figure([self], metrics=metrics, x=x))
+        return with_picture(figure([self], metrics=metrics, x=x))
 
     def report(self, path: str | Path | None = None, *, pdf: bool = False) -> Path:
         """Write a report as one self-contained HTML file; see :func:`rlnb.report`."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
@@ -22,6 +24,41 @@ from rlnb.training import train
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
+
+    from rlnb.spec import Json
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mean:
+    """A mean over seeds with its 95 % interval (Student's t); NaN without values."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Mean:
+        """Return the mean of some values."""
+        if not values:
+            return cls(value=math.nan, low=math.nan, high=math.nan)
+        low, high = mean_interval(values)
+        return cls(value=statistics.fmean(values), low=low, high=high)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One library in the table of a comparison."""
+
+    library: str
+    seeds: int
+    frames: float
+    """Most frames of a run."""
+    mean_return: Mean
+    success: Mean
+    fps: float
+    """Mean over seeds of a run's median."""
+    minutes: float
+    """Mean over seeds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,32 +78,46 @@ class Comparison:
         """
         import pandas as pd
 
-        return pd.DataFrame([self._row(library) for library in self.runs])
+        return pd.DataFrame(
+            [
+                {
+                    "library": row.library,
+                    "seeds": row.seeds,
+                    "frames": row.frames,
+                    "return": row.mean_return.value,
+                    "return_low": row.mean_return.low,
+                    "return_high": row.mean_return.high,
+                    "success": row.success.value,
+                    "success_low": row.success.low,
+                    "success_high": row.success.high,
+                    "fps": row.fps,
+                    "minutes": row.minutes,
+                }
+                for row in map(self._row, self.runs)
+            ]
+        )
 
-    def _row(self, library: str) -> dict[str, Any]:
+    def _row(self, library: str) -> Row:
         runs, evaluations = self.runs[library], self.evaluations[library]
-        returns = [evaluation.mean_return for evaluation in evaluations]
         successes = [rate for evaluation in evaluations if (rate := evaluation.success_rate) is not None]
-        row: dict[str, Any] = {"library": library, "seeds": len(runs)}
         rates = [run.metrics["fps"] for run in runs if "fps" in run.metrics.names]
-        row["frames"] = max((rate.frames[-1] for rate in rates), default=0.0)
-        for name, values in (("return", returns), ("success", successes)):
-            low, high = mean_interval(values) if values else (math.nan, math.nan)
-            row |= {
-                name: sum(values) / len(values) if values else math.nan,
-                f"{name}_low": low,
-                f"{name}_high": high,
-            }
-        row["fps"] = _mean([_median(rate.values) for rate in rates])
-        row["minutes"] = _mean([(rate.wall_time_s[-1] - rate.wall_time_s[0]) / 60 for rate in rates])
-        return row
+        minutes = [(rate.wall_time_s[-1] - rate.wall_time_s[0]) / 60 for rate in rates]
+        return Row(
+            library=library,
+            seeds=len(runs),
+            frames=max((rate.frames[-1] for rate in rates), default=0.0),
+            mean_return=Mean.of([evaluation.mean_return for evaluation in evaluations]),
+            success=Mean.of(successes),
+            fps=statistics.fmean(statistics.median(rate.values) for rate in rates) if rates else math.nan,
+            minutes=statistics.fmean(minutes) if rates else math.nan,
+        )
 
     def plot(self, metrics: Sequence[str] = ("reward", "success_rate")) -> go.Figure:
         """Return the mean over seeds of each metric over frames, with its 95 % interval as a band."""
         from rlnb.curves.bands import figure
-        from rlnb.curves.figure import seen
+        from rlnb.curves.figure import with_picture
 
-        return seen(figure(self.runs, metrics))
+        return with_picture(figure(self.runs, metrics))
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(f'{name}: {len(runs)} seeds' for name, runs in self.runs.items())})"
@@ -75,11 +126,10 @@ class Comparison:
         from rlnb.display.table import table
 
         rows = []
-        for row in (self._row(library) for library in self.runs):
-            shown = [row["library"], row["seeds"], f"{row['frames']:,.0f}"]
-            for name in ("return", "success"):
-                shown.append(f"{row[name]:.3f} ({row[f'{name}_low']:.3f} to {row[f'{name}_high']:.3f})")
-            rows.append([*map(str, shown), f"{row['fps']:,.0f}", f"{row['minutes']:.1f}"])
+        for row in map(self._row, self.runs):
+            means = [f"{mean.value:.3f} ({mean.low:.3f} to {mean.high:.3f})" for mean in (row.mean_return, row.success)]
+            counts = [str(row.seeds), f"{row.frames:,.0f}"]
+            rows.append([row.library, *counts, *means, f"{row.fps:,.0f}", f"{row.minutes:.1f}"])
         heads = ["library", "seeds", "frames", "return (95 %)", "success (95 %)", "frames/s", "minutes"]
         return table(heads, rows, caption="Equal frames, policies evaluated from reset")
 
@@ -92,7 +142,7 @@ def compare_libraries(
     frames: int,
     num_envs: int | None = None,
     episodes: int = 100,
-    agent: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Mapping[str, Json] | str | Path] | None = None,
     **arguments: Any,
 ) -> Comparison:
     """Train a task with several libraries and seeds for the same number of frames, and evaluate each policy.
@@ -108,7 +158,7 @@ def compare_libraries(
         num_envs: Environments of each run; None keeps the task's own number.
         episodes: Evaluation episodes of each run.
         agent: Agent config values by library: ``{"rsl_rl": {"algorithm.learning_rate": 3e-4}}``.
-        arguments: What else :func:`rlnb.train` takes, e.g. ``device="cpu"``.
+        arguments: Further arguments of :func:`rlnb.train`, e.g. ``device="cpu"``.
 
     Raises:
         CheckError: A run would fail, or its frames cannot be counted; nothing was started.
@@ -118,22 +168,22 @@ def compare_libraries(
     card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
     envs = num_envs or task.num_envs or card["num_envs"]
     usable = [name for name, found in card["agents"].items() if "error" not in found and not found.get("missing")]
-    chosen = list(libraries) if libraries is not None else sorted(usable)
-    values = {name: agent_values((agent or {}).get(name)) for name in chosen}
+    names = list(libraries) if libraries is not None else sorted(usable)
+    values = {name: agent_values((agent or {}).get(name)) for name in names}
     problems = []
     iterations = {}
-    for name in chosen:
+    for name in names:
         try:
             iterations[name] = math.ceil(max(frames, 1) / (_horizon(card, name, values[name]) * envs))
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
-    for name in set(agent or ()) - set(chosen):
-        problems.append(Problem(what=f"agent has values for {name!r}, which is not compared: {', '.join(chosen)}."))
+    for name in set(agent or ()) - set(names):
+        problems.append(Problem(what=f"agent has values for {name!r}, which is not compared: {', '.join(names)}."))
     for label, value in (("seeds", seeds), ("frames", frames)):
         if value < 1:
             problems.append(Problem(what=f"{label}={value!r} is not a positive whole number."))
-    asked = {
-        name: {
+    trainings = [
+        {
             **arguments,
             "library": name,
             "num_envs": envs,
@@ -141,40 +191,30 @@ def compare_libraries(
             "agent": values[name],
         }
         for name in iterations
-    }
-    for words in asked.values():
-        problems += train.check(task, **words)
+    ]
+    for training in trainings:
+        problems += train.check(task, **training)
     if problems:
         raise CheckError(f"comparison of libraries on {task.id}", problems)
     runs = {
-        name: [train.train(task, **words, seed=seed, warm=False) for seed in range(seeds)]
-        for name, words in asked.items()
+        training["library"]: [train.train(task, **training, seed=seed, warm=False) for seed in range(seeds)]
+        for training in trainings
     }
-    evaluations = {name: [run.wait().evaluate(episodes) for run in found] for name, found in runs.items()}
+    evaluations = {name: [run.wait().evaluate(episodes) for run in of_library] for name, of_library in runs.items()}
     return Comparison(runs=runs, evaluations=evaluations)
 
 
-def _horizon(card: Card, name: str, values: Mapping[str, Any]) -> int:
+def _horizon(card: Card, name: str, values: Mapping[str, Json]) -> int:
     """Return the env steps per iteration of a library's agent config with these values set."""
     library = plugins.library(name)
     agent = card["agents"].get(name)
     if agent is None or "error" in agent:
         raise unknown("agent config", name, card["agents"], has=f"{card['task']} has")
-    given = {path.removeprefix("+"): value for path, value in values.items()}
-    found = {**{path: field["value"] for path, field in agent["fields"].items()}, **given}
-    for path, value in found.items():
+    defaults = {path: field["value"] for path, field in agent["fields"].items()}
+    for path, value in {**defaults, **{path.removeprefix("+"): value for path, value in values.items()}}.items():
         if path.rsplit(".", 1)[-1] == library.horizon_key:
             return int(value)
     raise RlnbError(
         f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted. "
         "Library.horizon_key of its plugin names the env steps per iteration in its agent configs."
     )
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan

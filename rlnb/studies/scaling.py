@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,8 +37,24 @@ REACHED = 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One run in the table of a scaling study; :meth:`ScalingStudy.table` says how each is measured."""
+
+    ranks: int
+    nodes: int
+    envs_per_rank: int
+    envs: int
+    frames_per_s: float
+    efficiency: float
+    communication: float
+    reward: float
+    minutes: float
+    minutes_to_reward: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingStudy:
-    """Runs of one task on more and more ranks, and what came of it."""
+    """Runs of one task on more and more ranks, with their speed and their rewards."""
 
     mode: Mode
     """``"horizontal"``: each rank has the same number of envs; ``"vertical"``: all of them have, together."""
@@ -55,68 +72,81 @@ class ScalingStudy:
         """
         import pandas as pd
 
-        return pd.DataFrame([self._row(ranks) for ranks in sorted(self.runs)])
+        return pd.DataFrame(self._rows())
 
-    def _row(self, ranks: int) -> dict[str, Any]:
+    def _rows(self) -> list[Row]:
+        """Return the rows, fewest ranks first."""
+        return [self._row(ranks) for ranks in sorted(self.runs)]
+
+    def _row(self, ranks: int) -> Row:
         run, smallest = self.runs[ranks], min(self.runs)
         started = run.started
         envs = started.num_envs if started else 0
         rate, base = _rate(run), _rate(self.runs[smallest]) / smallest
         times = run.metrics["fps"].wall_time_s if "fps" in run.metrics.names else []
-        return {
-            "ranks": ranks,
-            "nodes": run.manifest.resources.nodes,
-            "envs_per_rank": envs // ranks,
-            "envs": envs,
-            "frames_per_s": rate,
-            "efficiency": rate / ranks / base if base else math.nan,
-            "communication": _communication(run),
-            "reward": _reward(run),
-            "minutes": (times[-1] - times[0]) / 60 if len(times) else math.nan,
-            "minutes_to_reward": _minutes_to(run, REACHED * _reward(self.runs[smallest])),
-        }
+        return Row(
+            ranks=ranks,
+            nodes=run.manifest.resources.nodes,
+            envs_per_rank=envs // ranks,
+            envs=envs,
+            frames_per_s=rate,
+            efficiency=rate / ranks / base if base else math.nan,
+            communication=_communication(run),
+            reward=_reward(run),
+            minutes=(times[-1] - times[0]) / 60 if len(times) else math.nan,
+            minutes_to_reward=_minutes_to(run, REACHED * _reward(self.runs[smallest])),
+        )
 
     def plot(self) -> go.Figure:
         """Return efficiency over ranks beside the 80 % line, and the curves of reward, loss and success."""
-        import plotly.graph_objects as go
         from plotly.subplots import make_subplots
 
-        from rlnb.curves.figure import colour, seen, series_of
+        from rlnb.curves.figure import with_picture
 
         metrics = [name for name in ("reward", "value_loss", "success_rate") if self._logs(name)]
         titles = ["efficiency", *(name.replace("_", " ") for name in metrics)]
-        shown = make_subplots(rows=1, cols=len(titles), subplot_titles=titles)
-        rows = [self._row(ranks) for ranks in sorted(self.runs)]
-        ranks = [row["ranks"] for row in rows]
-        shown.add_trace(
-            go.Scatter(
-                x=ranks, y=[row["efficiency"] for row in rows], mode="lines+markers", line={"color": colour(0)},
-                showlegend=False,
-            ),
-            row=1,
-            col=1,
-        )  # fmt: skip
-        shown.add_hline(y=GOOD, line={"dash": "dot", "color": "#888"}, row=1, col=1)
-        shown.update_xaxes(title_text="ranks", type="log", tickvals=ranks, row=1, col=1)
-        shown.update_yaxes(range=[0, 1.1 * max(1.0, *(row["efficiency"] for row in rows))], row=1, col=1)
+        chart = make_subplots(rows=1, cols=len(titles), subplot_titles=titles)
+        self._add_efficiency(chart)
         for column, metric in enumerate(metrics, 2):
-            for number, count in enumerate(ranks):
-                if (series := series_of(self.runs[count], metric)) is not None:
-                    curve = {
-                        "x": series.array("iterations"),
-                        "y": series.array("values"),
-                        "line": {"color": colour(number)},
-                        "name": f"{count} rank{'s' if count > 1 else ''}",
-                        "legendgroup": str(count),
-                        "showlegend": column == 2,
-                    }
-                    shown.add_trace(go.Scatter(mode="lines", **curve), row=1, col=column)
-            shown.update_xaxes(title_text="iterations", row=1, col=column)
+            self._add_curves(chart, metric, column)
         margin = {"l": 60, "r": 20, "t": 40, "b": 50}
-        shown.update_layout(template="simple_white", height=360, margin=margin, legend={"orientation": "h"})
-        return seen(shown)
+        chart.update_layout(template="simple_white", height=360, margin=margin, legend={"orientation": "h"})
+        return with_picture(chart)
 
-    def report(self, path: str | Path | None = None) -> Any:
+    def _add_efficiency(self, chart: go.Figure) -> None:
+        import plotly.graph_objects as go
+
+        from rlnb.curves.figure import colour
+
+        rows = self._rows()
+        ranks, efficiencies = [row.ranks for row in rows], [row.efficiency for row in rows]
+        line = go.Scatter(x=ranks, y=efficiencies, mode="lines+markers", line={"color": colour(0)}, showlegend=False)
+        chart.add_trace(line, row=1, col=1)
+        chart.add_hline(y=GOOD, line={"dash": "dot", "color": "#888"}, row=1, col=1)
+        chart.update_xaxes(title_text="ranks", type="log", tickvals=ranks, row=1, col=1)
+        chart.update_yaxes(range=[0, 1.1 * max(1.0, *efficiencies)], row=1, col=1)
+
+    def _add_curves(self, chart: go.Figure, metric: str, column: int) -> None:
+        """Draw a metric of each run over iterations; the second column has the legend."""
+        import plotly.graph_objects as go
+
+        from rlnb.curves.figure import colour, series_of
+
+        for number, count in enumerate(sorted(self.runs)):
+            if (series := series_of(self.runs[count], metric)) is not None:
+                line = go.Scatter(
+                    mode="lines",
+                    x=series.array("iterations"),
+                    y=series.array("values"),
+                    line={"color": colour(number)},
+                    name=f"{count} rank{'s' if count > 1 else ''}",
+                    legendgroup=str(count),
+                    showlegend=column == 2,
+                )
+                chart.add_trace(line, row=1, col=column)
+        chart.update_xaxes(title_text="iterations", row=1, col=column)
+
+    def report(self, path: str | Path | None = None) -> Path:
         """Write a report of all its runs; see :func:`rlnb.report`."""
         from rlnb.reports.report import report
 
@@ -126,28 +156,26 @@ class ScalingStudy:
         return any(metric in run.metrics.names for run in self.runs.values())
 
     def __repr__(self) -> str:
-        rows = [self._row(ranks) for ranks in sorted(self.runs)]
         each = ", ".join(
-            f"{row['ranks']} x {row['envs_per_rank']:,} = {row['envs']:,} envs: {row['frames_per_s']:,.0f} frames/s "
-            f"({row['efficiency']:.0%})"
-            for row in rows
+            f"{row.ranks} x {row.envs_per_rank:,} = {row.envs:,} envs: {row.frames_per_s:,.0f} frames/s "
+            f"({row.efficiency:.0%})"
+            for row in self._rows()
         )
         return f"ScalingStudy({self.mode}; {each})"
 
     def _repr_html_(self) -> str:
         from rlnb.display.table import table
 
-        rows = []
-        for row in (self._row(ranks) for ranks in sorted(self.runs)):
-            rows.append(
-                [
-                    *(f"{row[name]:,}" for name in ("ranks", "nodes", "envs_per_rank", "envs")),
-                    f"{row['frames_per_s']:,.0f}",
-                    *("" if math.isnan(row[name]) else f"{row[name]:.0%}" for name in ("efficiency", "communication")),
-                    f"{row['reward']:.3f}",
-                    *("" if math.isnan(row[name]) else f"{row[name]:.1f}" for name in ("minutes", "minutes_to_reward")),
-                ]
-            )
+        rows = [
+            [
+                *(f"{count:,}" for count in (row.ranks, row.nodes, row.envs_per_rank, row.envs)),
+                f"{row.frames_per_s:,.0f}",
+                *("" if math.isnan(share) else f"{share:.0%}" for share in (row.efficiency, row.communication)),
+                f"{row.reward:.3f}",
+                *("" if math.isnan(minutes) else f"{minutes:.1f}" for minutes in (row.minutes, row.minutes_to_reward)),
+            ]
+            for row in self._rows()
+        ]
         heads = ["ranks", "nodes", "envs per rank", "envs", "frames/s", "efficiency", "communication", "reward"]
         what = "each rank has the same envs" if self.mode == "horizontal" else "all ranks share the same envs"
         return table([*heads, "minutes", "minutes to reward"], rows, caption=f"Scaling, {self.mode}: {what}")
@@ -176,8 +204,8 @@ def scaling_study(
         max_iterations: Iterations of every run.
         launcher: Where to train; None is this machine. One for a cluster is asked for as many nodes as the ranks fill,
             each with the ranks that it has for a node.
-        arguments: What else :func:`rlnb.train` takes, e.g. ``device="cpu"``; ``nproc_per_node`` is the most of a node,
-            without which a launcher that asks for no GPUs puts all ranks on one.
+        arguments: Further arguments of :func:`rlnb.train`, e.g. ``device="cpu"``; ``nproc_per_node`` is the most of a
+            node, without which a launcher that asks for no GPUs puts all ranks on one.
 
     Raises:
         CheckError: A run would fail; all problems at once, nothing was started.
@@ -196,11 +224,11 @@ def scaling_study(
         ]
     if problems:
         raise CheckError(f"scaling study of {task.id}", problems)
-    envs = num_envs or task.num_envs or _own_number(task, library, arguments)
-    asked = {}
+    envs = num_envs or task.num_envs or _own_number(task, library, **arguments)
+    trainings = {}
     for ranks in sorted(set(gpus)):
         per_node = min(ranks, at_most or ranks)
-        asked[ranks] = {
+        trainings[ranks] = {
             **arguments,
             "library": library,
             "num_envs": envs * ranks if mode == "horizontal" and envs else envs,
@@ -208,13 +236,12 @@ def scaling_study(
             "nproc_per_node": per_node,
             "launcher": _with_nodes(launcher, ranks // per_node),
         }
-        found = train.check(task, **asked[ranks])
-        problems += [dataclasses.replace(problem, what=f"{ranks} ranks: {problem.what}") for problem in found]
+        for problem in train.check(task, **trainings[ranks]):
+            problems.append(dataclasses.replace(problem, what=f"{ranks} ranks: {problem.what}"))
     if problems:
         raise CheckError(f"scaling study of {task.id}", problems)
-    return ScalingStudy(
-        mode=mode, runs={ranks: train.train(task, **words, warm=False).wait() for ranks, words in asked.items()}
-    )
+    runs = {ranks: train.train(task, **training, warm=False).wait() for ranks, training in trainings.items()}
+    return ScalingStudy(mode=mode, runs=runs)
 
 
 def _check_numbers(gpus: Sequence[int], mode: str, per_node: int | None) -> list[Problem]:
@@ -231,7 +258,7 @@ def _check_numbers(gpus: Sequence[int], mode: str, per_node: int | None) -> list
     return problems
 
 
-def _own_number(task: Task, library: str, arguments: Mapping[str, Any]) -> int | None:
+def _own_number(task: Task, library: str, **arguments: Any) -> int | None:
     """Return the task's own number of envs; None for a library without a simulator."""
     if not plugins.library(library).simulator:
         return None
@@ -244,22 +271,22 @@ def _with_nodes(launcher: Launcher, nodes: int) -> Launcher:
     """Return a launcher like this one, for so many nodes."""
     if launcher.nodes == nodes:
         return launcher
-    made: Launcher = plugins.load(plugins.launcher(launcher.name).factory)(**{**launcher.settings, "nodes": nodes})
-    return made
+    factory: Callable[..., Launcher] = plugins.load(plugins.launcher(launcher.name).factory)
+    return factory(**{**launcher.settings, "nodes": nodes})
 
 
 def _rate(run: Run) -> float:
     """Return the median frames/s of a run, after the first fifth of it."""
     rates = run.metrics["fps"].values if "fps" in run.metrics.names else []
-    settled = sorted(rates[int(SETTLED * len(rates)) :])
-    return settled[len(settled) // 2] if settled else math.nan
+    settled = rates[int(SETTLED * len(rates)) :]
+    return statistics.median(settled) if settled else math.nan
 
 
 def _reward(run: Run) -> float:
     """Return the mean reward of the last tenth of a run."""
     rewards = run.metrics["reward"].values if "reward" in run.metrics.names else []
     last = rewards[-max(1, int(LAST * len(rewards))) :]
-    return sum(last) / len(last) if last else math.nan
+    return statistics.fmean(last) if last else math.nan
 
 
 def _minutes_to(run: Run, reward: float) -> float:
@@ -267,10 +294,10 @@ def _minutes_to(run: Run, reward: float) -> float:
     if "reward" not in run.metrics.names or math.isnan(reward):
         return math.nan
     series = run.metrics["reward"]
-    begun = run.metrics["fps"].wall_time_s[0] if "fps" in run.metrics.names else series.wall_time_s[0]
+    start_s = run.metrics["fps"].wall_time_s[0] if "fps" in run.metrics.names else series.wall_time_s[0]
     for time_s, value in zip(series.wall_time_s, series.values, strict=True):
         if value >= reward:
-            return (time_s - begun) / 60
+            return (time_s - start_s) / 60
     return math.nan
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import fcntl
-import json
 import re
 import socket
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from rlnb.display.live_objects import live_objects
 from rlnb.display.server import Beside
+from rlnb.display.table import cell, table
 from rlnb.errors import RlnbError, unknown
 from rlnb.launch.local import LocalLauncher
 from rlnb.run import find
@@ -21,12 +21,10 @@ from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import METRICS, Task
-from rlnb.storage.serial import to_json
-from rlnb.studies.space import Space, check, split
-from rlnb.studies.trials import Driver, runs_of
-from rlnb.tasks.agent_config import agent_values
+from rlnb.studies.journal import Subject, common, hold, storage
+from rlnb.studies.space import Trainings, check
+from rlnb.studies.trials import Driver, Search, runs_of
 from rlnb.tasks.task import as_task
-from rlnb.training import train
 
 if TYPE_CHECKING:
     import optuna
@@ -34,12 +32,11 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from rlnb.contracts import Launcher
+    from rlnb.spec import Json
+    from rlnb.studies.space import Space
 
 TELLING = 4
 """Complete trials from which on importances are computed."""
-
-_driven: dict[Path, Sweep] = {}
-"""The sweeps that this kernel drives, or drove."""
 
 
 class Sweep:
@@ -49,6 +46,7 @@ class Sweep:
         self.name = name
         self._path = path
         self._driver: Driver | None = None
+        self._thread: threading.Thread | None = None
 
     @property
     def study(self) -> optuna.Study:
@@ -60,8 +58,8 @@ class Sweep:
     @property
     def runs(self) -> Runs:
         """Its runs, one a trial, newest first."""
-        found = runs_of(self.name)
-        return Runs([found[number] for number in sorted(found, reverse=True)])
+        runs = runs_of(self.name)
+        return Runs([runs[number] for number in sorted(runs, reverse=True)])
 
     @property
     def best(self) -> Run:
@@ -78,7 +76,7 @@ class Sweep:
     @property
     def driven_here(self) -> bool:
         """Whether this kernel starts its trials, and has not done with it."""
-        return self._driver is not None and self._driver.thread.is_alive()
+        return self._thread is not None and self._thread.is_alive()
 
     def wait(self, timeout_s: float | None = None) -> Sweep:
         """Wait until all trials are done; an interrupt ends the waiting only.
@@ -87,12 +85,12 @@ class Sweep:
             TimeoutError: It goes on after ``timeout_s`` seconds.
             RlnbError: A trial could not be started; or this kernel only looks at the sweep.
         """
-        if self._driver is None:
+        if self._driver is None or self._thread is None:
             raise RlnbError(
                 f"This kernel does not drive {self.name}: rlnb.sweep(..., name={self.name!r}) goes on with it."
             )
-        self._driver.thread.join(timeout_s)
-        if self._driver.thread.is_alive():
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
             raise TimeoutError(f"{self.name} goes on after {timeout_s} s: {self!r}")
         if self._driver.error is not None:
             raise self._driver.error
@@ -124,9 +122,9 @@ class Sweep:
         """Return the trials as parallel coordinates: one line a trial, coloured by its value."""
         from optuna.visualization import plot_parallel_coordinate
 
-        from rlnb.curves.figure import seen
+        from rlnb.curves.figure import with_picture
 
-        return seen(plot_parallel_coordinate(self.study))
+        return with_picture(plot_parallel_coordinate(self.study))
 
     def importances(self) -> dict[str, float]:
         """Return how much each parameter decides between good trials and others, by PED-ANOVA; they sum to 1.
@@ -150,11 +148,11 @@ class Sweep:
         import optuna
         from optuna.visualization import plot_param_importances
 
-        from rlnb.curves.figure import seen
+        from rlnb.curves.figure import with_picture
 
         self.importances()
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        return seen(plot_param_importances(self.study, evaluator=evaluator))
+        return with_picture(plot_param_importances(self.study, evaluator=evaluator))
 
     def dashboard(self) -> Beside:
         """Start Optuna's dashboard on this sweep; return its address on this machine's loopback.
@@ -163,8 +161,8 @@ class Sweep:
         """
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
-        words = ["--host", "127.0.0.1", "--port", port, "--server", "wsgiref", str(self._path)]
-        return Beside("Optuna's dashboard", [sys.executable, "-m", "optuna_dashboard._cli", *words])
+        argv = [sys.executable, "-m", "optuna_dashboard._cli", "--host", "127.0.0.1", "--port", port]
+        return Beside("Optuna's dashboard", [*argv, "--server", "wsgiref", str(self._path)])
 
     def __repr__(self) -> str:
         states = [trial.state.name.lower() for trial in self.study.trials]
@@ -172,26 +170,20 @@ class Sweep:
         return f"Sweep({self.name!r}, {counts})"
 
     def _repr_html_(self) -> str:
-        from rlnb.display.table import table
+        newest = self.table().tail(100)
+        rows = [[cell(value) for value in row] for row in newest.itertuples(index=False)]
+        return table(list(newest.columns), rows, caption=repr(self))
 
-        shown = self.table().tail(100)
-        rows = [
-            ["" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value) for value in row]
-            for row in shown.itertuples(index=False)
-        ]
-        return table(list(shown.columns), rows, caption=repr(self))
-
-
-def storage(path: Path) -> optuna.storages.BaseStorage:
-    """Return Optuna's journal in that file: appended to, so that a shared file system and a kill do it no harm."""
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    return JournalStorage(JournalFileBackend(str(path)))
+    def _begin(self, driver: Driver) -> None:
+        """Start the driver in a thread."""
+        self._driver = driver
+        self._thread = threading.Thread(target=driver.drive, name=f"rlnb-sweep {self.name}", daemon=True)
+        live_objects.add(self, close=self.stop, alive=lambda: self.driven_here, follows_cell=False)
+        self._thread.start()
 
 
 def get_sweep(name: str) -> Sweep:
-    """Return a sweep to look at, whoever drives it.
+    """Return a sweep to look at, whichever kernel drives it.
 
     Raises:
         NotFoundError: There is none of that name.
@@ -231,7 +223,7 @@ def sweep(
             choose from, or one of Optuna's distributions. Names are ``"agent.<path>"`` for the agent config,
             ``"<path>"`` for overrides of the task, and ``"num_envs"``, ``"max_iterations"``, ``"seed"``.
         n_trials: Trials in all, those of earlier calls included.
-        metric: What pruner and, without an objective, sampler look at.
+        metric: The metric of the pruner and, without an objective, of the sampler.
         direction: Whether more of it is better.
         objective: Value of a finished run; None is the mean of the metric's last tenth.
         sampler: One of Optuna's; None is its TPE, with seed 0.
@@ -239,109 +231,99 @@ def sweep(
         name: Of the sweep; None makes one of task, library and time.
         parallel: Trials at a time; None is what the launcher runs at a time, on a cluster all of them.
         launcher: Where trials run; None is this machine.
-        arguments: What else :func:`rlnb.train` takes, e.g. ``max_iterations=100``.
+        arguments: Further arguments of :func:`rlnb.train`, e.g. ``max_iterations=100``.
 
     Raises:
         CheckError: A name or a bound in the space is wrong, or a run would fail; nothing was started.
         RlnbError: Optuna is missing, or another kernel drives this sweep.
     """
     try:
-        import optuna
+        import optuna  # noqa: F401
     except ImportError as exc:
         raise RlnbError("A sweep needs Optuna: pip install 'rlnb[sweep]'") from exc
     task = as_task(task)
-    if metric not in METRICS and "/" not in metric:
-        raise unknown("metric", metric, METRICS, has="A raw tag has a '/' in it; rlnb's own names are")
-    if direction not in ("maximize", "minimize"):
-        raise unknown("direction", direction, ("maximize", "minimize"), has="There are")
+    _check_goal(metric, direction)
     if parallel is not None and parallel < 1:
         raise RlnbError(f"parallel={parallel!r} is not a positive whole number.")
     launcher = launcher or LocalLauncher(max_running=parallel)
-    distributions = check(task, library, space, n_trials, launcher, arguments)
+    trainings = Trainings(task, library, launcher, **arguments)
+    distributions = check(trainings, space, n_trials)
     name = name or f"{task.id}-{library}-{datetime.now():%Y%m%d-%H%M%S}"
     if not re.fullmatch(r"[\w.-]+", name):
         raise RlnbError(f"name={name!r}: letters, digits, '.', '_' and '-' make a file's name.")
     path = options.folders.sweeps / f"{name}.journal"
-    asked = {"task": task.id, "library": library, "metric": metric, "direction": direction}
-    asked |= {"space": written(distributions), "arguments": fixed(task, arguments)}
-    if path in _driven and _driven[path].driven_here:
-        same(_driven[path].study, asked)
-        return _driven[path]
+    subject = Subject(
+        task=task.id,
+        library=library,
+        metric=metric,
+        direction=direction,
+        space=", ".join(f"{name}: {distribution}" for name, distribution in sorted(distributions.items())),
+        arguments=common(task, **arguments),
+    )
+    for other in live_objects.of(Sweep):
+        if other._path == path:
+            subject.write(other.study)
+            return other
+
+    def start(values: Mapping[str, Json], number: int) -> Run:
+        return trainings.start(values, tags=(f"sweep:{name}", f"trial:{number}"))
+
+    search = Search(
+        space=distributions,
+        n_trials=n_trials,
+        at_once=parallel or launcher.max_running or n_trials,
+        metric=metric,
+        objective=objective,
+        start=start,
+    )
+    return _begin(name, path, subject, search, sampler=sampler, pruner=pruner)
+
+
+def _check_goal(metric: str, direction: str) -> None:
+    """Refuse a metric or a direction that there is not.
+
+    Raises:
+        NotFoundError: There is no such name; with those that there are.
+    """
+    if metric not in METRICS and "/" not in metric:
+        raise unknown("metric", metric, METRICS, has="A raw tag has a '/' in it; rlnb's own names are")
+    if direction not in ("maximize", "minimize"):
+        raise unknown("direction", direction, ("maximize", "minimize"), has="There are")
+
+
+def _begin(
+    name: str,
+    path: Path,
+    subject: Subject,
+    search: Search,
+    *,
+    sampler: optuna.samplers.BaseSampler | None,
+    pruner: optuna.pruners.BasePruner | None,
+) -> Sweep:
+    """Open the journal of a sweep, and drive it.
+
+    Raises:
+        RlnbError: Another kernel drives it, or it is of another search.
+    """
+    import optuna
+
     path.parent.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-    def start(values: Mapping[str, Any], number: int) -> Run:
-        chosen = split(values)
-        words = {**arguments, **chosen.arguments, "library": library, "launcher": launcher}
-        words["agent"] = {**agent_values(arguments.get("agent")), **chosen.agent}
-        words["tags"] = [*(arguments.get("tags") or ()), f"sweep:{name}", f"trial:{number}"]
-        asked = dataclasses.replace(task, overrides={**task.overrides, **chosen.overrides})
-        return train.train(asked, **{"warm": False, **words})
-
     lock = hold(path.with_suffix(".lock"), name)
     try:
         study = optuna.create_study(
             study_name=name,
             storage=storage(path),
-            direction=direction,
+            direction=subject.direction,
             pruner=pruner or optuna.pruners.MedianPruner(),
             load_if_exists=True,
         )
-        same(study, asked)
+        subject.write(study)
         # A sampler begins its random numbers anew in each kernel; the same ones would propose the same trials again.
         study.sampler = sampler or optuna.samplers.TPESampler(seed=len(study.trials), constant_liar=True)
-        at_once = parallel or launcher.max_running or n_trials
-        driver = Driver(study, distributions, n_trials, at_once, metric, objective, start, lock)
     except BaseException:
         lock.close()
         raise
-    found = _driven[path] = Sweep(name, path)
-    found._driver = driver
-    driver.thread.start()
-    return found
-
-
-def fixed(task: Task, arguments: Mapping[str, Any]) -> str:
-    """Return what all trials of a sweep have in common, as text."""
-    of_task = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
-    common = {**of_task, **arguments}
-    for name in ("id", "source", "launcher", "tags"):  # the first has its own name, the others change no value
-        common.pop(name, None)
-    given = {name: value for name, value in common.items() if value not in (None, (), {}, "")}
-    return json.dumps(to_json(given), sort_keys=True, default=str)
-
-
-def written(distributions: Mapping[str, optuna.distributions.BaseDistribution]) -> str:
-    """Return a space as text."""
-    return ", ".join(f"{name}: {distribution}" for name, distribution in sorted(distributions.items()))
-
-
-def same(study: optuna.Study, asked: Mapping[str, str]) -> None:
-    """Note what a sweep is of; refuse to go on with one of something else.
-
-    Raises:
-        RlnbError: It is of something else.
-    """
-    for name, value in asked.items():
-        known = study.direction.name.lower() if name == "direction" else study.user_attrs.get(name, value)
-        if known != value:
-            raise RlnbError(
-                f"The sweep {study.study_name!r} has {name}={known!r}, not {value!r}. Give this one another name."
-            )
-        if name not in study.user_attrs:
-            study.set_user_attr(name, value)
-
-
-def hold(path: Path, name: str) -> IO[str]:
-    """Return the lock of a sweep: one kernel drives it.
-
-    Raises:
-        RlnbError: Another does.
-    """
-    lock = open(path, "w")  # noqa: SIM115  held by the driver
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as exc:
-        lock.close()
-        raise RlnbError(f"Another kernel drives {name!r}. Look at it with rlnb.get_sweep({name!r}).") from exc
-    return lock
+    sweep = Sweep(name, path)
+    sweep._begin(Driver(study, search, lock))
+    return sweep

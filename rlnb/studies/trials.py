@@ -1,13 +1,15 @@
-"""The trials of a sweep, from their start to what Optuna is told of them."""
+"""The trials of a sweep, from their start to their values in Optuna's study."""
 
 from __future__ import annotations
 
 import logging
 import re
+import statistics
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
 
 from rlnb.errors import RlnbError
 from rlnb.run import find
@@ -17,43 +19,52 @@ from rlnb.spec import ENDED
 if TYPE_CHECKING:
     import optuna
 
+    from rlnb.spec import Json
+
 logger = logging.getLogger(__name__)
 
 POLL_S = 1.0
 REPORTS = 50
-"""How often a trial tells the pruner its metric, at most: at the same iterations in every trial."""
+"""Most reports of a trial's metric to the pruner; they are at the same iterations in every trial."""
 TAIL = 0.1
 """Share of the last points whose mean is a trial's value: a single one is noise."""
 
 
-class Driver:
-    """Starts trials, tells Optuna how they do, and ends those that it gives up; in a thread of its own."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """How the trials of a sweep are chosen, started and judged."""
 
-    def __init__(
-        self,
-        study: optuna.Study,
-        space: Mapping[str, optuna.distributions.BaseDistribution],
-        n_trials: int,
-        at_once: int,
-        metric: str,
-        objective: Callable[[Run], float] | None,
-        start: Callable[[Mapping[str, Any], int], Run],
-        lock: IO[str],
-    ) -> None:
-        self._study, self._space, self._n_trials, self._at_once = study, dict(space), n_trials, at_once
-        self._metric, self._objective, self._start, self._lock = metric, objective, start, lock
+    space: Mapping[str, optuna.distributions.BaseDistribution]
+    """By name."""
+    n_trials: int
+    """Trials in all, those of earlier kernels included."""
+    at_once: int
+    """Trials that run at a time."""
+    metric: str
+    """The metric of the pruner and, without an objective, of the sampler."""
+    objective: Callable[[Run], float] | None
+    """Value of a finished run; None is the mean of the metric's last tenth."""
+    start: Callable[[Mapping[str, Json], int], Run]
+    """Starts the run with these values, for the trial of this number."""
+
+
+class Driver:
+    """Starts trials, reports their metric to Optuna, and ends those that Optuna gives up."""
+
+    def __init__(self, study: optuna.Study, search: Search, lock: IO[str]) -> None:
+        self._study, self._search, self._lock = study, search, lock
         self._going: dict[int, tuple[optuna.Trial, Run]] = {}
-        self._told: dict[int, int] = {}
+        self._reported: dict[int, int] = {}
         self.error: Exception | None = None
-        """What keeps it from starting further trials; the first thing that went wrong."""
+        """The first error; it keeps further trials from being started."""
         self._stopped = threading.Event()
-        self.thread = threading.Thread(target=self._drive, name=f"rlnb-sweep {study.study_name}", daemon=True)
 
     def stop(self) -> None:
         """Start no further trials."""
         self._stopped.set()
 
-    def _drive(self) -> None:
+    def drive(self) -> None:
+        """Start trials and look after them until the last has ended."""
         with self._lock:
             try:
                 self._take_up()
@@ -67,7 +78,7 @@ class Driver:
                         self._going.pop(trial.number, None)
                         self._give_up(exc)
                 try:
-                    while self._left() > 0 and len(self._going) < self._at_once:
+                    while self._left() > 0 and len(self._going) < self._search.at_once:
                         self._begin()
                 except Exception as exc:
                     self._give_up(exc)
@@ -81,29 +92,29 @@ class Driver:
 
     def _left(self) -> int:
         """Return how many trials are still to be started."""
-        return 0 if self._stopped.is_set() else self._n_trials - len(self._study.trials)
+        return 0 if self._stopped.is_set() else self._search.n_trials - len(self._study.trials)
 
     def _take_up(self) -> None:
-        """Go on with what an earlier kernel started; a trial that it had no time to start is given up."""
+        """Go on with the trials of an earlier kernel; one whose run it had no time to start is given up."""
         from optuna import Trial
         from optuna.trial import TrialState
 
-        for known in self._study.get_trials(states=[TrialState.RUNNING]):
-            trial = Trial(self._study, known._trial_id)
-            run = runs_of(self._study.study_name).get(known.number)
+        for record in self._study.get_trials(states=[TrialState.RUNNING]):
+            trial = Trial(self._study, record._trial_id)
+            run = runs_of(self._study.study_name).get(record.number)
             if run is None:
                 self._study.tell(trial, state=TrialState.FAIL)
                 continue
             trial.set_user_attr("run", run.id)
-            self._going[known.number] = trial, run
-            self._told[known.number] = max(known.intermediate_values, default=-1)
+            self._going[record.number] = trial, run
+            self._reported[record.number] = max(record.intermediate_values, default=-1)
 
     def _begin(self) -> None:
         from optuna.trial import TrialState
 
-        trial = self._study.ask(self._space)
+        trial = self._study.ask(dict(self._search.space))
         try:
-            run = self._start(trial.params, trial.number)
+            run = self._search.start(trial.params, trial.number)
         except Exception:
             self._study.tell(trial, state=TrialState.FAIL)
             raise
@@ -111,10 +122,10 @@ class Driver:
         self._going[trial.number] = trial, run
 
     def _look(self, trial: optuna.Trial, run: Run) -> None:
-        """Tell Optuna what is new of a trial; end it where there is no hope, or note its end."""
+        """Report the news of a trial to Optuna; end it where there is no hope, or note its end."""
         from optuna.trial import TrialState
 
-        state = run.state  # before the metrics: what it logged before its end is in them then
+        state = run.state  # before the metrics, which then have everything that it logged before its end
         self._report(trial, run)
         if state not in ENDED:
             if trial.should_prune():
@@ -134,35 +145,34 @@ class Driver:
         self._study.tell(trial, value)
 
     def _report(self, trial: optuna.Trial, run: Run) -> None:
-        if self._metric not in run.metrics:
+        if self._search.metric not in run.metrics:
             return
-        series = run.metrics[self._metric]
+        series = run.metrics[self._search.metric]
         every = max(1, run.progress[1] // REPORTS)
-        told = self._told.get(trial.number, -1)
+        last = self._reported.get(trial.number, -1)
         for iteration, value in zip(map(round, series.iterations), series.values, strict=True):
-            if iteration > told and (iteration + 1) % every == 0:
+            if iteration > last and (iteration + 1) % every == 0:
                 trial.report(value, iteration)
-                told = iteration
-        self._told[trial.number] = told
+                last = iteration
+        self._reported[trial.number] = last
 
     def _value(self, run: Run) -> float:
-        """Return what a finished run is worth.
+        """Return the value of a finished run.
 
         Raises:
             RlnbError: It never logged the metric.
         """
-        if self._objective is not None:
-            return float(self._objective(run))
-        values = run.metrics[self._metric].values
+        if self._search.objective is not None:
+            return float(self._search.objective(run))
+        values = run.metrics[self._search.metric].values
         if not values:
-            raise RlnbError(f"{run.id} never logged {self._metric!r}, so its trial has no value.")
-        last = values[-max(1, round(TAIL * len(values))) :]
-        return sum(last) / len(last)
+            raise RlnbError(f"{run.id} never logged {self._search.metric!r}, so its trial has no value.")
+        return statistics.fmean(values[-max(1, round(TAIL * len(values))) :])
 
 
 def runs_of(sweep: str) -> dict[int, Run]:
-    """Return the runs of a sweep by the number of their trial: by what they were started with, archived ones too."""
+    """Return the runs of a sweep by the number of their trial, as their tags have it; archived runs too."""
     everything = (*find.runs(), *find.runs(archived=True))
     mine = [run for run in everything if f"sweep:{sweep}" in run.manifest.tags]
-    found = ((re.fullmatch(r"trial:(\d+)", tag), run) for run in mine for tag in run.manifest.tags)
-    return {int(number.group(1)): run for number, run in found if number}
+    matches = ((re.fullmatch(r"trial:(\d+)", tag), run) for run in mine for tag in run.manifest.tags)
+    return {int(match.group(1)): run for match, run in matches if match}

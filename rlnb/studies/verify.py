@@ -17,11 +17,12 @@ from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
     from rlnb.run.run import Run
+    from rlnb.spec import Json
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Synchronisation:
-    """What each rank had after a few iterations, as digests; with and without the sums over ranks."""
+    """Digests of the state of each rank after a few iterations, with and without the sums over ranks."""
 
     parameters: tuple[str, ...]
     """Trained parameters of each rank: have to be equal."""
@@ -38,8 +39,8 @@ class Synchronisation:
         return all(holds for _, _, _, holds in self.rows())
 
     def rows(self) -> list[tuple[str, str, str, bool]]:
-        """Return name, digests, what they have to be, and whether they are."""
-        wanted = {
+        """Return name, digests, ``"equal"`` or ``"different"`` as they have to be, and whether they are."""
+        checks = {
             "parameters": (self.parameters, "equal"),
             "statistics": (self.statistics, "equal"),
             "observations": (self.observations, "different"),
@@ -47,7 +48,7 @@ class Synchronisation:
         }
         return [
             (name, ", ".join(digests), has_to_be, len(set(digests)) == (1 if has_to_be == "equal" else len(digests)))
-            for name, (digests, has_to_be) in wanted.items()
+            for name, (digests, has_to_be) in checks.items()
         ]
 
     def __repr__(self) -> str:
@@ -68,7 +69,7 @@ def verify_sync(
     *,
     iterations: int = 3,
     num_envs: int = 64,
-    agent: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Json] | None = None,
     seed: int = 42,
     device: str = "auto",
     python: str | None = None,
@@ -153,8 +154,8 @@ class Determinism:
         return self.tags > 0 and self.difference is None
 
     def __repr__(self) -> str:
-        found = f"differs: {self.difference}" if self.difference else f"{self.tags} tags bit-equal"
-        return f"Determinism({self.iterations} iterations, {found})"
+        outcome = f"differs: {self.difference}" if self.difference else f"{self.tags} tags bit-equal"
+        return f"Determinism({self.iterations} iterations, {outcome})"
 
 
 def verify_determinism(
@@ -166,7 +167,7 @@ def verify_determinism(
     timeout_s: float | None = None,
     **arguments: Any,
 ) -> Determinism:
-    """Train twice with the same seed and compare everything that was logged, and what was learned, bit by bit.
+    """Train twice with the same seed and compare all logged values and all learned parameters bit by bit.
 
     Args:
         task: A task, or its name.
@@ -174,7 +175,7 @@ def verify_determinism(
         iterations: Learning iterations of each run.
         num_envs: Environments.
         timeout_s: Seconds that each run may take.
-        arguments: What else :func:`rlnb.train` takes.
+        arguments: Further arguments of :func:`rlnb.train`.
 
     Raises:
         CheckError: The runs would fail; nothing was started.

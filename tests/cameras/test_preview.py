@@ -12,7 +12,6 @@ from PIL import Image
 import rlnb
 from rlnb.cameras.grid import panel
 from rlnb.cameras.preview import Preview, read
-from rlnb.display.video import Mp4
 
 TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 
@@ -82,15 +81,6 @@ def test_films_hold_every_moment_at_the_speed_of_the_task(tmp_path: Path) -> Non
         (stream,) = film.streams.video
         assert float(stream.average_rate) == pytest.approx(10.0)
         assert len(list(film.decode(stream))) == TIMES
-
-
-def test_a_film_of_odd_size_is_written_too(tmp_path: Path) -> None:
-    av = pytest.importorskip("av")
-    film = Mp4(tmp_path / "odd.mp4", fps=5)
-    film.add(np.zeros((241, 321, 3), np.uint8))
-    film.close()
-    with av.open(str(tmp_path / "odd.mp4")) as read_back:
-        assert (read_back.streams.video[0].height, read_back.streams.video[0].width) == (242, 322)
 
 
 def test_another_suffix_is_refused_with_those_there_are(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@ import pytest
 
 import rlnb
 from rlnb.curves import figure
-from rlnb.metrics.thinning import decimate
 from rlnb.spec import METRICS
 
 ITERATIONS = 12
@@ -71,15 +70,6 @@ def test_an_unknown_metric_names_the_closest_one(runs):
 def test_an_unknown_axis_names_the_closest_one(runs):
     with pytest.raises(rlnb.NotFoundError, match=r"No x axis named 'frame'.*Did you mean 'frames'\?"):
         figure.figure(runs, x="frame")
-
-
-def test_a_long_curve_is_decimated_and_keeps_its_extremes():
-    xs, ys = np.arange(50_000.0), np.zeros(50_000)
-    ys[31_415], ys[2_718] = 7.0, -3.0
-    kept_x, kept_y = decimate(xs, ys, figure.POINTS_PER_TRACE)
-    assert len(kept_x) == figure.POINTS_PER_TRACE
-    assert kept_x[kept_y == 7.0] == [31_415.0]
-    assert kept_x[kept_y == -3.0] == [2_718.0]
 
 
 def test_text_from_outside_is_escaped(runs):

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 import rlnb
-from rlnb.curves import live, progress
+from rlnb.curves import live
 
 PLOTLY = "application/vnd.plotly.v1+json"
 SHORT = "library='echo', agent={'iteration_s': 0.05}, max_iterations=20"
@@ -99,9 +99,10 @@ def test_without_a_page_nothing_of_the_curves_is_kept_until_there_is_one_again(k
     widget = look(kernel)
     kernel.until(lambda message: points(message) > 1)
     held = "(board._stream is not None, [len(run.metrics._reader._files) for run in board._runs])"
-    kernel.run("from rlnb.curves import live\n(board,) = live._dashboards", cell="cell-2")
+    code = "from rlnb.curves import live\nfrom rlnb.display.live_objects import live_objects\n"
+    kernel.run(code + "(board,) = live_objects.of(live.Dashboard)", cell="cell-2")
     assert kernel.run(f"time.sleep(2)\nprint({held})", cell="cell-2").startswith("(True")
-    ask(kernel, widget, view="a-page", gone=True)
+    ask(kernel, widget, view="a-page", ask="close")
     kernel.run(UNTIL.format(f"{held} == (False, [0])"), cell="cell-2")
     ask(kernel, widget, ask="all", view="another")
     kernel.until(lambda message: points(message) > 1)
@@ -116,7 +117,7 @@ def test_a_page_chooses_axis_and_metrics(kernel):
     layout = told(kernel.until(lambda message: told(message).get("axis") == "wall_time"))
     assert layout["layout"]["xaxis"]["title"]["text"] == "wall time (s)"
     ask(kernel, widget, ask="metrics", metrics=["fps"])
-    layout = told(kernel.until(lambda message: told(message).get("chosen") == ["fps"]))
+    layout = told(kernel.until(lambda message: told(message).get("selection") == ["fps"]))
     assert len(layout["traces"]) == 1
     assert "reward" in layout["metrics"]
     kernel.run("run.cancel()", cell="cell-2")
@@ -207,13 +208,3 @@ def test_papermill_gets_the_end_of_the_log_of_a_run_that_failed(notebook, root, 
     subprocess.run([sys.executable, "-m", "papermill", str(path), str(out), "--no-progress-bar"], check=True)
     texts = [output.data.get("text/html", "") for output in nbformat.read(out, as_version=4).cells[1].outputs]
     assert "echo crashes at iteration 3" in texts[-1]
-
-
-def test_where_no_bar_can_be_drawn_progress_is_told_in_lines(root, monkeypatch, capsys):
-    monkeypatch.setattr(progress, "SAY_S", 0.2)
-    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=30)
-    rlnb.watch(run)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) > 1
-    assert all(line.startswith(f"{run.id} ") for line in lines)
-    assert "iteration" in lines[-1]

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +12,6 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.display.server import Beside
 
 FAST = {"library": "echo", "agent": {"iteration_s": 0.01}, "max_iterations": 3}
 
@@ -74,24 +72,3 @@ def test_no_run_and_a_wrong_interval_are_told(root):
     run = rlnb.train("Echo", **FAST).wait()
     with pytest.raises(rlnb.RlnbError, match="reload_s=0 is not above 0"):
         rlnb.tensorboard(run, reload_s=0)
-
-
-LATE = """
-import http.server, sys, time
-port = int(sys.argv[1])
-print(f"Listening on http://127.0.0.1:{port}/", file=sys.stderr, flush=True)
-time.sleep(1)
-if sys.argv[2] == "listen":
-    http.server.HTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler).serve_forever()
-"""
-
-
-def test_a_server_that_tells_its_address_too_early_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    server = Beside("the late one", [sys.executable, "-c", LATE, port, "listen"])
-    urllib.request.urlopen(server.url, timeout=5).close()
-    server.close()
-    with pytest.raises(rlnb.RlnbError, match="the late one did not start"):
-        Beside("the late one", [sys.executable, "-c", LATE, port, "leave"])

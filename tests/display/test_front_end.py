@@ -3,9 +3,8 @@ import subprocess
 import sys
 
 import nbformat
-import pytest
 
-from rlnb.display import front_end, table
+from rlnb.display import front_end
 
 ASK = "from rlnb.display import front_end\nprint('live', front_end.is_live())"
 STARTED_FROM_A_NOTEBOOK = {"JPY_SESSION_NAME": "other.ipynb"}
@@ -40,15 +39,3 @@ def test_nbconvert_has_nobody_looking(notebook, tmp_path):
 
 def test_plain_python_has_nobody_looking():
     assert not front_end.is_live()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(1.23, "1.2 s"), (42, "42 s"), (420, "7 min"), (3900, "65 min"), (7500, "2 h 05 min")]
-)
-def test_a_duration_is_written_for_people(seconds, text):
-    assert table.duration(seconds) == text
-
-
-def test_a_table_escapes_everything():
-    shown = table.table(["<i>"], [["<script>"]], caption="<b>")
-    assert all(text not in shown for text in ("<i>", "<script>", "<b><b>"))

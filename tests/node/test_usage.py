@@ -109,7 +109,7 @@ def test_a_run_shows_what_it_takes_beside_its_metrics(root):
     assert {"application/vnd.plotly.v1+json", "image/png"} <= set(shown)
     assert more["image/png"]["alt"] == "Use of the nodes over time"
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'system/node0/cpu_cores'"):
-        figure.chosen([run], ["system/node0/cpu_core"])
+        figure.select([run], ["system/node0/cpu_core"])
 
 
 def test_a_node_is_sampled_from_where_the_training_begins(busy_rank, tmp_path, monkeypatch):

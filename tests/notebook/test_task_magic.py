@@ -1,7 +1,6 @@
 import hashlib
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import rlnb
 from rlnb.notebook import task_magic
@@ -9,15 +8,6 @@ from rlnb.notebook import task_magic
 BODY = "raise SystemExit('a task cell is never executed')\n"
 NOTEBOOK = "lift.ipynb"
 BROKEN = "x = 1\ny = (\nz = 2 2\n"
-
-
-@pytest.fixture
-def shell(root, monkeypatch):
-    monkeypatch.setenv("JPY_SESSION_NAME", NOTEBOOK)
-    shell = InteractiveShell.instance()
-    rlnb.load_ipython_extension(shell)
-    yield shell
-    InteractiveShell.clear_instance()
 
 
 def test_a_cell_is_saved_under_its_name_and_not_executed(shell, root):
@@ -75,26 +65,3 @@ def test_the_owner_is_the_notebook_by_whoever_names_it(monkeypatch, tmp_path):
     monkeypatch.setenv("JPY_SESSION_NAME", "lab.ipynb")
     assert task_magic.owner({}) == "lab.ipynb"
     assert task_magic.owner({"__vsc_ipynb_file__": "/home/me/code.ipynb"}) == "/home/me/code.ipynb"
-
-
-def test_verbs_act_on_the_newest_run_or_on_those_named(shell, root, capsys):
-    runs = [rlnb.train("Echo", library="echo", max_iterations=3, seed=seed).wait() for seed in range(2)]
-    assert len(shell.run_cell("%rlnb runs").result) == 2
-    assert shell.run_cell("%rlnb show").result.id == runs[1].id
-    assert [run.id for run in shell.run_cell(f"%rlnb show {runs[0].id} {runs[1].id}").result] == [r.id for r in runs]
-    capsys.readouterr()
-    shell.run_cell(f"%rlnb logs {runs[0].id}")
-    assert "iteration 2 of 3" in capsys.readouterr().out
-
-
-def test_wrong_verbs_are_told_with_those_there_are(shell, root, capsys):
-    assert isinstance(shell.run_cell("%rlnb wach").error_in_exec, rlnb.NotFoundError)
-    assert "Did you mean 'watch'" in str(shell.run_cell("%rlnb wach").error_in_exec)
-    assert "no run yet" in str(shell.run_cell("%rlnb watch").error_in_exec)
-    shell.run_cell("%rlnb")
-    assert "tensorboard" in capsys.readouterr().out
-
-
-def test_what_the_line_does_not_take_is_told_with_the_call_that_does(shell, root):
-    assert "rlnb.report(...)" in str(shell.run_cell("%rlnb report --pdf").error_in_exec)
-    assert "rlnb.runs(task='Echo')" in str(shell.run_cell("%rlnb runs Echo").error_in_exec)

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import rlnb
-from rlnb.reports import report, sections
+from rlnb.reports import report
 
 HOSTILE = "<script>alert(1)</script>"
 LARGEST_BYTES = 1_500_000
@@ -139,13 +139,6 @@ def test_several_runs_have_one_report_with_the_end_of_the_log_of_a_failed_one(ru
     assert all(run.id in page for run in runs)
 
 
-def test_a_picture_that_is_none_is_named_and_passed_over(runs, tmp_path):
-    broken = runs[1].path / "media" / "broken.png"
-    broken.parent.mkdir(exist_ok=True)
-    broken.write_bytes(b"no picture")
-    assert f"Not shown: {broken}" in sections.pictures([runs[1]])
-
-
 def test_a_place_that_cannot_be_written_is_told_with_the_fix(runs, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(rlnb.RlnbError, match="Choose a place: path="):
@@ -173,42 +166,3 @@ def test_no_run_to_report_on_is_an_error():
         rlnb.report([])
     with pytest.raises(rlnb.RlnbError, match=r"'an-id' is no run; rlnb\.get_run"):
         rlnb.report("an-id")
-
-
-def again(run):
-    """Run the lines that a report says ask for the same run again."""
-    import html
-
-    lines = re.search(r"<pre>(.*)</pre>", sections.reproduce([run]), re.DOTALL).group(1)
-    names = {}
-    exec(html.unescape(lines), names)
-    return names["run"]
-
-
-def asked(run):
-    """Return what was asked for, without when and under which name."""
-    import dataclasses
-
-    return dataclasses.replace(run.manifest, run_id="", created="", tags=())
-
-
-def test_the_lines_that_reproduce_a_run_do(echo_root):
-    first = rlnb.train("Echo", library="echo", max_iterations=10, seed=3).wait()
-    run = rlnb.train("Echo", library="echo", max_iterations=20, keep=2, init_from=first, agent={"noise_from": 2}).wait()
-    copy = again(run).wait()
-    assert copy.manifest.parent == first.id
-    assert asked(copy) == asked(run)
-
-
-def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):
-    script = tmp_path / "it's.py"
-    script.write_text("print('trained')")
-    run = rlnb.train(script=script, args=["--task", "My Task"]).wait()
-    assert asked(again(run).wait()) == asked(run)
-
-
-def test_a_run_that_was_extended_is_reported_and_reproduced_as_it_ended(echo_root):
-    run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
-    run.resume(max_iterations=5).wait()
-    assert "max_iterations=5" in sections.reproduce([run])
-    assert "max_iterations</td><td style='text-align:left'>5</td>" in sections.parameters([run])

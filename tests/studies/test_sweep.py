@@ -9,8 +9,7 @@ import time
 import pytest
 
 import rlnb
-from rlnb.studies import space
-from rlnb.studies import sweep as sweeping
+from rlnb.studies import journal
 
 optuna = pytest.importorskip("optuna")
 
@@ -186,24 +185,6 @@ def test_unknown_sweeps_are_told_with_those_there_are(root):
         rlnb.get_sweep("knwon")
 
 
-def test_ranges():
-    kinds = {"a": (1, 8), "b": (1e-5, 1e-2, "log"), "c": [1, "two"], "d": optuna.distributions.FloatDistribution(0, 1)}
-    found = {name: space.distribution(name, wanted) for name, wanted in kinds.items()}
-    assert found["a"] == optuna.distributions.IntDistribution(1, 8)
-    assert found["b"] == optuna.distributions.FloatDistribution(1e-5, 1e-2, log=True)
-    assert found["c"] == optuna.distributions.CategoricalDistribution([1, "two"])
-    assert found["d"] is kinds["d"]
-    with pytest.raises(rlnb.RlnbError, match=r"space\['e'\]"):
-        space.distribution("e", (2.0, 1.0))
-
-
-def test_values_go_where_their_names_say():
-    chosen = space.split({"agent.algorithm.learning_rate": 1e-3, "num_envs": 64, "sim.dt": 0.01})
-    assert chosen.agent == {"algorithm.learning_rate": 1e-3}
-    assert chosen.arguments == {"num_envs": 64}
-    assert chosen.overrides == {"sim.dt": 0.01}
-
-
 def test_the_dashboard_answers_on_loopback(root):
     import urllib.request
 
@@ -220,7 +201,7 @@ def test_hostile_words_are_escaped_in_its_table(root):
     hostile = "<script>alert(1)</script>"
     path = rlnb.options.folders.sweeps / "odd.journal"
     path.parent.mkdir(parents=True)
-    study = optuna.create_study(study_name="odd", storage=sweeping.storage(path))
+    study = optuna.create_study(study_name="odd", storage=journal.storage(path))
     distribution = optuna.distributions.CategoricalDistribution([hostile])
     study.add_trial(
         optuna.trial.create_trial(

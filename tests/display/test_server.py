@@ -1,0 +1,65 @@
+"""Servers beside the kernel: waited for, replaced, and gone with their program."""
+
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+import rlnb
+from rlnb.display.server import Beside
+
+LATE = """
+import http.server, sys, time
+port = int(sys.argv[1])
+print(f"Listening on http://127.0.0.1:{port}/", file=sys.stderr, flush=True)
+time.sleep(1)
+if sys.argv[2] == "listen":
+    http.server.HTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+
+
+def test_a_server_that_tells_its_address_too_early_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    server = Beside("the late one", [sys.executable, "-c", LATE, port, "listen"])
+    urllib.request.urlopen(server.url, timeout=5).close()
+    server.close()
+    with pytest.raises(rlnb.RlnbError, match="the late one did not start"):
+        Beside("the late one", [sys.executable, "-c", LATE, port, "leave"])
+
+
+QUICK = """
+import http.server, sys
+server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+print(f"Listening on http://127.0.0.1:{server.server_port}/", file=sys.stderr, flush=True)
+server.serve_forever()
+"""
+
+
+def test_a_server_that_ends_at_once_is_told_with_its_last_lines():
+    with pytest.raises(rlnb.RlnbError, match=r"the odd one did not start. Its last lines:\n  no such page"):
+        Beside("the odd one", [sys.executable, "-c", "import sys; sys.exit('no such page')"])
+
+
+def test_running_the_cell_again_closes_the_server_that_it_started(kernel):
+    kernel.run("from rlnb.display.server import Beside", cell="cell-0")
+    start = f"import sys\nprint(Beside('the quick one', [sys.executable, '-c', {QUICK!r}]).port)"
+    first, second = int(kernel.run(start)), int(kernel.run(start))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", first), timeout=5)
+    socket.create_connection(("127.0.0.1", second), timeout=5).close()
+
+
+def test_a_server_ends_with_its_program(tmp_path):
+    code = (
+        f"import sys\nfrom rlnb.display.server import Beside\nserver = Beside('it', [sys.executable, '-c', {QUICK!r}])"
+    )
+    program = subprocess.run(
+        [sys.executable, "-c", f"{code}\nprint(server.port)"], capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
+    assert program.returncode == 0, program.stderr
+    with socket.socket() as client:
+        assert client.connect_ex(("127.0.0.1", int(program.stdout))) != 0, "it is closed before the program ends"

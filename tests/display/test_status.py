@@ -1,0 +1,26 @@
+"""The line that names what a cell waits for."""
+
+import pytest
+
+from rlnb.display.status import status
+
+
+def test_a_log_gets_one_line_and_nothing_that_moves(capsys):
+    with status("Reading <b>it</b>") as show:
+        show("a picture")
+    assert capsys.readouterr().err == "Reading <b>it</b> ...\n"
+
+
+def test_an_error_goes_through():
+    with pytest.raises(LookupError, match="no such card"), status("Reading"):
+        raise LookupError("no such card")
+
+
+def test_in_a_notebook_the_line_is_escaped_and_says_how_long_a_long_wait_took(kernel):
+    code = "import time\nfrom rlnb.display.status import status\nwith status('Reading <b>'):\n    time.sleep({})"
+    kernel.run(code.format(0.6))
+    pages = [m["content"]["data"]["text/html"] for m in kernel.messages if "data" in m["content"]]
+    assert pages[0] == "<i>Reading &lt;b&gt; ...</i>"
+    assert pages[-1] == "<i>Reading &lt;b&gt;: 0.6 s</i>"
+    kernel.run(code.format(0))
+    assert [m["content"]["data"]["text/html"] for m in kernel.messages if "data" in m["content"]][-1] == ""

@@ -1,0 +1,59 @@
+"""Films: written, and shown inline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rlnb.display import video
+from rlnb.display.video import Mp4, Video
+
+GREYS = (0, 120, 240)
+
+
+@pytest.fixture
+def film(tmp_path: Path) -> Video:
+    """Three grey pictures, from black to white."""
+    pytest.importorskip("av")
+    writer = Mp4(tmp_path / "made" / "<b>.mp4", fps=5)
+    for grey in GREYS:
+        writer.add(np.full((32, 48, 3), grey, np.uint8))
+    writer.close()
+    return Video(tmp_path / "made" / "<b>.mp4")
+
+
+def test_a_film_of_odd_size_is_written_too(tmp_path: Path) -> None:
+    av = pytest.importorskip("av")
+    film = Mp4(tmp_path / "odd.mp4", fps=5)
+    film.add(np.zeros((241, 321, 3), np.uint8))
+    film.close()
+    with av.open(str(tmp_path / "odd.mp4")) as read_back:
+        assert (read_back.streams.video[0].height, read_back.streams.video[0].width) == (242, 322)
+
+
+def test_a_film_plays_inline_unless_it_is_too_large(film: Video, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert '<video controls loop muted autoplay src="data:video/mp4;base64,' in film._repr_html_()
+    monkeypatch.setattr(video, "INLINE_BYTES", 10)
+    page = film._repr_html_()
+    assert "too large to be shown inline" in page
+    assert "<b>" not in page
+
+
+def test_its_still_is_the_picture_in_its_middle(film: Video) -> None:
+    still = film.still()
+    assert still is not None
+    assert still.size == (48, 32)
+    assert np.asarray(still).mean() == pytest.approx(GREYS[1], abs=4)
+
+
+def test_a_file_that_is_no_film_has_no_still(tmp_path: Path) -> None:
+    (tmp_path / "odd.mp4").write_bytes(b"no film")
+    assert Video(tmp_path / "odd.mp4").still() is None
+
+
+def test_a_film_without_pictures_is_no_file(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    Mp4(tmp_path / "none.mp4", fps=5).close()
+    assert not (tmp_path / "none.mp4").exists()

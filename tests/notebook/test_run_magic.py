@@ -1,0 +1,33 @@
+"""``%rlnb``: the common verbs without brackets."""
+
+import rlnb
+
+
+def test_verbs_act_on_the_newest_run_or_on_those_named(shell, root, capsys):
+    runs = [rlnb.train("Echo", library="echo", max_iterations=3, seed=seed).wait() for seed in range(2)]
+    assert len(shell.run_cell("%rlnb runs").result) == 2
+    assert shell.run_cell("%rlnb show").result.id == runs[1].id
+    assert [run.id for run in shell.run_cell(f"%rlnb show {runs[0].id} {runs[1].id}").result] == [r.id for r in runs]
+    capsys.readouterr()
+    shell.run_cell(f"%rlnb logs {runs[0].id}")
+    assert "iteration 2 of 3" in capsys.readouterr().out
+
+
+def test_wrong_verbs_are_told_with_those_there_are(shell, root, capsys):
+    assert isinstance(shell.run_cell("%rlnb wach").error_in_exec, rlnb.NotFoundError)
+    assert "Did you mean 'watch'" in str(shell.run_cell("%rlnb wach").error_in_exec)
+    assert "no run yet" in str(shell.run_cell("%rlnb watch").error_in_exec)
+    shell.run_cell("%rlnb")
+    assert "tensorboard" in capsys.readouterr().out
+
+
+def test_what_the_line_does_not_take_is_told_with_the_call_that_does(shell, root):
+    assert "rlnb.report(...)" in str(shell.run_cell("%rlnb report --pdf").error_in_exec)
+    assert "rlnb.runs(task='Echo')" in str(shell.run_cell("%rlnb runs Echo").error_in_exec)
+
+
+def test_a_run_is_cancelled_by_a_part_of_its_id(shell, root):
+    run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=300)
+    cancelled = shell.run_cell(f"%rlnb cancel {run.id[-6:]}").result
+    assert [one.id for one in cancelled] == [run.id]
+    assert isinstance(shell.run_cell("%rlnb show no-such-run").error_in_exec, rlnb.NotFoundError)

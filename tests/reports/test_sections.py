@@ -1,0 +1,101 @@
+"""The sections of a report."""
+
+import dataclasses
+import html
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import rlnb
+from rlnb.reports import sections
+
+
+@pytest.fixture(scope="module")
+def run(echo_root):
+    run = rlnb.train("Echo", library="echo", max_iterations=4, seed=7, tags=["<b>tagged"]).wait()
+    run.notes.add("<i>noted")
+    return run
+
+
+def test_the_summary_has_a_column_a_run_and_escapes_what_people_wrote(run, echo_root):
+    other = rlnb.train("Echo", library="echo", max_iterations=3, seed=8).wait()
+    page = sections.summary([run, other])
+    assert all(one.id in page for one in (run, other))
+    assert "4 of 4" in page
+    assert "3 of 3" in page
+    assert "&lt;b&gt;tagged" in page
+    assert "&lt;i&gt;noted" in page
+    assert other.id not in sections.heading([run])
+    assert "2 runs, written" in sections.heading([run, other])
+
+
+def test_sections_without_content_name_the_call_that_makes_some(run):
+    assert "run.evaluate(episodes=100)" in sections.evaluations([run])
+    assert "run.play()" in sections.films([run])
+    assert sections.pictures([run]) == "<p>None.</p>"
+
+
+def test_pictures_are_made_small_and_those_beyond_the_limit_are_named(run, monkeypatch):
+    media = run.path / "media"
+    media.mkdir()
+    noise = np.random.default_rng(0).integers(0, 255, (900, 1200, 3), np.uint8)
+    for name in ("a", "b"):
+        Image.fromarray(noise).save(media / f"{name}.png")
+    monkeypatch.setattr(sections, "PICTURES_BYTES", 500_000)
+    page = sections.pictures([run])
+    assert page.count("<img") == 1
+    assert len(page) < 4 * 500_000 / 3 + 1000
+    assert f"Not shown: {media / 'b.png'}" in page
+    for path in media.iterdir():
+        path.unlink()
+
+
+def test_the_provenance_names_folder_versions_and_command(run):
+    page = sections.provenance([run])
+    assert str(run.path) in page
+    assert f"rlnb {rlnb.__version__}" in page
+    assert html.escape(run.command) in page
+
+
+def test_a_picture_that_is_none_is_named_and_passed_over(run):
+    broken = run.path / "media" / "broken.png"
+    broken.parent.mkdir(exist_ok=True)
+    broken.write_bytes(b"no picture")
+    assert f"Not shown: {broken}" in sections.pictures([run])
+
+
+def again(run):
+    """Run the lines that a report says ask for the same run again."""
+    lines = re.search(r"<pre>(.*)</pre>", sections.reproduce([run]), re.DOTALL).group(1)
+    names = {}
+    exec(html.unescape(lines), names)
+    return names["run"]
+
+
+def asked(run):
+    """Return the arguments of a run, without its time and its name."""
+    return dataclasses.replace(run.manifest, run_id="", created="", tags=())
+
+
+def test_the_lines_that_reproduce_a_run_do(echo_root):
+    first = rlnb.train("Echo", library="echo", max_iterations=10, seed=3).wait()
+    run = rlnb.train("Echo", library="echo", max_iterations=20, keep=2, init_from=first, agent={"noise_from": 2}).wait()
+    copy = again(run).wait()
+    assert copy.manifest.parent == first.id
+    assert asked(copy) == asked(run)
+
+
+def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):
+    script = tmp_path / "it's.py"
+    script.write_text("print('trained')")
+    run = rlnb.train(script=script, args=["--task", "My Task"]).wait()
+    assert asked(again(run).wait()) == asked(run)
+
+
+def test_a_run_that_was_extended_is_reported_and_reproduced_as_it_ended(echo_root):
+    run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
+    run.resume(max_iterations=5).wait()
+    assert "max_iterations=5" in sections.reproduce([run])
+    assert "max_iterations</td><td style='text-align:left'>5</td>" in sections.parameters([run])

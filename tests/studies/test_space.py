@@ -1,0 +1,57 @@
+"""Where a sweep searches, and whether runs at its ends would start."""
+
+import pytest
+
+import rlnb
+from rlnb.studies import space
+from rlnb.studies.space import Trainings
+
+optuna = pytest.importorskip("optuna")
+
+
+@pytest.fixture
+def trainings(root):
+    task = rlnb.Task(id="Echo", overrides={"sim.dt": 0.01})
+    return Trainings(task, "echo", rlnb.LocalLauncher(), max_iterations=2, tags=["mine"], agent={"iteration_s": 0.0})
+
+
+def test_ranges():
+    kinds = {"a": (1, 8), "b": (1e-5, 1e-2, "log"), "c": [1, "two"], "d": optuna.distributions.FloatDistribution(0, 1)}
+    distributions = {name: space.distribution(name, domain) for name, domain in kinds.items()}
+    assert distributions["a"] == optuna.distributions.IntDistribution(1, 8)
+    assert distributions["b"] == optuna.distributions.FloatDistribution(1e-5, 1e-2, log=True)
+    assert distributions["c"] == optuna.distributions.CategoricalDistribution([1, "two"])
+    assert distributions["d"] is kinds["d"]
+    with pytest.raises(rlnb.RlnbError, match=r"space\['e'\]"):
+        space.distribution("e", (2.0, 1.0))
+
+
+def test_values_go_where_their_names_say():
+    parameters = space.split({"agent.algorithm.learning_rate": 1e-3, "num_envs": 64, "sim.dt": 0.01})
+    assert parameters.agent == {"algorithm.learning_rate": 1e-3}
+    assert parameters.arguments == {"num_envs": 64}
+    assert parameters.overrides == {"sim.dt": 0.01}
+
+
+def test_a_training_has_the_values_of_its_trial_beside_those_of_all(trainings):
+    values = {"agent.goal": 0.5, "seed": 3, "max_iterations": 4, "sim.dt": 0.02, "decimation": 2}
+    manifest = trainings.start(values, tags=["trial:0"]).wait(60).manifest
+    assert manifest.agent == {"iteration_s": 0.0, "goal": 0.5}
+    assert (manifest.seed, manifest.max_iterations) == (3, 4)
+    assert manifest.task.overrides == {"sim.dt": 0.02, "decimation": 2}
+    assert manifest.tags == ("mine", "trial:0")
+
+
+def test_each_end_and_each_choice_is_checked(trainings):
+    with pytest.raises(rlnb.CheckError) as raised:
+        space.check(trainings, {"max_iterations": (0, 5), "num_envs": [1, -2]}, n_trials=1)
+    assert "max_iterations=0" in str(raised.value)
+    assert "num_envs=-2" in str(raised.value)
+    assert "max_iterations=5" not in str(raised.value)
+    distributions = space.check(trainings, {"max_iterations": (1, 5)}, n_trials=1)
+    assert distributions == {"max_iterations": optuna.distributions.IntDistribution(1, 5)}
+
+
+def test_nothing_to_search_is_told(trainings):
+    with pytest.raises(rlnb.CheckError, match="space is empty"):
+        space.check(trainings, {}, n_trials=1)

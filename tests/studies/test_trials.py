@@ -1,0 +1,65 @@
+"""The driver of a sweep's trials, without its thread."""
+
+import pytest
+
+import rlnb
+from rlnb.studies.trials import Driver, Search, runs_of
+
+optuna = pytest.importorskip("optuna")
+
+
+@pytest.fixture
+def study():
+    return optuna.create_study(study_name="one", direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+
+
+def start(values, number):
+    return rlnb.train(
+        "Echo", library="echo", max_iterations=20, agent=dict(values), tags=["sweep:one", f"trial:{number}"]
+    )
+
+
+def search(**changes):
+    space = {"goal": optuna.distributions.FloatDistribution(0.0, 1.0)}
+    fields = {"n_trials": 2, "at_once": 2, "metric": "reward", "objective": None, "start": start}
+    return Search(space=space, **{**fields, **changes})
+
+
+def drive(study, tmp_path, **changes):
+    with open(tmp_path / "lock", "w") as lock:
+        driver = Driver(study, search(**changes), lock)
+        driver.drive()
+    return driver
+
+
+def test_every_trial_is_a_run_whose_tail_is_its_value(root, tmp_path, study):
+    assert drive(study, tmp_path).error is None
+    runs = runs_of("one")
+    assert sorted(runs) == [0, 1]
+    for trial in study.trials:
+        run = runs[trial.number]
+        assert trial.user_attrs["run"] == run.id
+        assert run.manifest.agent == trial.params
+        assert trial.value == pytest.approx(sum(run.metrics["reward"].values[-2:]) / 2)
+        assert len(trial.intermediate_values) == 20, "fewer iterations than reports: each is reported"
+
+
+def test_a_trial_that_cannot_start_fails_and_ends_the_search(root, tmp_path, study):
+    def refuse(values, number):
+        raise rlnb.RlnbError("the queue is closed")
+
+    driver = drive(study, tmp_path, start=refuse)
+    assert str(driver.error) == "the queue is closed"
+    assert [trial.state.name for trial in study.trials] == ["FAIL"]
+
+
+def test_a_metric_that_was_never_logged_is_no_value(root, tmp_path, study):
+    driver = drive(study, tmp_path, n_trials=1, metric="Train/nothing")
+    assert isinstance(driver.error, rlnb.NotFoundError)
+    assert [trial.state.name for trial in study.trials] == ["FAIL"]
+
+
+def test_runs_of_other_sweeps_are_not_its_trials(root):
+    rlnb.train("Echo", library="echo", max_iterations=1, tags=["sweep:other", "trial:0"]).wait(60)
+    rlnb.train("Echo", library="echo", max_iterations=1, tags=["sweep:one", "trial:x"]).wait(60)
+    assert runs_of("one") == {}
