@@ -13,7 +13,7 @@ from rlnb.node.descendants import kill_descendants
 
 
 def keep_beside(argv: Sequence[str]) -> int:
-    """Run a command, with its output as this process's own, until it ends or the kernel (stdin) is gone."""
+    """Run a command until it ends or the kernel (stdin) is gone. Its output is this process's own."""
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
     process = os.pidfd_open(child.pid)
     ready: list[int] = []
