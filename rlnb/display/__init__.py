@@ -2,7 +2,8 @@
 
 ``front_end`` tells which front end shows the output, ``status`` says what is being waited for, ``table`` writes HTML
 tables and numbers. ``server`` keeps a server beside the kernel and ``frame`` shows it in a cell. ``live_pictures``
-streams pictures to a page, ``pictures`` puts them side by side, and ``video`` writes films.
+streams pictures to a page, ``pictures`` puts them side by side, ``video`` writes films, and ``browser`` finds the
+browser that prints a page.
 
 Belongs here: what two kinds of content share. Does not belong here: a function that takes a run.
 """

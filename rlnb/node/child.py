@@ -43,7 +43,7 @@ def adopt_orphans() -> None:
 
 @contextlib.contextmanager
 def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = False) -> Iterator[Callable[[], bool]]:
-    """Yield a function that waits ``poll_s``, or until the child ends or a signal comes. It returns whether stdin ended.
+    """Yield a function that waits ``poll_s``, less if the child ends or a signal comes. It returns whether stdin ended.
 
     Every wake-up takes a core from a training that uses them all, so there are few. Standard input is watched with
     ``lifeline`` only.

@@ -38,7 +38,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     runner = CliRunner()
-    return lambda *words: runner.invoke(app.app, [str(word) for word in words])
+    return lambda *argv: runner.invoke(app.app, [str(argument) for argument in argv])
 
 
 # -- what is made --------------------------------------------------------------------------------------
@@ -142,35 +142,39 @@ def test_the_list_is_still_there(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "words"),
+    ("name", "kind", "texts"),
     [
-        ("3lib", "library", ["'3lib' is no name", "rlnb plugins new my-plugin"]),
-        ("My Lib", "tasks", ["'My Lib' is no name", "rlnb plugins new my-lib --kind tasks"]),
-        ("../up", "tasks", ["'../up' is no name", "rlnb plugins new up"]),
-        ("my--lib", "tasks", ["'my--lib' is no name", "rlnb plugins new my-lib"]),
-        ("class", "library", ["'class' is no name"]),
-        ("rlnb-lib", "library", ["'rlnb-lib' is no name", "rlnb plugins new lib"]),
-        ("a" * (scaffold.LONGEST + 1), "library", ["is no name", f"{scaffold.LONGEST} characters at most"]),
-        ("", "library", ["'' is no name"]),
+        ("3lib", "library", ["'3lib' is not a valid plugin name", "rlnb plugins new my-plugin"]),
+        ("My Lib", "tasks", ["'My Lib' is not a valid plugin name", "rlnb plugins new my-lib --kind tasks"]),
+        ("../up", "tasks", ["'../up' is not a valid plugin name", "rlnb plugins new up"]),
+        ("my--lib", "tasks", ["'my--lib' is not a valid plugin name", "rlnb plugins new my-lib"]),
+        ("class", "library", ["'class' is not a valid plugin name"]),
+        ("rlnb-lib", "library", ["'rlnb-lib' is not a valid plugin name", "rlnb plugins new lib"]),
+        (
+            "a" * (scaffold.LONGEST + 1),
+            "library",
+            ["is not a valid plugin name", f"at most {scaffold.LONGEST} characters"],
+        ),
+        ("", "library", ["'' is not a valid plugin name"]),
         (
             "echo",
             "library",
-            ["'echo' is installed, by the package rlnb-echo. Taken: ", "pip uninstall rlnb-echo"],
+            ["The name 'echo' belongs to the package rlnb-echo. Names in use: ", "pip uninstall rlnb-echo"],
         ),
-        ("local", "launcher", ["'local' is installed, by rlnb."]),
-        ("script", "library", ["'script' is installed, by rlnb."]),
+        ("local", "launcher", ["The name 'local' belongs to rlnb."]),
+        ("script", "library", ["The name 'script' belongs to rlnb."]),
         ("train", "launcher", ["rlnb.train is rlnb's own", "rlnb plugins new my-train --kind launcher"]),
         ("worker", "launcher", ["rlnb.worker is rlnb's own"]),
         ("my-lib", "libary", ["No kind of plugin named 'libary'. There are: ", "Did you mean 'library'?"]),
     ],
 )
 def test_a_bad_request_says_what_is_wrong_and_leaves_nothing(
-    invoke: Invoke, tmp_path: Path, name: str, kind: str, words: list[str]
+    invoke: Invoke, tmp_path: Path, name: str, kind: str, texts: list[str]
 ) -> None:
     result = invoke("plugins", "new", "--kind", kind, "--", name)
     assert result.exit_code == 2
-    for word in words:
-        assert word in result.stderr
+    for text in texts:
+        assert text in result.stderr
     assert "Traceback" not in result.output
     assert list(tmp_path.iterdir()) == []
 
@@ -182,30 +186,36 @@ def test_all_that_is_wrong_is_said_at_once(invoke: Invoke, tmp_path: Path, monke
     (tmp_path / "full" / "mine.txt").touch()
     result = invoke("plugins", "new", "skrl", "--kind", "what", "--out", "full")
     assert result.exit_code == 2
-    for word in ("4 problems", "'skrl' is installed", "'what'", "full exists and is not empty", "'rlnb[plugins]'"):
-        assert word in result.stderr
+    for text in (
+        "4 problems",
+        "The name 'skrl' belongs to",
+        "'what'",
+        "full exists and is not empty",
+        "'rlnb[plugins]'",
+    ):
+        assert text in result.stderr
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
 
 
 def test_a_file_in_the_way_is_no_folder(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "rlnb-my-lib").touch()
-    assert "rlnb-my-lib exists and is no folder" in invoke("plugins", "new", "my-lib", "--kind", "tasks").stderr
+    assert "rlnb-my-lib exists and is not a folder" in invoke("plugins", "new", "my-lib", "--kind", "tasks").stderr
 
 
 def test_a_folder_that_cannot_be_made_is_told_with_what_is_above_it(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", "file/below")
     assert result.exit_code == 2
-    assert f"file/below cannot be made: {tmp_path / 'file'} is no folder" in result.stderr
+    assert f"file/below cannot be made: {tmp_path / 'file'} is not a folder" in result.stderr
 
 
 # -- for real ------------------------------------------------------------------------------------------
 
 
-def uv(*words: str) -> None:
+def uv(*argv: str) -> None:
     """Run uv; from the environment's own folder, else from the PATH."""
     own = Path(sys.executable).with_name("uv")
-    subprocess.run([str(own) if own.exists() else "uv", *words], check=True, capture_output=True, text=True)
+    subprocess.run([str(own) if own.exists() else "uv", *argv], check=True, capture_output=True, text=True)
 
 
 def run_its_tests(
