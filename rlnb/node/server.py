@@ -19,5 +19,6 @@ def keep_beside(argv: Sequence[str]) -> int:
     ready: list[int] = []
     while process not in ready and not (0 in ready and not os.read(0, 1 << 16)):
         ready, _, _ = select.select([0, process], [], [])
+    status = child.poll()  # before the others end: ending them reaps the child
     kill_descendants(TERM_GRACE_S)
-    return child.poll() or 0
+    return status or 0

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.node import descendants, silence
+from rlnb.node import silence
 from rlnb.node.silence import Silence
 from rlnb.simulation import simulator
 
@@ -187,16 +187,3 @@ def test_a_file_system_that_stumbles_ends_nothing(tmp_path: Path, monkeypatch: p
         raise OSError(116, "Stale file handle")
 
     assert Silence(tmp_path / "log", stale).hangs() == ""
-
-
-def test_only_workers_are_asked_for_stacks(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
-    """The client of a container catches the signal too, and forwards it to a process that it would end."""
-    client = "import signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: sys.exit(1))\nprint(flush=True)\ninput()"
-    argv = [sys.executable, "-c", client, "docker", "run", "image", "python", "-m", "rlnb.worker_of_a_container"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        assert descendants.ask_for_stacks() == 1
-        assert other.poll() is None
-        assert worker.poll() is None
-        other.kill()

@@ -1,6 +1,5 @@
 """What a run takes of its nodes: sampled by the agent, read beside the metrics."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -11,7 +10,6 @@ import rlnb
 from rlnb.curves import figure
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
-from rlnb.node.agent import Agent
 from rlnb.records.layout import RunDir
 from rlnb.reports import sections
 
@@ -110,19 +108,3 @@ def test_a_run_shows_what_it_takes_beside_its_metrics(root):
     assert more["image/png"]["alt"] == "Use of the nodes over time"
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'system/node0/cpu_cores'"):
         figure.chosen([run], ["system/node0/cpu_core"])
-
-
-def test_a_node_is_sampled_from_where_the_training_begins(busy_rank, tmp_path, monkeypatch):
-    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # an agent catches those of its process
-    run = RunDir(tmp_path)
-    folder = run.next_job("train")
-    agent = Agent(folder, rlnb.Command(argv=("python", "-m", "rlnb.worker")))
-    with agent._sampling() as tick:
-        tick()
-        tick()
-        assert not run.system.exists(), "its start needs every core"
-        folder.started.write_text("{}")
-        tick()
-        tick()
-    assert list(run.system.rglob("*tfevents*"))
