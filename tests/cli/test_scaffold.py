@@ -41,30 +41,30 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     return lambda *argv: runner.invoke(app.app, [str(argument) for argument in argv])
 
 
-# -- what is made --------------------------------------------------------------------------------------
+# -- the package ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every kind under every name, as ``<name>/<kind>``."""
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("packages")
     for name in NAMES:
         for kind in KINDS:
             make_plugin(name, kind, folder / name / kind)
     return folder
 
 
-def test_what_is_made_is_clean_under_short_and_long_names(made: Path) -> None:
+def test_new_packages_are_clean_under_short_and_long_names(packages: Path) -> None:
     for command in (["check"], ["format", "--check", "--diff"]):
         done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--no-cache", str(made)], capture_output=True, text=True
+            [sys.executable, "-m", "ruff", *command, "--no-cache", str(packages)], capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_words_are_filled_in_and_every_module_is_python(made: Path, kind: str) -> None:
-    folder = made / "my-lib" / kind
+def test_the_names_are_filled_in_and_every_module_is_python(packages: Path, kind: str) -> None:
+    folder = packages / "my-lib" / kind
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert {"README.md", "pyproject.toml", *(f"src/rlnb_my_lib/{n}.py" for n in ("__init__", "plugin", "backend"))} < {
         *files
@@ -79,13 +79,13 @@ def test_the_words_are_filled_in_and_every_module_is_python(made: Path, kind: st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_entry_points_lead_to_what_the_kind_promises(made: Path, kind: str) -> None:
-    project = tomllib.loads((made / "my-lib" / kind / "pyproject.toml").read_text())["project"]
+def test_the_entry_points_lead_to_what_the_kind_promises(packages: Path, kind: str) -> None:
+    project = tomllib.loads((packages / "my-lib" / kind / "pyproject.toml").read_text())["project"]
     assert project["name"] == "rlnb-my-lib"
     assert project["entry-points"]["rlnb"] == {"my_lib": "rlnb_my_lib.plugin"}
     assert ("isaaclab.tasks" in project["entry-points"]) == (kind == "tasks")
     code = f"import rlnb_my_lib.plugin as plugin; print(plugin.{HOOKS[kind]}())"
-    source = made / "my-lib" / kind / "src"
+    source = packages / "my-lib" / kind / "src"
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     for word in {
@@ -102,9 +102,9 @@ def test_the_entry_points_lead_to_what_the_kind_promises(made: Path, kind: str) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_made_uses_public_names_only(made: Path, kind: str) -> None:
+def test_new_packages_use_public_names_only(packages: Path, kind: str) -> None:
     private = []
-    for path in (made / "my-lib" / kind).rglob("*.py"):
+    for path in (packages / "my-lib" / kind).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlnb":
                 public = {"rlnb": rlnb.__all__, "rlnb.backend": rlnb.backend.__all__}.get(node.module or "", [])
@@ -214,8 +214,8 @@ def test_a_folder_that_cannot_be_made_is_told_with_what_is_above_it(invoke: Invo
 
 def uv(*argv: str) -> None:
     """Run uv; from the environment's own folder, else from the PATH."""
-    own = Path(sys.executable).with_name("uv")
-    subprocess.run([str(own) if own.exists() else "uv", *argv], check=True, capture_output=True, text=True)
+    path = Path(sys.executable).with_name("uv")
+    subprocess.run([str(path) if path.exists() else "uv", *argv], check=True, capture_output=True, text=True)
 
 
 def run_its_tests(

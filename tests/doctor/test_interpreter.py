@@ -31,13 +31,13 @@ FIT = Worker(
 GPU = dataclasses.replace(FIT, driver_cuda="13.2", devices=("NVIDIA H200", "NVIDIA H200"))
 
 
-def _without(worker: Worker, name: str, **changed: Any) -> Worker:
+def _without(worker: Worker, name: str, **changes: Any) -> Worker:
     versions = {key: value for key, value in (worker.versions or {}).items() if key != name}
-    return dataclasses.replace(worker, versions=versions, **changed)
+    return dataclasses.replace(worker, versions=versions, **changes)
 
 
-def _with(worker: Worker, name: str, version: str, **changed: Any) -> Worker:
-    return dataclasses.replace(worker, versions={**(worker.versions or {}), name: version}, **changed)
+def _with(worker: Worker, name: str, version: str, **changes: Any) -> Worker:
+    return dataclasses.replace(worker, versions={**(worker.versions or {}), name: version}, **changes)
 
 
 @pytest.mark.parametrize("version", ["3.0.0", "3.0", "3.0.4.post1"])

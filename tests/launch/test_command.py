@@ -79,23 +79,23 @@ def test_what_the_launcher_allows_is_in_the_command() -> None:
 
 
 def test_threads_are_those_of_a_training_of_one_process_that_says_none() -> None:
-    def told(kind: str = "train", **resources: int) -> str | None:
-        asked = dataclasses.replace(manifest(), resources=rlnb.Resources(**resources))
-        return worker_command(asked, kind, RUN, JOB, threads=4).env.get("OMP_NUM_THREADS")  # type: ignore[arg-type]
+    def threads(kind: str = "train", **resources: int) -> str | None:
+        request = dataclasses.replace(manifest(), resources=rlnb.Resources(**resources))
+        return worker_command(request, kind, RUN, JOB, threads=4).env.get("OMP_NUM_THREADS")  # type: ignore[arg-type]
 
-    assert told() == "4"
-    assert told(threads=1) == "1"
-    assert told(nproc_per_node=2) is None, "torchrun gives each rank one"
-    assert told("evaluate") is None
+    assert threads() == "4"
+    assert threads(threads=1) == "1"
+    assert threads(nproc_per_node=2) is None, "torchrun gives each rank one"
+    assert threads("evaluate") is None
 
 
 TWO_BY_TWO = rlnb.Resources(nodes=2, nproc_per_node=2)
 
 
 def test_a_node_of_several_has_its_place_from_its_agent() -> None:
-    asked = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
+    request = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
     ranks = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--nnodes=2")
-    command = worker_command(asked, "train", RUN, JOB)
+    command = worker_command(request, "train", RUN, JOB)
     assert command.argv == ("/opt/env/bin/python", *ranks, "-m", "rlnb.worker", "train", *PATHS)
 
 
@@ -107,9 +107,9 @@ def test_the_line_of_several_nodes_says_what_differs_between_them() -> None:
 
 
 def test_threads_of_a_rank_are_an_environment_variable_of_training_alone() -> None:
-    asked = dataclasses.replace(manifest(), resources=rlnb.Resources(nproc_per_node=2, threads=1))
-    assert worker_command(asked, "train", RUN, JOB).env["OMP_NUM_THREADS"] == "1"
-    assert "OMP_NUM_THREADS" not in worker_command(asked, "evaluate", RUN, JOB).env
+    request = dataclasses.replace(manifest(), resources=rlnb.Resources(nproc_per_node=2, threads=1))
+    assert worker_command(request, "train", RUN, JOB).env["OMP_NUM_THREADS"] == "1"
+    assert "OMP_NUM_THREADS" not in worker_command(request, "evaluate", RUN, JOB).env
     assert "OMP_NUM_THREADS" not in worker_command(manifest(), "train", RUN, JOB).env
 
 

@@ -145,8 +145,8 @@ def test_an_agent_leaves_the_result_to_the_process_that_held_its_lifeline(job: J
 
 
 def test_the_result_of_a_worker_is_kept(job: JobDir) -> None:
-    own = to_json(Result(outcome="failed", error="the worker knows more"))
-    code = f"import sys; open({str(job.result)!r}, 'w').write({json.dumps(own)!r}); sys.exit(1)"
+    record = to_json(Result(outcome="failed", error="the worker knows more"))
+    code = f"import sys; open({str(job.result)!r}, 'w').write({json.dumps(record)!r}); sys.exit(1)"
     run(job, python(code))
     assert result(job).error == "the worker knows more"
 

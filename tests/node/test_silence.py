@@ -139,9 +139,9 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_isaac_sim_has_more_time(tmp_path: Path, kit: None, monkeypatch: pytest.MonkeyPatch) -> None:
     limits(monkeypatch)
-    begun, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
+    start_s, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
     until(watch.hangs)
-    assert time.monotonic() - begun > 1.5
+    assert time.monotonic() - start_s > 1.5
 
 
 @pytest.fixture
@@ -175,9 +175,9 @@ def test_without_it_the_usual_limit_holds_and_a_start_that_is_over_is_not_watche
 def test_a_worker_that_cannot_be_seen_has_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Docker's containers are no children of the agent."""
     limits(monkeypatch)
-    begun, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
+    start_s, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
     until(watch.hangs)
-    assert time.monotonic() - begun > 1.5
+    assert time.monotonic() - start_s > 1.5
 
 
 def test_a_file_system_that_stumbles_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

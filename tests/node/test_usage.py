@@ -36,10 +36,10 @@ def test_busy_cores_and_memory_of_what_runs_below(busy_rank, tmp_path, monkeypat
     time.sleep(1.0)
     measured.tick()
     measured.close()
-    found = {tag: points[-1][2] for tag, points in sampled(tmp_path).items()}
-    assert set(found) == {f"system/node2/{name}" for name in ("cpu_cores", "memory_gib", "rank1_memory_gib")}
-    assert 0.05 < found["system/node2/cpu_cores"] < 1.5
-    assert 0.001 < found["system/node2/rank1_memory_gib"] < 0.1
+    values = {tag: points[-1][2] for tag, points in sampled(tmp_path).items()}
+    assert set(values) == {f"system/node2/{name}" for name in ("cpu_cores", "memory_gib", "rank1_memory_gib")}
+    assert 0.05 < values["system/node2/cpu_cores"] < 1.5
+    assert 0.001 < values["system/node2/rank1_memory_gib"] < 0.1
 
 
 def test_what_a_process_did_before_is_not_counted(busy_rank, tmp_path, monkeypatch):
@@ -103,8 +103,8 @@ def test_a_run_shows_what_it_takes_beside_its_metrics(root):
     frames = run.metrics["reward"].frames
     assert frames[0] < memory.frames[-1] <= frames[-1], "five of eight seconds"
     assert len(figure.figure([run], ["reward", "system/node0/cpu_cores"]).data) == 2
-    shown, more = sections.usage([run])._repr_mimebundle_()
-    assert {"application/vnd.plotly.v1+json", "image/png"} <= set(shown)
-    assert more["image/png"]["alt"] == "Use of the nodes over time"
+    data, metadata = sections.usage([run])._repr_mimebundle_()
+    assert {"application/vnd.plotly.v1+json", "image/png"} <= set(data)
+    assert metadata["image/png"]["alt"] == "Use of the nodes over time"
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'system/node0/cpu_cores'"):
         figure.chosen([run], ["system/node0/cpu_core"])
