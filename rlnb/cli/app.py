@@ -101,7 +101,7 @@ def evaluate(
     trust: Trust = False,
     sampled: Annotated[bool, typer.Option("--sampled", help="Sample the actions, as in training.")] = False,
 ) -> None:
-    """Evaluate the policy over whole episodes, with deterministic actions by default."""
+    """Evaluate the policy over whole episodes. Actions are deterministic by default."""
     import rlnb
 
     record = rlnb.get_run(run)
@@ -150,7 +150,7 @@ def report(
     run: RunId,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Path of the HTML file.")] = None,
 ) -> None:
-    """Write a report as one self-contained HTML file and print its path."""
+    """Write a report as one self-contained HTML file. Its path is printed."""
     import rlnb
 
     screen.say(str(rlnb.get_run(run).report(output)))
@@ -186,14 +186,14 @@ def preview(
 
 @app.command("compile")
 def compile_kernels(
-    tasks: Annotated[list[str], typer.Argument(help="Tasks whose kernels are compiled.")],
+    tasks: Annotated[list[str], typer.Argument(metavar="TASK", help="Tasks whose kernels are compiled.")],
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
-    """Compile the simulation and rendering kernels of tasks into Warp's cache.
+    """Compile the kernels of tasks into Warp's cache.
 
-    All processes that share the cache then start faster. WARP_CACHE_PATH is the folder of the cache. On a cluster, set
-    it to a folder that all nodes share.
+    These are the kernels of simulation and rendering. All processes that share the cache then start faster.
+    WARP_CACHE_PATH is the folder of the cache. On a cluster, set it to a folder that all nodes share.
     """
     import rlnb
     from rlnb.simulation.simulator import request
@@ -209,7 +209,9 @@ def compile_kernels(
 
 @app.command()
 def tasks(
-    pattern: Annotated[str, typer.Argument(help="Part of the name, or a pattern with * and ?. Case is ignored.")] = "",
+    pattern: Annotated[
+        str, typer.Argument(metavar="PATTERN", help="Part of the name, or a pattern with * and ?. Case is ignored.")
+    ] = "",
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
@@ -255,7 +257,7 @@ def libraries(as_json: AsJson = False) -> None:
 
 @app.command()
 def launchers(as_json: AsJson = False) -> None:
-    """List the launchers: the places where trainings can run."""
+    """List the launchers, the places where trainings can run."""
     from rlnb import plugins
 
     names = sorted(plugins.launchers())
@@ -271,7 +273,7 @@ def launchers(as_json: AsJson = False) -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the notebook, its runs and its report.")] = Path("rlnb-demo"),
 ) -> None:
-    """Execute the quickstart notebook and print the path of its HTML report."""
+    """Execute the quickstart notebook. The path of its HTML report is printed."""
     from rlnb.cli.demo import execute
 
     screen.say(str(execute(out)))

@@ -31,7 +31,7 @@ class Built:
 @assets_app.command()
 def build(
     destination: Annotated[
-        Path | None, typer.Argument(metavar="[DEST]", help="Folder of the files; the cache by default.")
+        Path | None, typer.Argument(metavar="DEST", help="Folder of the files; the cache by default.")
     ] = None,
     robots: Annotated[
         bool, typer.Option("--robots", help="Also build robots that need further packages or a long time.")
@@ -39,7 +39,7 @@ def build(
     force: Annotated[bool, typer.Option("--force", help="Build existing files again.")] = False,
     python: Python = None,
 ) -> None:
-    """Build robots and scenes on this machine, without a download, and print their folder."""
+    """Build robots and scenes without a download. Their folder is printed."""
     import json
     import subprocess
 
@@ -91,7 +91,7 @@ def mirror(
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
-    """Copy the files of tasks from a reachable asset root to a folder, which is then an asset root too."""
+    """Copy the assets of tasks to a folder. It is then an asset root of its own, for machines without internet."""
     import rlnb
     from rlnb.display.status import status
     from rlnb.simulation import simulator

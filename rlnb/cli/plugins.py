@@ -13,7 +13,7 @@ import typer
 from rlnb.cli import screen
 from rlnb.cli.arguments import RunId
 
-plugins_app = typer.Typer(invoke_without_command=True, help="List the plugins, or make a new plugin.")
+plugins_app = typer.Typer(invoke_without_command=True, help="List the plugins, or make a new one.")
 
 
 @plugins_app.callback()
@@ -59,7 +59,7 @@ def _additions(plugin: object) -> str:
 
 @plugins_app.command()
 def figures(run: RunId) -> None:
-    """Print the figures that plugins add to a run, as a JSON list of Jupyter mime bundles."""
+    """Print the figures that plugins add to a run. The output is a JSON list of Jupyter mime bundles."""
     import rlnb
     from rlnb.curves import panels
 

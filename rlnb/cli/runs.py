@@ -116,7 +116,7 @@ class Row:
 @runs_app.command()
 def prune(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs; all runs by default.")
+        list[str] | None, typer.Argument(metavar="RUN", help="Only these runs; all runs by default.")
     ] = None,
     path: Root = None,
     task: OfTask = None,
@@ -129,7 +129,7 @@ def prune(
         bool, typer.Option("--yes", help="Delete the files. Without this option, they are only listed.")
     ] = False,
 ) -> None:
-    """List the checkpoints of ended runs that can be deleted, or delete them (--yes)."""
+    """List the checkpoints that can be deleted, or delete them. Only runs that have ended are considered."""
     import rlnb
     from rlnb.run.pruning import in_words
 

@@ -30,9 +30,7 @@ WhereSet = Annotated[
 ]
 Ranks = Annotated[
     str | None,
-    typer.Option(
-        help="Ranks on each machine: 1 by default, on a cluster one per GPU. auto measures the fastest number."
-    ),
+    typer.Option(help="Ranks on each machine: 1 by default, on a cluster one per GPU. auto finds the fastest number."),
 ]
 
 
@@ -118,7 +116,9 @@ _with_options_of_train(train)
 
 def script(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="Training script. All arguments after it are the script's own.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="SCRIPT", help="Training script. All arguments after it are the script's own.")
+    ],
     nproc_per_node: Ranks = None,
     launcher: Where = None,
     launcher_set: WhereSet = None,
@@ -126,7 +126,7 @@ def script(
     python: Python = None,
     wait: Wait = True,
 ) -> None:
-    """Start any training script as a run. Options of rlnb go before it: rlnb script --detach train.py --task ..."""
+    """Start any training script as a run. Put options of rlnb first: rlnb script --detach train.py --task ..."""
     import rlnb
 
     (settings,) = values(launcher_set=launcher_set)
@@ -170,7 +170,7 @@ def _wait_or_detach(run: Run, wait: bool) -> None:
 
 
 def show(run: RunId) -> None:
-    """Show the arguments, the state, the last metrics and the files of a run."""
+    """Show the arguments, state, metrics and files of a run."""
     import rlnb
 
     show_run(rlnb.get_run(run))

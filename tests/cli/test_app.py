@@ -53,6 +53,13 @@ def test_every_command_has_a_help_text() -> None:
         assert command.callback.__doc__
 
 
+@pytest.mark.parametrize("group", [[], ["assets"], ["plugins"], ["runs"]])
+def test_the_summary_of_a_command_fits_into_the_list_of_commands(invoke: Invoke, group: list[str]) -> None:
+    _, _, commands = invoke(*group, "--help").stdout.partition("Commands:")
+    assert commands.strip()
+    assert "..." not in commands
+
+
 def test_logs_print_as_many_lines_as_asked(invoke: Invoke, start: Start, ended: Ended) -> None:
     id = start()
     ended(id)
@@ -62,7 +69,7 @@ def test_logs_print_as_many_lines_as_asked(invoke: Invoke, start: Start, ended: 
     assert invoke("logs", id, "-n", 0).stdout == ""
 
 
-def test_cancel_ends_a_run_and_says_when_it_hadended(invoke: Invoke, start: Start, ended: Ended) -> None:
+def test_cancel_ends_a_run_and_says_if_it_has_ended_already(invoke: Invoke, start: Start, ended: Ended) -> None:
     id = start("--agent", "iteration_s=5")
     assert invoke("cancel", id).exit_code == 0
     assert ended(id) == "cancelled"
