@@ -50,9 +50,9 @@ def manager() -> pluggy.PluginManager:
     """
     pm = pluggy.PluginManager("rlnb")
     pm.add_hookspecs(hookspecs)
-    first: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for entry in sorted(metadata.entry_points(group="rlnb")):
-        value = first.setdefault(entry.name, entry.value)
+        value = modules.setdefault(entry.name, entry.value)
         if value != entry.value:
             text = f"Two packages bring an rlnb plugin named {entry.name!r}: {value} and {entry.value}."
             warnings.warn(f"{text} The second is left out; uninstall one.", stacklevel=2)
@@ -139,9 +139,9 @@ def make_launcher(name: str, settings: Mapping[str, Json]) -> Launcher:
         CheckError: The launcher does not exist, or refuses a setting; each refused setting is a problem.
         RlnbError: The launcher itself refuses a value.
     """
-    if name not in (installed := launchers()):
-        raise CheckError("launcher", [_not_one_of("a launcher", name, installed)])
-    factory = load(installed[name].factory)
+    if name not in (types := launchers()):
+        raise CheckError("launcher", [_not_one_of("a launcher", name, types)])
+    factory = load(types[name].factory)
     parameters = inspect.signature(factory).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     if strange := [key for key in settings if key not in parameters and not takes_any]:

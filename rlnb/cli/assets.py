@@ -52,12 +52,12 @@ def build(
     argv += [*([str(destination.absolute())] if destination else [])]
     argv += [*(["--robots"] if robots else []), *(["--force"] if force else [])]
     with status("Building the asset packs"):
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    last = done.stdout.strip().splitlines()[-1:]
-    if done.returncode or not last:
-        tail = "\n".join(done.stderr.strip().splitlines()[-10:])
-        raise RlnbError(f"The asset packs could not be built: exit status {done.returncode} of {argv[0]}.\n{tail}")
-    outcome = from_json(Built, json.loads(last[0]))
+        process = subprocess.run(argv, capture_output=True, text=True, check=False)
+    last_line = process.stdout.strip().splitlines()[-1:]
+    if process.returncode or not last_line:
+        tail = "\n".join(process.stderr.strip().splitlines()[-10:])
+        raise RlnbError(f"The asset packs could not be built: exit status {process.returncode} of {argv[0]}.\n{tail}")
+    outcome = from_json(Built, json.loads(last_line[0]))
     screen.say(outcome.folder)
     for path in outcome.kept:
         screen.say(f"kept: {path} existed and is not from an asset pack", stderr=True)
@@ -105,13 +105,13 @@ def mirror(
     destination = Path(folder).absolute()
     requests = [to_json(rlnb.task(name)) for name in names]
     with status(f"Copying the files of {', '.join(names)}"):
-        done = simulator.request("mirror", python, asset_root, tasks=requests, folder=str(destination))
-    size = f"{done['bytes'] / 2**20:.1f} MiB"
-    screen.say(f"{done['root']} to {destination}: {len(done['copied'])} files, {size}; {len(done['kept'])} existed")
-    for name, user in done["outside"].items():
+        reply = simulator.request("mirror", python, asset_root, tasks=requests, folder=str(destination))
+    size = f"{reply['bytes'] / 2**20:.1f} MiB"
+    screen.say(f"{reply['root']} to {destination}: {len(reply['copied'])} files, {size}; {len(reply['kept'])} existed")
+    for name, user in reply["outside"].items():
         screen.say(f"not copied: {name}, used by {user}, lies outside the asset root")
-    for name, user in done["missing"].items():
+    for name, user in reply["missing"].items():
         screen.say(f"missing: {name}, used by {user}")
-    if done["missing"]:
+    if reply["missing"]:
         raise typer.Exit(1)
     screen.say(f"Use it: export ISAACSIM_ASSET_ROOT={shlex.quote(str(destination))}")

@@ -36,21 +36,21 @@ def execute(out: Path) -> Path:
         raise RlnbError("papermill is not installed. Use pip install 'rlnb[report]'.") from exc
     start_s, folder = time.time(), out.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    executed = folder / NOTEBOOK
+    notebook = folder / NOTEBOOK
     os.environ.setdefault("RLNB_ROOT", str(folder / "rlnb-runs"))
     with status("Executing the quickstart notebook (a few minutes)"), tempfile.TemporaryDirectory() as sockets:
         try:
             papermill.execute_notebook(
                 str(quickstart()),
-                str(executed),
+                str(notebook),
                 cwd=str(folder),
                 kernel_name="python3",
                 progress_bar=False,
                 config=kernel_over(Path(sockets)),
             )
         except papermill.PapermillExecutionError as exc:
-            raise RlnbError(f"The quickstart notebook failed. Its outputs are in {executed}.\n{exc}") from exc
-    return _newest_html([folder, Path(os.environ["RLNB_ROOT"])], start_s) or _as_html(executed)
+            raise RlnbError(f"The quickstart notebook failed. Its outputs are in {notebook}.\n{exc}") from exc
+    return _newest_html([folder, Path(os.environ["RLNB_ROOT"])], start_s) or _as_html(notebook)
 
 
 def quickstart() -> Path:

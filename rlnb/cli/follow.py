@@ -29,15 +29,15 @@ def following(run: Run, lines: int) -> Iterator[str]:
         raise RlnbError(f"{run.id} has no job yet, so it has no log. Wait until it starts: rlnb show {run.id}")
     job, ends = run.jobs[-1], dict[Path, int]()
     while True:
-        ended = job.state() in ENDED  # checked first, so that the last lines are still read below
+        is_over = job.state() in ENDED  # checked first, so that the last lines are still read below
         for path in job.folder.logs():
-            first = path not in ends
-            start = max(0, path.stat().st_size - TAIL_BYTES) if first else ends[path]
-            text, ends[path] = appended(path, start, whole_lines=not ended)
+            is_first = path not in ends
+            start = max(0, path.stat().st_size - TAIL_BYTES) if is_first else ends[path]
+            text, ends[path] = appended(path, start, whole_lines=not is_over)
             new = text.splitlines()
-            if new := (new[-lines:] if lines else []) if first else new:
+            if new := (new[-lines:] if lines else []) if is_first else new:
                 yield "\n".join(new)
-        if ended:
+        if is_over:
             return
         time.sleep(FOLLOW_S)
 

@@ -84,7 +84,7 @@ class Row:
     library: str
     state: str
     iteration: str
-    """``"done/total"``; empty where the total is not known."""
+    """``"iteration/total"``; empty where the total is not known."""
     reward: float | None
     """Last value; None where the run has none."""
     success_rate: float | None
@@ -97,14 +97,14 @@ class Row:
     @classmethod
     def of(cls, run: Run) -> Row:
         """Return the row of a run."""
-        done, total = run.progress
+        iteration, total = run.progress
         metrics = run.metrics
         return cls(
             id=run.id,
             task=run.task,
             library=run.library,
             state=run.state,
-            iteration=f"{done}/{total}" if total else "",
+            iteration=f"{iteration}/{total}" if total else "",
             reward=metrics.last("reward") if "reward" in metrics.names else None,
             success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,
             created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),

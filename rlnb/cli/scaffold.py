@@ -93,10 +93,10 @@ def _check_name(name: str, names: Names, kind: str) -> Iterator[Problem]:
             fix=f"rlnb plugins new {_nearest(name)} --kind {kind if kind in KINDS else 'library'}",
         )
         return
-    installed = {entry.name: entry.dist for entry in importlib.metadata.entry_points(group="rlnb")}
-    names_in_use = {*installed, *plugins.libraries(), *plugins.launchers(), plugins.SCRIPT.name}
+    distributions = {entry.name: entry.dist for entry in importlib.metadata.entry_points(group="rlnb")}
+    names_in_use = {*distributions, *plugins.libraries(), *plugins.launchers(), plugins.SCRIPT.name}
     if names.key in names_in_use:
-        dist = installed.get(names.key)
+        dist = distributions.get(names.key)
         owner = f"the package {dist.name}" if dist else "rlnb"
         fix = f"Choose another name{f', or: pip uninstall {dist.name}' if dist else ''}."
         text = f"The name {names.key!r} belongs to {owner}. Names in use: {', '.join(sorted(names_in_use))}."

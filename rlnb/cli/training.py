@@ -178,7 +178,7 @@ def show(run: RunId) -> None:
 
 def show_run(run: Run) -> None:
     """Print a run as a table of two columns."""
-    done, total = run.progress
+    iteration, total = run.progress
     manifest, metrics, result = run.manifest, run.metrics, run.result
     rows: list[tuple[str, Any]] = [
         ("task", run.task),
@@ -186,7 +186,7 @@ def show_run(run: Run) -> None:
         ("state", run.state),
         ("waits for", ", ".join(run.waits_for)),
         ("error", result.error if result else ""),
-        ("iteration", f"{done} of {total}" if total else ""),
+        ("iteration", f"{iteration} of {total}" if total else ""),
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
         ("launcher", manifest.launcher),
         ("devices", ", ".join(run.started.devices) if run.started else ""),

@@ -44,13 +44,13 @@ def examine(
 
 def _all_within(checks: Mapping[str, Callable[[], Sequence[Finding]]], timeout_s: float) -> list[Finding]:
     """Run the checks side by side, so that a hanging file system or a bug costs one finding only."""
-    done: dict[str, Sequence[Finding]] = {}
+    answers: dict[str, Sequence[Finding]] = {}
 
     def run(name: str, check: Callable[[], Sequence[Finding]]) -> None:
         try:
-            done[name] = check()
+            answers[name] = check()
         except Exception as exc:
-            done[name] = [warning(name, f"the check itself failed: {type(exc).__name__}: {exc}")]
+            answers[name] = [warning(name, f"the check itself failed: {type(exc).__name__}: {exc}")]
 
     deadline = time.monotonic() + timeout_s
     threads = [threading.Thread(target=run, args=item, daemon=True) for item in checks.items()]
@@ -63,7 +63,7 @@ def _all_within(checks: Mapping[str, Callable[[], Sequence[Finding]]], timeout_s
         name: [warning(name, silent, "Run rlnb doctor again. If it repeats, look for a disk that hangs.")]
         for name in checks
     }
-    return [finding for name in checks for finding in done.get(name, late[name])]
+    return [finding for name in checks for finding in answers.get(name, late[name])]
 
 
 # -- this interpreter ------------------------------------------------------------------------------------

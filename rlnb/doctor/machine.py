@@ -107,13 +107,13 @@ def partitions() -> tuple[str, str]:
     """Return the names of Slurm's partitions, and the reason if Slurm does not answer."""
     try:
         argv = ["sinfo", "--noheader", "--format=%R"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=SINFO_S, check=False)
+        process = subprocess.run(argv, capture_output=True, text=True, timeout=SINFO_S, check=False)
     except FileNotFoundError:
         return "", "sinfo is not installed"
     except subprocess.TimeoutExpired:
         return "", f"sinfo did not answer in {SINFO_S:g} s"
-    message = (done.stderr.strip().splitlines() or [f"exit status {done.returncode} of sinfo"])[-1]
-    return ", ".join(sorted(set(done.stdout.split()))), message if done.returncode else ""
+    message = (process.stderr.strip().splitlines() or [f"exit status {process.returncode} of sinfo"])[-1]
+    return ", ".join(sorted(set(process.stdout.split()))), message if process.returncode else ""
 
 
 def check_slurm(sbatch: str | None, partitions: str, error: str) -> Finding:

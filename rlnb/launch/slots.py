@@ -45,21 +45,21 @@ def take_slots(
     """
     folder = queue_folder()
     ticket_path, ticket = _draw_ticket(folder / "tickets")
-    held: dict[int, IO[str]] = {}
+    slots: dict[int, IO[str]] = {}
     try:
         while not give_up():
             if _first(ticket_path):  # only the first takes slots, so those it holds while it waits block nobody
                 for number in range(max_running):
-                    slot = _lock(folder / "slots" / str(number)) if number not in held else None
+                    slot = _lock(folder / "slots" / str(number)) if number not in slots else None
                     if slot is not None:
-                        held[number] = slot
+                        slots[number] = slot
                         slot.truncate(0)
                         slot.write(name)
                         slot.flush()
-                    if len(held) == count:
-                        return held
+                    if len(slots) == count:
+                        return slots
             time.sleep(poll_s)
-        for slot in held.values():
+        for slot in slots.values():
             slot.close()
         return None
     finally:
@@ -81,10 +81,10 @@ def holders() -> list[str]:
 
 def _draw_ticket(folder: Path) -> tuple[Path, IO[str]]:
     name = f"{time.time_ns():020d}-{os.getpid()}"
-    hidden = folder / f".{name}"
-    lock = _lock(hidden)
+    draft = folder / f".{name}"
+    lock = _lock(draft)
     assert lock is not None, "a file of our own pid cannot be locked by another"
-    hidden.rename(folder / name)  # visible only once it is locked
+    draft.rename(folder / name)  # visible only once it is locked
     return folder / name, lock
 
 
@@ -94,11 +94,11 @@ def _first(ticket: Path) -> bool:
             return True
         if name.startswith("."):
             continue
-        abandoned = _lock(ticket.parent / name, create=False)
-        if abandoned is None:
+        lock = _lock(ticket.parent / name, create=False)
+        if lock is None:
             return False
         (ticket.parent / name).unlink(missing_ok=True)  # its process is gone
-        abandoned.close()
+        lock.close()
     return True
 
 

@@ -121,8 +121,8 @@ class Agent:
 
     def _refuse(self) -> int:
         """Print that this job was started before. Two trainings must never write to one run."""
-        first = files.read_json(self._job.running(self._node)) or {}
-        by = f" on {first['host']} at {first['time']}" if first else ""
+        claim = files.read_json(self._job.running(self._node)) or {}
+        by = f" on {claim['host']} at {claim['time']}" if claim else ""
         sys.stderr.write(
             f"rlnb.node: {self._job.path} was started{by} and is not started twice. A further job of the run goes on "
             f"with it: rlnb.get_run({run_dir_of(self._job.path).path.name!r}).resume()\n"
@@ -198,8 +198,8 @@ class Agent:
             return "the worker ended with status 0 and left no result"
         if not self._several and TORCHRUN not in self._command.argv:
             return describe_exit(code)
-        if killed := killed_rank(self._job.log(self._node)):
-            return f"rank {killed[0]} on {self._member}: {describe_exit(-killed[1])}"
+        if victim := killed_rank(self._job.log(self._node)):
+            return f"rank {victim[0]} on {self._member}: {describe_exit(-victim[1])}"
         deadline = time.monotonic() + (ROOT_CAUSE_S if self._ours else 0.0)
         while not files.there(self._job.result) and time.monotonic() < deadline:
             time.sleep(POLL_S)

@@ -49,21 +49,21 @@ def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = Fal
     ``lifeline`` only.
     """
     process = os.pidfd_open(child.pid)
-    heard, signalled = os.pipe()
-    for end in (heard, signalled):
+    reader, writer = os.pipe()
+    for end in (reader, writer):
         os.set_blocking(end, False)
-    before = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
-    watched = [process, heard, *([0] if lifeline else [])]
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    descriptors = [process, reader, *([0] if lifeline else [])]
 
     def wait() -> bool:
-        ready, _, _ = select.select(watched, [], [], poll_s)
+        ready, _, _ = select.select(descriptors, [], [], poll_s)
         return 0 in ready and not os.read(0, 1 << 16)
 
     try:
         yield wait
     finally:
         signal.set_wakeup_fd(before)
-        for end in (process, heard, signalled):
+        for end in (process, reader, writer):
             os.close(end)
 
 

@@ -64,8 +64,8 @@ def injected(run_dir: Path, nodes: int, gpus: int, environ: Mapping[str, str]) -
             "such variables in each pod. Elsewhere, use python -m rlnb.node JOB_DIR --node K --master HOST:PORT."
         )
     # The operator of PyTorchJob also sets torchrun's own variables, which never count processes.
-    preferred = {"WORLD_SIZE": "PET_NNODES", "RANK": "PET_NODE_RANK"}
-    texts = {name: environ.get(other) or environ[name] for name, other in preferred.items()}
+    torchrun_names = {"WORLD_SIZE": "PET_NNODES", "RANK": "PET_NODE_RANK"}
+    texts = {name: environ.get(other) or environ[name] for name, other in torchrun_names.items()}
     if wrong := [f"{name}={text!r}" for name, text in texts.items() if not text.isdigit()]:
         raise RlnbError(f"{', '.join(wrong)} is not a whole number. Set it to a number of nodes.")
     pods, node = int(texts["WORLD_SIZE"]), int(texts["RANK"])
