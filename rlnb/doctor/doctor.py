@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.doctor import machine
@@ -35,7 +36,7 @@ def examine(
     """
     checks: dict[str, Callable[[], Sequence[Finding]]] = {
         "Python": lambda: [check_python(sys.version_info[:3])],
-        "rlnb": lambda: [check_plugins(plugin_versions())],
+        "rlnb": lambda: [check_plugins(installed_plugins())],
         "worker": lambda: check_worker(look(python, timeout_s - 0.5), driver(), asset_root, os.environ),
         **machine.checks(root),
     }
@@ -79,21 +80,38 @@ def check_python(version: Sequence[int]) -> Finding:
     return fault("Python", f"{text} ({sys.executable})", fix)
 
 
-def plugin_versions() -> dict[str, str]:
-    """Return each plugin's distribution and version by plugin name, with the error of a plugin that does not load."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InstalledPlugin:
+    """A plugin of this interpreter."""
+
+    distribution: str
+    """Name of its package; its module where the package is unknown."""
+    version: str = ""
+    error: str = ""
+    """Error of a plugin that does not load."""
+
+    def __str__(self) -> str:
+        text = f"{self.distribution} {self.version}".strip()
+        return f"{text} does not load: {self.error}" if self.error else text
+
+
+def installed_plugins() -> list[InstalledPlugin]:
+    """Return the plugins in the order of their names."""
     import warnings
 
     from rlnb import plugins
 
-    versions = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the finding reports a broken plugin
         manager = plugins.manager()
-    for entry in sorted(importlib.metadata.entry_points(group="rlnb"), key=lambda entry: entry.name):
-        versions[entry.name] = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
-        if not manager.has_plugin(entry.name):
-            versions[entry.name] += f" does not load: {load_error(entry)}"
-    return versions
+    return [
+        InstalledPlugin(
+            distribution=entry.dist.name if entry.dist else entry.value,
+            version=entry.dist.version if entry.dist else "",
+            error="" if manager.has_plugin(entry.name) else load_error(entry),
+        )
+        for entry in sorted(importlib.metadata.entry_points(group="rlnb"), key=lambda entry: entry.name)
+    ]
 
 
 def load_error(entry: importlib.metadata.EntryPoint) -> str:
@@ -105,14 +123,13 @@ def load_error(entry: importlib.metadata.EntryPoint) -> str:
     return ""
 
 
-def check_plugins(versions: Mapping[str, str]) -> Finding:
+def check_plugins(plugins: Sequence[InstalledPlugin]) -> Finding:
     """Judge rlnb and its plugins."""
-    text = "; ".join([__version__, *versions.values()])
-    broken = [name for name, version in versions.items() if " does not load: " in version]
-    if broken:
-        fix = f"Update or uninstall {', '.join(versions[name].split()[0] for name in broken)}."
-        return fault("rlnb", text, fix)
-    if not versions:
-        fix = "pip install rlnb-rsl-rl rlnb-tasks"
-        return fault("rlnb", f"{text}; no plugin is installed, so there is no RL library", fix)
+    text = "; ".join([__version__, *map(str, plugins)])
+    if broken := [plugin.distribution for plugin in plugins if plugin.error]:
+        return fault("rlnb", text, f"Update or uninstall {', '.join(broken)}.")
+    if not plugins:
+        return fault(
+            "rlnb", f"{text}; no plugin is installed, so there is no RL library", "pip install rlnb-rsl-rl rlnb-tasks"
+        )
     return ok("rlnb", text)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlnb.doctor import doctor
+from rlnb.doctor.doctor import InstalledPlugin
 from rlnb.doctor.finding import Finding
 
 LIMIT_S = 5.0
@@ -26,10 +27,13 @@ def test_the_kernel_runs_on_python_3_11_to_3_13(version: tuple[int, ...], level:
 
 
 def test_a_broken_plugin_is_a_fault_that_names_its_package() -> None:
-    finding = doctor.check_plugins({"a": "rlnb-a 1", "b": "rlnb-b 2 does not load: ImportError: no torch"})
+    fine = InstalledPlugin(distribution="rlnb-a", version="1")
+    broken = InstalledPlugin(distribution="rlnb-b", version="2", error="ImportError: no torch")
+    finding = doctor.check_plugins([fine, broken])
     assert (finding.level, finding.fix) == ("fault", "Update or uninstall rlnb-b.")
-    assert doctor.check_plugins({"a": "rlnb-a 1"}).level == "ok"
-    assert doctor.check_plugins({}).level == "fault"
+    assert finding.text.endswith("rlnb-a 1; rlnb-b 2 does not load: ImportError: no torch")
+    assert doctor.check_plugins([fine]).level == "ok"
+    assert doctor.check_plugins([]).level == "fault"
 
 
 def test_one_check_that_hangs_or_breaks_does_not_cost_the_others() -> None:
@@ -63,7 +67,7 @@ def test_a_plugin_that_does_not_load_is_listed_with_its_error(monkeypatch: pytes
     broken = importlib.metadata.EntryPoint(name="broken", value="no_such_module_at_all:x", group="rlnb")
     entries = [*importlib.metadata.entry_points(group="rlnb"), broken]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: entries)
-    versions = doctor.plugin_versions()
-    assert versions["broken"].endswith("does not load: ModuleNotFoundError: No module named 'no_such_module_at_all'")
-    assert "does not load" not in versions["echo"]
+    errors = {plugin.distribution: plugin.error for plugin in doctor.installed_plugins()}
+    assert errors["no_such_module_at_all:x"] == "ModuleNotFoundError: No module named 'no_such_module_at_all'"
+    assert errors["rlnb-echo"] == ""
     assert doctor.load_error(broken) == "ModuleNotFoundError: No module named 'no_such_module_at_all'"
