@@ -124,8 +124,8 @@ class Agent:
         claim = files.read_json(self._job.running(self._node)) or {}
         by = f" on {claim['host']} at {claim['time']}" if claim else ""
         sys.stderr.write(
-            f"rlnb.node: {self._job.path} was started{by} and is not started twice. A further job of the run goes on "
-            f"with it: rlnb.get_run({run_dir_of(self._job.path).path.name!r}).resume()\n"
+            f"rlnb.node: {self._job.path} was started{by} and is not started twice. To continue the run: "
+            f"rlnb.get_run({run_dir_of(self._job.path).path.name!r}).resume()\n"
         )
         return 1
 

@@ -267,7 +267,7 @@ needs_isaaclab = [
         pytest.param("library", KIT, marks=[*needs_isaaclab, pytest.mark.timeout(1800)]),
     ],
 )
-def test_what_is_made_passes_its_own_tests(tmp_path: Path, kind: str, count: int) -> None:
+def test_a_new_package_passes_its_own_tests(tmp_path: Path, kind: str, count: int) -> None:
     assert_passed(run_its_tests(kind, tmp_path), count)
 
 

@@ -1,4 +1,4 @@
-"""What reaches the terminal, and what does not."""
+"""Output on the terminal: text, tables, JSON and errors."""
 
 from __future__ import annotations
 

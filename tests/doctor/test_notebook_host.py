@@ -36,7 +36,9 @@ def place(**changes: Any) -> notebook_host.Place:
         ({"home": False}, "hosted cache", "WARP_CACHE_PATH=/mnt/workspace/.cache/warp"),
     ],
 )
-def test_what_a_hosted_notebook_lacks_is_told_with_the_fix(changes: dict[str, Any], name: str, fix: str) -> None:
+def test_each_missing_setting_of_a_hosted_notebook_is_a_warning_with_its_fix(
+    changes: dict[str, Any], name: str, fix: str
+) -> None:
     assert len(notebook_host.judge(place())) == 1, "where all is well, nothing is to be set"
     finding = notebook_host.judge(place(**changes))[-1]
     assert (finding.name, finding.level) == (name, "warning")

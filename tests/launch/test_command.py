@@ -71,7 +71,7 @@ def test_a_launcher_with_a_queue_of_its_own_needs_no_second_one() -> None:
     assert not worker_command(manifest(), "train", RUN, JOB, max_running=None).queued
 
 
-def test_what_the_launcher_allows_is_in_the_command() -> None:
+def test_the_limits_of_the_launcher_are_in_the_command() -> None:
     command = worker_command(manifest(), "train", RUN, JOB, max_running=3, walltime_s=60.0, gpu_per_slot=True)
     assert (command.max_running, command.walltime_s, command.gpu_per_slot) == (3, 60.0, True)
     quoted = dataclasses.replace(command, env={"PYTHONUNBUFFERED": "1", "A": "b c"})

@@ -104,7 +104,7 @@ def test_the_gpus_are_those_that_this_process_may_use(
         (2, "cuda:0", 2, "2 ranks cannot share cuda:0"),
     ],
 )
-def test_what_the_gpus_cannot_do_is_said_before_anything_starts(
+def test_ranks_that_the_gpus_cannot_take_are_refused_before_the_start(
     monkeypatch: pytest.MonkeyPatch, gpus: int, device: str, ranks: int, problem: str | None
 ) -> None:
     machine(monkeypatch, gpus)

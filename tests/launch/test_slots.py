@@ -88,7 +88,7 @@ def test_three_runs_and_one_slot_go_one_after_the_other_as_they_came(tmp_path: P
     assert lines(tmp_path) == [f"{word} {name}" for name in names for word in does]
 
 
-def test_who_holds_a_slot_is_known_by_name(tmp_path: Path, hold: Hold) -> None:
+def test_the_holder_of_a_slot_is_known_by_name(tmp_path: Path, hold: Hold) -> None:
     assert holders() == []
     first, second = hold("first"), hold("second")
     until(lambda: "takes first" in lines(tmp_path))
@@ -132,7 +132,7 @@ def test_a_killed_waiter_does_not_stop_those_behind_it(tmp_path: Path, queue: Pa
     assert list((queue / "tickets").iterdir()) == [], "the killed one's ticket is gone too"
 
 
-def test_who_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
+def test_a_run_that_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
     first = hold("first")
     until(lambda: not list((queue / "tickets").iterdir()))
     answers = iter([False, False, True])
@@ -158,7 +158,9 @@ def test_slots_have_numbers_from_nought(queue: Path) -> None:
         let_go(slots)
 
 
-def test_who_wants_several_waits_for_all_and_who_came_later_waits_too(tmp_path: Path, queue: Path, hold: Hold) -> None:
+def test_a_run_that_needs_several_slots_waits_for_all_and_later_runs_wait_too(
+    tmp_path: Path, queue: Path, hold: Hold
+) -> None:
     first = hold("first", 3)
     until(lambda: lines(tmp_path) == ["takes first"])
     assert take_slots(3, iter([False, False, True]).__next__, 3, POLL_S) is None

@@ -1,4 +1,4 @@
-"""Which node of a job this is, where a cluster has said so, and that nodes notice when another is gone."""
+"""A node finds its place in the environment of the cluster, and notices when another node is lost."""
 
 from __future__ import annotations
 

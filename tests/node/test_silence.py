@@ -105,7 +105,7 @@ def test_a_living_simulator_that_hangs_as_it_starts_is_said_and_ended(
     assert "worker.log" in caplog.text
 
 
-def test_what_an_adopted_worker_does_instead_stands_in_the_log_of_its_run(
+def test_the_stacks_of_a_handed_over_worker_that_hangs_are_in_the_log_of_its_run(
     root: Path, tmp_path: Path, soon: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = stand_in(tmp_path, ADOPTED)

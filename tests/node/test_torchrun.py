@@ -1,4 +1,4 @@
-"""Which rank was killed, from what torchrun says as it ends."""
+"""The rank that was killed, from the summary that torchrun prints at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run takes of its nodes: sampled by the agent, read beside the metrics."""
+"""CPU, memory and GPU use of a run: sampled by the agent, shown beside the metrics."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def test_busy_cores_and_memory_of_what_runs_below(busy_rank, tmp_path, monkeypat
     assert 0.001 < values["system/node2/rank1_memory_gib"] < 0.1
 
 
-def test_what_a_process_did_before_is_not_counted(busy_rank, tmp_path, monkeypatch):
+def test_cpu_time_before_the_first_sample_is_not_counted(busy_rank, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     time.sleep(2.0)
     measured = usage.Usage(tmp_path, 0, [])
