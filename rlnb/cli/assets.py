@@ -19,7 +19,7 @@ assets_app = typer.Typer(no_args_is_help=True, help="Build, check and mirror rob
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Built:
-    """The answer of ``python -m rlnb.worker assets-build``."""
+    """The answer of ``python -m rlnb.worker assets-build``; see ``rlnb.worker.assets.packs.Built``."""
 
     folder: str
     kept: tuple[str, ...]
@@ -57,7 +57,7 @@ def build(
     if process.returncode or not last_line:
         tail = "\n".join(process.stderr.strip().splitlines()[-10:])
         raise RlnbError(f"The asset packs could not be built: exit status {process.returncode} of {argv[0]}.\n{tail}")
-    outcome = from_json(Built, json.loads(last_line[0]))
+    outcome = from_json(Built, json.loads(last_line[0]), ignore_unknown=True)
     screen.say(outcome.folder)
     for path in outcome.kept:
         screen.say(f"kept: {path} existed and is not from an asset pack", stderr=True)

@@ -72,7 +72,7 @@ def look(python: str | None, timeout_s: float) -> Worker:
         return Worker(command=command, error=(exc.stderr.strip().splitlines() or [f"exit status {exc.returncode}"])[-1])
     except (OSError, ValueError, IndexError) as exc:
         return Worker(command=command, error=f"{type(exc).__name__}: {exc}")
-    return from_json(Worker, {**facts, "command": command})
+    return from_json(Worker, {**facts, "command": command}, ignore_unknown=True)
 
 
 def driver() -> str | None:
