@@ -1,7 +1,7 @@
 """Every hook a plugin can implement, in the order of a run's life.
 
 A plugin is a package with an entry point in the group ``rlnb``; its module marks functions with
-``rlnb.hookimpl``. Hooks find things; small protocols in :mod:`rlnb.contracts` do the work; a
+``rlnb.hookimpl``. Hooks find things, and small protocols in :mod:`rlnb.contracts` do the work. A
 ``"module:attr"`` string keeps the heavy half out of processes that must stay light.
 """
 
@@ -40,7 +40,7 @@ def rlnb_launchers() -> Sequence[LauncherType]:  # type: ignore[empty-body]
 
 @hookspec
 def rlnb_tasks() -> Sequence[Task]:  # type: ignore[empty-body]
-    """Return the tasks that this plugin brings, or what it knows of registered ones (success)."""
+    """Return the tasks that this plugin brings, and success functions for registered tasks of Isaac Lab."""
 
 
 @hookspec
@@ -53,7 +53,7 @@ def rlnb_asset_packs() -> Sequence[AssetPack]:  # type: ignore[empty-body]
 
 @hookspec
 def rlnb_check(manifest: Manifest) -> Sequence[Problem]:  # type: ignore[empty-body]
-    """Return what would make this run fail. Called before any file is written; all are shown."""
+    """Return every problem that would make this run fail. Called before any file is written; all are shown."""
 
 
 @hookspec(firstresult=True)
@@ -71,15 +71,15 @@ def rlnb_configure_env(env_cfg: Any, manifest: Manifest) -> None:
 
 @hookspec
 def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
-    """Learn that training starts. Called on rank 0 before the first iteration."""
+    """React to the start of training. Called on rank 0 before the first iteration."""
 
 
 @hookspec
 def rlnb_run_finished(run_dir: Path, manifest: Manifest, result: Result) -> None:
-    """Learn how training ended. Called on rank 0 after the result is on disk."""
+    """React to the end of training. Called on rank 0 after the result is on disk."""
 
 
-# -- looking at it: called in the kernel ---------------------------------------------------------------
+# -- showing it: called in the kernel ---------------------------------------------------------------
 
 
 @hookspec(firstresult=True)

@@ -1,4 +1,4 @@
-"""The one plugin manager, and the look-ups by name that everything else uses."""
+"""The one plugin manager, and the look-ups by name that all other modules use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pluggy
 
 from rlnb import hookspecs
 from rlnb.errors import CheckError, Problem, RlnbError, did_you_mean, unknown
-from rlnb.spec import AssetPack, LauncherType, Library, Manifest, Task
+from rlnb.spec import AssetPack, Json, LauncherType, Library, Manifest, Task
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
@@ -30,81 +30,93 @@ LOCAL = LauncherType(name="local", factory="rlnb.launch.local:LocalLauncher")
 INJECTED = LauncherType(name="injected", factory="rlnb.launch.injected:InjectedLauncher")
 OWN = {LOCAL.name: LOCAL, INJECTED.name: INJECTED}
 """The launchers that rlnb itself brings."""
+_KINDS: Mapping[type, str] = {
+    Library: "a library",
+    LauncherType: "a launcher",
+    Task: "a task",
+    AssetPack: "an asset pack",
+}
+
 SCRIPT = Library(name="script", backend="", checkpoint_glob="**/*.pt*", simulator=False)
+"""The library of a run that is a plain training script."""
 
 
 @functools.cache
 def manager() -> pluggy.PluginManager:
     """Return the plugin manager with every installed plugin loaded.
 
-    A plugin that fails to import warns with its traceback and is left out; so is the second of one name.
+    A plugin that fails to import is left out, with a warning that shows its traceback. The second of two plugins with
+    the same name is left out too.
     """
     pm = pluggy.PluginManager("rlnb")
     pm.add_hookspecs(hookspecs)
-    first: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for entry in sorted(metadata.entry_points(group="rlnb")):
-        taken = first.setdefault(entry.name, entry.value)
-        if taken != entry.value:
-            said = f"Two packages bring an rlnb plugin named {entry.name!r}: {taken} and {entry.value}."
-            warnings.warn(f"{said} The second is left out; uninstall one.", stacklevel=2)
-        if taken != entry.value or pm.has_plugin(entry.name):
+        value = modules.setdefault(entry.name, entry.value)
+        if value != entry.value:
+            text = f"Two packages bring an rlnb plugin named {entry.name!r}: {value} and {entry.value}."
+            warnings.warn(f"{text} The second is left out; uninstall one.", stacklevel=2)
+        if value != entry.value or pm.has_plugin(entry.name):
             continue
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints is no part of a command's answer
+            with contextlib.redirect_stdout(sys.stderr):  # the output of a plugin is no part of a command's answer
                 plugin = entry.load()
             pm.register(plugin, name=entry.name)
-        except Exception:  # whatever a broken plugin raises must not break the others
+        except Exception:  # no exception of a broken plugin may break the others
             warnings.warn(f"The rlnb plugin {entry.name!r} did not load:\n{traceback.format_exc()}", stacklevel=2)
     return pm
 
 
-def register(plugin: Any, name: str | None = None) -> None:
+def register(plugin: object, name: str | None = None) -> None:
     """Register a module or object with hook implementations by hand, e.g. from a notebook."""
     manager().register(plugin, name=name)
 
 
-def _named(hook: str, kind: str) -> dict[str, Any]:
-    found: dict[str, tuple[str, Any]] = {}
+def _by_name(hook: str, cls: type[N]) -> dict[str, N]:
+    """Return the nouns that plugins add by a hook, sorted by name."""
+    items: dict[str, N] = {}
+    owners: dict[str, str] = {}
     pm = manager()
     for impl in getattr(pm.hook, hook).get_hookimpls():
         for item in impl.function():
             name = item.id if isinstance(item, Task) else item.name
-            if name in found and found[name][0] != impl.plugin_name:
-                both = f"{found[name][0]} and {impl.plugin_name}"
-                raise RlnbError(f"Two plugins bring a {kind} named {name!r}: {both}. Uninstall one.")
-            found[name] = (impl.plugin_name, item)
-    return {name: item for name, (_, item) in sorted(found.items())}
+            owner = owners.setdefault(name, impl.plugin_name)
+            if owner != impl.plugin_name:
+                both = f"{owner} and {impl.plugin_name}"
+                raise RlnbError(f"Two plugins bring {_KINDS[cls]} named {name!r}: {both}. Uninstall one.")
+            items[name] = item
+    return dict(sorted(items.items()))
 
 
 def libraries() -> dict[str, Library]:
     """Return the installed RL libraries by name."""
-    return _named("rlnb_libraries", "library")
+    return _by_name("rlnb_libraries", Library)
 
 
 def launchers() -> dict[str, LauncherType]:
     """Return the installed launchers by name."""
-    found = _named("rlnb_launchers", "launcher")
+    others = _by_name("rlnb_launchers", LauncherType)
     for name in OWN:
-        if name in found:
+        if name in others:
             raise RlnbError(f"A plugin brings a launcher named {name!r}, which is rlnb's own. Uninstall it.")
-    return {**OWN, **found}
+    return {**OWN, **others}
 
 
 def tasks() -> dict[str, Task]:
-    """Return what plugins say of tasks, by id."""
-    return _named("rlnb_tasks", "task")
+    """Return the tasks of plugins by id: their own, and those of Isaac Lab to which they add a success function."""
+    return _by_name("rlnb_tasks", Task)
 
 
 def asset_packs() -> dict[str, AssetPack]:
-    """Return the asset packs that can be built here, by name."""
-    return _named("rlnb_asset_packs", "asset pack")
+    """Return the asset packs that can be built on this machine, by name."""
+    return _by_name("rlnb_asset_packs", AssetPack)
 
 
 def library(name: str) -> Library:
     """Return the library of that name.
 
     Raises:
-        NotFoundError: No plugin brings it.
+        NotFoundError: No plugin has it.
     """
     if name == SCRIPT.name:
         return SCRIPT
@@ -115,59 +127,60 @@ def launcher(name: str) -> LauncherType:
     """Return the launcher of that name.
 
     Raises:
-        NotFoundError: No plugin brings it.
+        NotFoundError: No plugin has it.
     """
     return _get("launcher", name, launchers())
 
 
-def make_launcher(name: str, settings: Mapping[str, Any]) -> Launcher:
+def make_launcher(name: str, settings: Mapping[str, Json]) -> Launcher:
     """Return the installed launcher of that name with these settings, as ``rlnb.<name>(**settings)`` does.
 
     Raises:
-        CheckError: There is no such launcher, or it does not take these settings; each of them is a problem.
+        CheckError: The launcher does not exist, or refuses a setting; each refused setting is a problem.
         RlnbError: The launcher itself refuses a value.
     """
-    if name not in (installed := launchers()):
-        raise CheckError("launcher", [_not_one_of("a launcher", name, installed)])
-    factory = load(installed[name].factory)
+    if name not in (types := launchers()):
+        raise CheckError("launcher", [_not_one_of("a launcher", name, types)])
+    factory = load(types[name].factory)
     parameters = inspect.signature(factory).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     if strange := [key for key in settings if key not in parameters and not takes_any]:
         raise CheckError(name, [_not_one_of(f"a setting of {name}", key, parameters) for key in strange])
     try:
-        made: Launcher = factory(**settings)
+        instance: Launcher = factory(**settings)
     except RlnbError:
         raise
-    except Exception as exc:  # whatever a plugin's own code does with a value of another type
-        given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
-        what = f"{name}({given}) could not be made: {type(exc).__name__}: {exc}."
+    except Exception as exc:  # a plugin's own code may fail in any way at a value of another type
+        arguments = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        what = f"{name}({arguments}) could not be made: {type(exc).__name__}: {exc}."
         fix = f"Use the settings of help(rlnb.{name})."
         raise CheckError(name, [Problem(what=what, fix=fix)]) from exc
-    return made
+    return instance
 
 
-def _not_one_of(kind: str, name: str, known: Iterable[str]) -> Problem:
-    names = sorted(known)
+def _not_one_of(kind: str, name: str, choices: Iterable[str]) -> Problem:
+    names = sorted(choices)
     fix = f"Use one of {', '.join(names)}." if names else "Leave it out."
     return Problem(what=f"{name!r} is not {kind}.{did_you_mean(name, names)}", fix=fix)
 
 
-def launcher_of(manifest: Manifest) -> Any:
-    """Return a launcher like the one that a run was started with."""
-    return load(launcher(manifest.launcher).factory)(**manifest.launcher_settings)
+def launcher_of(manifest: Manifest) -> Launcher:
+    """Return a launcher with the settings of the one that started a run."""
+    instance: Launcher = load(launcher(manifest.launcher).factory)(**manifest.launcher_settings)
+    return instance
 
 
-def _get(kind: str, name: str, known: dict[str, N]) -> N:
-    if name not in known:
-        raise unknown(kind, name, known)
-    return known[name]
+def _get(kind: str, name: str, items: Mapping[str, N]) -> N:
+    if name not in items:
+        raise unknown(kind, name, items)
+    return items[name]
 
 
 def load(reference: str) -> Any:
     """Import ``"module:attr"`` and return it.
 
     Raises:
-        RlnbError: The module or the attribute does not exist; names the missing package.
+        RlnbError: The module or the attribute does not exist. The message names the missing package.
     """
     module_name, _, attribute = reference.partition(":")
     try:

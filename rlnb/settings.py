@@ -28,7 +28,7 @@ class Root:
 
     @property
     def sweeps(self) -> Path:
-        """Optuna's storage, one file a sweep."""
+        """Storage of Optuna, one file for each sweep."""
         return self.path / "sweeps"
 
 
@@ -39,19 +39,19 @@ def default_root() -> Path:
 
 @dataclass(slots=True)
 class Options:
-    """What holds for every call of this process unless the call says otherwise."""
+    """Defaults of this process. An argument of a call takes precedence."""
 
     root: str | Path = field(default_factory=default_root)
-    """Folder of runs, task modules and task cards. RLNB_ROOT sets it from outside."""
+    """Folder of runs, task modules and task cards. The variable RLNB_ROOT sets the default."""
     python: str | None = field(default_factory=lambda: os.environ.get("RLNB_PYTHON") or None)
-    """Command of the worker's interpreter, e.g. ``"/opt/isaaclab/isaaclab.sh -p"``; None is this one. RLNB_PYTHON
-    sets it from outside."""
+    """Command of the worker's interpreter, e.g. ``"/opt/isaaclab/isaaclab.sh -p"``; None is this
+    process's own. The variable RLNB_PYTHON sets the default."""
     asset_root: str | None = None
-    """Folder or URL of robot assets; None looks for one."""
+    """Folder or URL of robot assets; None searches for one."""
     warm: bool = True
-    """Whether a warm worker is kept for task cards, previews, evaluations and the next training."""
+    """Whether a living simulator is kept for task cards, previews, evaluations and the next training."""
     display: Literal["auto", "live", "static"] = "auto"
-    """Widgets for a person, pictures for papermill and nbconvert; ``auto`` finds out."""
+    """``"live"`` shows widgets to a user, ``"static"`` pictures for papermill and nbconvert; ``"auto"`` decides."""
 
     @property
     def folders(self) -> Root:

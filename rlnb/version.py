@@ -4,6 +4,6 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 ISAACLAB = "3.0"
-"""Release line of Isaac Lab. Its private APIs are used in ``rlnb.worker.isaac`` only, and change between lines."""
+"""Release line of Isaac Lab. Only ``rlnb.worker.isaac`` uses its private APIs, which change between lines."""
 ISAACLAB_REQUIREMENT = f"isaaclab=={ISAACLAB}.0"
-"""What to install."""
+"""Requirement for pip."""

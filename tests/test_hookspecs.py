@@ -66,8 +66,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rlnb-noted\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[rlnb]\nnoted = rlnb_noted\n")
     (site / "rlnb_noted.py").write_text(PLUGIN.format(episode_length_s=EPISODE_LENGTH_S))
-    known = os.environ.get("PYTHONPATH")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), *([known] if known else [])]))
+    path = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), *([path] if path else [])]))
     return site
 
 
@@ -143,10 +143,10 @@ def test_rlnb_asset_packs_are_built_into_the_asset_root(
 
 
 def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registered: Any) -> None:
-    asked = []
+    seeds = []
 
     def no_sunday(manifest: rlnb.Manifest) -> list[rlnb.Problem]:
-        asked.append(manifest.seed)
+        seeds.append(manifest.seed)
         return [rlnb.Problem(what="today is Sunday.", fix="Come back tomorrow.")]
 
     registered(rlnb_check=no_sunday)
@@ -154,7 +154,7 @@ def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registere
     registered(rlnb_check=lambda: [rlnb.Problem(what="and it rains.")])
     with pytest.raises(rlnb.CheckError) as caught:
         echo(seed=7)
-    assert asked == [7]
+    assert seeds == [7]
     assert {problem.what for problem in caught.value.problems} == {"today is Sunday.", "and it rains."}
     assert "fix: Come back tomorrow." in str(caught.value)
     assert not root.exists()
@@ -162,8 +162,8 @@ def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registere
 
 def test_rlnb_wrap_command_changes_what_is_run(root: Path, registered: Any) -> None:
     def in_shell(command: rlnb.Command, manifest: rlnb.Manifest) -> rlnb.Command:
-        wrapped = ("sh", "-c", f'echo wrapped {manifest.seed}; exec "$@"', "sh", *command.argv)
-        return dataclasses.replace(command, argv=wrapped)
+        argv = ("sh", "-c", f'echo wrapped {manifest.seed}; exec "$@"', "sh", *command.argv)
+        return dataclasses.replace(command, argv=argv)
 
     registered(rlnb_wrap_command=in_shell)
     registered(rlnb_wrap_command=lambda command: None)  # asked first, passes
@@ -188,17 +188,17 @@ def test_rlnb_configure_env_changes_the_env_that_is_trained(root: Path, install:
 
 def test_rlnb_run_started_is_told_once_the_record_of_the_start_is_there(root: Path, install: Path) -> None:
     run = echo().wait(WAIT_S)
-    told = note(run, "started")
-    assert told["run_id"] == run.id
-    assert "started.json" in told["on_disk"]
-    assert "result.json" not in told["on_disk"]
+    message = note(run, "started")
+    assert message["run_id"] == run.id
+    assert "started.json" in message["on_disk"]
+    assert "result.json" not in message["on_disk"]
 
 
 def test_rlnb_run_finished_is_told_the_result_that_is_on_disk(root: Path, install: Path) -> None:
     run = echo().wait(WAIT_S)
-    told = note(run, "finished")
-    assert (told["run_id"], told["outcome"]) == (run.id, "completed")
-    assert "result.json" in told["on_disk"]
+    message = note(run, "finished")
+    assert (message["run_id"], message["outcome"]) == (run.id, "completed")
+    assert "result.json" in message["on_disk"]
 
 
 def test_rlnb_run_finished_is_told_of_a_failure_too(root: Path, install: Path) -> None:
@@ -214,18 +214,18 @@ def test_rlnb_run_finished_that_raises_is_told_once_and_the_run_stays_completed(
         "    raise RuntimeError('the tracker is down')\n"
     )
     run = echo().wait(WAIT_S)
-    _, left = psutil.wait_procs([psutil.Process(run.jobs[0].handle["pid"])], timeout=NOTE_WAIT_S)
-    assert not left
+    _, living = psutil.wait_procs([psutil.Process(run.jobs[0].handle["pid"])], timeout=NOTE_WAIT_S)
+    assert not living
     assert (run.path / "told").read_text().split() == ["completed"]
     assert run.state == "completed"
     assert "the tracker is down" in run.logs(100)
 
 
 def test_a_hook_of_the_kernel_only_is_not_seen_by_the_worker(root: Path, registered: Any) -> None:
-    told: list[Path] = []
-    registered(rlnb_run_started=lambda run_dir: told.append(run_dir))
+    folders: list[Path] = []
+    registered(rlnb_run_started=lambda run_dir: folders.append(run_dir))
     echo().wait(WAIT_S)
-    assert not told, "a plugin registered by hand lives in this process; the worker needs an installed one"
+    assert not folders, "a plugin registered by hand lives in this process; the worker needs an installed one"
 
 
 def test_rlnb_colorize_comes_before_the_built_in_colours(registered: Any) -> None:
@@ -253,14 +253,14 @@ def test_rlnb_panels_draws_further_figures_of_a_run(root: Path, registered: Any)
         ]
 
     registered(rlnb_panels=figures)
-    shown = [bundle for bundle in panels.bundles([run]) if "<h3>" not in bundle.get("text/html", "")]
-    assert [sorted(bundle) for bundle in shown] == [
+    bundles = [bundle for bundle in panels.bundles([run]) if "<h3>" not in bundle.get("text/html", "")]
+    assert [sorted(bundle) for bundle in bundles] == [
         ["application/vnd.plotly.v1+json", "image/png", "text/plain"],
         ["application/vnd.plotly.v1+json", "text/plain"],
         ["text/html", "text/plain"],
     ]
-    assert len(shown[0]["application/vnd.plotly.v1+json"]["data"][0]["y"])
-    assert "ZeroDivisionError" in shown[2]["text/plain"]
+    assert len(bundles[0]["application/vnd.plotly.v1+json"]["data"][0]["y"])
+    assert "ZeroDivisionError" in bundles[2]["text/plain"]
     page = panels.pictures([run])
     assert "<h3>&lt;script&gt;odd&lt;/script&gt;</h3><img alt='&lt;script&gt;odd" in page
     assert "<script>" not in page

@@ -136,3 +136,60 @@ def test_a_launcher_named_as_rlnbs_own_is_an_error() -> None:
             plugins.launchers()
     finally:
         plugins.manager().unregister(name="usurper")
+
+
+class Strict:
+    """A launcher whose own code fails at a text."""
+
+    def __init__(self, *, nodes: int = 1) -> None:
+        self.nodes = nodes + 0
+
+
+@pytest.fixture
+def strict() -> Iterator[None]:
+    class Bringing:
+        @staticmethod
+        @rlnb.hookimpl
+        def rlnb_launchers() -> list[rlnb.LauncherType]:
+            return [rlnb.LauncherType(name="strict", factory=f"{__name__}:Strict")]
+
+    rlnb.register(Bringing, "strict")
+    yield
+    plugins.manager().unregister(name="strict")
+
+
+def test_a_launcher_is_made_with_its_settings_and_made_again_from_a_manifest() -> None:
+    launcher = plugins.make_launcher("local", {"max_running": 3})
+    assert launcher.settings == {"max_running": 3, "walltime_s": None}
+    manifest = rlnb.Manifest(
+        run_id="r",
+        created="2026-01-01T00:00:00+00:00",
+        task=rlnb.Task(id="T"),
+        library="echo",
+        launcher_settings=launcher.settings,
+    )
+    assert plugins.launcher_of(manifest).settings == launcher.settings
+
+
+def test_every_setting_that_a_launcher_does_not_take_is_a_problem() -> None:
+    with pytest.raises(rlnb.CheckError) as caught:
+        plugins.make_launcher("injected", {"node": 2, "gpus": 1})
+    assert [problem.what for problem in caught.value.problems] == [
+        "'node' is not a setting of injected. Did you mean 'nodes'?",
+        "'gpus' is not a setting of injected.",
+    ]
+    with pytest.raises(rlnb.CheckError, match=r"'locale' is not a launcher\. Did you mean 'local'"):
+        plugins.make_launcher("locale", {})
+
+
+def test_a_launcher_that_fails_in_its_own_code_is_a_problem_and_its_own_error_passes(strict: None) -> None:
+    with pytest.raises(rlnb.CheckError, match=r"strict\(nodes='two'\) could not be made: TypeError: ") as caught:
+        plugins.make_launcher("strict", {"nodes": "two"})
+    assert caught.value.problems[0].fix == "Use the settings of help(rlnb.strict)."
+    with pytest.raises(rlnb.RlnbError, match=r"^max_running=0 is not a positive whole number"):
+        plugins.make_launcher("local", {"max_running": 0})
+
+
+def test_a_script_is_a_library_without_a_plugin() -> None:
+    assert plugins.library("script") is plugins.SCRIPT
+    assert "script" not in plugins.libraries()

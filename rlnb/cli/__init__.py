@@ -3,6 +3,6 @@
 ``app`` holds the command itself and the verbs on one run. ``arguments`` holds the options that several verbs share,
 ``screen`` prints. ``demo`` executes the quickstart notebook, and ``scaffold`` makes new plugins from ``templates/``.
 
-Belongs here: reading arguments, printing answers. Does not belong here: anything a notebook could need too, since a
+Belongs here: reading arguments, printing answers. Does not belong here: code that a notebook could need too, since a
 command calls the public functions of ``rlnb`` as a notebook does.
 """

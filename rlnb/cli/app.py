@@ -1,6 +1,7 @@
 """The ``rlnb`` command: the verbs of the package on a terminal, with tables.
 
-Thin on purpose. Nothing heavy is imported before a command needs it, so that ``rlnb --help`` is quick.
+Each command is thin on purpose. A heavy package is imported inside the command that needs it, so that ``rlnb --help``
+is quick.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from typing import Annotated
 
 import typer
 
-from rlnb.cli import follow as tail
 from rlnb.cli import screen
-from rlnb.cli.arguments import AssetRoot, Checkpoint, Json, Python, RunId, TaskId, Trust
+from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Python, RunId, TaskId, Trust
 from rlnb.cli.assets import assets_app
 from rlnb.cli.plugins import plugins_app
 from rlnb.cli.runs import runs_app
@@ -20,7 +20,7 @@ from rlnb.cli.training import resume, script, show, train
 from rlnb.errors import RlnbError
 
 app = typer.Typer(
-    cls=screen.Shown,
+    cls=screen.Commands,
     no_args_is_help=True,
     rich_markup_mode=None,  # typer's coloured help imports half of rich, 0.3 s
     pretty_exceptions_show_locals=False,
@@ -31,8 +31,8 @@ app.add_typer(plugins_app, name="plugins")
 app.add_typer(runs_app, name="runs")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         import rlnb
 
         screen.console().print(f"rlnb {rlnb.__version__}", highlight=False)
@@ -41,13 +41,17 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    debug: Annotated[bool, typer.Option("--debug", envvar="RLNB_DEBUG", help="Show tracebacks.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="RLNB_DEBUG", help="Show the traceback of an error.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """Reinforcement learning of robots with NVIDIA Isaac Lab."""
 
 
-# -- runs ------------------------------------------------------------------------------------------------
+# -- one run ---------------------------------------------------------------------------------------------
 
 app.command()(train)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(script)
@@ -58,93 +62,95 @@ app.command()(show)
 @app.command()
 def logs(
     run: RunId,
-    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Lines from the end.")] = 40,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job ends.")] = False,
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Number of lines from the end of the log.")] = 40,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until the job ends.")] = False,
 ) -> None:
     """Print the end of the log of a run's newest job."""
     import rlnb
+    from rlnb.cli.follow import following
 
-    found = rlnb.get_run(run)
+    record = rlnb.get_run(run)
     if follow:
-        for text in tail.follow(found, lines):
+        for text in following(record, lines):
             screen.print_log(text)
-    elif text := found.logs(lines) if lines else "":
+    elif text := record.logs(lines) if lines else "":
         screen.print_log(text)
 
 
 @app.command()
 def cancel(run: RunId) -> None:
-    """Ask a run to end. Its checkpoints stay."""
+    """Cancel a run. Its checkpoints stay."""
     import rlnb
     from rlnb.spec import ENDED
 
-    found = rlnb.get_run(run)
-    if all(job.state() in ENDED for job in found.jobs):
-        screen.say(f"{found.id} has ended already: {found.state}.")
+    record = rlnb.get_run(run)
+    if all(job.state() in ENDED for job in record.jobs):
+        screen.say(f"{record.id} has ended already: {record.state}.")
         return
-    found.cancel()
-    screen.say(f"{found.id} was asked to end. How it goes: rlnb show {found.id}")
+    record.cancel()
+    screen.say(f"{record.id} will stop in a moment. To see its state: rlnb show {record.id}")
 
 
 @app.command()
 def evaluate(
     run: RunId,
-    episodes: Annotated[int, typer.Option(help="Whole episodes, at least.")] = 100,
-    num_envs: Annotated[int | None, typer.Option(help="Envs side by side.")] = None,
+    episodes: Annotated[int, typer.Option(help="Least number of whole episodes.")] = 100,
+    num_envs: Annotated[int | None, typer.Option(help="Number of envs that run in parallel.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the env.")] = 1000,
     checkpoint: Checkpoint = None,
     trust: Trust = False,
-    sampled: Annotated[bool, typer.Option("--sampled", help="Sample actions, as in training.")] = False,
+    sampled: Annotated[bool, typer.Option("--sampled", help="Sample the actions, as in training.")] = False,
 ) -> None:
-    """Run whole episodes, with deterministic actions unless they are to be sampled."""
+    """Evaluate the policy over whole episodes. Actions are deterministic by default."""
     import rlnb
 
-    found = rlnb.get_run(run)
-    evaluation = found.evaluate(
+    record = rlnb.get_run(run)
+    evaluation = record.evaluate(
         episodes, num_envs=num_envs, seed=seed, checkpoint=checkpoint, trust=trust, deterministic=not sampled
     )
-    screen.table(["", "value", "95 % interval"], evaluation.rows(), title=f"{found.id}, {evaluation.checkpoint}")
+    screen.table(["", "value", "95 % interval"], evaluation.rows(), title=f"{record.id}, {evaluation.checkpoint}")
 
 
 @app.command()
 def play(
     run: RunId,
-    num_envs: Annotated[int, typer.Option(help="Envs, at most 4 of them in the picture.")] = 4,
+    num_envs: Annotated[int, typer.Option(help="Number of envs; the film shows at most 4.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the env.")] = 1000,
     checkpoint: Checkpoint = None,
     trust: Trust = False,
     camera: Annotated[
-        str | None, typer.Option(help="Which of the task's cameras; one is added if there is none.")
+        str | None, typer.Option(help="Name of a camera of the task. A task without a camera gets one.")
     ] = None,
 ) -> None:
-    """Film the policy; print the path of the MP4."""
+    """Film the policy and print the path of the MP4 file."""
     import rlnb
 
-    found = rlnb.get_run(run)
-    film = found.play(num_envs, seed=seed, checkpoint=checkpoint, trust=trust, camera=camera)
+    film = rlnb.get_run(run).play(num_envs, seed=seed, checkpoint=checkpoint, trust=trust, camera=camera)
     screen.say(str(film.path))
 
 
 @app.command()
 def export(
     run: RunId,
-    formats: Annotated[list[str] | None, typer.Option("--format", help="onnx, torchscript. Repeatable.")] = None,
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", help="Format of the file: onnx or torchscript. Repeatable.")
+    ] = None,
     checkpoint: Checkpoint = None,
     trust: Trust = False,
 ) -> None:
-    """Write the policy for deployment."""
+    """Export the policy for deployment."""
     import rlnb
 
-    written = rlnb.get_run(run).export(*formats or (), checkpoint=checkpoint, trust=trust)
-    screen.table(["format", "file"], list(written.items()))
+    paths = rlnb.get_run(run).export(*formats or (), checkpoint=checkpoint, trust=trust)
+    screen.table(["format", "file"], list(paths.items()))
 
 
 @app.command()
 def report(
     run: RunId,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML file.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Path of the HTML file.")] = None,
 ) -> None:
-    """Write a report as one self-contained HTML file, and print its path."""
+    """Write a report as one self-contained HTML file. Its path is printed."""
     import rlnb
 
     screen.say(str(rlnb.get_run(run).report(output)))
@@ -153,73 +159,82 @@ def report(
 @app.command()
 def preview(
     task: TaskId,
-    output: Annotated[Path, typer.Option("-o", "--output", help="File: .png, or .gif or .mp4 for a film.")],
-    num_envs: Annotated[int, typer.Option(help="Envs to show.")] = 16,
-    steps: Annotated[int, typer.Option(help="Env steps before the picture.")] = 60,
-    every: Annotated[int | None, typer.Option(help="Steps from frame to frame of a film.")] = None,
-    policy: Annotated[str | None, typer.Option(help="Run whose policy acts; else actions are random.")] = None,
-    camera: Annotated[list[str] | None, typer.Option(help="Camera, all by default. Repeatable.")] = None,
-    data_type: Annotated[list[str] | None, typer.Option(help="rgb, depth, ... Repeatable.")] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Path of a .png file, or of a .gif or .mp4 file for a film.")
+    ],
+    num_envs: Annotated[int, typer.Option(help="Number of envs to show.")] = 16,
+    steps: Annotated[int, typer.Option(help="Number of env steps before the picture is taken.")] = 60,
+    every: Annotated[int | None, typer.Option(help="Env steps between two frames of a film.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Run whose policy acts. Without it, actions are random.")] = None,
+    camera: Annotated[
+        list[str] | None, typer.Option(help="Name of a camera; all of them by default. Repeatable.")
+    ] = None,
+    data_type: Annotated[
+        list[str] | None, typer.Option(help="Camera output, such as rgb or depth. Repeatable.")
+    ] = None,
 ) -> None:
-    """Take a picture of what a task's cameras see."""
+    """Save a picture of the camera views of a task."""
     import rlnb
 
-    taken = rlnb.preview(
+    pictures = rlnb.preview(
         task, cameras=camera, data_types=data_type, num_envs=num_envs, steps=steps, every=every, policy=policy
     )
-    for finding in taken.findings:
+    for finding in pictures.findings:
         screen.say(f"{finding.camera} {finding.data_type}: {finding}")
-    screen.say(str(taken.save(output)))
+    screen.say(str(pictures.save(output)))
 
 
 @app.command("compile")
 def compile_kernels(
-    tasks: Annotated[list[str], typer.Argument(help="Tasks whose kernels to compile.")],
+    tasks: Annotated[list[str], typer.Argument(metavar="TASK", help="Tasks whose kernels are compiled.")],
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
-    """Compile the simulation and rendering kernels of tasks into Warp's cache, once for all processes that share it.
+    """Compile the kernels of tasks into Warp's cache.
 
-    WARP_CACHE_PATH says where the cache lies; on a cluster, set it to a folder that all nodes see.
+    These are the kernels of simulation and rendering. All processes that share the cache then start faster.
+    WARP_CACHE_PATH is the folder of the cache. On a cluster, set it to a folder that all nodes share.
     """
     import rlnb
     from rlnb.simulation.simulator import request
     from rlnb.storage.serial import to_json
 
     for task in tasks:
-        found = request("compile", python, asset_root, task=to_json(rlnb.task(task)))
-        screen.say(f"{task}: {found['seconds']:.1f} s; cache: {found['cache']} ({found['cache_mib']:.0f} MiB)")
+        reply = request("compile", python, asset_root, task=to_json(rlnb.task(task)))
+        screen.say(f"{task}: {reply['seconds']:.1f} s; cache: {reply['cache']} ({reply['cache_mib']:.0f} MiB)")
 
 
-# -- what there is ---------------------------------------------------------------------------------------
+# -- lists -----------------------------------------------------------------------------------------------
 
 
 @app.command()
 def tasks(
-    pattern: Annotated[str, typer.Argument(help="Part of the name, or a pattern with * and ?; case is ignored.")] = "",
+    pattern: Annotated[
+        str, typer.Argument(metavar="PATTERN", help="Part of the name, or a pattern with * and ?. Case is ignored.")
+    ] = "",
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
-    """List Isaac Lab's tasks."""
+    """List the tasks of Isaac Lab."""
     import fnmatch
 
     from rlnb.display.status import status
     from rlnb.simulation import simulator
 
-    with status("Asking the worker for its tasks (10 to 15 s)"):
-        known: list[str] = simulator.request("tasks", python, asset_root)
-    wanted = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
-    found = [name for name in known if fnmatch.fnmatchcase(name.lower(), wanted)]
-    if not found:
+    with status("Listing the tasks of Isaac Lab (10 to 15 s)"):
+        names: list[str] = simulator.request("tasks", python, asset_root)
+    glob = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
+    matches = [name for name in names if fnmatch.fnmatchcase(name.lower(), glob)]
+    if not matches:
         from rlnb.errors import did_you_mean
 
-        raise RlnbError(f"No task fits {pattern!r}; there are {len(known)}.{did_you_mean(pattern, known)}")
-    for name in found:
+        raise RlnbError(f"None of the {len(names)} tasks matches {pattern!r}.{did_you_mean(pattern, names)}")
+    for name in matches:
         screen.say(name)
 
 
 @app.command()
-def libraries(as_json: Json = False) -> None:
+def libraries(as_json: AsJson = False) -> None:
     """List the installed RL libraries."""
     from rlnb import plugins
 
@@ -241,8 +256,8 @@ def libraries(as_json: Json = False) -> None:
 
 
 @app.command()
-def launchers(as_json: Json = False) -> None:
-    """List the places where trainings can run."""
+def launchers(as_json: AsJson = False) -> None:
+    """List the launchers, the places where trainings can run."""
     from rlnb import plugins
 
     types = sorted(plugins.launchers().values(), key=lambda launcher: launcher.name)
@@ -250,25 +265,25 @@ def launchers(as_json: Json = False) -> None:
         from rlnb.storage.serial import to_json
 
         return screen.print_json(to_json(types))
-    screen.table(["launcher", "made by"], [(launcher.name, f"rlnb.{launcher.name}(...)") for launcher in types])
+    screen.table(["launcher", "in Python"], [(launcher.name, f"rlnb.{launcher.name}(...)") for launcher in types])
 
 
-# -- the whole -------------------------------------------------------------------------------------------
+# -- the installation ------------------------------------------------------------------------------------
 
 
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the notebook, its runs and its report.")] = Path("rlnb-demo"),
 ) -> None:
-    """Execute the quickstart notebook and print the path of its HTML report."""
+    """Execute the quickstart notebook. The path of its HTML report is printed."""
     from rlnb.cli.demo import execute
 
     screen.say(str(execute(out)))
 
 
 @app.command()
-def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: Json = False) -> None:
-    """Look whether this machine is fit, and say how to fix what is not; exit status 1 if there is a fault."""
+def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: AsJson = False) -> None:
+    """Check this machine and print a fix for each fault. The exit status is 1 if there is a fault."""
     from rlnb.doctor.doctor import examine
     from rlnb.settings import options
 
@@ -282,10 +297,10 @@ def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: Json = 
     else:
         colour = {"ok": "green", "warning": "yellow", "fault": "red"}
         rows = [
-            (item.name, f"[{colour[item.level]}]{item.level}[/]", f"{screen.safe(item.found)}{_fix(item.fix)}")
+            (item.name, f"[{colour[item.level]}]{item.level}[/]", f"{screen.safe(item.text)}{_fix(item.fix)}")
             for item in findings
         ]
-        screen.table(["", "", "found"], rows, markup=True)
+        screen.table(["part", "level", "state"], rows, markup=True)
     if any(item.level == "fault" for item in findings):
         raise typer.Exit(1)
 

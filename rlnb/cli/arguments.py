@@ -1,24 +1,29 @@
-"""Arguments that several commands share, and the values of ``path=value`` words."""
+"""Arguments that several commands share, and the values of ``path=value`` options."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NoReturn
 
 import typer
 
-from rlnb.errors import CheckError
+from rlnb.errors import CheckError, Problem
+from rlnb.spec import Json
 
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, a unique part of it, or its folder.")]
-TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Registered id, module:EnvCfg, or the name of a %%task.")]
-Python = Annotated[str | None, typer.Option("--python", help="Command of the worker's interpreter.")]
-AssetRoot = Annotated[str | None, typer.Option(help="Folder or URL of robot assets.")]
-Checkpoint = Annotated[str | None, typer.Option(help="Checkpoint, by name or path; the last by default.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Load a checkpoint that holds more than weights.")]
-Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait for the end, or print the id and return.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RunId = Annotated[
+    str, typer.Argument(metavar="RUN", help="Id of the run, a unique part of the id, or the folder of the run.")
+]
+TaskId = Annotated[
+    str, typer.Argument(metavar="TASK", help="Registered id, module:EnvCfg, or the name of a %%task cell.")
+]
+Python = Annotated[str | None, typer.Option("--python", help="Command that starts the worker's Python.")]
+AssetRoot = Annotated[str | None, typer.Option(help="Folder or URL of the robot assets.")]
+Checkpoint = Annotated[str | None, typer.Option(help="Name or path of a checkpoint; the last one by default.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Load a checkpoint that may contain code, not only weights.")]
+Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait until the run ends, or print its id and return.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 _POINTED = re.compile(r"[-+]?(\d+\.\d*|\.\d+)([eE][-+]?\d+)?")
 EXAMPLES = {
@@ -29,33 +34,33 @@ EXAMPLES = {
 }
 
 
-def values(**options: Sequence[str] | None) -> list[dict[str, Any]]:
-    """Return the values by dotted path of options that take ``path=value`` words, a dict each.
+def values(**options: Sequence[str] | None) -> list[Mapping[str, Json]]:
+    """Return, for each option that takes ``path=value`` texts, its values by dotted path.
 
     Raises:
-        CheckError: Words without a path or an equals sign, all at once.
+        CheckError: Texts without a path or an equals sign, all at once.
     """
-    from rlnb.errors import Problem
-
-    problems, found = [], []
-    for name, words in ((option.replace("_", "-"), words) for option, words in options.items()):
-        pairs = [(word, *word.partition("=")) for word in words or ()]
-        for word, path, equals, _ in pairs:
+    problems: list[Problem] = []
+    mappings: list[Mapping[str, Json]] = []
+    for name, texts in ((option.replace("_", "-"), texts) for option, texts in options.items()):
+        pairs = [(text, *text.partition("=")) for text in texts or ()]
+        for text, path, equals, _ in pairs:
             if not (path.strip() and equals):
-                problems.append(Problem(what=f"--{name} {word!r} is not path=value.", fix=f"--{name} {EXAMPLES[name]}"))
-        found.append({path.strip(): value(text) for _, path, _, text in pairs})
+                problems.append(Problem(what=f"--{name} {text!r} is not path=value.", fix=f"--{name} {EXAMPLES[name]}"))
+        mappings.append({path.strip(): value(text) for _, path, _, text in pairs})
     if problems:
         raise CheckError("command line", problems)
-    return found
+    return mappings
 
 
-def value(text: str) -> Any:
-    """Return the JSON value that ``text`` is, else the number as in Python (``.5``), else the text itself."""
+def value(text: str) -> Json:
+    """Return ``text`` as JSON, else as a number of Python (``.5``), else as it is."""
 
-    def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON")  # Python's reader would take NaN and Infinity
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not JSON")  # Python's reader would take NaN and Infinity
 
     try:
-        return json.loads(text, parse_constant=refuse)
+        document: Json = json.loads(text, parse_constant=refuse)
+        return document
     except ValueError:
         return float(text) if _POINTED.fullmatch(text) else text

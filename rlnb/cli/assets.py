@@ -1,8 +1,10 @@
-"""``rlnb assets``: robot and scene files, built or looked for."""
+"""``rlnb assets``: build robot and scene files, check for them, and mirror them."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,68 +14,84 @@ from rlnb.cli import screen
 from rlnb.cli.arguments import AssetRoot, Python, TaskId
 from rlnb.errors import RlnbError
 
-assets_app = typer.Typer(
-    no_args_is_help=True, help="Robot and scene files: build them offline, or see what a task needs."
-)
+assets_app = typer.Typer(no_args_is_help=True, help="Build, check and mirror robot and scene files.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """The answer of ``python -m rlnb.worker assets-build``; see ``rlnb.worker.assets.packs.Built``."""
+
+    folder: str
+    kept: tuple[str, ...]
+    """Files that a user put into the folder; they stay as they are."""
+    failed: Mapping[str, str]
+    """Packs or files that could not be built, to the reason."""
 
 
 @assets_app.command()
 def build(
-    destination: Annotated[Path | None, typer.Argument(metavar="[DEST]", help="Folder; the cache by default.")] = None,
-    robots: Annotated[bool, typer.Option("--robots", help="Also those that need further packages, or time.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Build again what is there.")] = False,
+    destination: Annotated[
+        Path | None, typer.Argument(metavar="DEST", help="Folder of the files; the cache by default.")
+    ] = None,
+    robots: Annotated[
+        bool, typer.Option("--robots", help="Also build robots that need further packages or a long time.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build existing files again.")] = False,
     python: Python = None,
 ) -> None:
-    """Make robots and scenes on this machine, without a download; print their folder."""
+    """Build robots and scenes without a download. Their folder is printed."""
     import json
     import subprocess
 
     from rlnb.display.status import status
     from rlnb.launch.command import interpreter
     from rlnb.settings import options
+    from rlnb.storage.serial import from_json
 
     argv = [*interpreter(python or options.python), "-m", "rlnb.worker", "assets-build"]
     argv += [*([str(destination.absolute())] if destination else [])]
     argv += [*(["--robots"] if robots else []), *(["--force"] if force else [])]
     with status("Building the asset packs"):
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    last = done.stdout.strip().splitlines()[-1:]
-    if done.returncode or not last:
-        tail = "\n".join(done.stderr.strip().splitlines()[-10:])
-        raise RlnbError(f"The asset packs could not be built: exit status {done.returncode} of {argv[0]}\n{tail}")
-    built = json.loads(last[0])
-    screen.say(built["folder"])
-    for path in built["kept"]:
-        screen.say(f"kept: {path} was there and is not from an asset pack", stderr=True)
-    for name, why in built["failed"].items():
-        screen.say(f"failed: {name}: {why}", stderr=True)
-    if built["failed"]:
+        process = subprocess.run(argv, capture_output=True, text=True, check=False)
+    last_line = process.stdout.strip().splitlines()[-1:]
+    if process.returncode or not last_line:
+        tail = "\n".join(process.stderr.strip().splitlines()[-10:])
+        raise RlnbError(f"The asset packs could not be built: exit status {process.returncode} of {argv[0]}.\n{tail}")
+    outcome = from_json(Built, json.loads(last_line[0]), ignore_unknown=True)
+    screen.say(outcome.folder)
+    for path in outcome.kept:
+        screen.say(f"kept: {path} existed and is not from an asset pack", stderr=True)
+    for name, reason in outcome.failed.items():
+        screen.say(f"failed: {name}: {reason}", stderr=True)
+    if outcome.failed:
         raise typer.Exit(1)
 
 
 @assets_app.command("check")
 def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = None) -> None:
-    """Show where each file of a task comes from; exit status 1 if one is missing."""
+    """Show where each file of a task comes from. The exit status is 1 if one is missing."""
     from rlnb.simulation.card import task_card
 
     card = task_card(task, python=python, asset_root=asset_root)
-    # A card may be older than a build, so files of this machine are looked at again.
+    # A card may be older than a build, so files of this machine are checked again.
     local = {name: asset["there"] is not None for name, asset in card["assets"].items()}
-    there = {name: Path(card["assets"][name]["path"]).is_file() for name in local if local[name]}
-    say = {True: "there", False: "missing", None: "remote, not looked at"}
-    rows = [(name, asset["path"], say[there.get(name)]) for name, asset in card["assets"].items()]
-    screen.table(["file", "where", ""], rows, title=f"{card['task']}: {card['asset_root']['reason']}")
-    if not all(there.values()):
+    exists = {name: Path(card["assets"][name]["path"]).is_file() for name in local if local[name]}
+    states = {True: "exists", False: "missing", None: "remote, not checked"}
+    rows = [(name, asset["path"], states[exists.get(name)]) for name, asset in card["assets"].items()]
+    screen.table(["file", "path", "state"], rows, title=f"{card['task']}: {card['asset_root']['reason']}")
+    if not all(exists.values()):
         raise typer.Exit(1)
 
 
 @assets_app.command()
 def mirror(
-    tasks: Annotated[list[str], typer.Argument(metavar="TASK... DEST", help="Tasks, and last the folder to copy to.")],
+    tasks: Annotated[
+        list[str], typer.Argument(metavar="TASK... DEST", help="Tasks, and as the last argument the folder to copy to.")
+    ],
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
-    """Copy what tasks need from a reachable asset root to a folder, which is then an asset root of its own."""
+    """Copy the assets of tasks to a folder. It is then an asset root of its own, for machines without internet."""
     import rlnb
     from rlnb.display.status import status
     from rlnb.simulation import simulator
@@ -81,17 +99,19 @@ def mirror(
 
     *names, folder = tasks
     if not names:
-        raise RlnbError("Which tasks, and where to? rlnb assets mirror Isaac-Ant-Direct /mnt/assets")
+        raise RlnbError(
+            "Give at least one task, then the folder to copy to. Use rlnb assets mirror Isaac-Ant-Direct /mnt/assets."
+        )
     destination = Path(folder).absolute()
-    asked = [to_json(rlnb.task(name)) for name in names]
+    requests = [to_json(rlnb.task(name)) for name in names]
     with status(f"Copying the files of {', '.join(names)}"):
-        done = simulator.request("mirror", python, asset_root, tasks=asked, folder=str(destination))
-    size = f"{done['bytes'] / 2**20:.1f} MiB"
-    screen.say(f"{done['root']} to {destination}: {len(done['copied'])} files, {size}; {len(done['kept'])} were there")
-    for name, named_by in done["outside"].items():
-        screen.say(f"not copied: {name}, which {named_by} refers to, lies outside of the asset root")
-    for name, named_by in done["missing"].items():
-        screen.say(f"missing: {name}, which {named_by} names")
-    if done["missing"]:
+        reply = simulator.request("mirror", python, asset_root, tasks=requests, folder=str(destination))
+    size = f"{reply['bytes'] / 2**20:.1f} MiB"
+    screen.say(f"{reply['root']} to {destination}: {len(reply['copied'])} files, {size}; {len(reply['kept'])} existed")
+    for name, user in reply["outside"].items():
+        screen.say(f"not copied: {name}, used by {user}, lies outside the asset root")
+    for name, user in reply["missing"].items():
+        screen.say(f"missing: {name}, used by {user}")
+    if reply["missing"]:
         raise typer.Exit(1)
     screen.say(f"Use it: export ISAACSIM_ASSET_ROOT={shlex.quote(str(destination))}")

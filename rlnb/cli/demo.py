@@ -1,4 +1,4 @@
-"""The demo: the quickstart notebook, executed, with its report."""
+"""The demo: execute the quickstart notebook and write its report."""
 
 from __future__ import annotations
 
@@ -7,66 +7,69 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
 
+if TYPE_CHECKING:
+    from traitlets.config import Config
+
 NOTEBOOK = "01_quickstart.ipynb"
 SOCKET_PATH = 100
-"""Letters of the path of a socket, of 107 that Linux takes; the kernel appends its number."""
+"""Longest path of a socket, in characters. Linux takes 107, and the kernel appends a number."""
 
 
 def execute(out: Path) -> Path:
-    """Execute the quickstart notebook and return its HTML report, its own or the notebook itself as a page.
+    """Execute the quickstart notebook and return its HTML report, or the notebook as a page if it wrote none.
 
     Args:
         out: Folder for the notebook, its runs and its report.
 
     Raises:
-        RlnbError: papermill is missing, or the notebook failed.
+        RlnbError: papermill is not installed, or the notebook failed.
     """
     from rlnb.display.status import status
 
     try:
         import papermill
     except ImportError as exc:
-        raise RlnbError("The demo needs papermill. pip install 'rlnb[report]'") from exc
-    begun, folder = time.time(), out.absolute()
+        raise RlnbError("papermill is not installed. Use pip install 'rlnb[report]'.") from exc
+    start_s, folder = time.time(), out.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    executed = folder / NOTEBOOK
+    notebook = folder / NOTEBOOK
     os.environ.setdefault("RLNB_ROOT", str(folder / "rlnb-runs"))
     with status("Executing the quickstart notebook (a few minutes)"), tempfile.TemporaryDirectory() as sockets:
         try:
             papermill.execute_notebook(
                 str(quickstart()),
-                str(executed),
+                str(notebook),
                 cwd=str(folder),
                 kernel_name="python3",
                 progress_bar=False,
                 config=kernel_over(Path(sockets)),
             )
         except papermill.PapermillExecutionError as exc:
-            raise RlnbError(f"The quickstart notebook failed; see {executed}\n{exc}") from exc
-    return _newest_html([folder, Path(os.environ["RLNB_ROOT"])], begun) or _as_html(executed)
+            raise RlnbError(f"The quickstart notebook failed. Its outputs are in {notebook}.\n{exc}") from exc
+    return _newest_html([folder, Path(os.environ["RLNB_ROOT"])], start_s) or _as_html(notebook)
 
 
 def quickstart() -> Path:
-    """Return the quickstart notebook: of the repository checkout, else the one in the package.
+    """Return the quickstart notebook of the repository checkout, else that of the package.
 
     Raises:
-        RlnbError: It is in neither.
+        RlnbError: Neither has it.
     """
     package = Path(__file__).absolute().parents[1]
     for path in (package.parent / "notebooks" / NOTEBOOK, package / "notebook" / NOTEBOOK):
         if path.is_file():
             return path
-    raise RlnbError(f"{NOTEBOOK} is neither beside this rlnb nor in it ({package}). Reinstall rlnb.")
+    raise RlnbError(f"{NOTEBOOK} is neither beside the package nor in it ({package}). Reinstall rlnb.")
 
 
-def kernel_over(folder: Path) -> Any:
-    """Return the configuration of a kernel whose sockets are files of a folder, instead of ports of this machine.
+def kernel_over(folder: Path) -> Config:
+    """Return the configuration of a kernel whose sockets are files in a folder instead of ports.
 
-    Nobody else can open them. A path that is too long for a socket leaves it at ports.
+    Other users cannot open such sockets. A path that is too long for a socket leaves the kernel at ports.
     """
     from traitlets.config import Config
 
@@ -76,8 +79,8 @@ def kernel_over(folder: Path) -> Any:
 
 def _newest_html(folders: Iterable[Path], since_s: float) -> Path | None:
     """Return the report that the notebook has just written, if it wrote one."""
-    found = {path: path.stat().st_mtime for folder in folders for path in folder.rglob("*.html")}
-    fresh = {path: written for path, written in found.items() if written >= since_s}
+    times_s = {path: path.stat().st_mtime for folder in folders for path in folder.rglob("*.html")}
+    fresh = {path: time_s for path, time_s in times_s.items() if time_s >= since_s}
     return max(fresh, key=lambda path: fresh[path]) if fresh else None
 
 

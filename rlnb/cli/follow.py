@@ -1,4 +1,4 @@
-"""The end of a run's log, followed until its job ends."""
+"""Follow the log of a run's newest job until the job ends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 FOLLOW_S = 0.2
 TAIL_BYTES = 65536
-"""A log is read from no further back than this."""
+"""Bytes at the end of a log that are read first."""
 
 
-def follow(run: Run, lines: int) -> Iterator[str]:
-    """Yield the last lines of the newest job's logs, then what is appended to them until that job has ended.
+def following(run: Run, lines: int) -> Iterator[str]:
+    """Yield the last lines of the newest job's logs, then each new line until that job has ended.
 
     Raises:
         RlnbError: The run has no job yet.
@@ -26,24 +26,27 @@ def follow(run: Run, lines: int) -> Iterator[str]:
     from rlnb.spec import ENDED
 
     if not run.jobs:
-        raise RlnbError(f"{run.id} has no job yet, so it has no log.")
+        raise RlnbError(f"{run.id} has no job yet, so it has no log. Wait until it starts: rlnb show {run.id}")
     job, ends = run.jobs[-1], dict[Path, int]()
     while True:
-        ended = job.state() in ENDED  # asked first: what is written before the end is then read below
+        is_over = job.state() in ENDED  # checked first, so that the last lines are still read below
         for path in job.folder.logs():
-            first = path not in ends
-            start = max(0, path.stat().st_size - TAIL_BYTES) if first else ends[path]
-            text, ends[path] = appended(path, start, whole_lines=not ended)
+            is_first = path not in ends
+            start = max(0, path.stat().st_size - TAIL_BYTES) if is_first else ends[path]
+            text, ends[path] = appended(path, start, whole_lines=not is_over)
             new = text.splitlines()
-            if new := (new[-lines:] if lines else []) if first else new:
+            if new := (new[-lines:] if lines else []) if is_first else new:
                 yield "\n".join(new)
-        if ended:
+        if is_over:
             return
         time.sleep(FOLLOW_S)
 
 
 def appended(path: Path, start: int, *, whole_lines: bool) -> tuple[str, int]:
-    """Return what a file holds from byte ``start`` on, and the byte after it."""
+    """Return the text of a file from byte ``start`` on, and the number of the byte after that text.
+
+    With ``whole_lines``, an unfinished last line is left for the next call.
+    """
     with path.open("rb") as file:
         file.seek(start)
         data = file.read()

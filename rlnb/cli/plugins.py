@@ -1,4 +1,4 @@
-"""``rlnb plugins``: what is installed, what it draws, and a new one from a template."""
+"""``rlnb plugins``: list the plugins, print their figures, and make a new one from a template."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ plugins_app = typer.Typer(invoke_without_command=True, help="List the plugins, o
 
 @plugins_app.callback()
 def list_plugins(context: typer.Context) -> None:
-    """List the plugins, what each brings, and why one does not load; `new` makes one."""
+    """List the plugins, what each adds, and the error of one that does not load."""
     if context.invoked_subcommand is not None:
         return
     import importlib.metadata
@@ -28,7 +28,7 @@ def list_plugins(context: typer.Context) -> None:
     from rlnb.doctor.doctor import load_error
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a broken plugin warns as it is loaded; the table says it better
+        warnings.simplefilter("ignore")  # the table shows the error of a broken plugin
         manager = plugins.manager()
     entries = {entry.name: entry for entry in importlib.metadata.entry_points(group="rlnb")}
     by_hand = [name for name, _ in manager.list_name_plugin() if name not in entries]
@@ -36,49 +36,51 @@ def list_plugins(context: typer.Context) -> None:
     for name in [*sorted(entries), *by_hand]:
         dist = entries[name].dist if name in entries else None
         package = (dist.name, dist.version) if dist else ("" if name in entries else "registered by hand", "")
-        failed = load_error(entries[name]) if name in entries and not manager.has_plugin(name) else ""
-        rows.append((name, *package, _brings(manager.get_plugin(name)), failed))
-    screen.table(["plugin", "distribution", "version", "brings", "error"], rows)
+        error = load_error(entries[name]) if name in entries and not manager.has_plugin(name) else ""
+        rows.append((name, *package, _additions(manager.get_plugin(name)), error))
+    screen.table(["plugin", "distribution", "version", "adds", "error"], rows)
 
 
-def _brings(plugin: Any) -> str:
+def _additions(plugin: object) -> str:
     """Return the libraries, launchers, tasks and packs of a plugin, and its other hooks by name."""
     from rlnb import plugins
 
-    found = []
+    additions = []
     for caller in plugins.manager().get_hookcallers(plugin) or [] if plugin is not None else []:
         kind = caller.name.removeprefix("rlnb_")
         if kind in ("libraries", "launchers", "tasks", "asset_packs"):
             items: Any = next(impl for impl in caller.get_hookimpls() if impl.plugin is plugin).function()
             kind = kind.replace("_", " ")
-            found.append(f"{kind}: {', '.join(item.id if kind == 'tasks' else item.name for item in items)}")
+            additions.append(f"{kind}: {', '.join(item.id if kind == 'tasks' else item.name for item in items)}")
         else:
-            found.append(f"hook {caller.name}")
-    return "; ".join(sorted(found))
+            additions.append(f"hook {caller.name}")
+    return "; ".join(sorted(additions))
 
 
 @plugins_app.command()
 def figures(run: RunId) -> None:
-    """Print the figures that plugins add to a run: a JSON list of Jupyter mime bundles."""
+    """Print the figures that plugins add to a run. The output is a JSON list of Jupyter mime bundles."""
     import rlnb
     from rlnb.curves import panels
 
-    with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints is none of it
-        found = list(panels.bundles([rlnb.get_run(run)]))
-    screen.print_json(found)
+    with contextlib.redirect_stdout(sys.stderr):  # the output of a plugin is no part of the answer
+        bundles = list(panels.bundles([rlnb.get_run(run)]))
+    screen.print_json(bundles)
 
 
 @plugins_app.command()
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="my-lib becomes the package rlnb-my-lib.")],
-    kind: Annotated[str, typer.Option(metavar="library|tasks|launcher", help="What it brings.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the plugin: my-lib becomes the package rlnb-my-lib.")
+    ],
+    kind: Annotated[str, typer.Option(metavar="library|tasks|launcher", help="Kind of the plugin.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the package; ./rlnb-NAME by default.")] = None,
 ) -> None:
-    """Make a plugin package that works as it is, with tests."""
+    """Make a plugin package that works as it is and has tests."""
     from rlnb.cli.scaffold import make_plugin
 
     folder = str(make_plugin(name, kind, out))
-    path = folder if Path(folder).is_absolute() else f"./{folder}"  # else pip takes it for a name
-    screen.say(f"{folder} is there. Next:", stderr=True)
+    path = folder if Path(folder).is_absolute() else f"./{folder}"  # else pip reads it as a package name
+    screen.say(f"{folder} is ready. Next:", stderr=True)
     screen.say(f"pip install -e {shlex.quote(f'{path}[test]')}")
     screen.say(f"pytest {shlex.quote(folder)}")

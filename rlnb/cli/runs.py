@@ -1,34 +1,42 @@
-"""``rlnb runs``: the runs that there are, and making room among them."""
+"""``rlnb runs``: list runs, and delete what is no longer needed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlnb.cli import screen
-from rlnb.cli.arguments import Json, values
+from rlnb.cli.arguments import AsJson, values
 
 if TYPE_CHECKING:
     from rlnb.run.run import Run
 
-runs_app = typer.Typer(invoke_without_command=True, help="List runs, newest first; or make room among them.")
+runs_app = typer.Typer(invoke_without_command=True, help="List runs, newest first, or free disk space.")
 
-Root = Annotated[Path | None, typer.Option("--path", help="rlnb root, run, or stock Isaac Lab logs folder.")]
-OfTask = Annotated[str | None, typer.Option("--task", help="Only of this task.")]
-OfLibrary = Annotated[str | None, typer.Option("--library", help="Only of this library.")]
-InState = Annotated[str | None, typer.Option("--state", help="Only in this state, e.g. running.")]
-WithTag = Annotated[str | None, typer.Option("--tag", help="Only with this tag.")]
-Since = Annotated[str | None, typer.Option("--since", help="Only started since then, e.g. 2026-11-20.")]
+Root = Annotated[
+    Path | None, typer.Option("--path", help="Root folder of rlnb, folder of a run, or logs folder of Isaac Lab.")
+]
+OfTask = Annotated[str | None, typer.Option("--task", help="Only runs of this task.")]
+OfLibrary = Annotated[str | None, typer.Option("--library", help="Only runs of this library.")]
+InState = Annotated[str | None, typer.Option("--state", help="Only runs in this state, e.g. running.")]
+WithTag = Annotated[str | None, typer.Option("--tag", help="Only runs with this tag.")]
+Since = Annotated[str | None, typer.Option("--since", help="Only runs started since this date, e.g. 2026-11-20.")]
 Where = Annotated[
-    list[str] | None, typer.Option("--where", metavar="NAME=VALUE", help="Only of which this was asked: num_envs=512.")
+    list[str] | None,
+    typer.Option("--where", metavar="NAME=VALUE", help="Only runs with this argument, e.g. num_envs=512."),
 ]
-Sort = Annotated[str | None, typer.Option("--sort", help="Best first by a metric's last value, or by what was asked.")]
+Sort = Annotated[
+    str | None, typer.Option("--sort", help="Sort by the last value of a metric, or by an argument; highest first.")
+]
 Column = Annotated[
-    list[str] | None, typer.Option("--column", help="Show a metric's last value too, or what was asked: seed, sim.dt.")
+    list[str] | None,
+    typer.Option("--column", help="Add a column: the last value of a metric, or an argument such as seed or sim.dt."),
 ]
-Archived = Annotated[bool, typer.Option("--archived", help="Those that are archived; else they are left out.")]
+Archived = Annotated[bool, typer.Option("--archived", help="List archived runs, and only those.")]
 
 
 @runs_app.callback()
@@ -44,72 +52,100 @@ def runs(
     sort: Sort = None,
     column: Column = None,
     archived: Archived = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """List runs, newest first."""
     if ctx.invoked_subcommand is not None:
         return
     import rlnb
+    from rlnb.storage.serial import to_json
 
-    (asked,) = values(where=where)
-    found = rlnb.runs(
-        path, task=task, library=library, state=state, tag=tag, since=since, where=asked, archived=archived
+    (arguments,) = values(where=where)
+    listing = rlnb.runs(
+        path, task=task, library=library, state=state, tag=tag, since=since, where=arguments, archived=archived
     )
-    found = found.sorted(sort) if sort else found
-    further = {name: found.values(name) for name in column or ()}
-    rows = [_row(run) | {name: of_all[at] for name, of_all in further.items()} for at, run in enumerate(found)]
+    listing = listing.sorted(sort) if sort else listing
+    columns = {name: listing.values(name) for name in column or ()}
+    rows = [
+        to_json(Row.of(run)) | {name: column[at] for name, column in columns.items()} for at, run in enumerate(listing)
+    ]
     if as_json:
         return screen.print_json(rows)
-    shown = ("id", "task", "library", "state", "iteration", "reward", "success_rate", *further, "created")
-    screen.table([name.replace("_", " ") for name in shown], [[row[name] for name in shown] for row in rows])
+    names = ("id", "task", "library", "state", "iteration", "reward", "success_rate", *columns, "created")
+    screen.table([name.replace("_", " ") for name in names], [[row[name] for name in names] for row in rows])
 
 
-def _row(run: Run) -> dict[str, Any]:
-    done, total = run.progress
-    metrics = run.metrics
-    last = {name: metrics.last(name) if name in metrics.names else None for name in ("reward", "success_rate")}
-    return {
-        "id": run.id,
-        "task": run.task,
-        "library": run.library,
-        "state": run.state,
-        "iteration": f"{done}/{total}" if total else "",
-        **last,
-        "created": run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
-        "tags": list(run.tags),
-        "path": str(run.path),
-    }
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A run as ``rlnb runs`` prints it."""
+
+    id: str
+    task: str
+    library: str
+    state: str
+    iteration: str
+    """``"iteration/total"``; empty where the total is not known."""
+    reward: float | None
+    """Last value; None where the run has none."""
+    success_rate: float | None
+    """Last value, 0 to 1; None where the run has none."""
+    created: str
+    """Local time, to the minute."""
+    tags: Sequence[str]
+    path: str
+
+    @classmethod
+    def of(cls, run: Run) -> Row:
+        """Return the row of a run."""
+        iteration, total = run.progress
+        metrics = run.metrics
+        return cls(
+            id=run.id,
+            task=run.task,
+            library=run.library,
+            state=run.state,
+            iteration=f"{iteration}/{total}" if total else "",
+            reward=metrics.last("reward") if "reward" in metrics.names else None,
+            success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,
+            created=run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
+            tags=list(run.tags),
+            path=str(run.path),
+        )
 
 
 @runs_app.command()
 def prune(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs.")] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="RUN", help="Only these runs; all runs by default.")
+    ] = None,
     path: Root = None,
     task: OfTask = None,
     library: OfLibrary = None,
     state: InState = None,
     tag: WithTag = None,
-    keep: Annotated[int, typer.Option(help="Checkpoints that stay of each run, beside the best.")] = 1,
-    whole: Annotated[bool, typer.Option("--whole", help="Remove the runs as a whole, not their checkpoints.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")] = False,
+    keep: Annotated[int, typer.Option(help="Number of newest checkpoints to keep of each run, besides the best.")] = 1,
+    whole: Annotated[bool, typer.Option("--whole", help="Delete whole runs instead of checkpoints.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete the files. Without this option, they are only listed.")
+    ] = False,
 ) -> None:
-    """Show which checkpoints of ended runs can go, or remove them (--yes)."""
+    """List the checkpoints that can be deleted, or delete them. Only runs that have ended are considered."""
     import rlnb
     from rlnb.run.pruning import in_words
 
-    named = rlnb.Runs([rlnb.get_run(id) for id in ids or ()])
-    if named and not any((path, task, library, state, tag)):
-        chosen = named
+    runs_by_id = rlnb.Runs([rlnb.get_run(id) for id in ids or ()])
+    if runs_by_id and not any((path, task, library, state, tag)):
+        selection = runs_by_id
     else:
-        chosen = rlnb.runs(path, task=task, library=library, state=state, tag=tag)
-        wanted = {run.path for run in named}
-        chosen = rlnb.Runs([run for run in chosen if not ids or run.path in wanted])
-    found = chosen.prune(keep=keep, whole=whole)
-    screen.table(["run", "what", "size"], found.rows())
+        selection = rlnb.runs(path, task=task, library=library, state=state, tag=tag)
+        paths = {run.path for run in runs_by_id}
+        selection = rlnb.Runs([run for run in selection if not ids or run.path in paths])
+    pruning = selection.prune(keep=keep, whole=whole)
+    screen.table(["run", "item", "size"], pruning.rows())
     if yes:
-        found.apply()
-    word = "Removed" if yes else "To be removed with --yes:"
-    left = f" {found.unfinished} that have not ended are left alone." if found.unfinished else ""
-    screen.say(f"{word} {in_words(found.size)}, {len(found.items)} items.{left}")
-    if ids and found.unfinished:
+        pruning.apply()
+    verb = "Deleted" if yes else "With --yes, this deletes"
+    rest = f" Runs that have not ended stay as they are: {pruning.unfinished}." if pruning.unfinished else ""
+    screen.say(f"{verb} {len(pruning.items)} items, {in_words(pruning.size)}.{rest}")
+    if ids and pruning.unfinished:
         raise typer.Exit(1)

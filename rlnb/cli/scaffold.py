@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a plugin named ``my-lib`` is called where."""
+    """The names of a plugin, for example of ``my-lib``."""
 
     name: str
     """``my-lib``."""
@@ -38,7 +38,7 @@ class Names:
 
     @property
     def module(self) -> str:
-        """What is imported: ``rlnb_my_lib``."""
+        """Its module: ``rlnb_my_lib``."""
         return self.distribution.replace("-", "_")
 
     @property
@@ -48,12 +48,12 @@ class Names:
 
     @property
     def cls(self) -> str:
-        """How its classes begin: ``MyLib``."""
+        """Prefix of its classes: ``MyLib``."""
         return "".join(part.capitalize() for part in self.name.split("-"))
 
     @property
     def title(self) -> str:
-        """How its tasks begin: ``My-Lib``."""
+        """Prefix of its tasks: ``My-Lib``."""
         return "-".join(part.capitalize() for part in self.name.split("-"))
 
 
@@ -63,10 +63,10 @@ def make_plugin(name: str, kind: str, out: Path | None = None) -> Path:
     Args:
         name: Name of the plugin, e.g. ``"my-lib"`` for the package ``rlnb-my-lib``.
         kind: ``"library"``, ``"tasks"`` or ``"launcher"``.
-        out: Folder of the package, which has to be empty if it exists; None is one named after it.
+        out: Folder of the package, which has to be empty if it exists; None is a folder named after the package.
 
     Raises:
-        CheckError: With all that is wrong with the request; nothing was written.
+        CheckError: The request has problems; it lists all of them. Nothing was written.
         RlnbError: The folder cannot be written.
     """
     names = Names(name.replace("_", "-"))
@@ -76,39 +76,39 @@ def make_plugin(name: str, kind: str, out: Path | None = None) -> Path:
         raise CheckError(f"plugin {name!r}", problems)
     from copier import run_copy
 
-    words = {word: getattr(names, word) for word in ("distribution", "module", "key", "cls", "title")}
+    answers = {key: getattr(names, key) for key in ("distribution", "module", "key", "cls", "title")}
     try:
-        run_copy(str(TEMPLATES / kind), folder, {**words, "isaaclab": ISAACLAB}, defaults=True, quiet=True)
+        run_copy(str(TEMPLATES / kind), folder, {**answers, "isaaclab": ISAACLAB}, defaults=True, quiet=True)
     except OSError as exc:
         raise RlnbError(f"{folder} could not be written: {exc}") from exc
     return folder
 
 
-def _check_name(given: str, names: Names, kind: str) -> Iterator[Problem]:
+def _check_name(name: str, names: Names, kind: str) -> Iterator[Problem]:
     bad = not _NAME.fullmatch(names.name) or keyword.iskeyword(names.key) or len(names.name) > LONGEST
     if bad or names.name.startswith("rlnb-"):
         yield Problem(
-            what=f"{given!r} is no name for a plugin: small letters, digits and single dashes, a letter first, "
-            f"{LONGEST} characters at most, no word of Python, without the 'rlnb-' that is put before it.",
-            fix=f"rlnb plugins new {_nearest(given)} --kind {kind if kind in KINDS else 'library'}",
+            what=f"{name!r} is not a valid plugin name. Use small letters, digits and single dashes, with a letter "
+            f"first, at most {LONGEST} characters, no keyword of Python, and no 'rlnb-' in front.",
+            fix=f"rlnb plugins new {_nearest(name)} --kind {kind if kind in KINDS else 'library'}",
         )
         return
-    installed = {entry.name: entry.dist for entry in importlib.metadata.entry_points(group="rlnb")}
-    taken = {*installed, *plugins.libraries(), *plugins.launchers(), plugins.SCRIPT.name}
-    if names.key in taken:
-        dist = installed.get(names.key)
-        by = f"the package {dist.name}" if dist else "rlnb"
-        listed = ", ".join(sorted(taken))
+    distributions = {entry.name: entry.dist for entry in importlib.metadata.entry_points(group="rlnb")}
+    names_in_use = {*distributions, *plugins.libraries(), *plugins.launchers(), plugins.SCRIPT.name}
+    if names.key in names_in_use:
+        dist = distributions.get(names.key)
+        owner = f"the package {dist.name}" if dist else "rlnb"
         fix = f"Choose another name{f', or: pip uninstall {dist.name}' if dist else ''}."
-        yield Problem(what=f"a plugin named {names.key!r} is installed, by {by}. Taken: {listed}.", fix=fix)
+        text = f"The name {names.key!r} belongs to {owner}. Names in use: {', '.join(sorted(names_in_use))}."
+        yield Problem(what=text, fix=fix)
     elif importlib.util.find_spec(names.module) is not None:
-        yield Problem(what=f"a module named {names.module!r} is installed already.", fix="Choose another name.")
+        yield Problem(what=f"A module named {names.module!r} is installed already.", fix="Choose another name.")
 
 
-def _nearest(given: str) -> str:
-    """Return a name like the one that was given, for the fix."""
-    words = re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-").removeprefix("rlnb-")[:LONGEST].strip("-")
-    return words if _NAME.fullmatch(words) and not keyword.iskeyword(words) else "my-plugin"
+def _nearest(name: str) -> str:
+    """Return a valid name that resembles the one that was refused."""
+    valid = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").removeprefix("rlnb-")[:LONGEST].strip("-")
+    return valid if _NAME.fullmatch(valid) and not keyword.iskeyword(valid) else "my-plugin"
 
 
 def _check_kind(names: Names, kind: str) -> Iterator[Problem]:
@@ -116,7 +116,7 @@ def _check_kind(names: Names, kind: str) -> Iterator[Problem]:
         yield Problem(what=str(unknown("kind of plugin", kind, KINDS, has="There are")), fix="--kind library")
     elif kind == "launcher" and (names.key in rlnb.__all__ or importlib.util.find_spec(f"rlnb.{names.key}")):
         yield Problem(
-            what=f"rlnb.{names.key} is rlnb's own, so no launcher can be reached by that name.",
+            what=f"rlnb.{names.key} is rlnb's own, so a launcher cannot have that name.",
             fix=f"rlnb plugins new my-{names.name} --kind launcher",
         )
 
@@ -126,11 +126,11 @@ def _check_folder(folder: Path) -> Iterator[Problem]:
         return
     fix = "--out ANOTHER_FOLDER"
     if folder.exists() or folder.is_symlink():
-        yield Problem(what=f"{folder} exists and is {'not empty' if folder.is_dir() else 'no folder'}.", fix=fix)
+        yield Problem(what=f"{folder} exists and is {'not empty' if folder.is_dir() else 'not a folder'}.", fix=fix)
         return
     above = next(parent for parent in folder.absolute().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        yield Problem(what=f"{folder} cannot be made: {above} is no folder that you may write to.", fix=fix)
+        yield Problem(what=f"{folder} cannot be made: {above} is not a folder that you may write to.", fix=fix)
 
 
 def _check_copier() -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""What the ``rlnb`` command prints: text, tables and JSON that nothing from outside can steer, and its errors.
+"""Print text, tables, JSON and errors on the terminal, safe from control sequences in names and logs.
 
 rich is imported inside functions, so that ``rlnb --help`` is quick.
 """
@@ -17,18 +17,19 @@ from typer.core import TyperGroup
 
 from rlnb.display.table import cell
 from rlnb.errors import RlnbError
+from rlnb.spec import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 FAILED = 2
-"""Exit status of every error that rlnb raises on purpose; 1 is for a check that found something missing."""
+"""Exit status of every error that rlnb raises on purpose; 1 is the status of a check that fails."""
 PIPE_COLUMNS = 160
-"""Width of tables that go into a pipe or a file."""
+"""Width of tables, in characters, in a pipe or a file."""
 
 
-class Shown(TyperGroup):
-    """Commands whose errors are shown as their message, without a traceback."""
+class Commands(TyperGroup):
+    """Commands that print an error of rlnb as its message, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn an error of rlnb into its message and exit status 2."""
@@ -42,7 +43,7 @@ class Shown(TyperGroup):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the terminal; wide enough for tables where it is a pipe or a file."""
+    """Return the terminal. A pipe or a file gets a width that is enough for tables."""
     from rich.console import Console
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
@@ -50,26 +51,26 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def safe(text: object) -> str:
-    """Return text that was written elsewhere so that it can neither mark up nor steer the terminal."""
+    """Return foreign text, escaped so that it can neither mark up nor control the terminal."""
     from rich.markup import escape
 
     return escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text)))
 
 
 def say(text: str, *, stderr: bool = False) -> None:
-    """Print text, which is never cut or broken."""
+    """Print text without cutting or wrapping it."""
     console(stderr=stderr).print(safe(text), soft_wrap=True)
 
 
 def print_log(text: str) -> None:
-    """Print lines of a log: colours stay on a terminal, every other control sequence goes."""
+    """Print lines of a log. Colours stay on a terminal, all other control sequences are removed."""
     from rich.text import Text
 
     console().print(Text.from_ansi(text), soft_wrap=True)
 
 
 def print_json(data: Any) -> None:
-    """Print JSON that every reader takes: a number that is none (NaN) is null."""
+    """Print strict JSON: NaN and infinity become null."""
     console().print_json(data=_finite(data))
 
 
@@ -82,24 +83,24 @@ def _finite(data: Any) -> Any:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "", markup: bool = False) -> None:
-    """Print a table; the first column is never cut, since it is what is typed next."""
+    """Print a table. The first column is never cut, since the user types it into the next command."""
     from rich import box
     from rich.table import Table
 
     text: Callable[[Any], str] = str if markup else lambda item: safe(cell(item))
-    shown = Table(box=box.SIMPLE, title=safe(title) or None, title_justify="left", show_header=any(header))
+    grid = Table(box=box.SIMPLE, title=safe(title) or None, title_justify="left", show_header=any(header))
     for number, name in enumerate(header):
-        shown.add_column(name, no_wrap=number == 0, overflow="fold")
+        grid.add_column(name, no_wrap=number == 0, overflow="fold")
     for row in rows:
-        shown.add_row(*map(text, row))
-    console().print(shown)
+        grid.add_row(*map(text, row))
+    console().print(grid)
 
 
-def assigned(pairs: Mapping[str, Any]) -> str:
-    """Return values by dotted path as they are typed: ``sim.dt=0.005, a=null``."""
+def assigned(pairs: Mapping[str, Json]) -> str:
+    """Return values by dotted path as a user types them: ``sim.dt=0.005, a=null``."""
     return ", ".join(f"{path}={json.dumps(item)}" for path, item in pairs.items())
 
 
 def yes(answer: bool) -> str:
-    """Return a cell that is empty for no, so that a yes is seen."""
+    """Return ``"yes"`` or an empty cell, so that a yes stands out."""
     return "yes" if answer else ""

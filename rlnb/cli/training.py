@@ -1,4 +1,4 @@
-"""``rlnb train``, ``script``, ``resume`` and ``show``: a training from the command line, here or on a cluster."""
+"""``rlnb train``, ``script``, ``resume`` and ``show``: trainings from the command line, here or on a cluster."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 from rlnb.cli import screen
 from rlnb.cli.arguments import Checkpoint, Python, RunId, TaskId, Trust, Wait, value, values
 from rlnb.errors import RlnbError
+from rlnb.spec import Json
 from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
@@ -21,25 +22,32 @@ if TYPE_CHECKING:
     from rlnb.run.run import Run
 
 INTERRUPTED = 130
-Where = Annotated[str | None, typer.Option("--launcher", help="Where to run: slurm, ... See: rlnb launchers.")]
+Where = Annotated[
+    str | None, typer.Option("--launcher", help="Launcher, such as slurm; this machine by default. See rlnb launchers.")
+]
 WhereSet = Annotated[
-    list[str] | None, typer.Option("--launcher-set", help="What to ask of it: partition=gpu. Repeatable.")
+    list[str] | None, typer.Option("--launcher-set", help="Setting of the launcher: partition=gpu. Repeatable.")
 ]
 Ranks = Annotated[
     str | None,
-    typer.Option(help="Ranks of each machine: 1, on a cluster its GPUs; auto: what is fastest for a task, no script."),
+    typer.Option(help="Ranks on each machine: 1 by default, on a cluster one per GPU. auto finds the fastest number."),
 ]
 
 
-def _launcher(name: str | None, settings: Mapping[str, Any]) -> Launcher | None:
-    """Return the launcher that was asked for; None is this machine."""
+def _launcher(name: str | None, settings: Mapping[str, Json]) -> Launcher | None:
+    """Return the launcher of that name; None is this machine."""
     from rlnb import plugins
 
     if name is None:
         if settings:
-            raise RlnbError("--launcher-set says nothing without --launcher. `rlnb launchers` lists them.")
+            raise RlnbError("--launcher-set needs --launcher. Use a name that `rlnb launchers` lists.")
         return None
     return plugins.make_launcher(name, settings)
+
+
+def _ranks(text: str | None) -> Any:
+    """Return ``--nproc-per-node`` as ``rlnb.train`` takes it, which checks the value."""
+    return value(text) if text else None
 
 
 def train(
@@ -47,29 +55,33 @@ def train(
     nproc_per_node: Ranks = None,
     launcher: Where = None,
     launcher_set: WhereSet = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Env config value: sim.dt=0.005. Repeatable.")] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Agent config value, as --set. Repeatable.")] = None,
-    agent_config: Annotated[Path | None, typer.Option(help="YAML file of agent config values.")] = None,
-    presets: Annotated[str, typer.Option(help="Isaac Lab's global presets: a,b.")] = "",
-    physics: Annotated[str | None, typer.Option(help="Physics selector, e.g. newton_mjwarp.")] = None,
-    renderer: Annotated[str | None, typer.Option(help="Renderer selector, e.g. newton_renderer.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Word to find the run by. Repeatable.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Value of the env config: sim.dt=0.005. Repeatable.")
+    ] = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(help="Value of the agent config: algorithm.gamma=0.98. Repeatable.")
+    ] = None,
+    agent_config: Annotated[Path | None, typer.Option(help="YAML file with values of the agent config.")] = None,
+    presets: Annotated[str, typer.Option(help="Global presets of Isaac Lab, separated by commas.")] = "",
+    physics: Annotated[str | None, typer.Option(help="Physics backend, e.g. newton_mjwarp.")] = None,
+    renderer: Annotated[str | None, typer.Option(help="Renderer, e.g. newton_renderer.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of the run, for rlnb runs --tag. Repeatable.")] = None,
     wait: Wait = True,
     **arguments: Any,
 ) -> None:
-    """Train a task. Ctrl-C while waiting leaves the run alone."""
+    """Train a task. Ctrl-C ends the waiting, not the run."""
     import rlnb
     from rlnb.simulation import simulator
     from rlnb.tasks.agent_config import agent_values
 
     overrides, agent_set, settings = values(set=set_, agent=agent, launcher_set=launcher_set)
     names = [name.strip() for name in presets.split(",") if name.strip()]
-    described = rlnb.task(task, overrides=overrides, presets=names, physics=physics, renderer=renderer)
+    task_ = rlnb.task(task, overrides=overrides, presets=names, physics=physics, renderer=renderer)
     simulator.keep_none()
     run = rlnb.train(
-        described,
+        task_,
         agent={**agent_values(agent_config), **agent_set},
-        nproc_per_node=value(nproc_per_node) if nproc_per_node else None,
+        nproc_per_node=_ranks(nproc_per_node),
         launcher=_launcher(launcher, settings),
         tags=tag or (),
         **arguments,
@@ -78,12 +90,12 @@ def train(
 
 
 def _with_options_of_train(command: Callable[..., None]) -> None:
-    """Give a command, in the place of ``**arguments``, the arguments of ``rlnb.train`` that are options too."""
+    """Replace ``**arguments`` of a command by those arguments of ``rlnb.train`` that are options too."""
     signature = inspect.signature(command, eval_str=True)
-    task, *own, _ = signature.parameters.values()
+    task, *parameters, _ = signature.parameters.values()
     options = [_option(field) for field in dataclasses.fields(TrainRequest) if "help" in field.metadata]
-    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-    command.__signature__ = signature.replace(parameters=[task, *options, *own])  # type: ignore[attr-defined]
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    command.__signature__ = signature.replace(parameters=[task, *options, *parameters])  # type: ignore[attr-defined]
 
 
 def _option(field: dataclasses.Field[Any]) -> inspect.Parameter:
@@ -104,22 +116,24 @@ _with_options_of_train(train)
 
 def script(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="Training script; what follows it are its own arguments.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="SCRIPT", help="Training script. All arguments after it are the script's own.")
+    ],
     nproc_per_node: Ranks = None,
     launcher: Where = None,
     launcher_set: WhereSet = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Word to find the run by. Repeatable.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of the run, for rlnb runs --tag. Repeatable.")] = None,
     python: Python = None,
     wait: Wait = True,
 ) -> None:
-    """Start any training script as a run. rlnb's options go before it: rlnb script --detach train.py --task ..."""
+    """Start any training script as a run. Put options of rlnb first: rlnb script --detach train.py --task ..."""
     import rlnb
 
     (settings,) = values(launcher_set=launcher_set)
     run = rlnb.train(
         script=path,
         args=context.args,
-        nproc_per_node=value(nproc_per_node) if nproc_per_node else None,
+        nproc_per_node=_ranks(nproc_per_node),
         launcher=_launcher(launcher, settings),
         python=python,
         tags=tag or (),
@@ -129,41 +143,42 @@ def script(
 
 def resume(
     run: RunId,
-    max_iterations: Annotated[int | None, typer.Option(help="Iteration to end at.")] = None,
+    max_iterations: Annotated[int | None, typer.Option(help="Iteration at which the training ends.")] = None,
     checkpoint: Checkpoint = None,
     trust: Trust = False,
     wait: Wait = True,
 ) -> None:
-    """Go on from a checkpoint, in the same run."""
+    """Continue a training from a checkpoint, in the same run."""
     import rlnb
 
-    found = rlnb.get_run(run).resume(max_iterations=max_iterations, checkpoint=checkpoint, trust=trust)
-    _wait_or_detach(found, wait)
+    record = rlnb.get_run(run).resume(max_iterations=max_iterations, checkpoint=checkpoint, trust=trust)
+    _wait_or_detach(record, wait)
 
 
 def _wait_or_detach(run: Run, wait: bool) -> None:
     if not wait:
         screen.say(run.id)
         return
-    hint = f"It goes on. Find it again: rlnb show {run.id}, rlnb logs {run.id} --follow, rlnb cancel {run.id}"
+    hint = f"The run goes on. Next: rlnb show {run.id}, rlnb logs {run.id} --follow, rlnb cancel {run.id}"
     screen.say(f"{run.id} started in {run.path}", stderr=True)
     try:
         run.wait()
     except KeyboardInterrupt:
-        screen.say(f"Detached from {run.id}. {hint}", stderr=True)
+        screen.say(f"No longer waiting for {run.id}. {hint}", stderr=True)
         raise typer.Exit(INTERRUPTED) from None
     show_run(run)
 
 
 def show(run: RunId) -> None:
-    """Show what a run is, where it stands and what it left."""
+    """Show the arguments, state, metrics and files of a run."""
     import rlnb
 
     show_run(rlnb.get_run(run))
 
 
 def show_run(run: Run) -> None:
-    done, total = run.progress
+    """Print a run as a table of two columns."""
+    iteration, total = run.progress
     manifest, metrics, result = run.manifest, run.metrics, run.result
     rows: list[tuple[str, Any]] = [
         ("task", run.task),
@@ -171,7 +186,7 @@ def show_run(run: Run) -> None:
         ("state", run.state),
         ("waits for", ", ".join(run.waits_for)),
         ("error", result.error if result else ""),
-        ("iteration", f"{done} of {total}" if total else ""),
+        ("iteration", f"{iteration} of {total}" if total else ""),
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
         ("launcher", manifest.launcher),
         ("devices", ", ".join(run.started.devices) if run.started else ""),

@@ -1,7 +1,7 @@
-"""Is this machine fit for rlnb? Checks that only look: they import no torch, start no simulator, leave no file.
+"""Is this machine fit for rlnb? The checks only look: they import no torch, start no simulator and leave no file.
 
-Each check turns facts into findings and touches nothing else; facts of the worker's interpreter come
-from one short subprocess of it, so that the doctor is quick and sees what the worker would see.
+Each check turns facts into findings and touches nothing else. One short subprocess of the worker's interpreter gives
+its facts, so the doctor is quick and sees the same packages as the worker.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.doctor import machine
@@ -29,13 +30,13 @@ def examine(
 
     Args:
         root: Folder of runs.
-        python: Command of the worker's interpreter; None is this one.
+        python: Command of the worker's interpreter; None is this process's own.
         asset_root: Explicit asset root, as set in the options.
         timeout_s: Seconds for all checks together.
     """
     checks: dict[str, Callable[[], Sequence[Finding]]] = {
         "Python": lambda: [check_python(sys.version_info[:3])],
-        "rlnb": lambda: [check_plugins(plugin_versions())],
+        "rlnb": lambda: [check_plugins(installed_plugins())],
         "worker": lambda: check_worker(look(python, timeout_s - 0.5), driver(), asset_root, os.environ),
         **machine.checks(root),
     }
@@ -43,14 +44,14 @@ def examine(
 
 
 def _all_within(checks: Mapping[str, Callable[[], Sequence[Finding]]], timeout_s: float) -> list[Finding]:
-    """Run checks side by side; a hanging file system or a bug costs one finding, not the others."""
-    done: dict[str, Sequence[Finding]] = {}
+    """Run the checks side by side, so that a hanging file system or a bug costs one finding only."""
+    answers: dict[str, Sequence[Finding]] = {}
 
     def run(name: str, check: Callable[[], Sequence[Finding]]) -> None:
         try:
-            done[name] = check()
+            answers[name] = check()
         except Exception as exc:
-            done[name] = [warning(name, f"not examined: {type(exc).__name__}: {exc}")]
+            answers[name] = [warning(name, f"the check itself failed: {type(exc).__name__}: {exc}")]
 
     deadline = time.monotonic() + timeout_s
     threads = [threading.Thread(target=run, args=item, daemon=True) for item in checks.items()]
@@ -59,8 +60,11 @@ def _all_within(checks: Mapping[str, Callable[[], Sequence[Finding]]], timeout_s
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     silent = f"no answer in {timeout_s:g} s"
-    late = {name: [warning(name, silent, "Look again; is a disk hanging?")] for name in checks}
-    return [finding for name in checks for finding in done.get(name, late[name])]
+    late = {
+        name: [warning(name, silent, "Run rlnb doctor again. If it repeats, look for a disk that hangs.")]
+        for name in checks
+    }
+    return [finding for name in checks for finding in answers.get(name, late[name])]
 
 
 # -- this interpreter ------------------------------------------------------------------------------------
@@ -72,44 +76,60 @@ def check_python(version: Sequence[int]) -> Finding:
     text = ".".join(map(str, version))
     if low <= tuple(version[:2]) <= high:
         return ok("Python", f"{text} ({sys.executable})")
-    fix = "Use Python 3.11 to 3.13 for the kernel; 3.12 serves the worker too."
+    fix = "Use Python 3.11 to 3.13 for the kernel. Python 3.12 serves the worker too."
     return fault("Python", f"{text} ({sys.executable})", fix)
 
 
-def plugin_versions() -> dict[str, str]:
-    """Return the version of each plugin's distribution by plugin name; one that does not load says why."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InstalledPlugin:
+    """A plugin of this interpreter."""
+
+    distribution: str
+    """Name of its package; its module where the package is unknown."""
+    version: str = ""
+    error: str = ""
+    """Error of a plugin that does not load."""
+
+    def __str__(self) -> str:
+        text = f"{self.distribution} {self.version}".strip()
+        return f"{text} does not load: {self.error}" if self.error else text
+
+
+def installed_plugins() -> list[InstalledPlugin]:
+    """Return the plugins in the order of their names."""
     import warnings
 
     from rlnb import plugins
 
-    found = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the warning of a broken plugin is what is reported here
+        warnings.simplefilter("ignore")  # the finding reports a broken plugin
         manager = plugins.manager()
-    for entry in sorted(importlib.metadata.entry_points(group="rlnb"), key=lambda entry: entry.name):
-        found[entry.name] = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
-        if not manager.has_plugin(entry.name):
-            found[entry.name] += f" does not load: {load_error(entry)}"
-    return found
+    return [
+        InstalledPlugin(
+            distribution=entry.dist.name if entry.dist else entry.value,
+            version=entry.dist.version if entry.dist else "",
+            error="" if manager.has_plugin(entry.name) else load_error(entry),
+        )
+        for entry in sorted(importlib.metadata.entry_points(group="rlnb"), key=lambda entry: entry.name)
+    ]
 
 
 def load_error(entry: importlib.metadata.EntryPoint) -> str:
-    """Return why a plugin does not load; an empty string if it does."""
+    """Return the error of a plugin that does not load, else an empty string."""
     try:
         entry.load()
-    except Exception as exc:  # whatever a broken plugin raises is the answer
+    except Exception as exc:  # any exception of a broken plugin is the answer
         return f"{type(exc).__name__}: {exc}"
     return ""
 
 
-def check_plugins(versions: Mapping[str, str]) -> Finding:
+def check_plugins(plugins: Sequence[InstalledPlugin]) -> Finding:
     """Judge rlnb and its plugins."""
-    found = "; ".join([__version__, *versions.values()])
-    broken = [name for name, version in versions.items() if " does not load: " in version]
-    if broken:
-        fix = f"Update or uninstall {', '.join(versions[name].split()[0] for name in broken)}."
-        return fault("rlnb", found, fix)
-    if not versions:
-        fix = "pip install rlnb-rsl-rl rlnb-tasks"
-        return fault("rlnb", f"{found}, no plugin: no RL library to train with", fix)
-    return ok("rlnb", found)
+    text = "; ".join([__version__, *map(str, plugins)])
+    if broken := [plugin.distribution for plugin in plugins if plugin.error]:
+        return fault("rlnb", text, f"Update or uninstall {', '.join(broken)}.")
+    if not plugins:
+        return fault(
+            "rlnb", f"{text}; no plugin is installed, so there is no RL library", "pip install rlnb-rsl-rl rlnb-tasks"
+        )
+    return ok("rlnb", text)

@@ -1,4 +1,4 @@
-"""What one check of the doctor found."""
+"""The answer of one check of the doctor."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ Level = Literal["ok", "warning", "fault"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What one check found."""
+    """The answer of one check."""
 
     name: str
-    """What was looked at."""
+    """Name of the part that was checked, such as ``"torch"``."""
     level: Level
-    """``"fault"``: something will not work; ``"warning"``: it will, with a limit."""
-    found: str
-    """What is there."""
+    """``"fault"``: this part does not work; ``"warning"``: it works, with a limit."""
+    text: str
+    """State of that part: versions, paths, sizes."""
     fix: str = ""
-    """Command or setting that fixes it."""
+    """Command or setting that fixes the fault or lifts the limit."""
 
 
-def ok(name: str, found: str, fix: str = "") -> Finding:
-    """Return a finding of what works; ``fix`` may say how it would be better."""
-    return Finding(name=name, level="ok", found=found, fix=fix)
+def ok(name: str, text: str, fix: str = "") -> Finding:
+    """Return the finding of a part that works; ``fix`` may name an improvement."""
+    return Finding(name=name, level="ok", text=text, fix=fix)
 
 
-def warning(name: str, found: str, fix: str = "") -> Finding:
-    """Return a finding of what works with a limit."""
-    return Finding(name=name, level="warning", found=found, fix=fix)
+def warning(name: str, text: str, fix: str = "") -> Finding:
+    """Return the finding of a part that works with a limit."""
+    return Finding(name=name, level="warning", text=text, fix=fix)
 
 
-def fault(name: str, found: str, fix: str) -> Finding:
-    """Return a finding of what does not work. There is always a fix."""
-    return Finding(name=name, level="fault", found=found, fix=fix)
+def fault(name: str, text: str, fix: str) -> Finding:
+    """Return the finding of a part that does not work, always with a fix."""
+    return Finding(name=name, level="fault", text=text, fix=fix)

@@ -1,4 +1,4 @@
-"""The worker's interpreter: what it has, and what it lacks."""
+"""The doctor's checks of the worker's interpreter: rlnb, Isaac Lab, torch, the driver, caches and assets."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from pathlib import Path
 
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.launch.command import interpreter
+from rlnb.storage.serial import from_json
 from rlnb.version import ISAACLAB, __version__
 
 TIMEOUT_S = 4.0
-"""All checks run side by side; what has not answered by then is reported as such."""
-LINE = "needs Python 3.12; on 3.11 pip silently resolves isaaclab to 2.3.x, the Isaac Sim line"
+"""Seconds for all checks, which run side by side; a check without an answer by then becomes a warning."""
+LINE = "needs Python 3.12; on 3.11 pip silently resolves isaaclab to 2.3.x, which needs Isaac Sim"
 OWN_ENVIRONMENT = (
     "python3.12 -m venv isaac && isaac/bin/pip install 'rlnb[isaaclab]', "
     'then rlnb.options.python = "isaac/bin/python" (--python on the command line)'
 )
 PROBE = Path(__file__).parents[1] / "worker" / "probe.py"
-"""The worker's room: read here as text, since only the worker imports it."""
+"""Script that another interpreter executes, with ``python -c``; only the worker may import it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,9 +30,9 @@ class Worker:
     """Facts of the worker's interpreter."""
 
     command: str
-    """What starts it."""
+    """Command that starts it."""
     error: str = ""
-    """Why it did not answer; empty if it did."""
+    """Reason why it did not answer; empty if it did."""
     python: str = ""
     """Its version."""
     versions: Mapping[str, str] | None = None
@@ -39,32 +40,29 @@ class Worker:
     torch_cuda: str | None = None
     """CUDA version that its torch was built for; None for a CPU build or no torch."""
     bytecode: bool = True
-    """Whether a start finds torch's modules compiled, or leaves them so for the next one."""
+    """Whether a start finds torch's modules compiled, or leaves them compiled for the next start."""
     driver_cuda: str = ""
-    """Highest CUDA version that the driver speaks; empty when libcuda does not load."""
+    """Highest CUDA version that the driver supports; empty when libcuda does not load."""
     devices: tuple[str, ...] = ()
-    """GPUs that CUDA shows to this process."""
+    """Names of the GPUs that CUDA shows to the interpreter."""
     kernel_cache: str = ""
     """Folder of compiled Warp kernels."""
     kernel_cache_mib: float = 0.0
     asset_pack: str = ""
-    """Folder of the local asset pack, built or not; empty when no plugin brings one."""
+    """Folder of the local asset pack, built or not; empty when no plugin has one."""
     assets_failed: Mapping[str, str] | None = None
-    """Parts of it that could not be built, and why."""
+    """Parts of the pack that could not be built, to the reason."""
 
     def version(self, name: str) -> str | None:
         """Return the version of an installed package."""
         return (self.versions or {}).get(name)
 
 
-# -- the worker's interpreter ----------------------------------------------------------------------------
-
-
 def look(python: str | None, timeout_s: float) -> Worker:
     """Return the facts of the worker's interpreter; nothing heavy is imported in it."""
     argv = interpreter(python)
     command = " ".join(argv)
-    source = PROBE.read_text(encoding="utf-8")  # by text: rlnb may be missing there, or be another one
+    source = PROBE.read_text(encoding="utf-8")  # as text: rlnb may be missing there, or have another version
     try:
         answer = subprocess.run([*argv, "-c", source], capture_output=True, text=True, timeout=timeout_s, check=True)
         facts = json.loads(answer.stdout.strip().splitlines()[-1])
@@ -74,7 +72,7 @@ def look(python: str | None, timeout_s: float) -> Worker:
         return Worker(command=command, error=(exc.stderr.strip().splitlines() or [f"exit status {exc.returncode}"])[-1])
     except (OSError, ValueError, IndexError) as exc:
         return Worker(command=command, error=f"{type(exc).__name__}: {exc}")
-    return Worker(command=command, **{**facts, "devices": tuple(facts.get("devices", ()))})
+    return from_json(Worker, {**facts, "command": command}, ignore_unknown=True)
 
 
 def driver() -> str | None:
@@ -88,9 +86,9 @@ def driver() -> str | None:
 
 
 def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env: Mapping[str, str]) -> list[Finding]:
-    """Judge everything that belongs to the worker's interpreter."""
+    """Return all findings about the worker's interpreter."""
     if worker.error:
-        fix = f"Set rlnb.options.python to a Python that starts. {OWN_ENVIRONMENT}"
+        fix = f"Set rlnb.options.python to a Python that starts, or make one: {OWN_ENVIRONMENT}"
         return [
             fault("worker", f"{worker.command}: {worker.error}", fix),
             check_driver(worker, driver),
@@ -108,13 +106,13 @@ def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env
 
 
 def check_worker_rlnb(worker: Worker) -> Finding:
-    """Judge whether the worker's interpreter has this very rlnb."""
-    theirs = worker.version("rlnb")
-    found = f"{worker.command}, Python {worker.python}, rlnb {theirs or 'missing'}"
-    if theirs == __version__:
-        return ok("worker", found)
+    """Judge whether the worker's interpreter has the same version of rlnb as this process."""
+    version = worker.version("rlnb")
+    text = f"{worker.command}, Python {worker.python}, rlnb {version or 'missing'}"
+    if version == __version__:
+        return ok("worker", text)
     fix = f"{worker.command} -m pip install rlnb=={__version__}"
-    return fault("worker", f"{found}, here {__version__}", fix)
+    return fault("worker", f"{text}; this process has rlnb {__version__}", fix)
 
 
 def check_isaaclab(worker: Worker) -> Finding:
@@ -122,31 +120,31 @@ def check_isaaclab(worker: Worker) -> Finding:
     version, on_312 = worker.version("isaaclab"), worker.python.startswith("3.12.")
     if version is not None and f"{version}.".startswith(f"{ISAACLAB}."):
         return ok("Isaac Lab", f"{version} on Python {worker.python}")
-    found = f"{version or 'missing'} on Python {worker.python}. Isaac Lab {ISAACLAB} {LINE}."
+    text = f"{version or 'missing'} on Python {worker.python}. Isaac Lab {ISAACLAB} {LINE}."
     fix = f"{worker.command} -m pip install 'rlnb[isaaclab]'" if on_312 else OWN_ENVIRONMENT
-    return fault("Isaac Lab", found, fix)
+    return fault("Isaac Lab", text, fix)
 
 
 def check_torch(worker: Worker, driver: str | None) -> Finding:
-    """Judge torch against the driver, by what ``torch.cuda.is_available()`` rests on."""
+    """Judge torch against the driver, by the facts behind ``torch.cuda.is_available()``."""
     version = worker.version("torch")
     if version is None:
         fix = f"{worker.command} -m pip install 'rlnb[isaaclab]'"
-        return fault("torch", "missing; Isaac Lab brings it", fix)
+        return fault("torch", "missing; it comes with Isaac Lab", fix)
     if worker.devices and worker.torch_cuda is None:
         fix = "Install a CUDA build of torch: https://pytorch.org/get-started/locally"
-        return warning("torch", f"{version}, built for CPU; the GPU lies idle", fix)
+        return warning("torch", f"{version}, built for the CPU; the GPU is not used", fix)
     if worker.devices and _major(worker.torch_cuda) > _major(worker.driver_cuda):
-        found = f"{version}, built for CUDA {worker.torch_cuda}; the driver speaks {worker.driver_cuda}: no CUDA"
+        text = f"{version}, built for CUDA {worker.torch_cuda}; the driver supports CUDA {worker.driver_cuda} only"
         fix = f"Update the driver, or install a torch built for CUDA {_major(worker.driver_cuda)}."
-        return fault("torch", found, fix)
+        return fault("torch", text, fix)
     if worker.devices:
         names = ", ".join(f"{worker.devices.count(name)} x {name}" for name in dict.fromkeys(worker.devices))
         return ok("torch", f"{version}, CUDA {worker.torch_cuda}: {names}")
     if driver is None:
-        return ok("torch", f"{version}; no CUDA: trainings run on the CPU")
-    fix = "Look at CUDA_VISIBLE_DEVICES; start a container with --gpus all (docker) or --nv (apptainer)."
-    return fault("torch", f"{version}; a driver is there, but CUDA shows no GPU", fix)
+        return ok("torch", f"{version}; without CUDA, trainings run on the CPU")
+    fix = "Check CUDA_VISIBLE_DEVICES, or start the container with --gpus all (docker) or --nv (apptainer)."
+    return fault("torch", f"{version}; a driver is installed, but CUDA shows no GPU", fix)
 
 
 def _major(version: str | None) -> int:
@@ -154,54 +152,53 @@ def _major(version: str | None) -> int:
 
 
 def check_driver(worker: Worker, driver: str | None) -> Finding:
-    """Tell of the NVIDIA driver."""
+    """Report the NVIDIA driver."""
     if driver is None:
-        return ok("NVIDIA driver", "none: this machine has no NVIDIA GPU")
-    speaks = f", CUDA up to {worker.driver_cuda}" if worker.driver_cuda else ", libcuda.so.1 does not load"
-    return ok("NVIDIA driver", f"{driver}{speaks}")
+        return ok("NVIDIA driver", "none; this machine has no NVIDIA GPU")
+    cuda = f", CUDA up to {worker.driver_cuda}" if worker.driver_cuda else ", libcuda.so.1 does not load"
+    return ok("NVIDIA driver", f"{driver}{cuda}")
 
 
 def check_bytecode(worker: Worker) -> Finding:
-    """Tell whether each start compiles Python anew, as where an image forbids to write bytecode."""
+    """Judge whether every start compiles Python again, as in a container image that forbids writing bytecode."""
     if worker.bytecode:
-        return ok("bytecode", "kept: a start does not compile Isaac Lab's modules anew")
+        return ok("bytecode", "compiled modules are kept, so a start does not compile Isaac Lab again")
     packages = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    found = "not there, and none is written: each start compiles 6,000 modules of Isaac Lab and torch, for about 10 s"
+    text = "not kept: each start compiles 6,000 modules of Isaac Lab and torch again, for about 10 s"
     fix = f'{worker.command} -m compileall -q $({worker.command} -c "{packages}"), or unset PYTHONDONTWRITEBYTECODE'
-    return warning("bytecode", found, fix)
+    return warning("bytecode", text, fix)
 
 
 def check_kernel_cache(worker: Worker) -> Finding:
-    """Tell of the Warp kernel cache: empty, the first run compiles for about half a minute."""
+    """Report Warp's kernel cache. With an empty one, the first run compiles for about half a minute."""
     if not worker.kernel_cache:
-        return warning("Warp kernels", "Warp is missing", "Isaac Lab brings it.")
+        return warning("Warp kernels", "Warp is missing", f"{worker.command} -m pip install 'rlnb[isaaclab]'")
     folder = worker.kernel_cache
     if worker.kernel_cache_mib < 0.1:
-        found = f"{folder}: empty, so the first run compiles for about 30 s"
-        fix = "Nothing to do; to share a filled cache between machines, set WARP_CACHE_PATH."
-        return ok("Warp kernels", found, fix)
+        text = f"{folder}: empty, so the first run compiles for about 30 s"
+        fix = "Nothing needs fixing. To share a filled cache between machines, set WARP_CACHE_PATH."
+        return ok("Warp kernels", text, fix)
     return ok("Warp kernels", f"{folder}: {worker.kernel_cache_mib:.1f} MiB")
 
 
 def check_assets(worker: Worker, asset_root: str | None, env: Mapping[str, str]) -> Finding:
-    """Judge where robots come from: explicit, ISAACSIM_ASSET_ROOT, else NVIDIA's cloud or the local pack."""
+    """Judge the asset root: the setting, ISAACSIM_ASSET_ROOT, else NVIDIA's cloud or the local pack."""
     variable = env.get("ISAACSIM_ASSET_ROOT")
-    chosen, why = (asset_root, "set in the options") if asset_root else (variable, "ISAACSIM_ASSET_ROOT")
-    if chosen and ("://" in chosen or Path(chosen).is_dir()):
-        return ok("asset root", f"{chosen} ({why})")
-    if chosen:
-        fix = "Correct or unset it; rlnb assets build makes a folder without a download."
-        return fault("asset root", f"{chosen} ({why}) is no folder", fix)
-    built = bool(worker.asset_pack) and Path(worker.asset_pack).is_dir()
-    if built:
-        found = f"none set: NVIDIA's cloud if it answers, else the local pack, built: {worker.asset_pack}"
+    location, source = (asset_root, "set in the options") if asset_root else (variable, "ISAACSIM_ASSET_ROOT")
+    if location and ("://" in location or Path(location).is_dir()):
+        return ok("asset root", f"{location} ({source})")
+    if location:
+        fix = "Correct or unset it. rlnb assets build makes a folder without a download."
+        return fault("asset root", f"{location} ({source}) is not a folder", fix)
+    if worker.asset_pack and Path(worker.asset_pack).is_dir():
+        text = f"none set: NVIDIA's cloud if it answers, else the local pack in {worker.asset_pack}"
         if worker.assets_failed:
-            lacking = "; ".join(f"{name}: {why}" for name, why in worker.assets_failed.items())
-            return warning("asset root", f"{found}, without {lacking}", "Fix that, then: rlnb assets build")
-        return ok("asset root", found)
+            missing = "; ".join(f"{name}: {reason}" for name, reason in worker.assets_failed.items())
+            return warning("asset root", f"{text}, which lacks {missing}", "Fix that, then: rlnb assets build")
+        return ok("asset root", text)
     if worker.asset_pack:
-        found = "none set: NVIDIA's cloud if it answers, else the local pack, which the first run builds"
-        return ok("asset root", found, "To build it now: rlnb assets build")
-    found = "none set and no asset pack installed: robots come from NVIDIA's cloud only"
+        text = "none set: NVIDIA's cloud if it answers, else the local pack, which the first run builds"
+        return ok("asset root", text, "Nothing needs fixing. To build it now: rlnb assets build")
+    text = "none set, and no asset pack is installed: robots come from NVIDIA's cloud only"
     fix = f"{worker.command} -m pip install rlnb-tasks"
-    return warning("asset root", found, fix)
+    return warning("asset root", text, fix)

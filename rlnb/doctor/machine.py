@@ -1,4 +1,4 @@
-"""The machine, as far as the doctor judges it: CPUs, memory, disk, Slurm, browser and Jupyter."""
+"""The doctor's checks of the machine: CPUs, memory, disk, Slurm, browser and Jupyter."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rlnb.display.browser import find_browser
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.doctor.notebook_host import check_hosted
 
 LEAST_MEMORY_GIB = 4.0
-"""A worker takes 1.2 to 1.5 GiB, and a kernel, a warm worker and a training may live side by side."""
+"""A worker takes 1.2 to 1.5 GiB; a kernel, a living simulator and a training may run side by side."""
 LEAST_DISK_MIB, SCARCE_DISK_GIB = 50, 2.0
 SINFO_S = 3.0
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def checks(root: Path) -> dict[str, Callable[[], Sequence[Finding]]]:
@@ -28,7 +28,7 @@ def checks(root: Path) -> dict[str, Callable[[], Sequence[Finding]]]:
         "machine": check_machine,
         "run folder": lambda: check_folder(root),
         "Slurm": lambda: [check_slurm(shutil.which("sbatch"), *partitions())],
-        "browser": lambda: [check_browser(next(filter(None, map(shutil.which, BROWSERS)), None))],
+        "browser": lambda: [check_browser(find_browser())],
         "Jupyter": lambda: [check_jupyter(_version("jupyterlab"), _version("ipykernel"))],
         "hosted": lambda: check_hosted(root, os.environ),
     }
@@ -61,28 +61,30 @@ def cpu_quota(text: str) -> float | None:
 
 def check_cpus(cpus: float, machine: str) -> Finding:
     """Judge the number of CPUs."""
-    found = f"{cpus:g} ({machine})"
-    return ok("CPUs", found) if cpus >= 2 else warning("CPUs", found, "Give it two: a training alone takes one.")
+    text = f"{cpus:g} ({machine})"
+    return (
+        ok("CPUs", text) if cpus >= 2 else warning("CPUs", text, "Use at least two CPUs; a training alone takes one.")
+    )
 
 
 def check_memory(total_gib: float, free_gib: float) -> Finding:
     """Judge the memory."""
-    found = f"{total_gib:.1f} GiB, {free_gib:.1f} GiB free"
+    text = f"{total_gib:.1f} GiB, {free_gib:.1f} GiB free"
     if free_gib >= LEAST_MEMORY_GIB:
-        return ok("memory", found)
-    fix = f"Free some: a worker takes 1.5 GiB, so below {LEAST_MEMORY_GIB:g} GiB it is tight."
-    return warning("memory", found, fix)
+        return ok("memory", text)
+    fix = f"Free some memory, to have at least {LEAST_MEMORY_GIB:g} GiB. A worker takes 1.5 GiB."
+    return warning("memory", text, fix)
 
 
 def check_folder(root: Path) -> list[Finding]:
-    """Judge the run folder: whether it can be written, and the disk it is on. Leaves nothing there."""
+    """Judge the run folder and its disk: whether rlnb can write there. Leaves no file."""
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     free_bytes = shutil.disk_usage(existing).free
-    fix = "Set RLNB_ROOT, or rlnb.options.root, to a folder of yours."
+    fix = "Set RLNB_ROOT, or rlnb.options.root, to a folder that you may write to."
     try:
         with tempfile.TemporaryFile(dir=existing):
             pass
-        note = "can be written" if existing == root else "can be written, not made yet"
+        note = "writable" if existing == root else "writable, does not exist yet"
         folder = ok("run folder", f"{root}: {note}")
     except OSError as exc:
         folder = fault("run folder", f"{root}: {exc.strerror or exc}", fix)
@@ -91,61 +93,60 @@ def check_folder(root: Path) -> list[Finding]:
 
 def check_disk(free_mib: float) -> Finding:
     """Judge the free space at the run folder."""
-    found = f"{free_mib / 1024:.1f} GiB free at the run folder"
+    text = f"{free_mib / 1024:.1f} GiB free at the run folder"
     if free_mib / 1024 >= SCARCE_DISK_GIB:
-        return ok("disk", found)
+        return ok("disk", text)
     judge = fault if free_mib < LEAST_DISK_MIB else warning
-    return judge("disk", found, "Make room, or set RLNB_ROOT to another disk.")
+    return judge("disk", text, "Free some space, or set RLNB_ROOT to a folder on another disk.")
 
 
-# -- what is around it -----------------------------------------------------------------------------------
+# -- the tools around it ---------------------------------------------------------------------------------
 
 
 def partitions() -> tuple[str, str]:
-    """Return the names of Slurm's partitions, and why there are none."""
+    """Return the names of Slurm's partitions, and the reason if Slurm does not answer."""
     try:
-        asked = ["sinfo", "--noheader", "--format=%R"]
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=SINFO_S, check=False)
+        argv = ["sinfo", "--noheader", "--format=%R"]
+        process = subprocess.run(argv, capture_output=True, text=True, timeout=SINFO_S, check=False)
     except FileNotFoundError:
-        return "", "there is no sinfo"
+        return "", "sinfo is not installed"
     except subprocess.TimeoutExpired:
-        return "", f"sinfo has no answer in {SINFO_S:g} s"
-    said = (done.stderr.strip().splitlines() or [f"sinfo ends with {done.returncode}"])[-1]
-    return ", ".join(sorted(set(done.stdout.split()))), said if done.returncode else ""
+        return "", f"sinfo did not answer in {SINFO_S:g} s"
+    message = (process.stderr.strip().splitlines() or [f"exit status {process.returncode} of sinfo"])[-1]
+    return ", ".join(sorted(set(process.stdout.split()))), message if process.returncode else ""
 
 
-def check_slurm(sbatch: str | None, partitions: str, why_none: str) -> Finding:
-    """Tell whether jobs can be sent to Slurm from here."""
+def check_slurm(sbatch: str | None, partitions: str, error: str) -> Finding:
+    """Judge whether this machine can submit jobs to Slurm."""
     if sbatch is None:
-        return ok("Slurm", "no sbatch on PATH: runs start on this machine")
-    if why_none:
-        fix = "Set SLURM_CONF, or run on a login node; without launcher=rlnb.slurm(...) runs start on this machine."
-        return warning("Slurm", f"{sbatch} is here, but no Slurm that answers: {why_none}", fix)
+        return ok("Slurm", "sbatch is not on PATH, so runs start on this machine")
+    if error:
+        fix = "Set SLURM_CONF, or use a login node. Without launcher=rlnb.slurm(...), runs start on this machine."
+        return warning("Slurm", f"{sbatch} is installed, but Slurm does not answer: {error}", fix)
     return ok("Slurm", f"{sbatch}, partitions: {partitions or 'none'}")
 
 
 def check_browser(browser: str | None) -> Finding:
-    """Tell whether reports can become PDF, the one thing that needs a browser."""
+    """Judge whether reports can be printed as PDF, which needs a browser."""
     if browser:
         return ok("browser", f"{browser} (for PDF)")
-    found = "none on PATH: reports as HTML, not as PDF"
-    return warning("browser", found, "For PDF: apt install chromium")
+    return warning("browser", "none on PATH, so reports are HTML only", "apt install chromium")
 
 
 def check_jupyter(jupyterlab: str | None, ipykernel: str | None) -> Finding:
-    """Judge JupyterLab and ipykernel, whose 7.4.0 loses what widgets send while a cell runs."""
-    found = f"jupyterlab {jupyterlab or 'missing'}, ipykernel {ipykernel or 'missing'}"
+    """Judge JupyterLab and ipykernel. ipykernel 7.4.0 loses messages of widgets while a cell runs."""
+    text = f"jupyterlab {jupyterlab or 'missing'}, ipykernel {ipykernel or 'missing'}"
     if ipykernel is None:
-        return warning("Jupyter", found, "pip install 'rlnb[lab]'")
+        return warning("Jupyter", text, "pip install 'rlnb[lab]'")
     release = tuple(int(part) for part in re.findall(r"\d+", ipykernel)[:2])
     fix = "pip install 'ipykernel>=7,<7.4'"
     if release >= (7, 4):
-        found += ": 7.4.0 drops messages from the browser in every other cell that blocks"
-        return warning("Jupyter", found, fix)
+        text += ". Version 7.4.0 drops messages from the browser in every other cell that blocks"
+        return warning("Jupyter", text, fix)
     if release < (7, 0):
-        found += ": before 7.0 no message from the browser arrives while a cell blocks"
-        return warning("Jupyter", found, fix)
-    return ok("Jupyter", found)
+        text += ". Before version 7.0, no message from the browser arrives while a cell blocks"
+        return warning("Jupyter", text, fix)
+    return ok("Jupyter", text)
 
 
 def _version(name: str) -> str | None:

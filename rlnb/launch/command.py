@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rlnb.records.layout import RunDir
 from rlnb.spec import Command, JobKind, Manifest, Resources
+
+WORKER = "rlnb.worker"
+"""Module that the worker's Python runs."""
+TORCHRUN = "torch.distributed.run"
+"""Module that starts the ranks of one node."""
 
 
 def interpreter(python: str | None) -> tuple[str, ...]:
@@ -32,19 +39,19 @@ def worker_command(
 ) -> Command:
     """Return the command of one job on one node: plain Python for one process, torchrun for more.
 
-    Only training waits in the machine's queue: what a person asks of a finished run answers now. Without
-    ``max_running`` nothing waits there. ``threads`` are those of a single process whose manifest says none; torchrun
-    gives each of several ranks one.
+    Only a training waits in the machine's queue, and only with ``max_running``; an evaluation or an export of a
+    finished run starts at once. ``threads`` applies to a single process whose manifest sets none; torchrun gives each
+    of several ranks one thread.
     """
     python = interpreter(manifest.python)
-    worker = manifest.script or ("-m", "rlnb.worker", kind, str(run_dir), str(job_dir))
+    worker = manifest.script or ("-m", WORKER, kind, str(run_dir), str(job_dir))
     ranks = manifest.resources if kind == "train" else Resources()
     argv = (*python, *worker) if ranks.world_size == 1 else (*python, *torchrun(ranks), *worker)
     threads = ranks.threads or (threads if kind == "train" and ranks.world_size == 1 else None)
     return Command(
         argv=argv,
         env={"PYTHONUNBUFFERED": "1", **({"OMP_NUM_THREADS": str(threads)} if threads else {})},
-        # Scripts write where they stand: into the run's folder, by that.
+        # A script writes into its working folder: that is the run's.
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,
         max_running=max_running or 1,
@@ -55,11 +62,19 @@ def worker_command(
     )
 
 
+def runs_worker(argv: Sequence[str]) -> bool:
+    """Return whether a command starts a worker (``-m rlnb.worker``), by itself or inside a wrapper such as a container.
+
+    A training script of the user's is no worker.
+    """
+    return ("-m", WORKER) in itertools.pairwise(argv)
+
+
 def torchrun(ranks: Resources) -> tuple[str, ...]:
-    """Return what starts the ranks of one node, as in Isaac Lab's guide to several GPUs and nodes.
+    """Return Python's arguments to start the ranks of one node, as in Isaac Lab's guide to several GPUs and nodes.
 
     With several nodes, the agent of each node sets rank and address of the rendezvous in the environment
     (``PET_NODE_RANK``, ``PET_MASTER_ADDR``, ``PET_MASTER_PORT``).
     """
-    start = ("-m", "torch.distributed.run", f"--nproc_per_node={ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")
+    start = ("-m", TORCHRUN, f"--nproc_per_node={ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")
     return (*start, "--standalone") if ranks.nodes == 1 else start  # standalone picks a free port

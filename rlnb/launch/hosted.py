@@ -5,8 +5,12 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from rlnb.spec import Json
+from rlnb.storage.serial import from_json, to_json
 
 
 class Hosts:
@@ -30,54 +34,70 @@ class Hosts:
         return process.pid
 
 
-class HostedLauncher:
-    """Base of launchers whose jobs each belong to a detached process of this machine: their host.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostProcess:
+    """A process on one machine. The time of its start tells it from a later process with the same number."""
 
-    The host sees by itself that its job was asked to end; a launcher for a cluster does the rest through
+    host: str
+    """Name of the machine."""
+    pid: int
+    created_s: float
+    """Start of the process, in seconds since the epoch."""
+
+    @classmethod
+    def of(cls, pid: int) -> HostProcess:
+        """Return the process of this machine that has this number."""
+        import psutil
+
+        return cls(host=socket.gethostname(), pid=pid, created_s=psutil.Process(pid).create_time())
+
+    def alive(self) -> bool | None:
+        """Return whether the process still runs; None on another machine."""
+        import psutil
+
+        if self.host != socket.gethostname():
+            return None
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.created_s) <= 1.0
+            return same and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+class HostedLauncher:
+    """Base of launchers whose jobs each belong to a detached process of this machine, the job's host.
+
+    The host sees by itself that the user cancelled its job. A launcher for a cluster does the rest through
     :class:`rlnb.HostedJob`.
     """
 
     log = "host.log"
-    """Where the host's own words go, in the job's folder."""
+    """File in the job's folder that takes the host's own output."""
     hosts: ClassVar[Hosts] = Hosts()
     """Shared by all launchers of this process: a launcher is often made for one training only."""
 
     def argv(self, job_dir: Path) -> Sequence[str]:
-        """Return what starts the host of a job."""
+        """Return the argv that starts the host of a job."""
         raise NotImplementedError
 
-    def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
+    def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
         """Start the host of a job whose ``command.json`` is written."""
         return handle_of(self.hosts.start(self.argv(job_dir), job_dir / self.log))
 
-    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
+    def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return whether the host still runs; None on another machine."""
-        if handle["host"] != socket.gethostname():
-            return None
-        return _process(handle) is not None
+        return from_json(HostProcess, handle, ignore_unknown=True).alive()
 
-    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
+    def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Do nothing. The host polls for the cancel file; a signal could arrive before its handler is installed."""
 
-    def waits_for(self, handle: Mapping[str, Any], job_dir: Path) -> Sequence[str]:
-        """Return nothing: a cluster's queue knows what is ahead of a job."""
+    def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
+        """Return an empty list. Only the cluster's queue knows the jobs ahead of this one."""
         return ()
 
 
-def handle_of(pid: int) -> dict[str, Any]:
-    """Return what finds a process of this host again, safe against reuse of its number."""
-    import psutil
-
-    return {"host": socket.gethostname(), "pid": pid, "created_s": psutil.Process(pid).create_time()}
-
-
-def _process(handle: Mapping[str, Any]) -> int | None:
-    import psutil
-
-    try:
-        process = psutil.Process(handle["pid"])
-        if abs(process.create_time() - handle["created_s"]) > 1.0 or process.status() == psutil.STATUS_ZOMBIE:
-            return None
-    except psutil.NoSuchProcess:
-        return None
-    return process.pid
+def handle_of(pid: int) -> Mapping[str, Json]:
+    """Return the handle of a process of this machine, as the JSON of :class:`HostProcess`."""
+    handle: Mapping[str, Json] = to_json(HostProcess.of(pid))
+    return handle

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rlnb.errors import Problem
 from rlnb.records.layout import JobDir
-from rlnb.spec import Manifest
+from rlnb.spec import Json, Manifest
 
 
 class InjectedLauncher:
-    """Makes a run's folder and starts nothing: that is for pods, each with ``python -m rlnb.node --injected RUN_DIR``.
+    """Makes a run's folder and starts nothing. Each pod runs ``python -m rlnb.node --injected RUN_DIR``.
 
-    The cluster's operator has put MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK into their environment, the last two
-    counting nodes: PAI-DLC, Kubeflow's PyTorchJob and Volcano do. :func:`rlnb.render` writes what to give to it.
+    The cluster's operator has put MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK into the environment of the pods; the
+    last two count nodes. PAI-DLC, Kubeflow's PyTorchJob and Volcano do so. :func:`rlnb.render` writes the job's text
+    for the operator.
 
     Args:
-        nodes: Pods.
-        nproc_per_node: Ranks in each; its GPUs, usually.
+        nodes: Number of pods.
+        nproc_per_node: Ranks in each pod, usually its number of GPUs.
         walltime_s: Seconds after which the training is stopped; None sets no limit.
     """
 
@@ -30,8 +30,8 @@ class InjectedLauncher:
         self.nodes, self.nproc_per_node, self.walltime_s = nodes, nproc_per_node, walltime_s
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """Arguments that make one like this."""
+    def settings(self) -> Mapping[str, Json]:
+        """Arguments that make an equal launcher."""
         return {"nodes": self.nodes, "nproc_per_node": self.nproc_per_node, "walltime_s": self.walltime_s}
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
@@ -42,19 +42,19 @@ class InjectedLauncher:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1)
         ]
 
-    def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
-        """Start nothing: ``job_dir`` holds all that a pod needs."""
+    def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
+        """Start nothing. ``job_dir`` holds everything that a pod needs."""
         return {}
 
-    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
-        """Return that it may still begin until a pod has; from then on its heartbeat has to tell."""
+    def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
+        """Return True until a pod has started, then None: from then on the job's heartbeat shows whether it lives."""
         return None if JobDir(job_dir).hosts() else True
 
-    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
-        """Do nothing: a pod that starts sees that the job was asked to end."""
+    def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
+        """Do nothing. A pod that starts later finds the cancel file."""
 
-    def waits_for(self, handle: Mapping[str, Any], job_dir: Path) -> Sequence[str]:
-        """Return nothing: only the cluster knows what is ahead of its pods."""
+    def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
+        """Return an empty list. Only the cluster knows the jobs ahead of its pods."""
         return ()
 
     def __repr__(self) -> str:

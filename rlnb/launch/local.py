@@ -8,20 +8,19 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rlnb.errors import Problem, RlnbError
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.slots import holders
 from rlnb.records.layout import run_dir_of
-from rlnb.spec import Manifest, Resources
+from rlnb.spec import Json, Manifest, Resources
 
 
 class LocalLauncher(HostedLauncher):
     """Runs jobs on this machine, at most ``max_running`` at a time; the others wait their turn.
 
     Args:
-        max_running: Trainings at once; None is one per GPU, or one without a GPU.
+        max_running: Trainings at once; None is one per GPU, or one on a machine without a GPU.
         walltime_s: Seconds after which a run is stopped; None sets no limit.
 
     Raises:
@@ -37,23 +36,23 @@ class LocalLauncher(HostedLauncher):
         self.walltime_s = walltime_s
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """Arguments that make one like this."""
+    def settings(self) -> Mapping[str, Json]:
+        """Arguments that make an equal launcher."""
         return {"max_running": self.max_running, "walltime_s": self.walltime_s}
 
     @property
     def threads(self) -> int | None:
-        """Threads of a training (OMP_NUM_THREADS) that others may run beside; None leaves them to torch.
+        """Threads of each training (OMP_NUM_THREADS) where several may run at once; None leaves them to torch.
 
-        Torch takes all cores, and threads wait for each other by spinning: two trainings that do so on two cores made a
-        fourteenth of the steps each.
+        Torch takes all cores, and its threads wait for each other by spinning. On two cores, two such trainings made
+        one fourteenth of the steps each.
         """
         if self.max_running == 1 or "OMP_NUM_THREADS" in os.environ:
             return None
         return max(1, len(os.sched_getaffinity(0)) // self.max_running)
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return what this launcher cannot do."""
+        """Return a problem for each part of the run that this machine does not have."""
         problems = []
         if manifest.resources.nodes != 1:
             problems.append(
@@ -65,19 +64,21 @@ class LocalLauncher(HostedLauncher):
         return [*problems, *_check_gpus(manifest.resources)]
 
     def argv(self, job_dir: Path) -> Sequence[str]:
-        """Return what starts the agent of a job, which is all that a job of one node needs."""
+        """Return the argv of a job's agent. A job on one node needs no other host."""
         return [sys.executable, "-P", "-m", "rlnb.node", str(job_dir)]
 
-    def waits_for(self, handle: Mapping[str, Any], job_dir: Path) -> Sequence[str]:
-        """Return the runs that hold the slots of this machine, for which a queued job waits."""
-        own = run_dir_of(job_dir).path.name
-        return [name for name in holders() if name != own] if handle.get("host") == socket.gethostname() else []
+    def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
+        """Return the runs that hold this machine's slots, for which a queued job waits."""
+        if handle.get("host") != socket.gethostname():
+            return []
+        run_id = run_dir_of(job_dir).path.name
+        return [name for name in holders() if name != run_id]
 
     def __repr__(self) -> str:
         return f"LocalLauncher(max_running={self.max_running})"
 
 
-def _check_numbers(max_running: Any, walltime_s: Any) -> Iterator[str]:
+def _check_numbers(max_running: int | None, walltime_s: float | None) -> Iterator[str]:
     number = isinstance(max_running, int) and not isinstance(max_running, bool)
     if max_running is not None and not (number and max_running > 0):
         yield f"max_running={max_running!r} is not a positive whole number. Use max_running=1."
@@ -86,19 +87,19 @@ def _check_numbers(max_running: Any, walltime_s: Any) -> Iterator[str]:
         yield f"walltime_s={walltime_s!r} is not a positive number. Use walltime_s=3600, or None for no limit."
 
 
-def _check_gpus(asked: Resources) -> Iterator[Problem]:
-    gpus, device, ranks = gpu_count(), asked.device, asked.nproc_per_node
+def _check_gpus(resources: Resources) -> Iterator[Problem]:
+    gpus, device, ranks = gpu_count(), resources.device, resources.nproc_per_node
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cuda") or (kind == "auto" and not gpus):
         return
-    there = f"this machine has {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}"
+    stock = f"this machine has {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}"
     if not gpus or (number.isdigit() and int(number) >= gpus):
-        yield Problem(what=f"device={device!r}, but {there}.", fix=f'device="{"cuda" if gpus else "cpu"}"')
+        yield Problem(what=f"device={device!r}, but {stock}.", fix=f'device="{"cuda" if gpus else "cpu"}"')
     elif ranks > 1 and number:
         yield Problem(what=f"{ranks} ranks cannot share {device}.", fix='device="cuda" gives each rank its own.')
     elif ranks > gpus:
         yield Problem(
-            what=f"{ranks} ranks take a GPU each, and {there}.", fix=f'nproc_per_node={gpus}, or device="cpu"'
+            what=f"{ranks} ranks take a GPU each, and {stock}.", fix=f'nproc_per_node={gpus}, or device="cpu"'
         )
 
 
@@ -110,10 +111,10 @@ def gpu_count() -> int:
 def visible_gpus() -> list[str]:
     """Return the NVIDIA GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
     try:
-        there = len(os.listdir("/proc/driver/nvidia/gpus"))
+        count = len(os.listdir("/proc/driver/nvidia/gpus"))
     except OSError:
         return []
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if chosen is None:
-        return [str(number) for number in range(there)]
-    return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")][:there]
+    variable = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if variable is None:
+        return [str(number) for number in range(count)]
+    return [name.strip() for name in variable.split(",") if name.strip() not in ("", "-1")][:count]

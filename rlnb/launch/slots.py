@@ -1,7 +1,7 @@
-"""The queue of one machine: at most so many runs at once, first come first served.
+"""The queue of one machine: a limited number of runs at once, first come, first served.
 
-A waiting run holds a ticket, a running one a slot; both are file locks (flock), which the kernel
-releases whatever way a process ends, so nothing is ever left to clean up.
+A waiting run holds a ticket and a running one holds a slot. Both are file locks (flock). Linux releases them however
+a process ends, so there is nothing to clean up.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rlnb.errors import RlnbError
 
 
 def queue_folder() -> Path:
-    """Return this user's queue folder on this machine, made if need be.
+    """Return this user's queue folder on this machine. The folder is made if it does not exist.
 
     Raises:
-        RlnbError: The folder belongs to somebody else.
+        RlnbError: The folder belongs to another user.
     """
     base = Path(os.environ.get("RLNB_QUEUE") or Path(tempfile.gettempdir()) / f"rlnb-{os.getuid()}")
     for folder in (base, base / "tickets", base / "slots"):
@@ -38,28 +38,28 @@ def take_slots(
 
     Args:
         max_running: Slots of this machine.
-        give_up: Called at every poll; true ends the waiting with None.
-        count: Slots that this job takes, ``max_running`` at most.
+        give_up: Called at every poll; the wait ends with None once it returns true.
+        count: Slots that this job takes, at most ``max_running``.
         poll_s: Seconds between looks.
-        name: What :func:`holders` calls who holds them.
+        name: Name of the run that :func:`holders` returns for these slots.
     """
     folder = queue_folder()
     ticket_path, ticket = _draw_ticket(folder / "tickets")
-    held: dict[int, IO[str]] = {}
+    slots: dict[int, IO[str]] = {}
     try:
         while not give_up():
-            if _first(ticket_path):  # none but the first takes slots, so what it holds while it waits blocks nobody
+            if _first(ticket_path):  # only the first takes slots, so those it holds while it waits block nobody
                 for number in range(max_running):
-                    slot = _lock(folder / "slots" / str(number)) if number not in held else None
+                    slot = _lock(folder / "slots" / str(number)) if number not in slots else None
                     if slot is not None:
-                        held[number] = slot
+                        slots[number] = slot
                         slot.truncate(0)
                         slot.write(name)
                         slot.flush()
-                    if len(held) == count:
-                        return held
+                    if len(slots) == count:
+                        return slots
             time.sleep(poll_s)
-        for slot in held.values():
+        for slot in slots.values():
             slot.close()
         return None
     finally:
@@ -68,10 +68,10 @@ def take_slots(
 
 
 def holders() -> list[str]:
-    """Return the names of those who hold slots of this machine now."""
+    """Return the names of the runs that hold slots of this machine now."""
     names = []
     for slot in sorted((queue_folder() / "slots").iterdir()):
-        free = _lock(slot, create=False, shared=True)  # for a moment: who waits for it looks again
+        free = _lock(slot, create=False, exclusive=False)  # for a moment only: a waiting run looks again
         if free is None:
             names.append(slot.read_text(encoding="utf-8"))
         else:
@@ -81,10 +81,10 @@ def holders() -> list[str]:
 
 def _draw_ticket(folder: Path) -> tuple[Path, IO[str]]:
     name = f"{time.time_ns():020d}-{os.getpid()}"
-    hidden = folder / f".{name}"
-    lock = _lock(hidden)
+    draft = folder / f".{name}"
+    lock = _lock(draft)
     assert lock is not None, "a file of our own pid cannot be locked by another"
-    hidden.rename(folder / name)  # visible only once it is locked
+    draft.rename(folder / name)  # visible only once it is locked
     return folder / name, lock
 
 
@@ -94,22 +94,22 @@ def _first(ticket: Path) -> bool:
             return True
         if name.startswith("."):
             continue
-        abandoned = _lock(ticket.parent / name, create=False)
-        if abandoned is None:
+        lock = _lock(ticket.parent / name, create=False)
+        if lock is None:
             return False
         (ticket.parent / name).unlink(missing_ok=True)  # its process is gone
-        abandoned.close()
+        lock.close()
     return True
 
 
-def _lock(path: Path, create: bool = True, shared: bool = False) -> IO[str] | None:
+def _lock(path: Path, create: bool = True, exclusive: bool = True) -> IO[str] | None:
     try:
         file = open(path, "a" if create else "r+", encoding="utf-8")  # noqa: SIM115 - held as long as the lock
     except FileNotFoundError:
         file = open(os.devnull, encoding="utf-8")  # its owner has just left the queue  # noqa: SIM115
         return file
     try:
-        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
         return None

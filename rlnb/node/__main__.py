@@ -1,15 +1,15 @@
 """``python -m rlnb.node``: the node agent, one per node for every launcher.
 
-It runs one command and answers for it: log, heartbeat, queue, cancel, walltime, result, and that no
-process of it is left when it ends. Single-threaded, and free of torch and of the simulator.
+The agent runs one command. It keeps the log, the heartbeat, the place in the queue and the walltime, sees that the job
+was cancelled, writes the result, and leaves no process of the command behind. It is single-threaded, and free of torch
+and of the simulator.
 
-``python -m rlnb.node JOB_DIR`` runs the command of that job; with ``--node K --master HOST:PORT`` it is
-the agent of one of several nodes. With ``--lifeline`` it ends when its standard input does, and leaves it
-to who held that to say why. ``python -m rlnb.node --injected RUN_DIR`` finds node and master in the
-environment, where a cluster's own operator has put them. ``python -m rlnb.node --warm LOG ARGV``
-keeps a warm worker for a kernel and passes its requests on; when the kernel hands it a job, the
-agent lets the kernel go and becomes that job's agent. ``python -m rlnb.node --beside ARGV`` runs a
-command until the kernel is gone, however it went.
+``python -m rlnb.node JOB_DIR`` runs the command of that job. With ``--node K --master HOST:PORT`` it is the agent of
+one of several nodes. With ``--lifeline`` it ends when its standard input does; the process at the other end says why.
+``python -m rlnb.node --injected RUN_DIR`` reads node and master from the environment, where a cluster's own operator
+has set them. ``python -m rlnb.node --warm LOG ARGV`` keeps a living simulator for a kernel and passes its requests on.
+When the kernel hands over a job, the agent detaches from the kernel and becomes the agent of that job.
+``python -m rlnb.node --beside ARGV`` runs a command until the kernel is gone, however it ended.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def run_job(argv: Sequence[str]) -> int:
     parser.add_argument("--lifeline", action="store_true")
     parser.add_argument("--deadline", type=float)
     parser.add_argument("--hang-after", type=float)
-    asked = parser.parse_args(argv)
-    job = newest_training(asked.folder) if asked.injected else JobDir(asked.folder)
+    args = parser.parse_args(argv)
+    job = newest_training(args.folder) if args.injected else JobDir(args.folder)
     command = from_json(Command, files.read_json(job.command) or {})
-    if asked.injected:
-        asked_for = from_json(Manifest, files.read_json(run_dir_of(job.path).manifest) or {}).resources
-        gpus = 0 if asked_for.device == "cpu" else asked_for.nproc_per_node
-        member = injected(asked.folder, command.nodes, gpus, os.environ)
+    if args.injected:
+        resources = from_json(Manifest, files.read_json(run_dir_of(job.path).manifest) or {}).resources
+        gpus = 0 if resources.device == "cpu" else resources.nproc_per_node
+        member = injected(args.folder, command.nodes, gpus, os.environ)
     else:
-        member = Member(asked.node, command.nodes, asked.master)
-    agent = Agent(job, command, member, lifeline=asked.lifeline, deadline=asked.deadline, hang_after_s=asked.hang_after)
+        member = Member(args.node, command.nodes, args.master)
+    agent = Agent(job, command, member, lifeline=args.lifeline, deadline=args.deadline, hang_after_s=args.hang_after)
     return agent.run(lambda command: spawn(command, job.log(member.node)))
 
 

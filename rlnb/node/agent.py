@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from rlnb.launch.command import TORCHRUN, runs_worker
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import take_slots
 from rlnb.node.child import describe_exit, wakes
@@ -24,22 +25,22 @@ from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
 from rlnb.node.usage import Usage
 from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.spec import Command, Outcome, Result
+from rlnb.spec import Command, Json, Outcome, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
 POLL_S = 0.25
-"""Seconds between looks at the job's folder; the end of the child and signals are heard at once."""
+"""Seconds between looks at the job's folder. The end of the child and signals end the wait at once."""
 HEARTBEAT_S = 1.0
 TERM_GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 EXIT_GRACE_S = 20.0
-"""Seconds that a worker has to leave after it wrote its result; simulators are known not to exit."""
+"""Seconds that a worker has to exit after it wrote its result. Some simulators never exit by themselves."""
 RESERVE_BYTES = 32768
 ROOT_CAUSE_S = 10.0
-"""Seconds that a node whose ranks failed waits for the one where it began to say why."""
+"""Seconds that a node whose ranks failed waits for the result of the node whose rank failed first."""
 FULL_BYTES = 2**20
-"""Free space below which a failure is the disk's."""
+"""Free bytes below which a failure is blamed on the disk."""
 
 
 class Agent:
@@ -61,11 +62,11 @@ class Agent:
         Args:
             job: Its folder.
             command: What to run.
-            member: Which of its nodes this is.
+            member: This node's place among the job's nodes; None is the only node.
             lifeline: Whether to end when standard input does.
-            deadline: When the queue takes the node away, in seconds since the epoch.
-            hang_after_s: Seconds without a new scalar after which a rank is taken to hang.
-            earlier_log: Log of the living worker that does the job, which writes there until it has heard of the job.
+            deadline: Time at which the queue takes the node away, in seconds since the epoch.
+            hang_after_s: Seconds without a new scalar after which a rank counts as hanging.
+            earlier_log: Log of the living simulator that does the job. It writes there until it has read the handover.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
         self._command = dataclasses.replace(command, env={**command.env, **self._member.env()})
@@ -80,8 +81,8 @@ class Agent:
 
     @property
     def _ours(self) -> bool:
-        """Whether what runs says by itself when it has started and how it ended; scripts do not."""
-        return "rlnb.worker" in self._command.argv
+        """Whether the command is a worker, which records its start and its result itself. A script does not."""
+        return runs_worker(self._command.argv)
 
     def _on_signal(self, *_: object) -> None:
         self._signalled = True
@@ -93,19 +94,19 @@ class Agent:
         slots: Mapping[int, IO[str]] = {}
         if self._command.queued:
             name = run_dir_of(self._job.path).path.name
-            taken = take_slots(self._command.max_running, self._must_stop, self._command.slots, name=name)
-            if taken is None:
+            locks = take_slots(self._command.max_running, self._must_stop, self._command.slots, name=name)
+            if locks is None:
                 return self._end("cancelled", "cancelled while it waited in the queue", None)
-            slots = taken
+            slots = locks
             if self._command.gpu_per_slot:
                 gpus = visible_gpus()
                 env = {**self._command.env, "CUDA_VISIBLE_DEVICES": ",".join(gpus[number] for number in sorted(slots))}
                 self._command = dataclasses.replace(self._command, env=env)
         try:
-            here = {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
-            begun = self._job.running(self._node)
-            # A file system may say of a link that it has just made that it was there.
-            ours = files.write_once(begun, here) or files.read_json(begun) == here
+            claim = {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
+            path = self._job.running(self._node)
+            # NFS may report "exists" for a link that this very call created, so the content decides.
+            ours = files.write_once(path, claim) or files.read_json(path) == claim
             if files.there(self._job.result) or not ours:
                 return self._refuse()
             child = start(self._command)
@@ -119,12 +120,12 @@ class Agent:
         return code
 
     def _refuse(self) -> int:
-        """Say that this job was started before: two trainings must never write to one run."""
-        first = files.read_json(self._job.running(self._node)) or {}
-        by = f" on {first['host']} at {first['time']}" if first else ""
+        """Print that this job was started before. Two trainings must never write to one run."""
+        claim = files.read_json(self._job.running(self._node)) or {}
+        by = f" on {claim['host']} at {claim['time']}" if claim else ""
         sys.stderr.write(
-            f"rlnb.node: {self._job.path} was started{by} and is not started twice. A further job of the run goes on "
-            f"with it: rlnb.get_run({run_dir_of(self._job.path).path.name!r}).resume()\n"
+            f"rlnb.node: {self._job.path} was started{by} and is not started twice. To continue the run: "
+            f"rlnb.get_run({run_dir_of(self._job.path).path.name!r}).resume()\n"
         )
         return 1
 
@@ -141,9 +142,9 @@ class Agent:
                 if self._deadline is not None and time.time() > self._deadline:
                     self._interrupted = True
                     return "timeout", "stopped before the queue's walltime was over"
-                if self._peers is not None and (gone := self._peers.missing()):
+                if self._peers is not None and (loss := self._peers.missing()):
                     self._interrupted = True
-                    return "failed", gone
+                    return "failed", loss
                 if self._stall is not None and (hangs := self._stall.hangs()):
                     ask_for_stacks()
                     return "failed", hangs
@@ -174,31 +175,31 @@ class Agent:
         )
 
     def _all_begun(self) -> bool:
-        """Return whether every node has begun: until then the ranks wait for each other in silence."""
+        """Return whether every node has started. Until then the ranks wait for each other in silence."""
         return all(files.there(self._job.running(node)) for node in range(self._member.nodes))
 
     def _stopped(self) -> tuple[Outcome, str]:
-        """Say who wanted the job to end: a person, or on one of several nodes the queue."""
+        """Return why the job was told to end: by the user, or, on one of several nodes, by the queue."""
         if files.there(self._job.cancel) or not (self._several or self._lifeline):
             return "cancelled", "cancelled"
         self._interrupted = True
         return "failed", f"{self._member} was taken away by the queue: preempted, requeued, or past its walltime"
 
     def _completed(self) -> bool:
-        """Return whether the result that is there says so. A failed rank's leaves the others nothing to wait for."""
+        """Return whether the result on disk is a success. After a failure the other ranks have nothing to wait for."""
         result = (files.read_json(self._job.result) or {}) if self._several else {"outcome": "completed"}
         if str(result.get("error", "")).startswith(HANGS):
             ask_for_stacks()
         return result.get("outcome") == "completed"
 
     def _describe_exit(self, code: int) -> str:
-        """Say how the process ended, after having given the rank that ended first the time to say why."""
+        """Return how the process ended. The rank that failed first has some seconds to write the reason before that."""
         if code == 0:
             return "the worker ended with status 0 and left no result"
-        if not self._several and "torch.distributed.run" not in self._command.argv:
+        if not self._several and TORCHRUN not in self._command.argv:
             return describe_exit(code)
-        if killed := killed_rank(self._job.log(self._node)):
-            return f"rank {killed[0]} on {self._member}: {describe_exit(-killed[1])}"
+        if victim := killed_rank(self._job.log(self._node)):
+            return f"rank {victim[0]} on {self._member}: {describe_exit(-victim[1])}"
         deadline = time.monotonic() + (ROOT_CAUSE_S if self._ours else 0.0)
         while not files.there(self._job.result) and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -206,7 +207,7 @@ class Agent:
 
     @contextlib.contextmanager
     def _sampling(self) -> Iterator[Callable[[], None]]:
-        """Yield what samples the use of this node; of a training only, whose curves they stand beside."""
+        """Yield a function that samples the use of this node. Only a training is sampled, for its curves."""
         if self._job.kind != "train":
             yield lambda: None
             return
@@ -215,7 +216,7 @@ class Agent:
         usage: Usage | None = None
 
         def tick() -> None:
-            """Begin with the training, whose start needs every core; a script does not say when that is."""
+            """Begin once the training has started, since its start needs every core; at once for a script."""
             nonlocal usage
             if usage is not None:
                 usage.tick()
@@ -229,7 +230,7 @@ class Agent:
                 usage.close()
 
     def _must_stop(self) -> bool:
-        """Keep the heartbeat, and tell whether somebody wants the job to end."""
+        """Touch the heartbeat file; return whether the job was told to end."""
         if time.monotonic() - self._beat > HEARTBEAT_S:
             self._beat = time.monotonic()
             with contextlib.suppress(OSError):  # a full disk must not end the job
@@ -237,14 +238,14 @@ class Agent:
         return self._signalled or self._let_go or files.there(self._job.cancel)
 
     def _end(self, outcome: Outcome, error: str, code: int | None) -> int:
-        """Write the result unless the worker did, which knows more."""
+        """Write the result, unless the worker already wrote its own, which is more detailed."""
         if outcome == "completed" and self._node > 0:
-            return 0  # the first node's to say
+            return 0  # the first node writes it
         if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
-            error += f". No space left on the disk of {self._job.path}"  # nor for the log to say so
+            error += f". No space left on the disk of {self._job.path}"  # the log could not say so either
         detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
-        values: dict[str, object] = {"node": self._node} if self._several else {}
-        if self._interrupted:  # by the cluster: it may go on elsewhere
+        values: dict[str, Json] = {"node": self._node} if self._several else {}
+        if self._interrupted:  # by the cluster: the job may go on elsewhere
             values["interrupted"] = True
         result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
         try:

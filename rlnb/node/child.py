@@ -1,4 +1,4 @@
-"""The process of a job: how it is started, waited for, and said to have ended. Linux only."""
+"""The process of a job: start it, wait for it, describe its end. Linux only."""
 
 from __future__ import annotations
 
@@ -32,42 +32,43 @@ def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies, however that happens."""
+    """Have Linux kill this process when its parent dies, however that happens."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
-    """Have the processes below this one, whose own parents end, become its children, so that none gets away."""
+    """Make this process the parent of every orphan below it, so that none gets away."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @contextlib.contextmanager
 def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = False) -> Iterator[Callable[[], bool]]:
-    """Yield a wait of ``poll_s`` that the child's end and signals cut short; it returns whether the lifeline has ended.
+    """Yield a function that waits ``poll_s``, less if the child ends or a signal comes. It returns whether stdin ended.
 
-    Every wake-up takes a core from a training that fills them all, so there are few.
+    Every wake-up takes a core from a training that uses them all, so there are few. Standard input is watched with
+    ``lifeline`` only.
     """
     process = os.pidfd_open(child.pid)
-    heard, signalled = os.pipe()
-    for end in (heard, signalled):
+    reader, writer = os.pipe()
+    for end in (reader, writer):
         os.set_blocking(end, False)
-    before = signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
-    watched = [process, heard, *([0] if lifeline else [])]
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    descriptors = [process, reader, *([0] if lifeline else [])]
 
     def wait() -> bool:
-        ready, _, _ = select.select(watched, [], [], poll_s)
+        ready, _, _ = select.select(descriptors, [], [], poll_s)
         return 0 in ready and not os.read(0, 1 << 16)
 
     try:
         yield wait
     finally:
         signal.set_wakeup_fd(before)
-        for end in (process, heard, signalled):
+        for end in (process, reader, writer):
             os.close(end)
 
 
 def describe_exit(code: int) -> str:
-    """Return in words how a process ended, by its return code."""
+    """Return a sentence that says how a process ended, by its return code."""
     if code >= 0:
         return f"the worker ended with status {code}"
     name = signal.Signals(-code).name

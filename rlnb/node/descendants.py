@@ -1,4 +1,4 @@
-"""The processes below an agent: what they are doing, and that none is left."""
+"""The processes below an agent: find the workers, ask for their stacks, and end every process."""
 
 from __future__ import annotations
 
@@ -9,38 +9,41 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlnb.launch.command import TORCHRUN, runs_worker
+
 if TYPE_CHECKING:
     import psutil
 
 STACKS_S = 1.0
-"""Seconds that processes have to write where they are."""
+"""Seconds that processes have to write their stacks."""
 
 
 def kill_descendants(grace_s: float) -> None:
     """End every process below this one: SIGTERM, then SIGKILL until none is left.
 
-    This process is a subreaper, so what detached itself (setsid, double fork) is still below it.
+    This process is a subreaper, so a process that detached itself (setsid, double fork) is still below it.
     """
     import psutil
 
-    me = psutil.Process()
-    for process in me.children(recursive=True):
+    agent = psutil.Process()
+    for process in agent.children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
     deadline = time.monotonic() + grace_s
-    while left := _living(me):
+    while processes := _living(agent):
         if time.monotonic() > deadline:
-            for process in left:
+            for process in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
         time.sleep(0.02)
 
 
-def _living(me: object) -> list:  # type: ignore[type-arg]
+def _living(agent: psutil.Process) -> list[psutil.Process]:
+    """Return the processes below the agent that still run; those that have ended are reaped."""
     import psutil
 
     living = []
-    for process in me.children(recursive=True):  # type: ignore[attr-defined]
+    for process in agent.children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if process.status() == psutil.STATUS_ZOMBIE:
                 with contextlib.suppress(ChildProcessError):
@@ -51,39 +54,39 @@ def _living(me: object) -> list:  # type: ignore[type-arg]
 
 
 def workers() -> list[psutil.Process]:
-    """Return the workers below this process that are visible: Python itself, no wrapper, torchrun or container."""
+    """Return the workers below this process: Python itself, not a wrapper, torchrun or the client of a container."""
     import psutil
 
-    found = []
+    processes = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             argv = process.cmdline()
-            is_worker = "rlnb.worker" in argv and "torch.distributed.run" not in argv
+            is_worker = runs_worker(argv) and TORCHRUN not in argv
             if is_worker and process.name().startswith("python"):
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def ask_for_stacks() -> int:
-    """Have every worker below this one write where each of its threads is, to its own output; return how many can.
+    """Have every worker below this process write the stack of each thread to its output; return how many workers can.
 
-    A worker catches SIGUSR1 with Python's faulthandler. The signal would end any other process, and the client of a
-    container would forward it.
+    A worker catches SIGUSR1 with Python's faulthandler. The signal would end any other process, and the
+    client of a container would forward it.
     """
     import psutil
 
-    asked = 0
+    count = 0
     for process in workers():
         if _catches(process.pid, signal.SIGUSR1):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGUSR1)
-                asked += 1
-    time.sleep(STACKS_S if asked else 0.0)
-    return asked
+                count += 1
+    time.sleep(STACKS_S if count else 0.0)
+    return count
 
 
 def _catches(pid: int, number: signal.Signals) -> bool:
-    """Return whether a process has a handler for a signal, from the mask that Linux shows of it (proc(5))."""
+    """Return whether a process has a handler for a signal, from its mask in /proc (proc(5))."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("SigCgt:"):

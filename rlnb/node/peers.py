@@ -1,4 +1,4 @@
-"""A job on several nodes: which of them this is, and whether the others are still there."""
+"""A job on several nodes: this node's place among them, and whether the others still live."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, RunDir
 
 JOIN_S = 900.0
-"""Seconds that the other nodes have to begin: images are pulled and folders mounted meanwhile."""
+"""Seconds that the other nodes have to start. They may have to pull images and mount folders first."""
 HANGS = "nothing was logged"
 LOOK_S = 5.0
-"""Seconds between looks at event files, and at other nodes' heartbeats: the file system serves everybody."""
+"""Seconds between looks at event files and at other nodes' heartbeats, which lie on a shared file system."""
 SILENT_S = 90.0
-"""Seconds without a heartbeat after which a node is gone. NFS may show one up to a minute late."""
+"""Seconds without a heartbeat after which a node counts as lost. NFS may show a heartbeat a minute late."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Member:
     """One node's place in a job."""
 
     node: int = 0
-    """Which it is, from 0."""
+    """Number of the node, from 0."""
     nodes: int = 1
-    """How many there are."""
+    """Number of nodes of the job."""
     master: str = ""
-    """``"host:port"`` of the first, where the ranks meet."""
+    """``"host:port"`` of the first node, where the ranks meet."""
 
     def env(self) -> Mapping[str, str]:
-        """Return what torchrun reads of it (``torch.distributed.argparse_util``); nothing on a single node."""
+        """Return the variables that torchrun reads (``torch.distributed.argparse_util``); empty on a single node."""
         if self.nodes == 1:
             return {}
         host, _, port = self.master.rpartition(":")
@@ -43,40 +43,43 @@ class Member:
 
 
 INJECTED = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
-"""What PAI-DLC, Kubeflow's PyTorchJob and Volcano put into the environment; the last two count nodes."""
+"""Variables that PAI-DLC, Kubeflow's PyTorchJob and Volcano set; the last two count nodes."""
 
 
 def injected(run_dir: Path, nodes: int, gpus: int, environ: Mapping[str, str]) -> Member:
-    """Return which node of a run this is, as the cluster's operator has put it into the environment.
+    """Return this node's place in a run, from the environment that the cluster's operator has set.
 
     Args:
-        run_dir: The run.
-        nodes: Nodes that the run is for.
-        gpus: GPUs that its ranks need on each of them. NPROC_PER_NODE, how many a pod has, may not be less.
+        run_dir: Folder of the run.
+        nodes: Nodes that the run needs.
+        gpus: GPUs that its ranks need on each node. NPROC_PER_NODE, the GPUs of a pod, may not be less.
         environ: The environment.
 
     Raises:
-        RlnbError: Something is missing, or the pods are not those that the run is for.
+        RlnbError: A variable is missing, or the pods do not fit the run.
     """
     if lacking := [name for name in INJECTED if not environ.get(name)]:
         raise RlnbError(
-            f"{', '.join(lacking)} not set here. PAI-DLC, PyTorchJob and Volcano set them in each pod; elsewhere use "
-            f"python -m rlnb.node JOB_DIR --node K --master HOST:PORT"
+            f"{', '.join(lacking)} {'are' if len(lacking) > 1 else 'is'} not set. PAI-DLC, PyTorchJob and Volcano set "
+            "such variables in each pod. Elsewhere, use python -m rlnb.node JOB_DIR --node K --master HOST:PORT."
         )
-    # The operator of PyTorchJob says the same in torchrun's own words too, which never count processes.
-    words = {"WORLD_SIZE": "PET_NNODES", "RANK": "PET_NODE_RANK"}
-    found = {name: environ.get(other) or environ[name] for name, other in words.items()}
-    if wrong := [f"{name}={value!r}" for name, value in found.items() if not value.isdigit()]:
-        raise RlnbError(f"{', '.join(wrong)}: whole numbers are expected, of nodes.")
-    there, node = int(found["WORLD_SIZE"]), int(found["RANK"])
-    if there != nodes or node >= there:
+    # The operator of PyTorchJob also sets torchrun's own variables, which never count processes.
+    torchrun_names = {"WORLD_SIZE": "PET_NNODES", "RANK": "PET_NODE_RANK"}
+    texts = {name: environ.get(other) or environ[name] for name, other in torchrun_names.items()}
+    if wrong := [f"{name}={text!r}" for name, text in texts.items() if not text.isdigit()]:
+        raise RlnbError(f"{', '.join(wrong)} is not a whole number. Set it to a number of nodes.")
+    pods, node = int(texts["WORLD_SIZE"]), int(texts["RANK"])
+    if pods != nodes or node >= pods:
         raise RlnbError(
-            f"RANK={node} of WORLD_SIZE={there} pods, but {run_dir.name} is for {nodes} nodes. These count nodes here, "
-            "not processes: one pod for each node."
+            f"RANK={node} of WORLD_SIZE={pods} pods does not fit {run_dir.name}, which needs {nodes} nodes. Use one "
+            "pod for each node; both variables count nodes, not processes."
         )
-    room = environ.get("NPROC_PER_NODE", "")
-    if room.isdigit() and 0 < int(room) < gpus:
-        raise RlnbError(f"NPROC_PER_NODE={room} here, but {run_dir.name} is for {gpus} ranks on GPUs of each node.")
+    pod_gpus = environ.get("NPROC_PER_NODE", "")
+    if pod_gpus.isdigit() and 0 < int(pod_gpus) < gpus:
+        raise RlnbError(
+            f"NPROC_PER_NODE={pod_gpus} is too small: {run_dir.name} has {gpus} ranks on GPUs of each node. Give each "
+            f"pod {gpus} GPUs."
+        )
     return Member(node, nodes, f"{environ['MASTER_ADDR']}:{environ['MASTER_PORT']}")
 
 
@@ -84,20 +87,20 @@ def newest_training(run_dir: Path) -> JobDir:
     """Return the folder of a run's newest training.
 
     Raises:
-        RlnbError: It has none.
+        RlnbError: The run has no training.
     """
     trainings = [job for job in RunDir(run_dir).jobs() if job.kind == "train"]
     if not trainings:
-        raise RlnbError(f"{run_dir} has no training to run. Is it a run's folder, and mounted here?")
+        raise RlnbError(f"{run_dir} has no training to run. Give the folder of a run, and mount it here.")
     return trainings[-1]
 
 
 class Stall:
-    """Notices that a training logs nothing any more, whatever its library: its event files stand still.
+    """Notices that a training logs nothing any more, because its event files do not grow. Works for every library.
 
     Args:
-        run: The run.
-        limit_s: Seconds without a new scalar after which a rank is taken to hang.
+        run: Folder of the run.
+        limit_s: Seconds without a new scalar after which a rank counts as hanging.
     """
 
     def __init__(self, run: RunDir, limit_s: float) -> None:
@@ -105,7 +108,7 @@ class Stall:
         self._size, self._since, self._looked = -1, time.monotonic(), 0.0
 
     def hangs(self) -> str:
-        """Return in words that it does; nothing while it does not."""
+        """Return a message if a rank hangs, else an empty string."""
         now = time.monotonic()
         if now - self._looked < min(LOOK_S, self._limit_s / 4):
             return ""
@@ -115,23 +118,25 @@ class Stall:
             self._size, self._since = size, now
         if now - self._since < self._limit_s:
             return ""
-        return f"{HANGS} for {self._limit_s:.0f} s: a rank hangs. Where each is, stands at the end of its node's log"
+        return (
+            f"{HANGS} for {self._limit_s:.0f} s: a rank hangs. The end of each node's log shows the stacks of its ranks"
+        )
 
 
 class Peers:
-    """Notices that another node is gone: its heartbeat stands still.
+    """Notices that another node is lost, because its heartbeat stands still.
 
-    The first node looks at all others, each of them at the first: so looks grow with the nodes, not with their square.
-    Clocks of different hosts are never compared.
+    The first node looks at all others, and they look at the first only, so that the number of looks grows with the
+    nodes and not with their square. Clocks of different hosts are never compared.
     """
 
     def __init__(self, job: JobDir, member: Member) -> None:
-        self._job, self._begun, self._looked = job, time.monotonic(), 0.0
+        self._job, self._start, self._looked = job, time.monotonic(), 0.0
         self._others = range(1, member.nodes) if member.node == 0 else range(1)
-        self._seen: dict[int, tuple[float, float]] = {}
+        self._beats: dict[int, tuple[float, float]] = {}
 
     def missing(self) -> str:
-        """Return which node is gone, in words; nothing if none is."""
+        """Return a message that names a lost node, else an empty string."""
         now = time.monotonic()
         if now - self._looked < LOOK_S:
             return ""
@@ -140,11 +145,11 @@ class Peers:
             try:
                 beat = self._job.alive(node).stat().st_mtime
             except OSError:
-                if now - self._begun > JOIN_S and node not in self._seen:
-                    return f"node {node} did not begin within {JOIN_S:.0f} s"
+                if now - self._start > JOIN_S and node not in self._beats:
+                    return f"node {node} did not start within {JOIN_S:.0f} s"
                 continue
-            before, since = self._seen.get(node, (None, now))
-            self._seen[node] = (beat, since if beat == before else now)
-            if now - self._seen[node][1] > SILENT_S:
-                return f"node {node} has been silent for {SILENT_S:.0f} s: it is down, or has lost the shared folder"
+            before, since = self._beats.get(node, (None, now))
+            self._beats[node] = (beat, since if beat == before else now)
+            if now - self._beats[node][1] > SILENT_S:
+                return f"node {node} has been silent for {SILENT_S:.0f} s: it is down or has lost the shared folder"
         return ""

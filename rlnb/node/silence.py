@@ -34,11 +34,11 @@ class Silence:
 
     Args:
         log: The worker's log.
-        started: Returns whether the worker has started. Asked every second.
-        logs: Returns whether it logs scalars, which a library may do without saying that it has started. Asked only of
-            a worker that is silent.
-        mark: File that is there while the worker is silent, for those who wait for it.
-        earlier_log: Log of a living worker that was handed over and may still write there.
+        started: Returns whether the worker has started. Called every second.
+        logs: Returns whether the worker logs scalars, which a library may do without reporting its start. Called only
+            while the worker is silent.
+        mark: File that exists while the worker is silent, for a kernel that waits for the run.
+        earlier_log: Log of a living simulator that was handed over and may still write there.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Silence:
         return self._silent
 
     def hangs(self) -> str:
-        """Look at the log; return in words that the worker hangs, and an empty string while it may still start."""
+        """Look at the log; return a message if the worker hangs, and an empty string while it may still start."""
         now = time.monotonic()
         if self._over or now - self._looked < LOOK_S:
             return ""
         self._looked = now
-        with contextlib.suppress(OSError):  # a file system that stumbles is asked again
+        with contextlib.suppress(OSError):  # after an error of the file system, the next look decides
             return self._look(now)
         return ""
 
@@ -96,10 +96,10 @@ class Silence:
         )
 
     def _write_stacks(self) -> None:
-        """Have the stacks written, and wait for the end of that: they are no sign of life."""
-        before, asked = self._written(), ask_for_stacks()
+        """Have the stacks written and wait for them, since they are no sign of life."""
+        before, count = self._written(), ask_for_stacks()
         deadline = time.monotonic() + _WRITTEN_WITHIN_S
-        while asked and self._written() == before and time.monotonic() < deadline:
+        while count and self._written() == before and time.monotonic() < deadline:
             time.sleep(0.1)
         if self._earlier_log is not None:
             with open(self._log, "ab") as log:

@@ -6,9 +6,10 @@ import json
 import os
 import selectors
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 from rlnb.node.agent import Agent
 from rlnb.node.child import die_with_parent
@@ -19,14 +20,12 @@ from rlnb.spec import Command
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
-# -- the warm worker -------------------------------------------------------------------------------------
-
 
 def keep_simulator(log: Path, argv: Sequence[str]) -> int:
-    """Start a warm worker and pass JSON lines between the kernel (stdin, stdout) and it.
+    """Start a living simulator and pass JSON lines between the kernel (stdin, stdout) and it.
 
-    Ends with the kernel. A line with the key ``adopt`` names a job: the worker then trains it under
-    this agent, and the kernel has no further say but through the job's folder.
+    Ends with the kernel. A line with the key ``adopt`` names the folder of a job. The worker then trains that job under
+    this agent, and from then on the kernel reaches it through the job's folder only.
     """
     replies, worker_end = os.pipe()
     with open(log, "ab") as output:
@@ -40,18 +39,18 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
         )
     os.close(worker_end)
     assert worker.stdin is not None
-    line = _relay(replies, worker.stdin, log)
-    if line is None:
+    handover = _relay(replies, worker.stdin, log)
+    if handover is None:
         kill_descendants(0.0)
         return 0
-    job, earlier_log = JobDir(Path(json.loads(line)["adopt"])), open(log, "rb")  # noqa: SIM115 - the kernel removes it
+    job, earlier_log = handover.job, open(log, "rb")  # noqa: SIM115 - the kernel removes the file
     earlier_log.seek(0, os.SEEK_END)
-    _tell_kernel({"adopted": True})
+    _tell_kernel("adopted", True)
     _let_go_of_kernel(job.log())
 
     def start(_: Command) -> subprocess.Popen[bytes]:
         assert worker.stdin is not None
-        worker.stdin.write(line)
+        worker.stdin.write(handover.line)
         worker.stdin.flush()
         return worker
 
@@ -59,32 +58,48 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
     return Agent(job, command, earlier_log=earlier_log).run(start)
 
 
-def _relay(replies: int, worker: IO[bytes], log: Path) -> bytes | None:
-    """Pass lines both ways; return the line that hands over a job, None when either side is gone or the start hangs."""
-    pending, ready, told = b"", False, False
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handover:
+    """The kernel's last line, which gives the worker to a job."""
+
+    line: bytes
+    """The line itself, for the worker."""
+    job: JobDir
+    """Folder of the job."""
+
+    @classmethod
+    def of(cls, line: bytes) -> Handover | None:
+        """Return the handover that a line of JSON from the kernel is; None for an ordinary request."""
+        folder = json.loads(line).get("adopt")
+        return None if folder is None else cls(line=line, job=JobDir(Path(folder)))
+
+
+def _relay(replies: int, worker: IO[bytes], log: Path) -> Handover | None:
+    """Pass lines both ways; return the handover, or None when either side is gone or the start hangs."""
+    pending, ready, was_silent = b"", False, False
     start = Silence(log, lambda: ready)
     with selectors.DefaultSelector() as selector:
         selector.register(0, selectors.EVENT_READ)
         selector.register(replies, selectors.EVENT_READ)
         while True:
             if hangs := start.hangs():
-                _tell_kernel({"hangs": hangs})
+                _tell_kernel("hangs", hangs)
                 return None
-            if start.silent and not told:
-                _tell_kernel({"silent": str(log)})
-            told = start.silent
+            if start.silent and not was_silent:
+                _tell_kernel("silent", str(log))
+            was_silent = start.silent
             for key, _ in selector.select(None if ready else 1.0):
                 data = os.read(key.fd, 1 << 16)
                 if not data:
                     return None
                 if key.fd == replies:
-                    ready = True  # the first that a worker says is that it has started
+                    ready = True  # a worker's first message says that it has started
                     os.write(1, data)
                     continue
                 *lines, pending = (pending + data).split(b"\n")
                 for line in lines:
-                    if b'"adopt"' in line and "adopt" in json.loads(line):
-                        return line + b"\n"
+                    if handover := Handover.of(line + b"\n"):
+                        return handover
                     try:
                         worker.write(line + b"\n")
                         worker.flush()
@@ -92,8 +107,8 @@ def _relay(replies: int, worker: IO[bytes], log: Path) -> bytes | None:
                         return None
 
 
-def _tell_kernel(message: Mapping[str, object]) -> None:
-    os.write(1, json.dumps(message).encode() + b"\n")
+def _tell_kernel(key: Literal["adopted", "hangs", "silent"], value: bool | str) -> None:
+    os.write(1, json.dumps({key: value}).encode() + b"\n")
 
 
 def _let_go_of_kernel(log: Path) -> None:

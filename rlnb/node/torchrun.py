@@ -29,14 +29,14 @@ def killed_rank(log: Path) -> tuple[int, int] | None:
         return None
     cause = causes[0]
     failures = [cause, *(_failure(match) for match in _FAILURE.finditer(others))]
-    killed = [
+    victims = [
         (rank, number)
         for time_s, rank, number in failures
         if number > 0 and number != signal.SIGTERM and abs(time_s - cause[0]) <= _AT_ONCE_S
     ]
-    if not killed and cause[2] > 0:
+    if not victims and cause[2] > 0:
         return cause[1], cause[2]
-    return next((failure for failure in killed if failure[1] == signal.SIGKILL), killed[0] if killed else None)
+    return next((failure for failure in victims if failure[1] == signal.SIGKILL), victims[0] if victims else None)
 
 
 def _failure(match: re.Match[str]) -> tuple[float, int, int]:

@@ -1,4 +1,4 @@
-"""What a job takes of its node, sampled into TensorBoard event files beside the library's own."""
+"""CPU, memory and GPU use of a job on its node, sampled into TensorBoard event files beside the library's own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Usage:
         """Begin to count; the first sample is due after ``SAMPLE_S``.
 
         Args:
-            folder: Where the event file will be.
+            folder: Folder of the event file.
             node: Number of this node in the job.
             gpus: Indices or UUIDs of the GPUs that the job may use.
         """
@@ -38,7 +38,7 @@ class Usage:
         self._busy_s: dict[tuple[int, float], float] = {}
         self._since = time.monotonic()
         self._failed = False
-        self._try(lambda: self._busy_s.update(self._count()[0]))  # a warm worker has worked before
+        self._try(lambda: self._busy_s.update(self._count()[0]))  # a living simulator has worked before
 
     def tick(self) -> None:
         """Take a sample when one is due."""
@@ -47,7 +47,7 @@ class Usage:
             self._try(lambda: self._take(self._since - before))
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do it; nothing that goes wrong with it, be it a full disk or a driver, may end the job."""
+        """Do it. No failure, be it a full disk or a driver, may end the job."""
         try:
             work()
         except Exception as exc:
@@ -57,14 +57,14 @@ class Usage:
             self._failed = True
 
     def close(self) -> None:
-        """End the file."""
+        """Close the event file."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.close()
 
     def _take(self, passed_s: float) -> None:
         busy_s, memory = self._count()
-        if any(memory.values()):  # what has just ended takes nothing, which would be the last that a run shows
+        if any(memory.values()):  # a job that has just ended uses nothing, and zeros would be its last values
             self._write(dict(self._sample(passed_s, busy_s, memory)))
 
     def _sample(
@@ -99,8 +99,8 @@ class Usage:
         now = time.time()
         if self._file is None:
             folder = self._folder / f"node{self._node}"
-            for made in (self._folder.parent, self._folder, folder):  # not the run's: somebody may have removed it
-                made.mkdir(exist_ok=True)
+            for path in (self._folder.parent, self._folder, folder):  # not the run's: the user may have removed it
+                path.mkdir(exist_ok=True)
             name = f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
             self._file = open(folder / name, "ab", buffering=0)  # noqa: SIM115  until close()
             RecordWriter(self._file).write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
@@ -110,7 +110,7 @@ class Usage:
 
 
 class Gpus:
-    """NVIDIA's GPUs of this node, by way of NVML; none where its driver does not answer."""
+    """NVIDIA GPUs of this node, read through NVML; none where the driver does not answer."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._handles: dict[int, Any] = {}
@@ -126,17 +126,17 @@ class Gpus:
                     self._handles[number] = find(int(name) if by_index else name)
 
     def sample(self) -> Iterator[tuple[str, float]]:
-        """Yield the share of time in use (percent) and the memory in use (GiB) of each, whoever uses it."""
+        """Yield the utilisation (percent) and the memory in use (GiB) of each GPU, by all processes together."""
         for number, handle in self._handles.items():
             import pynvml
 
-            with contextlib.suppress(pynvml.NVMLError):  # a part of a GPU (MIG) does not tell
+            with contextlib.suppress(pynvml.NVMLError):  # a MIG slice reports no utilisation
                 yield f"gpu{number}_percent", float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
             with contextlib.suppress(pynvml.NVMLError):
                 yield f"gpu{number}_memory_gib", pynvml.nvmlDeviceGetMemoryInfo(handle).used / GIB
 
 
 def _rank(process: psutil.Process) -> str | None:
-    """Return the rank of a process that torchrun, or skrl for JAX, started; None of any other."""
+    """Return the rank of a process that torchrun, or skrl for JAX, started; None for any other."""
     environ = process.environ()
     return environ.get("RANK") or environ.get("JAX_RANK")

@@ -9,7 +9,6 @@ import html
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlnb.display.browser import find_browser
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.settings import options
@@ -109,9 +109,8 @@ def chromium() -> str:
     Raises:
         RlnbError: There is none.
     """
-    for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
-        if found := shutil.which(name):
-            return found
+    if path := find_browser():
+        return path
     raise RlnbError(
         "A PDF is printed by Chromium, which is not installed: apt-get install chromium, or leave pdf=False."
     )

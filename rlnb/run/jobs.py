@@ -13,7 +13,7 @@ from typing import Any
 from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.errors import RlnbError, RunError, WorkerError
-from rlnb.launch.command import worker_command
+from rlnb.launch.command import runs_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.record import JobRecord, RunRecord
@@ -162,7 +162,7 @@ def begin(
 
 def _plain(command: Any) -> bool:
     """Return whether a living worker can stand in for the command."""
-    return "rlnb.worker" in command.argv and not command.gpu_per_slot and set(command.env) <= {"PYTHONUNBUFFERED"}
+    return runs_worker(command.argv) and not command.gpu_per_slot and set(command.env) <= {"PYTHONUNBUFFERED"}
 
 
 def start_job(record: RunRecord, kind: JobKind, options_: Mapping[str, Any], *, warm: bool | None = None) -> JobDir:

@@ -38,33 +38,33 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     runner = CliRunner()
-    return lambda *words: runner.invoke(app.app, [str(word) for word in words])
+    return lambda *argv: runner.invoke(app.app, [str(argument) for argument in argv])
 
 
-# -- what is made --------------------------------------------------------------------------------------
+# -- the package ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every kind under every name, as ``<name>/<kind>``."""
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("packages")
     for name in NAMES:
         for kind in KINDS:
             make_plugin(name, kind, folder / name / kind)
     return folder
 
 
-def test_what_is_made_is_clean_under_short_and_long_names(made: Path) -> None:
+def test_new_packages_are_clean_under_short_and_long_names(packages: Path) -> None:
     for command in (["check"], ["format", "--check", "--diff"]):
         done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--no-cache", str(made)], capture_output=True, text=True
+            [sys.executable, "-m", "ruff", *command, "--no-cache", str(packages)], capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_words_are_filled_in_and_every_module_is_python(made: Path, kind: str) -> None:
-    folder = made / "my-lib" / kind
+def test_the_names_are_filled_in_and_every_module_is_python(packages: Path, kind: str) -> None:
+    folder = packages / "my-lib" / kind
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert {"README.md", "pyproject.toml", *(f"src/rlnb_my_lib/{n}.py" for n in ("__init__", "plugin", "backend"))} < {
         *files
@@ -79,13 +79,13 @@ def test_the_words_are_filled_in_and_every_module_is_python(made: Path, kind: st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_entry_points_lead_to_what_the_kind_promises(made: Path, kind: str) -> None:
-    project = tomllib.loads((made / "my-lib" / kind / "pyproject.toml").read_text())["project"]
+def test_the_entry_points_lead_to_what_the_kind_promises(packages: Path, kind: str) -> None:
+    project = tomllib.loads((packages / "my-lib" / kind / "pyproject.toml").read_text())["project"]
     assert project["name"] == "rlnb-my-lib"
     assert project["entry-points"]["rlnb"] == {"my_lib": "rlnb_my_lib.plugin"}
     assert ("isaaclab.tasks" in project["entry-points"]) == (kind == "tasks")
     code = f"import rlnb_my_lib.plugin as plugin; print(plugin.{HOOKS[kind]}())"
-    source = made / "my-lib" / kind / "src"
+    source = packages / "my-lib" / kind / "src"
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     for word in {
@@ -102,9 +102,9 @@ def test_the_entry_points_lead_to_what_the_kind_promises(made: Path, kind: str) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_made_uses_public_names_only(made: Path, kind: str) -> None:
+def test_new_packages_use_public_names_only(packages: Path, kind: str) -> None:
     private = []
-    for path in (made / "my-lib" / kind).rglob("*.py"):
+    for path in (packages / "my-lib" / kind).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlnb":
                 public = {"rlnb": rlnb.__all__, "rlnb.backend": rlnb.backend.__all__}.get(node.module or "", [])
@@ -142,35 +142,39 @@ def test_the_list_is_still_there(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "words"),
+    ("name", "kind", "texts"),
     [
-        ("3lib", "library", ["'3lib' is no name", "rlnb plugins new my-plugin"]),
-        ("My Lib", "tasks", ["'My Lib' is no name", "rlnb plugins new my-lib --kind tasks"]),
-        ("../up", "tasks", ["'../up' is no name", "rlnb plugins new up"]),
-        ("my--lib", "tasks", ["'my--lib' is no name", "rlnb plugins new my-lib"]),
-        ("class", "library", ["'class' is no name"]),
-        ("rlnb-lib", "library", ["'rlnb-lib' is no name", "rlnb plugins new lib"]),
-        ("a" * (scaffold.LONGEST + 1), "library", ["is no name", f"{scaffold.LONGEST} characters at most"]),
-        ("", "library", ["'' is no name"]),
+        ("3lib", "library", ["'3lib' is not a valid plugin name", "rlnb plugins new my-plugin"]),
+        ("My Lib", "tasks", ["'My Lib' is not a valid plugin name", "rlnb plugins new my-lib --kind tasks"]),
+        ("../up", "tasks", ["'../up' is not a valid plugin name", "rlnb plugins new up"]),
+        ("my--lib", "tasks", ["'my--lib' is not a valid plugin name", "rlnb plugins new my-lib"]),
+        ("class", "library", ["'class' is not a valid plugin name"]),
+        ("rlnb-lib", "library", ["'rlnb-lib' is not a valid plugin name", "rlnb plugins new lib"]),
+        (
+            "a" * (scaffold.LONGEST + 1),
+            "library",
+            ["is not a valid plugin name", f"at most {scaffold.LONGEST} characters"],
+        ),
+        ("", "library", ["'' is not a valid plugin name"]),
         (
             "echo",
             "library",
-            ["'echo' is installed, by the package rlnb-echo. Taken: ", "pip uninstall rlnb-echo"],
+            ["The name 'echo' belongs to the package rlnb-echo. Names in use: ", "pip uninstall rlnb-echo"],
         ),
-        ("local", "launcher", ["'local' is installed, by rlnb."]),
-        ("script", "library", ["'script' is installed, by rlnb."]),
+        ("local", "launcher", ["The name 'local' belongs to rlnb."]),
+        ("script", "library", ["The name 'script' belongs to rlnb."]),
         ("train", "launcher", ["rlnb.train is rlnb's own", "rlnb plugins new my-train --kind launcher"]),
         ("worker", "launcher", ["rlnb.worker is rlnb's own"]),
         ("my-lib", "libary", ["No kind of plugin named 'libary'. There are: ", "Did you mean 'library'?"]),
     ],
 )
 def test_a_bad_request_says_what_is_wrong_and_leaves_nothing(
-    invoke: Invoke, tmp_path: Path, name: str, kind: str, words: list[str]
+    invoke: Invoke, tmp_path: Path, name: str, kind: str, texts: list[str]
 ) -> None:
     result = invoke("plugins", "new", "--kind", kind, "--", name)
     assert result.exit_code == 2
-    for word in words:
-        assert word in result.stderr
+    for text in texts:
+        assert text in result.stderr
     assert "Traceback" not in result.output
     assert list(tmp_path.iterdir()) == []
 
@@ -182,30 +186,36 @@ def test_all_that_is_wrong_is_said_at_once(invoke: Invoke, tmp_path: Path, monke
     (tmp_path / "full" / "mine.txt").touch()
     result = invoke("plugins", "new", "skrl", "--kind", "what", "--out", "full")
     assert result.exit_code == 2
-    for word in ("4 problems", "'skrl' is installed", "'what'", "full exists and is not empty", "'rlnb[plugins]'"):
-        assert word in result.stderr
+    for text in (
+        "4 problems",
+        "The name 'skrl' belongs to",
+        "'what'",
+        "full exists and is not empty",
+        "'rlnb[plugins]'",
+    ):
+        assert text in result.stderr
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
 
 
 def test_a_file_in_the_way_is_no_folder(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "rlnb-my-lib").touch()
-    assert "rlnb-my-lib exists and is no folder" in invoke("plugins", "new", "my-lib", "--kind", "tasks").stderr
+    assert "rlnb-my-lib exists and is not a folder" in invoke("plugins", "new", "my-lib", "--kind", "tasks").stderr
 
 
 def test_a_folder_that_cannot_be_made_is_told_with_what_is_above_it(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", "file/below")
     assert result.exit_code == 2
-    assert f"file/below cannot be made: {tmp_path / 'file'} is no folder" in result.stderr
+    assert f"file/below cannot be made: {tmp_path / 'file'} is not a folder" in result.stderr
 
 
 # -- for real ------------------------------------------------------------------------------------------
 
 
-def uv(*words: str) -> None:
+def uv(*argv: str) -> None:
     """Run uv; from the environment's own folder, else from the PATH."""
-    own = Path(sys.executable).with_name("uv")
-    subprocess.run([str(own) if own.exists() else "uv", *words], check=True, capture_output=True, text=True)
+    path = Path(sys.executable).with_name("uv")
+    subprocess.run([str(path) if path.exists() else "uv", *argv], check=True, capture_output=True, text=True)
 
 
 def run_its_tests(
@@ -257,7 +267,7 @@ needs_isaaclab = [
         pytest.param("library", KIT, marks=[*needs_isaaclab, pytest.mark.timeout(1800)]),
     ],
 )
-def test_what_is_made_passes_its_own_tests(tmp_path: Path, kind: str, count: int) -> None:
+def test_a_new_package_passes_its_own_tests(tmp_path: Path, kind: str, count: int) -> None:
     assert_passed(run_its_tests(kind, tmp_path), count)
 
 

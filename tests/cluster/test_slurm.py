@@ -47,7 +47,7 @@ def steps(run: rlnb.Run) -> list[float]:
 
 def test_the_doctor_names_the_partitions(slurm: Any) -> None:
     (finding,) = machine.checks(Path.cwd())["Slurm"]()
-    assert (finding.level, finding.found.partition(", ")[2]) == ("ok", "partitions: first, main")
+    assert (finding.level, finding.text.partition(", ")[2]) == ("ok", "partitions: first, main")
 
 
 def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
 import rlnb
-from rlnb.launch.command import interpreter, worker_command
+from rlnb.launch.command import interpreter, runs_worker, worker_command
 
 RUN, JOB = Path("/data/runs/r1"), Path("/data/runs/r1/jobs/0-train")
 PATHS = (str(RUN), str(JOB))
@@ -72,41 +71,31 @@ def test_a_launcher_with_a_queue_of_its_own_needs_no_second_one() -> None:
     assert not worker_command(manifest(), "train", RUN, JOB, max_running=None).queued
 
 
-def test_what_the_launcher_allows_is_in_the_command() -> None:
+def test_the_limits_of_the_launcher_are_in_the_command() -> None:
     command = worker_command(manifest(), "train", RUN, JOB, max_running=3, walltime_s=60.0, gpu_per_slot=True)
     assert (command.max_running, command.walltime_s, command.gpu_per_slot) == (3, 60.0, True)
     quoted = dataclasses.replace(command, env={"PYTHONUNBUFFERED": "1", "A": "b c"})
     assert quoted.shell().startswith("PYTHONUNBUFFERED=1 A='b c' /opt/env/bin/python ")
 
 
-def test_cores_are_shared_out_among_trainings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
-    assert rlnb.LocalLauncher(max_running=1).threads is None
-    assert rlnb.LocalLauncher(max_running=4).threads == 4
-    assert rlnb.LocalLauncher(max_running=32).threads == 1
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert rlnb.LocalLauncher(max_running=4).threads is None, "it is said already"
-
-
 def test_threads_are_those_of_a_training_of_one_process_that_says_none() -> None:
-    def told(kind: str = "train", **resources: int) -> str | None:
-        asked = dataclasses.replace(manifest(), resources=rlnb.Resources(**resources))
-        return worker_command(asked, kind, RUN, JOB, threads=4).env.get("OMP_NUM_THREADS")  # type: ignore[arg-type]
+    def threads(kind: str = "train", **resources: int) -> str | None:
+        request = dataclasses.replace(manifest(), resources=rlnb.Resources(**resources))
+        return worker_command(request, kind, RUN, JOB, threads=4).env.get("OMP_NUM_THREADS")  # type: ignore[arg-type]
 
-    assert told() == "4"
-    assert told(threads=1) == "1"
-    assert told(nproc_per_node=2) is None, "torchrun gives each rank one"
-    assert told("evaluate") is None
+    assert threads() == "4"
+    assert threads(threads=1) == "1"
+    assert threads(nproc_per_node=2) is None, "torchrun gives each rank one"
+    assert threads("evaluate") is None
 
 
 TWO_BY_TWO = rlnb.Resources(nodes=2, nproc_per_node=2)
 
 
 def test_a_node_of_several_has_its_place_from_its_agent() -> None:
-    asked = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
+    request = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
     ranks = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--nnodes=2")
-    command = worker_command(asked, "train", RUN, JOB)
+    command = worker_command(request, "train", RUN, JOB)
     assert command.argv == ("/opt/env/bin/python", *ranks, "-m", "rlnb.worker", "train", *PATHS)
 
 
@@ -118,7 +107,27 @@ def test_the_line_of_several_nodes_says_what_differs_between_them() -> None:
 
 
 def test_threads_of_a_rank_are_an_environment_variable_of_training_alone() -> None:
-    asked = dataclasses.replace(manifest(), resources=rlnb.Resources(nproc_per_node=2, threads=1))
-    assert worker_command(asked, "train", RUN, JOB).env["OMP_NUM_THREADS"] == "1"
-    assert "OMP_NUM_THREADS" not in worker_command(asked, "evaluate", RUN, JOB).env
+    request = dataclasses.replace(manifest(), resources=rlnb.Resources(nproc_per_node=2, threads=1))
+    assert worker_command(request, "train", RUN, JOB).env["OMP_NUM_THREADS"] == "1"
+    assert "OMP_NUM_THREADS" not in worker_command(request, "evaluate", RUN, JOB).env
     assert "OMP_NUM_THREADS" not in worker_command(manifest(), "train", RUN, JOB).env
+
+
+def test_each_rank_on_a_gpu_takes_a_slot() -> None:
+    several = worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4, gpu_per_slot=True)
+    assert (several.slots, several.max_running) == (3, 4)
+    assert worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4).slots == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (("python", "-m", "rlnb.worker", "train"), True),
+        (("docker", "run", "lab", "python", "-m", "rlnb.worker"), True),
+        (("python", "-m", "torch.distributed.run", "-m", "rlnb.worker"), True),
+        (("python", "train.py", "rlnb.worker"), False),
+        (("python", "-m", "rlnb.worker_of_a_container"), False),
+    ],
+)
+def test_a_worker_is_told_from_a_script_inside_a_wrapper_too(argv: tuple[str, ...], expected: bool) -> None:
+    assert runs_worker(argv) is expected

@@ -1,13 +1,17 @@
-"""What the launcher for this machine takes."""
+"""The launcher for this machine: its settings, its threads and its GPUs."""
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
 import pytest
 
 import rlnb
+from rlnb.launch import local
+from rlnb.spec import Manifest, Resources, Task
+from rlnb.testing import LauncherConformance
 
 NO_COUNTS = [0, -1, True, 1.0, "2", float("nan")]
 NO_SECONDS = [0, -1.5, True, "60", float("nan"), float("inf")]
@@ -15,15 +19,15 @@ NO_SECONDS = [0, -1.5, True, "60", float("nan"), float("inf")]
 
 @pytest.mark.parametrize("value", NO_COUNTS)
 def test_trainings_at_once_are_a_positive_whole_number(value: Any) -> None:
-    said = f"max_running={value!r} is not a positive whole number. Use max_running=1."
-    with pytest.raises(rlnb.RlnbError, match=f"^{re.escape(said)}$"):
+    message = f"max_running={value!r} is not a positive whole number. Use max_running=1."
+    with pytest.raises(rlnb.RlnbError, match=f"^{re.escape(message)}$"):
         rlnb.LocalLauncher(max_running=value)
 
 
 @pytest.mark.parametrize("value", NO_SECONDS)
 def test_a_walltime_is_a_positive_number_of_seconds(value: Any) -> None:
-    said = f"walltime_s={value!r} is not a positive number. Use walltime_s=3600, or None for no limit."
-    with pytest.raises(rlnb.RlnbError, match=f"^{re.escape(said)}$"):
+    message = f"walltime_s={value!r} is not a positive number. Use walltime_s=3600, or None for no limit."
+    with pytest.raises(rlnb.RlnbError, match=f"^{re.escape(message)}$"):
         rlnb.LocalLauncher(walltime_s=value)
 
 
@@ -36,3 +40,82 @@ def test_its_settings_make_one_like_it() -> None:
     launcher = rlnb.LocalLauncher(max_running=2, walltime_s=0.5)
     assert rlnb.LocalLauncher(**launcher.settings).settings == {"max_running": 2, "walltime_s": 0.5}
     assert rlnb.LocalLauncher().max_running >= 1
+
+
+def test_cores_are_shared_out_among_trainings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+    assert rlnb.LocalLauncher(max_running=1).threads is None
+    assert rlnb.LocalLauncher(max_running=4).threads == 4
+    assert rlnb.LocalLauncher(max_running=32).threads == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert rlnb.LocalLauncher(max_running=4).threads is None, "the variable decides"
+
+
+LISTING = "/proc/driver/nvidia/gpus"
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, gpus: int, variable: str | None = None) -> None:
+    """Make this machine look as if it had so many GPUs."""
+    monkeypatch.setattr(local.os, "listdir", lambda path: ["gpu"] * gpus if path == LISTING else [])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+
+
+def manifest(device: str = "auto", ranks: int = 1) -> Manifest:
+    return Manifest(
+        run_id="r",
+        created="2026-01-01T00:00:00+00:00",
+        task=Task(id="T"),
+        library="rsl_rl",
+        resources=Resources(device=device, nproc_per_node=ranks),
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "variable", "names"),
+    [
+        (2, None, ["0", "1"]),
+        (4, "2,3", ["2", "3"]),
+        (4, "", []),
+        (1, "-1", []),
+        (2, "GPU-ab, GPU-cd", ["GPU-ab", "GPU-cd"]),
+    ],
+)
+def test_the_gpus_are_those_that_this_process_may_use(
+    monkeypatch: pytest.MonkeyPatch, gpus: int, variable: str | None, names: list[str]
+) -> None:
+    machine(monkeypatch, gpus, variable)
+    assert local.visible_gpus() == names
+    assert local.gpu_count() == len(names)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "device", "ranks", "problem"),
+    [
+        (0, "cuda", 1, "has no NVIDIA GPU"),
+        (0, "auto", 2, None),
+        (1, "auto", 2, "2 ranks take a GPU each, and this machine has 1 NVIDIA GPU"),
+        (1, "cpu", 2, None),
+        (2, "cuda", 2, None),
+        (2, "cuda:2", 1, "this machine has 2 NVIDIA GPUs"),
+        (2, "cuda:1", 1, None),
+        (2, "cuda:0", 2, "2 ranks cannot share cuda:0"),
+    ],
+)
+def test_ranks_that_the_gpus_cannot_take_are_refused_before_the_start(
+    monkeypatch: pytest.MonkeyPatch, gpus: int, device: str, ranks: int, problem: str | None
+) -> None:
+    machine(monkeypatch, gpus)
+    texts = [str(one.what) for one in rlnb.LocalLauncher().check(manifest(device, ranks))]
+    assert len(texts) == (problem is not None)
+    assert problem is None or problem in texts[0]
+
+
+class TestContract(LauncherConformance):
+    """It keeps the contract of a plugin's launcher."""
+
+    launcher = "local"
+    one_at_a_time = {"max_running": 1}
+    cut_short = {"walltime_s": 1.0}

@@ -47,10 +47,10 @@ def hold(tmp_path: Path, queue: Path) -> Iterator[Callable[[str, int], subproces
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, max_running: int = 1) -> subprocess.Popen[bytes]:
-        known = set(queue.glob("tickets/[0-9]*"))
+        tickets = set(queue.glob("tickets/[0-9]*"))
         argv = [sys.executable, "-c", HOLDER, name, str(tmp_path / "log"), str(max_running)]
         started.append(subprocess.Popen(argv, stdin=subprocess.PIPE))
-        until(lambda: set(queue.glob("tickets/[0-9]*")) - known or f"takes {name}" in words(tmp_path))
+        until(lambda: set(queue.glob("tickets/[0-9]*")) - tickets or f"takes {name}" in lines(tmp_path))
         return started[-1]
 
     yield start
@@ -59,7 +59,7 @@ def hold(tmp_path: Path, queue: Path) -> Iterator[Callable[[str, int], subproces
         process.communicate()
 
 
-def words(folder: Path) -> list[str]:
+def lines(folder: Path) -> list[str]:
     log = folder / "log"
     return log.read_text().splitlines() if log.exists() else []
 
@@ -85,16 +85,16 @@ def test_three_runs_and_one_slot_go_one_after_the_other_as_they_came(tmp_path: P
     for process in processes:
         leave(process)
     names, does = ("first", "second", "third"), ("takes", "leaves")
-    assert words(tmp_path) == [f"{word} {name}" for name in names for word in does]
+    assert lines(tmp_path) == [f"{word} {name}" for name in names for word in does]
 
 
-def test_who_holds_a_slot_is_known_by_name(tmp_path: Path, hold: Hold) -> None:
+def test_the_holder_of_a_slot_is_known_by_name(tmp_path: Path, hold: Hold) -> None:
     assert holders() == []
     first, second = hold("first"), hold("second")
-    until(lambda: "takes first" in words(tmp_path))
+    until(lambda: "takes first" in lines(tmp_path))
     assert holders() == ["first"]
     leave(first)
-    until(lambda: "takes second" in words(tmp_path))
+    until(lambda: "takes second" in lines(tmp_path))
     assert holders() == ["second"], "and not who held it before, whose name was longer or shorter"
     leave(second)
     assert holders() == []
@@ -102,23 +102,23 @@ def test_who_holds_a_slot_is_known_by_name(tmp_path: Path, hold: Hold) -> None:
 
 def test_two_slots_are_held_at_once(tmp_path: Path, hold: Hold) -> None:
     first = hold("first", 2)
-    until(lambda: words(tmp_path) == ["takes first"])
+    until(lambda: lines(tmp_path) == ["takes first"])
     second = hold("second", 2)
-    until(lambda: words(tmp_path) == ["takes first", "takes second"])
+    until(lambda: lines(tmp_path) == ["takes first", "takes second"])
     third = hold("third", 2)
     time.sleep(0.2)
-    assert "takes third" not in words(tmp_path)
+    assert "takes third" not in lines(tmp_path)
     leave(second)
-    until(lambda: "takes third" in words(tmp_path))
+    until(lambda: "takes third" in lines(tmp_path))
     leave(first)
     leave(third)
 
 
 def test_a_killed_holder_frees_its_slot(tmp_path: Path, hold: Hold) -> None:
     first, second = hold("first"), hold("second")
-    until(lambda: words(tmp_path) == ["takes first"])
+    until(lambda: lines(tmp_path) == ["takes first"])
     os.kill(first.pid, signal.SIGKILL)
-    until(lambda: "takes second" in words(tmp_path))
+    until(lambda: "takes second" in lines(tmp_path))
     leave(second)
 
 
@@ -127,40 +127,42 @@ def test_a_killed_waiter_does_not_stop_those_behind_it(tmp_path: Path, queue: Pa
     os.kill(second.pid, signal.SIGKILL)
     second.wait()
     leave(first)
-    until(lambda: "takes third" in words(tmp_path))
+    until(lambda: "takes third" in lines(tmp_path))
     leave(third)
     assert list((queue / "tickets").iterdir()) == [], "the killed one's ticket is gone too"
 
 
-def test_who_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
+def test_a_run_that_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
     first = hold("first")
     until(lambda: not list((queue / "tickets").iterdir()))
-    asked = iter([False, False, True])
-    assert take_slots(1, lambda: next(asked), poll_s=POLL_S) is None
+    answers = iter([False, False, True])
+    assert take_slots(1, lambda: next(answers), poll_s=POLL_S) is None
     assert list((queue / "tickets").iterdir()) == []
     leave(first)
     assert let_go(take_slots(1, lambda: False, poll_s=POLL_S)) == [0]
 
 
-def let_go(taken: dict[int, IO[str]] | None) -> list[int]:
+def let_go(slots: dict[int, IO[str]] | None) -> list[int]:
     """Leave the slots; return their numbers."""
-    assert taken is not None
-    for slot in taken.values():
+    assert slots is not None
+    for slot in slots.values():
         slot.close()
-    return sorted(taken)
+    return sorted(slots)
 
 
 def test_slots_have_numbers_from_nought(queue: Path) -> None:
-    taken = [take_slots(3, lambda: False, poll_s=POLL_S) for _ in range(3)]
-    assert [list(slots or ()) for slots in taken] == [[0], [1], [2]]
+    locks = [take_slots(3, lambda: False, poll_s=POLL_S) for _ in range(3)]
+    assert [list(slots or ()) for slots in locks] == [[0], [1], [2]]
     assert take_slots(3, iter([False, True]).__next__, poll_s=POLL_S) is None
-    for slots in taken:
+    for slots in locks:
         let_go(slots)
 
 
-def test_who_wants_several_waits_for_all_and_who_came_later_waits_too(tmp_path: Path, queue: Path, hold: Hold) -> None:
+def test_a_run_that_needs_several_slots_waits_for_all_and_later_runs_wait_too(
+    tmp_path: Path, queue: Path, hold: Hold
+) -> None:
     first = hold("first", 3)
-    until(lambda: words(tmp_path) == ["takes first"])
+    until(lambda: lines(tmp_path) == ["takes first"])
     assert take_slots(3, iter([False, False, True]).__next__, 3, POLL_S) is None
     assert let_go(take_slots(3, lambda: False, 2, POLL_S)) == [1, 2], "what it held while it waited was given back"
     leave(first)

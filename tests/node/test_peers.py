@@ -1,4 +1,4 @@
-"""Which node of a job this is, where a cluster has said so, and that nodes notice when another is gone."""
+"""A node finds its place in the environment of the cluster, and notices when another node is lost."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_torchruns_own_words_are_believed_before_those_that_may_count_processes(
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"MASTER_ADDR": "", "RANK": ""}, "MASTER_ADDR, RANK not set here"),
+        ({"MASTER_ADDR": "", "RANK": ""}, "MASTER_ADDR, RANK are not set"),
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE='two'"),
-        ({"WORLD_SIZE": "16"}, "of WORLD_SIZE=16 pods, but r1 is for 2 nodes"),
+        ({"WORLD_SIZE": "16"}, "of WORLD_SIZE=16 pods does not fit r1, which needs 2 nodes"),
         ({"RANK": "2"}, "RANK=2 of WORLD_SIZE=2 pods"),
-        ({"NPROC_PER_NODE": "2"}, "NPROC_PER_NODE=2 here, but r1 is for 4 ranks on GPUs"),
+        ({"NPROC_PER_NODE": "2"}, "NPROC_PER_NODE=2 is too small: r1 has 4 ranks on GPUs"),
     ],
 )
 def test_pods_that_are_not_those_of_the_run_are_told(changes: dict[str, str], expected: str) -> None:
@@ -92,4 +92,4 @@ def test_a_node_that_never_begins_is_noticed(tmp_path: Path, monkeypatch: pytest
     peers = Peers(job, Member(0, 2, "h:1"))
     assert peers.missing() == ""
     time.sleep(2.1)
-    assert "node 1 did not begin within" in peers.missing()
+    assert "node 1 did not start within" in peers.missing()

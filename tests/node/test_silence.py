@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.node import descendants, silence
+from rlnb.node import silence
 from rlnb.node.silence import Silence
 from rlnb.simulation import simulator
 
@@ -105,7 +105,7 @@ def test_a_living_simulator_that_hangs_as_it_starts_is_said_and_ended(
     assert "worker.log" in caplog.text
 
 
-def test_what_an_adopted_worker_does_instead_stands_in_the_log_of_its_run(
+def test_the_stacks_of_a_handed_over_worker_that_hangs_are_in_the_log_of_its_run(
     root: Path, tmp_path: Path, soon: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = stand_in(tmp_path, ADOPTED)
@@ -139,9 +139,9 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_isaac_sim_has_more_time(tmp_path: Path, kit: None, monkeypatch: pytest.MonkeyPatch) -> None:
     limits(monkeypatch)
-    begun, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
+    start_s, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
     until(watch.hangs)
-    assert time.monotonic() - begun > 1.5
+    assert time.monotonic() - start_s > 1.5
 
 
 @pytest.fixture
@@ -175,9 +175,9 @@ def test_without_it_the_usual_limit_holds_and_a_start_that_is_over_is_not_watche
 def test_a_worker_that_cannot_be_seen_has_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Docker's containers are no children of the agent."""
     limits(monkeypatch)
-    begun, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
+    start_s, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
     until(watch.hangs)
-    assert time.monotonic() - begun > 1.5
+    assert time.monotonic() - start_s > 1.5
 
 
 def test_a_file_system_that_stumbles_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,16 +187,3 @@ def test_a_file_system_that_stumbles_ends_nothing(tmp_path: Path, monkeypatch: p
         raise OSError(116, "Stale file handle")
 
     assert Silence(tmp_path / "log", stale).hangs() == ""
-
-
-def test_only_workers_are_asked_for_stacks(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
-    """The client of a container catches the signal too, and forwards it to a process that it would end."""
-    client = "import signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: sys.exit(1))\nprint(flush=True)\ninput()"
-    argv = [sys.executable, "-c", client, "docker", "run", "image", "python", "-m", "rlnb.worker_of_a_container"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        assert descendants.ask_for_stacks() == 1
-        assert other.poll() is None
-        assert worker.poll() is None
-        other.kill()

@@ -1,4 +1,4 @@
-"""Which rank was killed, from what torchrun says as it ends."""
+"""The rank that was killed, from the summary that torchrun prints at its end."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_the_rank_that_was_killed_is_found_behind_those_that_ended_with_it(
     tmp_path: Path, others: list[tuple[int, ...]], root: tuple[int, int], expected: tuple[int, int] | None
 ) -> None:
     log = tmp_path / "node0.log"
-    listed = "\n".join(rank(*other) for other in others) or "  <NO_OTHER_FAILURES>"
-    log.write_text("iteration 3\n" * 2000 + SUMMARY.format(others=listed, root=rank(*root)))
+    text = "\n".join(rank(*other) for other in others) or "  <NO_OTHER_FAILURES>"
+    log.write_text("iteration 3\n" * 2000 + SUMMARY.format(others=text, root=rank(*root)))
     assert killed_rank(log) == expected
 
 

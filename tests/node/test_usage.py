@@ -1,6 +1,5 @@
-"""What a run takes of its nodes: sampled by the agent, read beside the metrics."""
+"""CPU, memory and GPU use of a run: sampled by the agent, shown beside the metrics."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -11,7 +10,6 @@ import rlnb
 from rlnb.curves import figure
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
-from rlnb.node.agent import Agent
 from rlnb.records.layout import RunDir
 from rlnb.reports import sections
 
@@ -38,13 +36,13 @@ def test_busy_cores_and_memory_of_what_runs_below(busy_rank, tmp_path, monkeypat
     time.sleep(1.0)
     measured.tick()
     measured.close()
-    found = {tag: points[-1][2] for tag, points in sampled(tmp_path).items()}
-    assert set(found) == {f"system/node2/{name}" for name in ("cpu_cores", "memory_gib", "rank1_memory_gib")}
-    assert 0.05 < found["system/node2/cpu_cores"] < 1.5
-    assert 0.001 < found["system/node2/rank1_memory_gib"] < 0.1
+    values = {tag: points[-1][2] for tag, points in sampled(tmp_path).items()}
+    assert set(values) == {f"system/node2/{name}" for name in ("cpu_cores", "memory_gib", "rank1_memory_gib")}
+    assert 0.05 < values["system/node2/cpu_cores"] < 1.5
+    assert 0.001 < values["system/node2/rank1_memory_gib"] < 0.1
 
 
-def test_what_a_process_did_before_is_not_counted(busy_rank, tmp_path, monkeypatch):
+def test_cpu_time_before_the_first_sample_is_not_counted(busy_rank, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     time.sleep(2.0)
     measured = usage.Usage(tmp_path, 0, [])
@@ -105,24 +103,8 @@ def test_a_run_shows_what_it_takes_beside_its_metrics(root):
     frames = run.metrics["reward"].frames
     assert frames[0] < memory.frames[-1] <= frames[-1], "five of eight seconds"
     assert len(figure.figure([run], ["reward", "system/node0/cpu_cores"]).data) == 2
-    shown, more = sections.usage([run])._repr_mimebundle_()
-    assert {"application/vnd.plotly.v1+json", "image/png"} <= set(shown)
-    assert more["image/png"]["alt"] == "Use of the nodes over time"
+    data, metadata = sections.usage([run])._repr_mimebundle_()
+    assert {"application/vnd.plotly.v1+json", "image/png"} <= set(data)
+    assert metadata["image/png"]["alt"] == "Use of the nodes over time"
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'system/node0/cpu_cores'"):
         figure.select([run], ["system/node0/cpu_core"])
-
-
-def test_a_node_is_sampled_from_where_the_training_begins(busy_rank, tmp_path, monkeypatch):
-    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # an agent catches those of its process
-    run = RunDir(tmp_path)
-    folder = run.next_job("train")
-    agent = Agent(folder, rlnb.Command(argv=("python", "-m", "rlnb.worker")))
-    with agent._sampling() as tick:
-        tick()
-        tick()
-        assert not run.system.exists(), "its start needs every core"
-        folder.started.write_text("{}")
-        tick()
-        tick()
-    assert list(run.system.rglob("*tfevents*"))

@@ -138,10 +138,10 @@ def test_the_command_prunes_only_with_yes(root: Path) -> None:
     shown = CliRunner().invoke(app, ["runs", "prune", "--keep", "1"])
     assert shown.exit_code == 0
     assert "model_4.json" in shown.output
-    assert "To be removed with --yes" in shown.output
+    assert "With --yes, this deletes" in shown.output
     assert numbers(run) == WRITTEN
     done = CliRunner().invoke(app, ["runs", "prune", "--keep", "1", "--yes"])
-    assert "Removed" in done.output
+    assert "Deleted" in done.output
     assert numbers(run) == [29]
     assert run.id in CliRunner().invoke(app, ["runs"]).output
 

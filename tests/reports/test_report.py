@@ -1,12 +1,12 @@
 import contextlib
 import re
-import shutil
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import rlnb
+from rlnb.display.browser import find_browser
 from rlnb.reports import report
 
 HOSTILE = "<script>alert(1)</script>"
@@ -97,13 +97,11 @@ def test_the_notebook_beside_it_has_plotly_figures_with_pictures_and_no_widget(r
 
 
 def test_it_is_printed_where_there_is_chromium(runs, tmp_path, monkeypatch):
-    from rlnb.reports import report
-
-    if not shutil.which("chromium"):
+    if not find_browser():
         pytest.skip("there is no Chromium here")
     rlnb.report(runs[1], tmp_path / "printed.html", pdf=True)
     assert (tmp_path / "printed.pdf").read_bytes().startswith(b"%PDF")
-    monkeypatch.setattr(report.shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(rlnb.RlnbError, match="apt-get install chromium"):
         rlnb.report(runs[1], pdf=True)
 

@@ -1,0 +1,87 @@
+"""``rlnb assets``: build, check and mirror."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from rlnb.simulation import simulator
+
+Invoke = Callable[..., Result]
+
+
+def test_mirror_prints_the_number_of_copied_files_and_fails_if_one_is_missing(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: dict[str, Any] = {}
+    done = {"root": "https://x", "copied": ["a", "b"], "kept": ["c"], "missing": {}, "outside": {}, "bytes": 3 << 20}
+
+    def request(verb: str, python: object, asset_root: object, **payload: Any) -> Any:
+        requests.update(payload, verb=verb)
+        return done
+
+    monkeypatch.setattr(simulator, "request", request)
+    result = invoke("assets", "mirror", "Isaac-Ant-Direct", "Isaac-Cartpole", tmp_path / "to")
+    assert "2 files, 3.0 MiB; 1 existed" in result.stdout
+    assert f"export ISAACSIM_ASSET_ROOT={tmp_path / 'to'}" in result.stdout
+    assert [task["id"] for task in requests["tasks"]] == ["Isaac-Ant-Direct", "Isaac-Cartpole"]
+    assert (requests["verb"], requests["folder"]) == ("mirror", str(tmp_path / "to"))
+    done["missing"] = {"robot.usd": "the task"}
+    result = invoke("assets", "mirror", "Isaac-Ant-Direct", tmp_path / "to")
+    assert result.exit_code == 1
+    assert "missing: robot.usd, used by the task" in result.stdout
+    assert "Give at least one task" in invoke("assets", "mirror", tmp_path / "to").stderr
+
+
+def test_assets_build_prints_the_folder_and_the_packs_that_failed(invoke: Invoke) -> None:
+    def build(**changes: Any) -> Any:
+        answer = json.dumps({"folder": "$3:$4:$5:$6", "kept": [], "failed": {}, **changes}).replace('"', '\\"')
+        python = shlex.join(["/bin/sh", "-c", f'echo building; echo "{answer}"', "sh"])
+        return invoke("assets", "build", "/here", "--force", "--robots", "--python", python)
+
+    assert build().stdout.strip() == "assets-build:/here:--robots:--force"
+    result = build(failed={"hands": "no isaaclab"}, kept=["a.usd"])
+    assert result.exit_code == 1
+    assert "failed: hands: no isaaclab" in result.stderr
+    assert "kept: a.usd" in result.stderr
+
+
+def test_assets_build_that_fails_says_why(invoke: Invoke) -> None:
+    python = shlex.join(["/bin/sh", "-c", "echo no pack is installed >&2; exit 3", "sh"])
+    result = invoke("assets", "build", "--python", python)
+    assert result.exit_code == 2
+    assert "no pack is installed" in result.stderr
+
+
+@pytest.mark.parametrize(("files", "status"), [(["a.usd", "b.usd"], 0), (["a.usd"], 1)])
+def test_assets_check_fails_if_a_file_is_missing_now(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Sequence[str], status: int
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    assets: dict[str, Any] = {name: {"path": str(tmp_path / name), "there": False} for name in ("a.usd", "b.usd")}
+    assets["c.usd"] = {"path": "https://cloud/c.usd", "there": None}
+    card = {"task": "T", "assets": assets, "asset_root": {"path": str(tmp_path), "reason": "set for this run"}}
+    monkeypatch.setattr("rlnb.simulation.card.task_card", lambda *_, **__: card)
+    result = invoke("assets", "check", "T")
+    assert result.exit_code == status
+    assert result.stdout.count(" exists ") == len(files)
+    assert result.stdout.count(" missing ") == 2 - len(files)
+    assert "remote, not checked" in result.stdout
+
+
+@pytest.mark.isaaclab
+def test_the_assets_of_cartpole_are_there(invoke: Invoke) -> None:
+    """Needs ISAACSIM_ASSET_ROOT, or the pack, which the worker builds where nothing else answers."""
+    result = invoke("assets", "check", "Isaac-Cartpole-Direct")
+    simulator.shut_down()
+    assert result.exit_code == 0, result.output
+    assert re.search(r"cartpole\.usd", result.stdout)
+    assert " missing " not in result.stdout

@@ -1,0 +1,64 @@
+"""``rlnb plugins``: the list and the figures."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+from typer.testing import Result
+
+import rlnb
+from rlnb import plugins as rlnb_plugins
+
+Invoke = Callable[..., Result]
+Start = Callable[..., str]
+
+
+def test_a_plugin_that_does_not_load_is_listed_with_its_error(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = importlib.metadata.EntryPoint(name="broken", value="no_such_module_at_all:x", group="rlnb")
+    entries = [*importlib.metadata.entry_points(group="rlnb"), broken]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: entries)
+    output = invoke("plugins").stdout
+    assert re.search(r"echo +rlnb-echo +[\d.]+ +libraries: echo; tasks: Echo", output)
+    assert re.search(r"broken +.*ModuleNotFoundError: No module named 'no_such_module_at_all'", output)
+
+
+@pytest.fixture
+def panel() -> Iterator[None]:
+    """A plugin, registered by hand, that adds one figure to every run and prints meanwhile."""
+
+    class Drawing:
+        @staticmethod
+        @rlnb.hookimpl
+        def rlnb_panels(run: rlnb.Run) -> list[rlnb.Panel]:
+            print("drawing")
+            return [rlnb.Panel(title="Loss", figure=lambda: go.Figure(go.Scatter(y=[1, 2])))]
+
+    rlnb.register(Drawing, "drawing")
+    yield
+    rlnb_plugins.manager().unregister(name="drawing")
+
+
+def test_figures_print_json_alone_whatever_a_plugin_prints(invoke: Invoke, start: Start, panel: None) -> None:
+    result = invoke("plugins", "figures", start())
+    assert result.exit_code == 0, result.output
+    bundles = json.loads(result.stdout)
+    assert any("application/vnd.plotly.v1+json" in bundle for bundle in bundles), bundles
+
+
+def test_a_plugin_that_is_registered_by_hand_is_listed_with_its_hooks(invoke: Invoke, panel: None) -> None:
+    assert re.search(r"drawing +registered by hand +hook rlnb_panels", invoke("plugins").stdout)
+
+
+def test_the_next_commands_after_new_can_be_pasted_into_a_shell(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", "my folder")
+    assert result.stdout.splitlines() == ["pip install -e './my folder[test]'", "pytest 'my folder'"]
+    assert "my folder is ready" in result.stderr

@@ -1,0 +1,84 @@
+"""``rlnb runs`` and ``rlnb runs prune``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from typer.testing import Result
+
+import rlnb
+
+HOSTILE = "[red]x[/red] [link=http://a.b]\\"
+
+Invoke = Callable[..., Result]
+Start = Callable[..., str]
+Ended = Callable[[str], str]
+
+
+def test_runs_lists_the_newest_first_and_filters(invoke: Invoke, start: Start, ended: Ended) -> None:
+    first, second = start("--tag", "a"), start("--tag", "b")
+    ended(first)
+    ended(second)
+    everything = invoke("runs").stdout
+    assert set(re.findall(r"\S+-echo-echo-\w{4}", everything)) == {first, second}
+    assert invoke("runs", "--tag", "a").stdout.count("-echo-echo-") == 1
+    assert first in invoke("runs", "--tag", "a").stdout
+    assert "-echo-echo-" not in invoke("runs", "--library", "rsl_rl").stdout
+
+
+def test_runs_are_filtered_by_an_argument_sorted_and_shown_with_further_columns(
+    invoke: Invoke, start: Start, ended: Ended
+) -> None:
+    long, short = start("--max-iterations", "8"), start("--max-iterations", "4", "--seed", "7")
+    ended(long)
+    ended(short)
+    rows = json.loads(invoke("runs", "--sort", "max_iterations", "--column", "seed", "--json").stdout)
+    assert [(row["id"], row["seed"]) for row in rows] == [(long, 42), (short, 7)]
+    assert long not in invoke("runs", "--where", "seed=7").stdout
+    assert "seed" in invoke("runs", "--column", "seed").stdout
+    wrong = invoke("runs", "--where", "seed", "--where", "=7")
+    assert wrong.exit_code == 2
+    assert "--where 'seed' is not path=value" in wrong.stderr
+    assert "--where num_envs=512" in wrong.stderr
+
+
+def test_runs_as_json_can_be_read_by_every_reader(invoke: Invoke, start: Start, ended: Ended, tmp_path: Path) -> None:
+    id = start("--tag", HOSTILE)
+    ended(id)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    (row,) = json.loads(invoke("runs", "--json").stdout, parse_constant=refuse)
+    assert (row["id"], row["state"], row["tags"]) == (id, "completed", [HOSTILE])
+    assert row["path"] == str(tmp_path / "runs" / id)
+    assert 0.9 < row["reward"] < 1.1
+
+
+def test_prune_lists_without_yes_and_refuses_a_run_that_has_not_ended(
+    invoke: Invoke, start: Start, ended: Ended
+) -> None:
+    done = start()
+    ended(done)
+    going = start("--agent", "iteration_s=5")
+    result = invoke("runs", "prune", "--whole", done, going)
+    assert result.exit_code == 1
+    assert "With --yes, this deletes 1 items" in result.stdout
+    assert "Runs that have not ended stay as they are: 1." in result.stdout
+    assert len(rlnb.runs()) == 2
+    assert invoke("runs", "prune", "--whole", "--yes", done).exit_code == 0
+    assert [run.id for run in rlnb.runs()] == [going]
+    invoke("cancel", going)
+    ended(going)
+
+
+def test_prune_takes_only_the_runs_that_fit_both_ids_and_filters(invoke: Invoke, start: Start, ended: Ended) -> None:
+    first, second = start("--tag", "old"), start()
+    ended(first)
+    ended(second)
+    result = invoke("runs", "prune", "--whole", "--tag", "old", second)
+    assert "With --yes, this deletes 0 items" in result.stdout
+    assert first in invoke("runs", "prune", "--whole", "--tag", "old", first).stdout

@@ -1,0 +1,135 @@
+"""Trainings from the command line, on the echo library, which trains in a second."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+import rlnb
+from rlnb.cli import training
+
+ITERATIONS = 5
+SLOW = "--agent=iteration_s=0.3"
+TIMEOUT_S = 60.0
+
+Invoke = Callable[..., Result]
+Start = Callable[..., str]
+Ended = Callable[[str], str]
+
+
+def test_train_waits_and_shows_the_result(invoke: Invoke) -> None:
+    result = invoke("train", "Echo", "--library", "echo", "--max-iterations", ITERATIONS, "--seed", 3, "--tag", "night")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"state +completed", result.stdout)
+    assert re.search(rf"iteration +{ITERATIONS} of {ITERATIONS}", result.stdout)
+    (run,) = rlnb.runs(tag="night")
+    assert run.manifest.seed == 3
+    assert run.id in result.stderr, "the id is printed before the waiting"
+
+
+def test_detach_prints_the_id_alone_and_returns_before_the_end(invoke: Invoke, start: Start) -> None:
+    id = start(SLOW)
+    assert rlnb.get_run(id).id == id
+    assert rlnb.get_run(id).state != "completed"
+    invoke("cancel", id)
+
+
+def test_arguments_reach_the_manifest(start: Start, ended: Ended) -> None:
+    argv = ["--set", "sim.dt=0.005", "--set", "scene.name=null", "--agent", "algorithm.learning_rate=3e-4"]
+    id = start(*argv, "--presets", "a, b", "--physics", "p", "--renderer", "r", "--num-envs", "8")
+    manifest = rlnb.get_run(id).manifest
+    assert manifest.task.overrides == {"sim.dt": 0.005, "scene.name": None}
+    assert manifest.agent == {"algorithm.learning_rate": 3e-4}
+    assert (manifest.task.presets, manifest.task.physics, manifest.task.renderer) == (("a", "b"), "p", "r")
+    assert manifest.task.num_envs == 8
+    ended(id)
+
+
+def test_a_training_runs_on_the_launcher_of_its_option(start: Start) -> None:
+    run = rlnb.get_run(start("--launcher", "local", "--launcher-set", "max_running=1"))
+    assert (run.manifest.launcher, run.manifest.launcher_settings["max_running"]) == ("local", 1)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--launcher", "slrum"], "Did you mean 'slurm'?"),
+        (["--launcher", "slurm", "--launcher-set", "partion=gpu"], "Did you mean 'partition'?"),
+        (["--launcher", "slurm", "--launcher-set", "gpu"], "'gpu' is not path=value"),
+        (["--launcher-set", "nodes=2"], "--launcher-set needs --launcher. Use a name that `rlnb launchers` lists."),
+    ],
+)
+def test_a_launcher_or_setting_that_does_not_exist_is_refused(
+    invoke: Invoke, tmp_path: Path, argv: Sequence[str], message: str
+) -> None:
+    result = invoke("train", "Echo", "--library", "echo", *argv)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_bad_input_gives_exit_status_2_with_all_problems_and_leaves_nothing(invoke: Invoke, tmp_path: Path) -> None:
+    result = invoke("train", "Ech", "--library", "echo", "--max-iterations", 0, "--num-envs", -3, "--device", "gpu")
+    assert result.exit_code == 2
+    for text in ("4 problems", "max_iterations=0", "num_envs=-3", "device='gpu'", "Did you mean 'Echo'?"):
+        assert text in result.stderr
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_training_gives_exit_status_2_with_log_and_next_call(invoke: Invoke) -> None:
+    result = invoke("train", "Echo", "--library", "echo", "--agent", "crash_at=1")
+    assert result.exit_code == 2
+    assert "echo crashes at iteration 1" in result.stderr
+    assert "node0.log" in result.stderr
+
+
+def test_ctrl_c_detaches_and_says_how_to_find_the_run_again(tmp_path: Path) -> None:
+    rlnb_command = [sys.executable, "-c", "from rlnb.cli.app import app; app()"]
+    argv = ["train", "Echo", "--library", "echo", "--max-iterations", "200", "--agent", "iteration_s=0.3"]
+    env = {**os.environ, "RLNB_ROOT": str(tmp_path), "RLNB_QUEUE": str(tmp_path / ".queue")}
+    process = subprocess.Popen(
+        [*rlnb_command, *argv],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell makes its background processes, this test among them, ignore interrupts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stderr is not None
+    id = process.stderr.readline().split()[0]
+    deadline = time.monotonic() + TIMEOUT_S
+    while rlnb.Run(tmp_path / "runs" / id).state != "running":  # by then it waits, however busy the machine
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
+    _, message = process.communicate(timeout=TIMEOUT_S)
+    try:
+        assert process.returncode == training.INTERRUPTED
+        assert f"rlnb show {id}" in message
+        assert "Traceback" not in message
+        time.sleep(0.5)
+        assert rlnb.Run(tmp_path / "runs" / id).state in ("queued", "starting", "running")
+    finally:
+        rlnb.Run(tmp_path / "runs" / id).cancel()
+
+
+def test_resume_goes_on_in_the_same_run(invoke: Invoke, start: Start, ended: Ended) -> None:
+    id = start()
+    ended(id)
+    result = invoke("resume", id, "--max-iterations", 2 * ITERATIONS)
+    assert result.exit_code == 0, result.output
+    assert re.search(rf"iteration +{2 * ITERATIONS} of {2 * ITERATIONS}", result.stdout)
+    assert len(rlnb.runs()) == 1

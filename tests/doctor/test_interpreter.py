@@ -1,0 +1,178 @@
+"""The doctor's checks of the worker's interpreter, from facts and from real interpreters."""
+
+from __future__ import annotations
+
+import compileall
+import dataclasses
+import json
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.doctor import interpreter
+from rlnb.doctor.interpreter import Worker
+
+WAIT_S = 20.0
+"""For one answer of a busy machine."""
+FIT = Worker(
+    command="python",
+    python="3.12.1",
+    versions={"rlnb": rlnb.__version__, "isaaclab": "3.0.0", "torch": "2.11.0+cu130", "warp-lang": "1.17.0"},
+    torch_cuda="13.0",
+    kernel_cache="/cache/warp/1.17.0",
+    kernel_cache_mib=7.0,
+)
+GPU = dataclasses.replace(FIT, driver_cuda="13.2", devices=("NVIDIA H200", "NVIDIA H200"))
+
+
+def _without(worker: Worker, name: str, **changes: Any) -> Worker:
+    versions = {key: value for key, value in (worker.versions or {}).items() if key != name}
+    return dataclasses.replace(worker, versions=versions, **changes)
+
+
+def _with(worker: Worker, name: str, version: str, **changes: Any) -> Worker:
+    return dataclasses.replace(worker, versions={**(worker.versions or {}), name: version}, **changes)
+
+
+@pytest.mark.parametrize("version", ["3.0.0", "3.0", "3.0.4.post1"])
+def test_isaac_lab_3_0_is_right(version: str) -> None:
+    assert interpreter.check_isaaclab(_with(FIT, "isaaclab", version)).level == "ok"
+
+
+@pytest.mark.parametrize("version", ["2.3.2.post1", "3.1.0", "30.0", "3.01"])
+def test_every_other_line_of_isaac_lab_is_a_fault(version: str) -> None:
+    assert interpreter.check_isaaclab(_with(FIT, "isaaclab", version)).level == "fault"
+
+
+def test_on_python_3_11_the_doctor_says_which_isaac_lab_pip_takes_and_asks_for_another_python() -> None:
+    finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", "2.3.2.post1", python="3.11.9"))
+    assert finding.level == "fault"
+    assert "on 3.11 pip silently resolves isaaclab to 2.3.x, which needs Isaac Sim" in finding.text
+    assert "python3.12 -m venv" in finding.fix
+    assert "rlnb.options.python" in finding.fix
+
+
+def test_a_missing_isaac_lab_on_python_3_12_needs_only_pip() -> None:
+    finding = interpreter.check_isaaclab(_without(FIT, "isaaclab"))
+    assert (finding.level, finding.fix) == ("fault", "python -m pip install 'rlnb[isaaclab]'")
+
+
+@pytest.mark.parametrize("worker", [_without(FIT, "rlnb"), _with(FIT, "rlnb", "0.0.1")])
+def test_the_worker_needs_this_very_rlnb(worker: Worker) -> None:
+    finding = interpreter.check_worker_rlnb(worker)
+    assert (finding.level, finding.fix) == ("fault", f"python -m pip install rlnb=={rlnb.__version__}")
+    assert interpreter.check_worker_rlnb(FIT).level == "ok"
+
+
+def test_an_interpreter_that_does_not_start_is_a_fault_and_the_rest_is_still_told() -> None:
+    worker = interpreter.look("/no/such/python", 3.0)
+    findings = interpreter.check_worker(worker, None, None, {})
+    assert findings[0].level == "fault"
+    assert "/no/such/python" in findings[0].text
+    assert [finding.name for finding in findings] == ["worker", "NVIDIA driver", "asset root"]
+
+
+def test_an_interpreter_that_fails_is_told_by_its_last_words() -> None:
+    worker = interpreter.look(shlex.join(["/bin/sh", "-c", "echo first >&2; echo last words >&2; exit 4"]), 3.0)
+    assert worker.error == "last words"
+
+
+def test_an_interpreter_that_hangs_is_left() -> None:
+    start = time.monotonic()
+    worker = interpreter.look(shlex.join([sys.executable, "-c", "import time; time.sleep(60)"]), 0.5)
+    assert worker.error == "no answer in 0.5 s"
+    assert time.monotonic() - start < WAIT_S
+
+
+def test_chatter_of_a_start_script_does_not_hide_the_facts() -> None:
+    script = f'echo "[INFO] Using python from: here"; exec {shlex.quote(sys.executable)} "$@"'
+    worker = interpreter.look(shlex.join(["/bin/sh", "-c", script, "sh"]), WAIT_S)
+    assert worker.error == ""
+    assert worker.python == ".".join(map(str, sys.version_info[:3]))
+    assert worker.version("rlnb") == rlnb.__version__
+
+
+def test_the_probe_needs_only_the_standard_library() -> None:
+    argv = [sys.executable, "-I", "-S", str(interpreter.PROBE)]  # -S: no site-packages, so no rlnb
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    facts = json.loads(done.stdout)
+    assert facts["versions"] == {}
+    assert "asset_pack" not in facts
+
+
+@pytest.mark.isaaclab
+def test_the_warp_cache_is_where_its_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
+    cache = Path(interpreter.look(None, WAIT_S).kernel_cache)
+    assert cache.parent == tmp_path.resolve()
+    cache.mkdir()
+    (cache / "wp_kernel.o").write_bytes(bytes(2**20))
+    assert interpreter.look(None, WAIT_S).kernel_cache_mib == 1.0
+
+
+def test_an_empty_kernel_cache_says_that_the_first_run_compiles() -> None:
+    assert "compiles" in interpreter.check_kernel_cache(dataclasses.replace(FIT, kernel_cache_mib=0.0)).text
+    assert interpreter.check_kernel_cache(FIT).text == "/cache/warp/1.17.0: 7.0 MiB"
+
+
+def test_modules_that_each_start_compiles_anew_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = tmp_path / "torch"
+    torch.mkdir()
+    (torch / "__init__.py").touch()
+    (torch / "version.py").write_text("__version__ = '2.11.0+cpu'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    assert interpreter.look(None, WAIT_S).bytecode
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    worker = interpreter.look(None, WAIT_S)
+    finding = interpreter.check_bytecode(worker)
+    assert (worker.bytecode, finding.level) == (False, "warning")
+    assert "compileall" in finding.fix
+    compileall.compile_file(torch / "__init__.py", quiet=1)
+    assert interpreter.look(None, WAIT_S).bytecode
+
+
+@pytest.mark.parametrize(
+    ("worker", "driver", "level", "word"),
+    [
+        (FIT, None, "ok", "without CUDA, trainings run on the CPU"),
+        (GPU, "580.1", "ok", "2 x NVIDIA H200"),
+        (FIT, "580.1", "fault", "CUDA shows no GPU"),
+        (dataclasses.replace(GPU, torch_cuda=None), "580.1", "warning", "built for the CPU"),
+        (dataclasses.replace(GPU, driver_cuda="12.4"), "550.1", "fault", "the driver supports CUDA 12.4 only"),
+        (dataclasses.replace(GPU, torch_cuda="13.4"), "580.1", "ok", "2 x NVIDIA H200"),
+        (_without(FIT, "torch"), None, "fault", "missing"),
+    ],
+)
+def test_torch_is_judged_against_the_driver(worker: Worker, driver: str | None, level: str, word: str) -> None:
+    finding = interpreter.check_torch(worker, driver)
+    assert finding.level == level
+    assert word in finding.text
+
+
+def test_assets_come_from_the_setting_then_the_variable_then_the_pack(tmp_path: Path) -> None:
+    pack, folder = tmp_path / "pack", tmp_path / "assets"
+    folder.mkdir()
+    worker = dataclasses.replace(FIT, asset_pack=str(pack))
+    env = {"ISAACSIM_ASSET_ROOT": "https://assets.example"}
+    assert interpreter.check_assets(worker, str(folder), env).text == f"{folder} (set in the options)"
+    assert interpreter.check_assets(worker, None, env).text == "https://assets.example (ISAACSIM_ASSET_ROOT)"
+    assert "which the first run builds" in interpreter.check_assets(worker, None, {}).text
+    pack.mkdir()
+    assert f"the local pack in {pack}" in interpreter.check_assets(worker, None, {}).text
+    finding = interpreter.check_assets(dataclasses.replace(worker, assets_failed={"ant": "no mesh."}), None, {})
+    assert finding.level == "warning"
+    assert finding.text.endswith("which lacks ant: no mesh.")
+    assert interpreter.check_assets(FIT, None, {}).level == "warning"
+
+
+def test_an_asset_folder_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
+    finding = interpreter.check_assets(FIT, None, {"ISAACSIM_ASSET_ROOT": str(tmp_path / "gone")})
+    assert finding.level == "fault"
+    assert "rlnb assets build" in finding.fix

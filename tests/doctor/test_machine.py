@@ -1,0 +1,88 @@
+"""The doctor's checks of the machine, each from facts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rlnb.doctor import machine
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("max 100000", None), ("200000 100000", 2.0), ("50000 100000", 0.5), ("", None)]
+)
+def test_a_container_s_share_of_the_cpus_is_read(text: str, cpus: float | None) -> None:
+    assert machine.cpu_quota(text) == cpus
+
+
+def test_little_memory_one_cpu_and_a_small_disk_are_warnings() -> None:
+    assert [machine.check_memory(8, free).level for free in (1.0, 6.0)] == ["warning", "ok"]
+    assert [machine.check_cpus(count, "x86_64").level for count in (0.5, 1, 2)] == ["warning", "warning", "ok"]
+    assert [machine.check_disk(mib).level for mib in (10, 500, 9000)] == ["fault", "warning", "ok"]
+
+
+def test_a_slurm_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert machine.check_slurm(None, "", "sinfo is not installed").level == "ok", "a machine of one's own needs none"
+    (sinfo := tmp_path / "sinfo").write_text("#!/bin/sh\necho gpu; echo cpu; echo gpu\n")
+    sinfo.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert machine.check_slurm("sbatch", *machine.partitions()).text == "sbatch, partitions: cpu, gpu"
+    sinfo.write_text("#!/bin/sh\necho 'sinfo: error: no config' >&2; echo 'sinfo: fatal: no source' >&2; exit 1\n")
+    finding = machine.check_slurm("sbatch", *machine.partitions())
+    assert (finding.level, finding.text.rpartition(": ")[2]) == ("warning", "no source")
+    sinfo.write_text("#!/bin/sh\nexec sleep 5\n")
+    monkeypatch.setattr(machine, "SINFO_S", 0.3)
+    assert "did not answer in 0.3 s" in machine.check_slurm("sbatch", *machine.partitions()).text
+
+
+def test_looking_at_the_run_folder_leaves_nothing_there(tmp_path: Path) -> None:
+    root = tmp_path / "not" / "yet"
+    folder, _ = machine.check_folder(root)
+    assert (folder.level, folder.text) == ("ok", f"{root}: writable, does not exist yet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    finding, _ = machine.check_folder(file)
+    assert finding.level == "fault"
+    assert "RLNB_ROOT" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [
+        ("6.29.5", "warning"),
+        ("7.0.0", "ok"),
+        ("7.3.0", "ok"),
+        ("7.4.0", "warning"),
+        ("8.0", "warning"),
+        (None, "warning"),
+    ],
+)
+def test_ipykernel_7_up_to_7_3_carries_widgets(version: str | None, level: str) -> None:
+    finding = machine.check_jupyter("4.6.6", version)
+    assert finding.level == level
+    assert bool(finding.fix) == (level != "ok")
+
+
+def test_the_reason_against_ipykernel_7_4_is_told() -> None:
+    assert "drops messages" in machine.check_jupyter("4.6.6", "7.4.0").text
+
+
+def test_a_browser_is_needed_for_pdf_only() -> None:
+    assert machine.check_browser("/usr/bin/chromium").text == "/usr/bin/chromium (for PDF)"
+    assert (machine.check_browser(None).level, machine.check_browser(None).fix) == ("warning", "apt install chromium")
+
+
+def test_a_browser_that_a_report_can_use_is_one_that_the_doctor_finds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (chrome := tmp_path / "google-chrome-stable").write_text("#!/bin/sh\n")
+    chrome.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (finding,) = machine.checks(tmp_path)["browser"]()
+    assert finding.text == f"{chrome} (for PDF)"

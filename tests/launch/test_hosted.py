@@ -1,0 +1,91 @@
+"""Jobs with a detached process of this machine as their host."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from rlnb.launch.hosted import HostedLauncher, HostProcess, handle_of
+from rlnb.storage.serial import from_json
+
+WAIT_S = 20.0
+
+
+class Sleeper(HostedLauncher):
+    """Its host prints a line and waits until it is killed."""
+
+    log = "sleeper.log"
+
+    def argv(self, job_dir: Path) -> Sequence[str]:
+        return [sys.executable, "-c", f"import time; print('host of', {job_dir.name!r}, flush=True); time.sleep(60)"]
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends once its standard input is closed."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def until_gone(process: HostProcess) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while process.alive():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_process_lives_until_it_ends(child: subprocess.Popen[bytes]) -> None:
+    process = HostProcess.of(child.pid)
+    assert process.alive()
+    child.kill()
+    until_gone(process)  # nobody has waited for it: a zombie does not count as living
+    assert child.returncode is None
+    child.wait()
+    assert process.alive() is False
+
+
+def test_another_process_with_the_same_number_is_not_taken_for_it(child: subprocess.Popen[bytes]) -> None:
+    process = HostProcess.of(child.pid)
+    earlier = dataclasses.replace(process, created_s=process.created_s - 3600)
+    assert (process.alive(), earlier.alive()) == (True, False)
+
+
+def test_a_process_of_another_machine_cannot_be_judged() -> None:
+    assert HostProcess(host="elsewhere", pid=1, created_s=0.0).alive() is None
+
+
+def test_a_handle_is_json_that_finds_the_process_again(child: subprocess.Popen[bytes]) -> None:
+    handle = json.loads(json.dumps(handle_of(child.pid)))
+    assert handle == {"host": socket.gethostname(), "pid": child.pid, "created_s": handle["created_s"]}
+    assert HostedLauncher().alive(handle, Path("job")) is True
+    assert HostedLauncher().alive({**handle, "of_a_newer_version": 1}, Path("job")) is True
+
+
+def test_the_host_is_detached_and_writes_into_the_folder_of_its_job(tmp_path: Path) -> None:
+    launcher = Sleeper()
+    handle = launcher.submit(None, tmp_path)
+    process = from_json(HostProcess, handle)
+    try:
+        assert launcher.alive(handle, tmp_path) is True
+        assert os.getsid(process.pid) == process.pid != os.getsid(0)
+        deadline = time.monotonic() + WAIT_S
+        while not (tmp_path / "sleeper.log").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert (tmp_path / "sleeper.log").read_text() == f"host of {tmp_path.name}\n"
+        launcher.cancel(handle, tmp_path)
+        assert launcher.alive(handle, tmp_path) is True, "the host itself reads the cancel file"
+    finally:
+        os.kill(process.pid, 9)
+    until_gone(process)
+    assert launcher.alive(handle, tmp_path) is False
