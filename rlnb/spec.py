@@ -141,6 +141,26 @@ class Manifest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class JobType:
+    """A kind of job, described without importing it."""
+
+    work: str
+    """``"module:function"``; ``function(job_dir)`` does the job in the worker and writes its result."""
+    in_simulator: bool = True
+    """Whether the living simulator does it as one of many requests. A training takes the whole process instead."""
+
+
+JOB_TYPES: Mapping[JobKind, JobType] = types.MappingProxyType(
+    {
+        "train": JobType(work="rlnb.worker.jobs.train:train", in_simulator=False),
+        "evaluate": JobType(work="rlnb.worker.jobs.evaluate:evaluate"),
+        "export": JobType(work="rlnb.worker.jobs.export:export"),
+    }
+)
+"""Every kind of job. The worker and the living simulator find the work of each here."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One thing done in a run: training it, evaluating a checkpoint, exporting one."""
 
