@@ -71,7 +71,7 @@ class Task:
     """Isaac Lab's physics selector, e.g. ``"newton_mjwarp"``."""
     renderer: str | None = None
     """Isaac Lab's renderer selector, e.g. ``"newton_renderer"``."""
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Json] = field(default_factory=dict)
     """Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``."""
     success: str | None = None
     """``"module:function"``; ``function(env)`` gives one bool per env as an episode ends."""
@@ -114,13 +114,13 @@ class Manifest:
     """Learning iterations; None keeps the agent config's own number."""
     seed: int = 42
     """Seed of env and policy; rank r's env uses seed + r."""
-    agent: Mapping[str, Any] = field(default_factory=dict)
+    agent: Mapping[str, Json] = field(default_factory=dict)
     """Agent config values by dotted path."""
     resources: Resources = Resources()
     """Machine."""
     launcher: str = "local"
     """Name of the launcher."""
-    launcher_settings: Mapping[str, Any] = field(default_factory=dict)
+    launcher_settings: Mapping[str, Json] = field(default_factory=dict)
     """What the launcher was made with, so that a further job of the run gets the same."""
     python: str | None = None
     """Command that starts the worker's interpreter; None is the kernel's own."""
@@ -166,7 +166,7 @@ class Job:
 
     kind: JobKind
     """What is done."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Json] = field(default_factory=dict)
     """Arguments of that verb, e.g. ``{"episodes": 100, "checkpoint": "logs/model_49.pt"}``."""
 
 
@@ -255,8 +255,19 @@ class Result:
     """Last checkpoint, relative to the run folder."""
     ended: str = ""
     """UTC, ISO 8601."""
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Json] = field(default_factory=dict)
     """What the verb returns, e.g. exported files."""
+
+    @property
+    def node(self) -> int:
+        """Node whose agent wrote this, or the first."""
+        node = self.values.get("node", 0)
+        return node if isinstance(node, int) else 0
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the cluster ended the job, and not what it did: it may go on elsewhere."""
+        return bool(self.values.get("interrupted"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

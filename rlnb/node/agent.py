@@ -24,7 +24,7 @@ from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
 from rlnb.node.usage import Usage
 from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.spec import Command, Outcome, Result
+from rlnb.spec import Command, Json, Outcome, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -243,7 +243,7 @@ class Agent:
         if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
             error += f". No space left on the disk of {self._job.path}"  # nor for the log to say so
         detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
-        values: dict[str, object] = {"node": self._node} if self._several else {}
+        values: dict[str, Json] = {"node": self._node} if self._several else {}
         if self._interrupted:  # by the cluster: it may go on elsewhere
             values["interrupted"] = True
         result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)

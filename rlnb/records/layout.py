@@ -84,12 +84,12 @@ class RunDir:
             pattern: Regular expression whose first group is a file's iteration; what does not match (the best one,
                 say) comes first.
         """
-        found = []
+        numbered = []
         for path in self.logs.glob(glob):
             if not path.name.startswith("."):  # being written, see rlnb.backend.write_whole
                 match = re.search(pattern, path.name)
-                found.append((int(match.group(1)) if match else -1, path))
-        return [path for _, path in sorted(found)]
+                numbered.append((int(match.group(1)) if match else -1, path))
+        return [path for _, path in sorted(numbered)]
 
     @property
     def jobs_folder(self) -> Path:
@@ -97,8 +97,8 @@ class RunDir:
 
     def jobs(self) -> list[JobDir]:
         """Return the run's jobs, oldest first."""
-        found = [(int(m.group(1)), child) for child in _children(self.jobs_folder) if (m := _JOB.match(child.name))]
-        return [JobDir(child) for _, child in sorted(found)]
+        folders = [(int(m.group(1)), child) for child in _children(self.jobs_folder) if (m := _JOB.match(child.name))]
+        return [JobDir(child) for _, child in sorted(folders)]
 
     def next_job(self, kind: str, write: Callable[[JobDir, str], object] = lambda draft, name: None) -> JobDir:
         """Make the folder of a further job and return it.
@@ -215,18 +215,18 @@ class JobDir:
 
     def hosts(self) -> tuple[str, ...]:
         """Return the host of every node that has begun, in order."""
-        found: list[str] = []
-        while (begun := files.read_json(self.running(len(found)))) is not None:
-            found.append(str(begun.get("host", "")))
-        return tuple(found)
+        hosts: list[str] = []
+        while (claim := files.read_json(self.running(len(hosts)))) is not None:
+            hosts.append(str(claim.get("host", "")))
+        return tuple(hosts)
 
     def logs(self) -> list[Path]:
         """Return the log of every node that has one, and of the process that owns their cluster."""
-        found = {
+        logs = {
             int(m[1]): child for child in _children(self.path) if (m := re.fullmatch(r"node(\d+)\.log", child.name))
         }
         host = self.path / "host.log"
-        return [*(found[node] for node in sorted(found)), *([host] if host.exists() else [])]
+        return [*(logs[node] for node in sorted(logs)), *([host] if host.exists() else [])]
 
 
 def run_dir_of(job_dir: Path) -> RunDir:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rlnb.errors import RlnbError
+from rlnb.spec import Json
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ def open_regular(path: Path) -> BinaryIO:
     return open(descriptor, "rb")
 
 
-def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Any] | None:
+def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] | None:
     """Return the object in ``path``; None when there is no such file.
 
     Raises:

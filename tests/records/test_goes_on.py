@@ -18,6 +18,7 @@ import pytest
 
 import rlnb
 from rlnb.curves import progress
+from rlnb.records.options import TrainOptions, options_of
 from rlnb.spec import Job
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -65,25 +66,25 @@ def chosen(run: rlnb.Run) -> str:
     return str(run.checkpoints[0].relative_to(run.path))
 
 
-def begun_and_taken_away(run: rlnb.Run, **options: object) -> rlnb.HostedJob:
+def begun_and_taken_away(run: rlnb.Run, options: TrainOptions) -> rlnb.HostedJob:
     """Give a run a further training that its cluster ended before it had begun; this process is its host."""
     folder = run.record.folder.next_job("train")
-    files.write_once(folder.job, to_json(Job(kind="train", options=options)))
+    files.write_once(folder.job, to_json(Job(kind="train", options=to_json(options))))
     files.write_once(folder.command, files.read_json(run.jobs[0].folder.command))
     files.write_once(folder.result, to_json(rlnb.Result(outcome="failed", values={"interrupted": True})))
     return rlnb.HostedJob(folder.path)
 
 
 def test_what_was_taken_away_before_it_began_goes_on_too(interrupted: rlnb.Run) -> None:
-    options = {"checkpoint": chosen(interrupted), "trust": False, "max_iterations": 6}
-    assert begun_and_taken_away(interrupted, **options).go_on(3)
+    options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
+    assert begun_and_taken_away(interrupted, options).go_on(3)
     run = rlnb.Run(interrupted.path).wait(60)
     assert (len(run.jobs), run.progress) == (3, (6, 6))
-    assert run.jobs[-1].options == options, "where a person chose, and not at the newest"
+    assert options_of(TrainOptions, run.jobs[-1].folder) == options, "where a person chose, and not at the newest"
 
 
 def test_what_was_taken_away_before_it_began_can_be_resumed(interrupted: rlnb.Run) -> None:
-    begun_and_taken_away(interrupted, checkpoint=chosen(interrupted), max_iterations=6)
+    begun_and_taken_away(interrupted, TrainOptions(checkpoint=chosen(interrupted), max_iterations=6))
     run = rlnb.Run(interrupted.path).resume().wait(60)
     assert run.progress == (6, 6), "the end that it was told"
 
@@ -93,26 +94,28 @@ def test_without_a_checkpoint_it_begins_as_it_did(interrupted: rlnb.Run) -> None
     run = rlnb.train("Echo", library="echo", max_iterations=4, init_from=origin).wait(60)
     for checkpoint in run.checkpoints:
         checkpoint.unlink()
-    options = {"init_from": origin, "trust": True}
-    assert begun_and_taken_away(run, **options).go_on(3)
+    options = TrainOptions(init_from=origin, trust=True)
+    assert begun_and_taken_away(run, options).go_on(3)
     further = rlnb.Run(run.path).wait(60).jobs[-1]
-    assert further.options == options
+    assert options_of(TrainOptions, further.folder) == options
 
 
 def test_it_goes_on_at_the_newest_that_it_wrote_and_vouched_stays_vouched(interrupted: rlnb.Run) -> None:
-    job = begun_and_taken_away(interrupted, checkpoint=chosen(interrupted), max_iterations=6, trust=True)
+    options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6, trust=True)
+    job = begun_and_taken_away(interrupted, options)
     newest = interrupted.checkpoints[-1]
     later_s = time.time() + 1.0
     os.utime(newest, (later_s, later_s))
     assert job.go_on(3)
-    options = rlnb.Run(interrupted.path).wait(60).jobs[-1].options
-    assert options == {"checkpoint": f"logs/{newest.name}", "max_iterations": 6, "trust": True}
+    further = rlnb.Run(interrupted.path).wait(60).jobs[-1]
+    expected = dataclasses.replace(options, checkpoint=f"logs/{newest.name}")
+    assert options_of(TrainOptions, further.folder) == expected
 
 
 def test_a_script_does_not_go_on_by_itself(root: Path, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("open('model_1.pt', 'w').close()")
-    job = begun_and_taken_away(rlnb.train(script=script).wait(60))
+    job = begun_and_taken_away(rlnb.train(script=script).wait(60), TrainOptions())
     with pytest.raises(rlnb.RlnbError, match="a script's"):
         job.go_on(3)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.records.options import CheckpointOptions
 from rlnb.run import jobs, pruning
 from rlnb.spec import Job
 from rlnb.storage import files
@@ -56,7 +57,7 @@ def test_an_interrupted_evaluation_has_a_result(root: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(jobs.simulator, "living_process", lambda *_: Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        jobs._in_simulator(run.record, "evaluate", {})
+        jobs._in_simulator(run.record, "evaluate", CheckpointOptions(checkpoint="logs/model_4.json"))
     assert [job.state() for job in run.jobs] == ["completed", "cancelled"]
 
 
@@ -124,7 +125,7 @@ def test_what_was_left_of_a_run_goes_with_a_later_one(root: Path, monkeypatch: p
         with pytest.raises(rlnb.RlnbError) as caught:
             rlnb.runs(tag="0").prune(whole=True).apply()
     (left,) = runs[0].path.parent.glob(f".{runs[0].id}.*")
-    why = f".nfs0001: Device or resource busy. What is left of it lies in {left}"
+    why = f".nfs0001: Device or resource busy. The rest of it lies in {left}"
     assert str(caught.value) == f"Not everything could be removed:\n  {runs[0].path}: {why}"
     rlnb.runs(tag="1").prune(whole=True).apply()
     assert left.exists(), "somebody may be removing it"

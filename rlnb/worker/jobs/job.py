@@ -60,8 +60,8 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     job = JobDir(job_dir)
     first = files.write_once(job.result, to_json(result), job.reserve)  # else a hook raised after the run had completed
     if first and kind == "train" and os.environ.get("RANK", "0") == "0":
-        run, _, manifest, _ = open_job(job_dir)
-        plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
+        opened = open_job(job_dir)
+        plugins.manager().hook.rlnb_run_finished(run_dir=opened.run.path, manifest=opened.manifest, result=result)
 
 
 def _is_echo(exc: BaseException) -> bool:

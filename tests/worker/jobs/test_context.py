@@ -10,6 +10,7 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.options import TrainOptions
 from rlnb.storage import files
 from rlnb.worker.jobs.context import Context
 
@@ -19,7 +20,7 @@ def context_of(tmp_path: Path, world_size: int) -> Context:
     job.path.mkdir(parents=True)
     resources = rlnb.Resources(nodes=2 if world_size > 1 else 1, nproc_per_node=max(1, world_size // 2))
     manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", resources=resources)
-    return Context(RunDir(tmp_path), job, manifest, {})
+    return Context(RunDir(tmp_path), job, manifest, TrainOptions())
 
 
 def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:

@@ -51,7 +51,7 @@ def dashboards(runs: Sequence[rlnb.Run]) -> list[dict[str, str]]:
     for run in runs:
         with contextlib.suppress(rlnb.RlnbError):  # a damaged record
             job = run.record.training
-            port = job.noted.get("dashboard") if job and job.state() in ACTIVE else None
+            port = job.submission.dashboard if job and job.state() in ACTIVE else None
             if isinstance(port, int) and (job.handle or {}).get("host") == socket.gethostname():
                 found.append({"title": f"Dask for {run.id}", "url": f"proxy/{port}/status"})
     return found
