@@ -1,7 +1,7 @@
 """Run folders that version 0.1.0 wrote, and a job whose agent is still one of that version.
 
-The folders beside this module are those of the library echo, as that version left them; paths, host and interpreter are
-placeholders.
+The folders beside this module are as that version left them, four of the library echo and one of RSL-RL. Paths, host
+and interpreter are placeholders, and files that no test needs are not there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,22 @@ import pytest
 
 import rlnb
 from rlnb.records.evaluation import EvaluateOptions
+from rlnb.records.export import ExportOptions, files_of
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import options_of
+from rlnb.records.ranks import ranks_of
 
 FOLDERS = Path(__file__).with_name("of_0_1_0")
 COMPLETED, CANCELLED = "20261124-134119-echo-echo-865d", "20261124-134121-echo-echo-5991"
 FAILED, RUNNING = "20261124-134121-echo-echo-aa1e", "20261124-134123-echo-echo-622c"
-STATES = {COMPLETED: "completed", CANCELLED: "cancelled", FAILED: "failed", RUNNING: "running"}
+SIMULATED = "20261124-140205-cartpole-direct-rsl_rl-1c77"
+STATES = {
+    COMPLETED: "completed",
+    CANCELLED: "cancelled",
+    FAILED: "failed",
+    RUNNING: "running",
+    SIMULATED: "completed",
+}
 WAIT_S = 60.0
 
 AGENT = """
@@ -165,3 +174,34 @@ def test_a_running_agent_hears_of_a_cancel_and_the_run_is_resumed_after_it(older
     assert run.state == "cancelled"
     run.resume(max_iterations=11).wait(WAIT_S)
     assert (run.state, run.progress) == ("completed", (11, 11))
+
+
+def test_the_records_of_a_training_in_the_simulator_are_read(older_runs: Path) -> None:
+    run = rlnb.get_run(SIMULATED)
+    ranks = ranks_of(run.result)
+    assert ranks is not None
+    assert (len(ranks.parameters), len(ranks.observations), ranks.communication) == (1, 1, ())
+    assert run.metrics["fps"].frames == [64.0, 128.0]
+    assert run.config["env.sim.dt"] == run.config["sim.dt"] == 0.01
+    (evaluation,) = run.evaluations
+    assert (evaluation.lengths, evaluation.success_rate, evaluation.video) == ((77, 92), 0.0, None)
+    export = run.jobs[2]
+    assert options_of(ExportOptions, export.folder).formats == ("onnx",)
+    assert export.result is not None
+    assert [(file.format, file.path) for file in files_of(export.result, run.record.folder)] == [
+        ("onnx", run.path / "exports" / "policy.onnx")
+    ]
+
+
+@pytest.mark.isaaclab
+def test_a_training_in_the_simulator_is_resumed_evaluated_and_exported(older_runs: Path) -> None:
+    run = rlnb.get_run(SIMULATED)
+    run.resume(max_iterations=3).wait(300.0)
+    assert run.started is not None
+    assert run.started.first_iteration == 2
+    assert {report.partition(":")[0] for report in run.started.restored.values()} == {"restored"}
+    assert run.metrics["fps"].iterations == pytest.approx(range(3))
+    (older,) = run.evaluations
+    newer = run.evaluate(episodes=2, num_envs=2, checkpoint="model_1.pt")
+    assert newer.returns == pytest.approx(older.returns, rel=1e-3)
+    assert run.export("onnx")["onnx"].is_file()

@@ -17,7 +17,6 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.curves import progress
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.spec import Job
 from rlnb.storage import files
@@ -133,16 +132,6 @@ def test_a_job_is_started_once(interrupted: rlnb.Run) -> None:
     assert ([path.read_bytes() for path in run.checkpoints], run.metrics["reward"].values) == before
 
 
-def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=1000, agent={"iteration_s": 0.1})
-    manifest = run.path / "manifest.json"
-    elsewhere = dataclasses.replace(run.manifest, launcher="elsewhere")
-    manifest.write_text(json.dumps(to_json(elsewhere)))
-    (listed,) = rlnb.runs()
-    assert listed.state in ("queued", "starting", "running"), "its heartbeat says so"
-    (run.jobs[0].folder.path / "cancel.json").write_text("{}")
-
-
 def test_a_heartbeat_that_cannot_be_written_ends_nothing(
     interrupted: rlnb.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,35 +140,6 @@ def test_a_heartbeat_that_cannot_be_written_ends_nothing(
 
     monkeypatch.setattr(Path, "touch", stumble)
     rlnb.HostedJob(interrupted.jobs[0].folder.path).beat()
-
-
-def test_what_its_launcher_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
-
-    def refuse(*_: object) -> NoReturn:
-        raise rlnb.RlnbError("the queue is closed")
-
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", refuse)
-    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
-        run.resume(max_iterations=4)
-    assert (len(run.jobs), run.state) == (1, "completed")
-    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
-        rlnb.train("Echo", library="echo", max_iterations=2)
-    assert [found.id for found in rlnb.runs()] == [run.id]
-
-
-def test_a_queued_run_says_which_it_waits_for(root: Path) -> None:
-    slowly = {"max_iterations": 100, "agent": {"iteration_s": 0.1}}
-    first = rlnb.train("Echo", library="echo", **slowly)
-    while first.state not in ("starting", "running"):
-        time.sleep(0.05)
-    second = rlnb.train("Echo", library="echo", **slowly)
-    assert second.waits_for == [first.id]
-    assert (first.waits_for, progress.facts(second)) == ([], f"waits for {first.id}")
-    for run in (second, first):
-        run.cancel()
-    while not all(run.result for run in (first, second)):
-        time.sleep(0.05)
 
 
 def test_what_went_without_a_word_shows_what_it_said_last(interrupted: rlnb.Run) -> None:
@@ -191,9 +151,3 @@ def test_what_went_without_a_word_shows_what_it_said_last(interrupted: rlnb.Run)
         os.utime(beat, (1.0, 1.0))
     with pytest.raises(rlnb.RunError, match=r"The last that it said: ImportError: random.py of yours\n  log:  .*node0"):
         rlnb.Run(interrupted.path).wait(10)
-
-
-def test_a_root_that_is_no_folder_is_told(root: Path) -> None:
-    root.write_text("")
-    with pytest.raises(rlnb.NotFoundError, match="is no folder"):
-        rlnb.runs()
