@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,20 @@ def test_a_whole_number_is_a_float_and_the_other_way_round() -> None:
     started = from_json(Started, data)
     assert (started.world_size, started.frames_per_step) == (1, 64)
     assert isinstance(started.world_size, int)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Lists as a record holds them."""
+
+    floats: tuple[float, ...] = ()
+    flags: tuple[bool | float, ...] = ()
+
+
+def test_a_list_of_numbers_keeps_its_values_and_is_checked_item_by_item() -> None:
+    assert from_json(Numbers, {"floats": [0.5, 1, 2.0]}).floats == (0.5, 1, 2.0)
+    assert from_json(Numbers, {"floats": [0.5, 1.5]}).floats == (0.5, 1.5)
+    assert from_json(Numbers, {"flags": [True, 0, 1.0]}).flags == (True, 0, 1.0)
+    for value in ([0.5, "1"], [0.5, None], [[0.5]]):
+        with pytest.raises(rlnb.RlnbError, match=r"Numbers: floats=.* is not a value of type"):
+            from_json(Numbers, {"floats": value})
