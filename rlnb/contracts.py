@@ -1,4 +1,4 @@
-"""What plugins implement: small protocols that do the work which the hooks find."""
+"""The protocols that plugins implement. Hooks find the objects, and the protocols do the work."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Launcher(Protocol):
     def submit(self, command: Command, job_dir: Path) -> Mapping[str, Json]:
         """Start a job; return a JSON handle to find it again.
 
-        What has to be started, so that it outlives this process, is the job's agent: ``python -m rlnb.node JOB_DIR``.
-        It runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result. With
+        The launcher starts the job's agent, ``python -m rlnb.node JOB_DIR``, so that it outlives this process. The
+        agent runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result. With
         ``command.nodes`` of more than one each of them has an agent: ``python -m rlnb.node JOB_DIR --node K --master
         HOST:PORT``, with a free port of the first node.
 
         Args:
-            command: What the agent will run.
-            job_dir: Folder of the job. What the agent itself prints belongs at the end of its ``node0.log``.
+            command: Command that the agent will run.
+            job_dir: Folder of the job. The agent's own output belongs at the end of its ``node0.log``.
         """
         ...
 
@@ -79,7 +79,7 @@ class Launcher(Protocol):
 
 
 class TrainContext(Protocol):
-    """What a :class:`Backend` gets besides the env: where to write, which rank it is, how to report."""
+    """The facts and functions that a :class:`Backend` gets besides the env: log folder, rank, ways to report."""
 
     log_dir: Path
     """Where the library writes its event files and checkpoints. Exists."""

@@ -19,7 +19,7 @@ class CheckError(RlnbError, ValueError):
     """A request that would fail. Raised before any file is written, with all problems at once.
 
     Attributes:
-        problems: What is wrong and how to fix it, in the order found.
+        problems: Every problem with its fix, in the order in which they were found.
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
@@ -59,6 +59,6 @@ class Problem:
     """One reason why a request would fail."""
 
     what: str
-    """What is wrong, where, and what there is instead."""
+    """The fault, its place, and the valid alternatives."""
     fix: str = ""
     """The call, command or edit that fixes it."""

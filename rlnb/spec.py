@@ -53,7 +53,7 @@ COLOR = ("rgb", "rgba", "albedo")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What is to be learned: an Isaac Lab env config and the changes made to it."""
+    """The task of a run: an Isaac Lab env config and the changes made to it."""
 
     id: str
     """Registered id, ``"package.module:EnvCfg"``, or the name given to ``%%task``."""
@@ -79,7 +79,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resources:
-    """What a run asks of a machine."""
+    """The machines of a run and its share of them."""
 
     device: str = "auto"
     """``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one."""
@@ -105,7 +105,7 @@ class Manifest:
     created: str
     """UTC, ISO 8601."""
     task: Task
-    """What is learned."""
+    """Task that is learned."""
     library: str
     """Name of the RL library."""
     script: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ class Manifest:
     launcher: str = "local"
     """Name of the launcher."""
     launcher_settings: Mapping[str, Json] = field(default_factory=dict)
-    """What the launcher was made with, so that a further job of the run gets the same."""
+    """Arguments of the launcher, so that a further job of the run gets the same."""
     python: str | None = None
     """Command that starts the worker's interpreter; None is the kernel's own."""
     asset_root: str | None = None
@@ -165,7 +165,7 @@ class Job:
     """One thing done in a run: training it, evaluating a checkpoint, exporting one."""
 
     kind: JobKind
-    """What is done."""
+    """Kind of the job."""
     options: Mapping[str, Json] = field(default_factory=dict)
     """Arguments of that verb, e.g. ``{"episodes": 100, "checkpoint": "logs/model_49.pt"}``."""
 
@@ -188,7 +188,7 @@ class Command:
     max_running: int = 1
     """Slots of this machine."""
     slots: int = 1
-    """How many of the places of such a queue it takes."""
+    """Places of such a queue that it takes."""
     gpu_per_slot: bool = False
     """Whether it sees the GPUs of its slots only."""
     walltime_s: float | None = None
@@ -207,7 +207,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Started:
-    """What really runs. Written once by rank 0, before the first iteration."""
+    """The start of a training as it really is. Written once by rank 0, before the first iteration."""
 
     hosts: tuple[str, ...]
     """Host names, in order of node."""
@@ -241,10 +241,10 @@ class Started:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """How a job ended. Written once, by whoever knows first."""
+    """The end of a job. Written once, by the first process that knows."""
 
     outcome: Outcome
-    """How it ended."""
+    """Kind of the end."""
     error: str = ""
     """One line: what went wrong."""
     detail: str = ""
@@ -256,7 +256,7 @@ class Result:
     ended: str = ""
     """UTC, ISO 8601."""
     values: Mapping[str, Json] = field(default_factory=dict)
-    """What the verb returns, e.g. exported files."""
+    """Values that the verb returns, e.g. exported files."""
 
     @property
     def node(self) -> int:
@@ -287,7 +287,7 @@ class Library:
     distributed: bool = False
     """Whether it trains on several ranks."""
     step_unit: Literal["iteration", "timestep", "frame"] = "iteration"
-    """What the library's event files have on their x axis."""
+    """Unit of the x axis of the library's event files."""
     logged_at_end: bool = False
     """Whether an iteration's scalars stand where it ended on that axis; else where it began."""
     horizon_key: str = "num_steps_per_env"
@@ -300,7 +300,7 @@ class Library:
     checkpoint_pattern: str = r"(\d+)\.pt$"
     """Regular expression whose first group is a checkpoint's iteration, or timestep."""
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
-    """What that number counts."""
+    """Unit of that number."""
     checkpoint_counts_finished: bool = False
     """Whether it is how many are finished; else it is the one that the checkpoint was written in, from 0."""
     metrics: Mapping[str, str] = field(default_factory=dict)
@@ -308,7 +308,7 @@ class Library:
     hidden: tuple[str, ...] = ()
     """Regular expressions of tags that repeat others and are never shown."""
     requires: tuple[str, ...] = ()
-    """What the worker's interpreter needs, as pip requirements."""
+    """Packages that the worker's interpreter needs, as pip requirements."""
     exports: tuple[str, ...] = ()
     """Formats that its policies can be exported in: ``"torchscript"``, ``"onnx"``, or those that its ``export`` has."""
     simulator: bool = True

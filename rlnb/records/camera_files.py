@@ -1,6 +1,6 @@
-"""How a person sees the cameras of a training, wherever it runs: two files in the run's folder, and nothing kept.
+"""The cameras of a training, seen from anywhere: two files in the run's folder, and nothing kept.
 
-Who looks writes what is wanted and touches that file while looking; the training answers by replacing the newest
+A viewer writes a request and touches its file while somebody looks. The training answers by replacing the newest
 frame. Clocks of different machines are not compared: a request lives while its file keeps changing.
 """
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 LIVES_S = 6.0
-"""How long a request is answered after its file has changed for the last time."""
+"""Seconds that a request is answered after the last change of its file."""
 _INFO = "info"
 """Name of the array that holds what a frame says beside its images, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What somebody wants to see of a training."""
+    """A request for pictures of a training."""
 
     cameras: tuple[str, ...]
     """Names of the task's cameras; none named: all, or one that follows the robots where the task has none."""
@@ -58,7 +58,7 @@ class Frame:
     step: int
     """Env steps since this job began."""
     cost_s: float
-    """How long rendering and writing the frame before took: time that the training waited."""
+    """Seconds that the training waited for the frame before, to render and write it."""
     error: str
     """Why there are no pictures; empty where there are."""
     images: Mapping[str, np.ndarray]

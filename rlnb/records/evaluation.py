@@ -59,7 +59,7 @@ class EvaluationRecord:
     deterministic: bool = True
     """Whether the policy took its mean actions."""
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What each reward term added to the return of each episode."""
+    """Share of each reward term in the return of each episode."""
     video: str | None = None
     """Film of the first envs, relative to the run folder."""
 
@@ -85,9 +85,9 @@ class Evaluation:
     deterministic: bool = True
     """Whether the policy took its mean (or likeliest) actions; else it sampled them."""
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What each reward term added to the return of each episode; empty for tasks without reward terms."""
+    """Share of each reward term in the return of each episode; empty for tasks without reward terms."""
     video: Video | None = None
-    """What a camera saw of the first envs."""
+    """Film of the first envs."""
     rollout: Path | None = None
     """NumPy archive of what was recorded: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
 

@@ -71,7 +71,7 @@ class RunFacts:
 
     @property
     def record(self) -> RunRecord:
-        """What the run's folder tells."""
+        """The reader of the run's folder."""
         return self._record
 
     @property
@@ -85,7 +85,7 @@ class RunFacts:
 
     @property
     def manifest(self) -> Manifest:
-        """What was asked."""
+        """The run's task, library, resources and arguments, as given to :func:`rlnb.train`."""
         return self._record.manifest
 
     @property
@@ -107,7 +107,7 @@ class RunFacts:
 
     @property
     def started(self) -> Started | None:
-        """What really runs: devices, envs, versions, assets; None before the first iteration."""
+        """Devices, envs, versions and assets that the training really has; None before the first iteration."""
         job = self._record.training
         return job.started if job else None
 
@@ -128,7 +128,7 @@ class RunFacts:
 
     @property
     def result(self) -> Result | None:
-        """How the training ended; None before."""
+        """The end of the training: outcome, error, last checkpoint; None before."""
         job = self._record.training
         return job.result if job else None
 
@@ -144,7 +144,7 @@ class RunFacts:
 
     @property
     def system(self) -> Metrics:
-        """What the run takes of its nodes, sampled every 5 s while it trains.
+        """The load of the run on its nodes, sampled every 5 s while it trains.
 
         ``system/node0/cpu_cores`` (cores kept busy by its processes), ``system/node0/memory_gib`` (resident memory of
         all of them), with several ranks ``system/node0/rank0_memory_gib`` (of one's), and, where there are NVIDIA GPUs,
@@ -159,7 +159,7 @@ class RunFacts:
 
     @property
     def notes(self) -> Notes:
-        """What people noted on it, oldest first; ``.add("reward hacks the door")`` adds one."""
+        """The notes that people wrote on it, oldest first; ``.add("reward hacks the door")`` adds one."""
         return Notes(self._record.folder.notes)
 
     @property
@@ -185,7 +185,7 @@ class RunFacts:
 
     @property
     def config(self) -> Mapping[str, Json]:
-        """What was asked, and the resolved configs of env and agent once they are there, by dotted path."""
+        """The arguments of the run, and the resolved configs of env and agent once they are there, by dotted path."""
         return {**asked(self.manifest), **resolved(self._record.folder)}
 
     @property

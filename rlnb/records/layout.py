@@ -43,7 +43,7 @@ class RunDir:
 
     @property
     def system(self) -> Path:
-        """What the nodes of the run were used for, as event files of their agents."""
+        """Event files of the agents: the load on the nodes of the run."""
         return self.logs / SYSTEM
 
     def event_files(self) -> list[Path]:
@@ -65,7 +65,7 @@ class RunDir:
 
     @property
     def view(self) -> Path:
-        """What passes between a training and who looks at its cameras; nothing in it is kept."""
+        """Requests for pictures and the newest frame of a training; nothing in it is kept."""
         return self.path / "view"
 
     @property
@@ -107,7 +107,7 @@ class RunDir:
         as it was.
 
         Args:
-            kind: What the job does.
+            kind: Kind of the job.
             write: ``function(draft, name)`` writes the job's records into ``draft``, which is then given its name.
         """
         while True:
@@ -155,7 +155,7 @@ class JobDir:
 
     @property
     def submitted(self) -> Path:
-        """What a cluster's queue knows the job by."""
+        """The job's entry in a cluster's queue."""
         return self.path / "submitted.json"
 
     @property

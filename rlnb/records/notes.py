@@ -1,4 +1,4 @@
-"""What people write on a run: notes, tags, whether it is archived. Editing is adding a file; none is ever changed."""
+"""Notes and tags of a run, and whether it is archived. Editing is adding a file; none is ever changed."""
 
 from __future__ import annotations
 

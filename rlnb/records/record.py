@@ -65,7 +65,7 @@ class JobRecord:
 
     @property
     def started(self) -> Started | None:
-        """What really runs; None before that is known, and where it cannot be read, which is logged once."""
+        """The record of the start; None before it, and where it cannot be read, which is logged once."""
         try:
             return self.read_started()
         except RlnbError as exc:
@@ -73,7 +73,7 @@ class JobRecord:
             return None
 
     def read_started(self) -> Started | None:
-        """Return what really runs; None before that is known.
+        """Return the record of the start; None before it.
 
         Raises:
             RlnbError: It cannot be read, or its counts are none.
@@ -96,7 +96,7 @@ class JobRecord:
 
     @property
     def handle(self) -> Mapping[str, Json] | None:
-        """What the launcher of the job finds it by; None before the job was started."""
+        """The keys by which the job's launcher finds it again; None before the job was started."""
         return files.read_json(self.folder.handle, files.RECORD_BYTES)
 
     @property
@@ -192,7 +192,7 @@ class RunRecord:
 
     @property
     def manifest(self) -> Manifest:
-        """What was asked."""
+        """The run's task, library, resources and arguments."""
         if self._manifest is None:
             self._manifest = _read(Manifest, self.folder.manifest)
         if self._manifest is None:
@@ -239,7 +239,7 @@ class RunRecord:
 
     @property
     def last_started(self) -> Started | None:
-        """What the newest training says that has begun: one after it, which waits for its nodes, has no word yet."""
+        """The record of the newest training that has begun: a later one may still wait for its nodes."""
         records = (job.read_started() for job in reversed(self.jobs) if job.kind == "train")
         return next((started for started in records if started is not None), None)
 
@@ -267,7 +267,7 @@ class RunRecord:
 
     @property
     def system(self) -> SystemMetrics:
-        """What the run takes of its nodes, live."""
+        """The load of the run on its nodes, live."""
         if self._system is None:
             self._system = SystemMetrics(self.folder.system, lambda: self.metrics)
         return self._system

@@ -27,11 +27,11 @@ WALK_EVERY = 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
-    """What a look at the folders has found."""
+    """The difference between two looks at the folders."""
 
-    seen: tuple[Run, ...]
+    updates: tuple[Run, ...]
     """Runs to show anew: those that were not there, those that have changed, and every one that goes on."""
-    gone: tuple[Run, ...]
+    departures: tuple[Run, ...]
     """Runs that were there and are not any more, or are archived."""
 
 
@@ -78,9 +78,9 @@ class Catalog:
                 break
             new += [path] if self._open(path) else []
         self.behind = sum(path not in self._runs and path not in self._damaged for path in unseen)
-        updates = [path for path in self._ended_in_turn(folders) if _stamp(path) != self._stamps[path]]
-        arrivals = []
-        for path in dict.fromkeys((*new, *self._live, *updates)):
+        changes = [path for path in self._ended_in_turn(folders) if _stamp(path) != self._stamps[path]]
+        updates = []
+        for path in dict.fromkeys((*new, *self._live, *changes)):
             if path not in self._runs or path in departures:
                 continue
             self._stamps[path] = _stamp(path)
@@ -97,16 +97,16 @@ class Catalog:
                 continue
             if ended and path in self._live and path not in self._stock:
                 self._runs[path] = Run(Path(path))  # what was read of its curves is let go of
-            arrivals.append(self._runs[path])
+            updates.append(self._runs[path])
             self._shown.add(path)
             (self._live.discard if ended else self._live.add)(path)
-        gone_runs = tuple(self._runs[path] for path in departures if path in self._shown)
+        losses = tuple(self._runs[path] for path in departures if path in self._shown)
         for path in departures:
             self._shown.discard(path)
             self._live.discard(path)
             if path not in folders or path in self._damaged:
                 del self._runs[path], self._stamps[path]
-        return Changes(seen=tuple(arrivals), gone=gone_runs)
+        return Changes(updates=tuple(updates), departures=losses)
 
     def _run_folders(self) -> set[str]:
         """Return the folder of every run that exists now."""

@@ -1,4 +1,4 @@
-"""What the host of a job does with it: see what was asked, have agents started, say how it ended, go on with it."""
+"""A job in the hands of its host: its command, its agents' argv, its end, and how it goes on after an interruption."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class HostedJob:
 
     @property
     def manifest(self) -> Manifest:
-        """What was asked of its run."""
+        """The manifest of its run."""
         return self._record.manifest
 
     @property
     def command(self) -> Command:
-        """What the agents will run."""
+        """The command that the agents will run."""
         return from_json(Command, files.read_json(self._folder.command) or {})
 
     @property
@@ -52,7 +52,7 @@ class HostedJob:
 
     @property
     def result(self) -> Result | None:
-        """How it ended, once it has."""
+        """The end of the job; None before."""
         record = files.read_json(self._folder.result) if files.there(self._folder.result) else None
         return from_json(Result, record) if record else None
 

@@ -152,7 +152,7 @@ class RunRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Archiving:
-    """Which runs would leave the lists, or come back; nothing has happened before :meth:`apply`."""
+    """The runs that would leave the lists, or come back; nothing has happened before :meth:`apply`."""
 
     runs: tuple[Run, ...]
     kind: Literal["archive", "restore"]

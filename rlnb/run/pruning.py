@@ -28,7 +28,7 @@ _REMOVED = re.compile(r"\..+\.[0-9a-f]{8}\.removed")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pruning:
-    """What would go; nothing is gone before :meth:`apply`."""
+    """Checkpoints or runs that would go; nothing is gone before :meth:`apply`."""
 
     items: tuple[tuple[str, Path, int], ...]
     """Run id, path (a checkpoint, or the folder of a whole run) and size in bytes."""

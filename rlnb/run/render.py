@@ -1,4 +1,4 @@
-"""What to give to a cluster that starts the nodes of a run itself, as text."""
+"""Job scripts and manifests, as text, for a cluster that starts the nodes of a run itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def render(
     manifest = run.manifest
     if manifest.launcher != InjectedLauncher.name:
         raise RlnbError(
-            f"{run.id} is started by rlnb.{manifest.launcher}() itself. What others are to start is made with "
+            f"{run.id} is started by rlnb.{manifest.launcher}() itself. A run for other starters is made with "
             "rlnb.train(..., launcher=rlnb.injected(nodes=2, nproc_per_node=8))."
         )
     in_pods = form in ("pytorchjob", "osmo")

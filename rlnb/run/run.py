@@ -1,4 +1,4 @@
-"""What a person holds: a run's record, and the verbs on it."""
+"""A run as a person holds it: its record, and the verbs on it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 SHOW_S = 1.0
 """Seconds between two looks at the progress of a run: looking takes time of the training, on a small machine."""
 CANCEL_S = 30.0
-"""How long a resumption waits for what was cancelled just before to end."""
+"""Seconds that a resumption waits for the end of a job that was cancelled just before."""
 
 
 class Run(RunFacts):

@@ -38,7 +38,7 @@ class Selection:
         """Return whether a run is meant; what costs least to know is asked first.
 
         Raises:
-            RlnbError: Its records cannot be read. What a test in ``where`` raises is the caller's own.
+            RlnbError: Its records cannot be read. An error of a test in ``where`` passes through.
         """
         manifest, created = record.manifest, record.created
         if not (

@@ -56,7 +56,7 @@ def write_once(path: Path, data: Any, reserve: Path | None = None) -> bool:
 
     Args:
         path: The record.
-        data: What it says.
+        data: Content, as JSON types.
         reserve: A file in the same folder whose space the text takes, where it is there: a disk that is full has no
             other, and space that is let go of may be somebody else's at once.
 

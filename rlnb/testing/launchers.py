@@ -57,7 +57,7 @@ class LauncherConformance:
 
     @pytest.fixture
     def root(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-        """A folder for runs, and a queue that nobody else is in. What still runs in the end is cancelled."""
+        """A folder for runs, and a queue that nobody else is in. A run that still goes on in the end is cancelled."""
         monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
         monkeypatch.setattr(rlnb.options, "root", tmp_path)
         monkeypatch.setattr(rlnb.options, "warm", False)

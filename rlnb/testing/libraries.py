@@ -90,7 +90,7 @@ class LibraryConformance:
     unlogged: frozenset[str] = frozenset()
     """Metrics of the common schema that the library does not have, e.g. a loss of another algorithm."""
     optimiser: str = "optim"
-    """What stands in the name of the part of a checkpoint that is the optimiser's state; empty where there is none."""
+    """Part of the name under which a checkpoint holds the optimiser's state; empty where it holds none."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -264,7 +264,7 @@ class LibraryConformance:
     # -- when something happens to it
 
     def test_scalars_are_readable_at_once_and_cancel_leaves_nothing(self, root: Path) -> None:
-        """What the library logs is in ``run.metrics`` within a second; cancelling ends every process."""
+        """A scalar of the library is in ``run.metrics`` within a second; cancelling ends every process."""
         run = self.train(10_000)
         _until(lambda: run.state == "running", START_S)
         delays: list[float] = []

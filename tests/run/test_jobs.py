@@ -32,7 +32,7 @@ def echo(**arguments: object) -> rlnb.Run:
 
 
 def warm_job(run: rlnb.Run) -> Path:
-    """Leave what a kernel that died leaves of an evaluation in the warm worker: a job without command or result."""
+    """Leave an evaluation in the living simulator as a kernel that died leaves it, without command or result."""
     folder = run.record.folder.next_job("evaluate")
     files.write_once(folder.job, to_json(Job(kind="evaluate", options={})))
     return folder.path

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 TORCH_BEGINS = (b"P", b"\x80")
-"""How a file of ``torch.save`` begins: as an archive (PK), or of before 1.6 as a pickle."""
+"""First bytes of a file of ``torch.save``: of an archive (PK), or, before torch 1.6, of a pickle."""
 
 
 def vet_checkpoint(checkpoint: Path, trust: bool) -> None:

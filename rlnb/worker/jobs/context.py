@@ -1,4 +1,4 @@
-"""What a library's backend gets from the worker, and how it reports back."""
+"""The context of a training, which a library's backend gets from the worker and reports back through."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rlnb.worker.jobs.resumed import RESTORED, restored
 
 logger = logging.getLogger(__name__)
 COMMUNICATION = ("NCCL_", "TORCH_NCCL_", "GLOO_")
-"""How the variables begin that ranks' communication goes by."""
+"""Prefixes of the variables that set how ranks communicate."""
 
 
 class Context:

@@ -63,9 +63,9 @@ def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]
 GROUP = "policy"
 """Isaac Lab's name of the observations that policies act on."""
 FORMATS = {"onnx", "torchscript"}
-"""What a module can be traced to."""
+"""Formats that a module can be traced to."""
 EXPORT_TOLERANCE = 1e-5
-"""How far an exported action may be from the policy's own."""
+"""Largest difference between an exported action and the policy's own."""
 
 
 def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:

@@ -28,7 +28,7 @@ def do(kind: str, job_dir: Path) -> None:
 
 
 def work(kind: str, job_dir: Path) -> int:
-    """Do one job; return the exit status. What goes wrong is written to the job's result."""
+    """Do one job; return the exit status. An error is written to the job's result."""
     try:
         do(kind, job_dir)
     except (Exception, SystemExit) as exc:  # Isaac Lab exits where Isaac Sim would be needed

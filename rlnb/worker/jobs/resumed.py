@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 RESTORED = "restored"
-"""How the report of a part begins that is bit-equal to the checkpoint's."""
+"""First word of the report of a part that is bit-equal to the checkpoint's."""
 
 NAMED = 8
 """Parts of a part that its report names; of more it gives the number alone."""
