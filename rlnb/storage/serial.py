@@ -110,7 +110,8 @@ def _restore(hint: Any, value: Any, ignore_unknown: bool) -> Any:
             with contextlib.suppress(TypeError):
                 return _restore(part, value, ignore_unknown)
     if isinstance(value, list) and origin is tuple:
-        if parts[-1] is ... and set(map(type, value)) <= {parts[0]}:  # an evaluation has a number for every episode
+        plain = typing.get_args(parts[0]) if isinstance(parts[0], types.UnionType) else parts[:1]
+        if parts[-1] is ... and set(map(type, value)) <= set(plain):  # an evaluation has a number for every episode
             return tuple(value)
         kinds = parts[:1] * len(value) if parts[-1] is ... else parts
         if kinds[:1] == (str,):  # tags were numbers too, before they were checked
