@@ -1,4 +1,4 @@
-"""What plugins implement: small protocols that do the work which the hooks find."""
+"""The protocols that plugins implement. Hooks find the objects, and the protocols do the work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlnb.errors import Problem
-from rlnb.spec import Command, Manifest
+from rlnb.spec import Command, Json, Manifest
 
 
 class Launcher(Protocol):
@@ -30,7 +30,7 @@ class Launcher(Protocol):
         ...
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> Mapping[str, Json]:
         """Arguments that make one like this, as JSON has them: a run records them for its further jobs."""
         ...
 
@@ -48,38 +48,38 @@ class Launcher(Protocol):
         """Return what would make this launcher refuse the run."""
         ...
 
-    def submit(self, command: Command, job_dir: Path) -> Mapping[str, Any]:
+    def submit(self, command: Command, job_dir: Path) -> Mapping[str, Json]:
         """Start a job; return a JSON handle to find it again.
 
-        What has to be started, so that it outlives this process, is the job's agent: ``python -m rlnb.node JOB_DIR``.
-        It runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result. With
+        The launcher starts the job's agent, ``python -m rlnb.node JOB_DIR``, so that it outlives this process. The
+        agent runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result. With
         ``command.nodes`` of more than one each of them has an agent: ``python -m rlnb.node JOB_DIR --node K --master
         HOST:PORT``, with a free port of the first node.
 
         Args:
-            command: What the agent will run.
-            job_dir: Folder of the job. What the agent itself prints belongs at the end of its ``node0.log``.
+            command: Command that the agent will run.
+            job_dir: Folder of the job. The agent's own output belongs at the end of its ``node0.log``.
         """
         ...
 
-    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
+    def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return whether the job still exists; None when that cannot be told from here."""
         ...
 
-    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
+    def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Take a job that still waits out of the launcher's queue. Returns at once.
 
         A job that runs needs nothing more: its agent sees in ``job_dir`` that it was asked to end.
         """
         ...
 
-    def waits_for(self, handle: Mapping[str, Any], job_dir: Path) -> Sequence[str]:
+    def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
         """Return the ids of the runs for which a queued job waits; empty where that cannot be told from here."""
         ...
 
 
 class TrainContext(Protocol):
-    """What a :class:`Backend` gets besides the env: where to write, which rank it is, how to report."""
+    """The facts and functions that a :class:`Backend` gets besides the env: log folder, rank, ways to report."""
 
     log_dir: Path
     """Where the library writes its event files and checkpoints. Exists."""
@@ -100,7 +100,7 @@ class TrainContext(Protocol):
     """Checkpoint to take the weights of, normalisers included; optimiser and counters begin anew."""
     trust: bool
     """Whether the user vouches for that checkpoint's origin."""
-    agent: Mapping[str, Any]
+    agent: Mapping[str, Json]
     """Agent overrides as asked, for libraries without an Isaac Lab agent config."""
 
     def resumed(self, save: Callable[[str], object]) -> None:

@@ -19,7 +19,7 @@ class CheckError(RlnbError, ValueError):
     """A request that would fail. Raised before any file is written, with all problems at once.
 
     Attributes:
-        problems: What is wrong and how to fix it, in the order found.
+        problems: Every problem with its fix, in the order in which they were found.
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
@@ -41,17 +41,17 @@ class WorkerError(RlnbError, RuntimeError):
     """The worker process answered with an error or ended. Carries the end of its log."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``" Did you mean 'x'?"`` for the closest known name, else an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" Did you mean {close[0]!r}?" if close else ""
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the closest of the names, else an empty string."""
+    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
 
 
-def unknown(kind: str, name: str, known: Iterable[str], *, has: str = "Installed") -> NotFoundError:
-    """Build the error for a name that does not exist, with what there is and the closest match."""
-    names = sorted(known)
-    listed = ", ".join(names) if names else "none"
-    return NotFoundError(f"No {kind} named {name!r}. {has}: {listed}.{did_you_mean(name, names)}")
+def unknown(kind: str, name: str, names: Iterable[str], *, has: str = "Installed") -> NotFoundError:
+    """Return the error for a name that does not exist, with the names that do and the closest of them."""
+    choices = sorted(names)
+    text = ", ".join(choices) if choices else "none"
+    return NotFoundError(f"No {kind} named {name!r}. {has}: {text}.{did_you_mean(name, choices)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +59,6 @@ class Problem:
     """One reason why a request would fail."""
 
     what: str
-    """What is wrong, where, and what there is instead."""
+    """The fault, its place, and the valid alternatives."""
     fix: str = ""
     """The call, command or edit that fixes it."""

@@ -54,7 +54,7 @@ COLOR = ("rgb", "rgba", "albedo")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What is to be learned: an Isaac Lab env config and the changes made to it."""
+    """The task of a run: an Isaac Lab env config and the changes made to it."""
 
     id: str
     """Registered id, ``"package.module:EnvCfg"``, or the name given to ``%%task``."""
@@ -72,7 +72,7 @@ class Task:
     """Isaac Lab's physics selector, e.g. ``"newton_mjwarp"``."""
     renderer: str | None = None
     """Isaac Lab's renderer selector, e.g. ``"newton_renderer"``."""
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Json] = field(default_factory=dict)
     """Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``."""
     success: str | None = None
     """``"module:function"``; ``function(env)`` gives one bool per env as an episode ends."""
@@ -80,7 +80,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resources:
-    """What a run asks of a machine."""
+    """The machines of a run and its share of them."""
 
     device: str = "auto"
     """``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one."""
@@ -106,7 +106,7 @@ class Manifest:
     created: str
     """UTC, ISO 8601."""
     task: Task
-    """What is learned."""
+    """Task that is learned."""
     library: str
     """Name of the RL library."""
     script: tuple[str, ...] = ()
@@ -115,14 +115,14 @@ class Manifest:
     """Learning iterations; None keeps the agent config's own number."""
     seed: int = 42
     """Seed of env and policy; rank r's env uses seed + r."""
-    agent: Mapping[str, Any] = field(default_factory=dict)
+    agent: Mapping[str, Json] = field(default_factory=dict)
     """Agent config values by dotted path."""
     resources: Resources = Resources()
     """Machine."""
     launcher: str = "local"
     """Name of the launcher."""
-    launcher_settings: Mapping[str, Any] = field(default_factory=dict)
-    """What the launcher was made with, so that a further job of the run gets the same."""
+    launcher_settings: Mapping[str, Json] = field(default_factory=dict)
+    """Arguments of the launcher, so that a further job of the run gets the same."""
     python: str | None = None
     """Command that starts the worker's interpreter; None is the kernel's own."""
     asset_root: str | None = None
@@ -142,12 +142,32 @@ class Manifest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class JobType:
+    """A kind of job, described without importing it."""
+
+    work: str
+    """``"module:function"``; ``function(job_dir)`` does the job in the worker and writes its result."""
+    in_simulator: bool = True
+    """Whether the living simulator does it as one of many requests. A training takes the whole process instead."""
+
+
+JOB_TYPES: Mapping[JobKind, JobType] = types.MappingProxyType(
+    {
+        "train": JobType(work="rlnb.worker.jobs.train:train", in_simulator=False),
+        "evaluate": JobType(work="rlnb.worker.jobs.evaluate:evaluate"),
+        "export": JobType(work="rlnb.worker.jobs.export:export"),
+    }
+)
+"""Every kind of job. The worker and the living simulator find the work of each here."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One thing done in a run: training it, evaluating a checkpoint, exporting one."""
 
     kind: JobKind
-    """What is done."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    """Kind of the job."""
+    options: Mapping[str, Json] = field(default_factory=dict)
     """Arguments of that verb, e.g. ``{"episodes": 100, "checkpoint": "logs/model_49.pt"}``."""
 
 
@@ -169,7 +189,7 @@ class Command:
     max_running: int = 1
     """Slots of this machine."""
     slots: int = 1
-    """How many of the places of such a queue it takes."""
+    """Places of such a queue that it takes."""
     gpu_per_slot: bool = False
     """Whether it sees the GPUs of its slots only."""
     walltime_s: float | None = None
@@ -188,7 +208,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Started:
-    """What really runs. Written once by rank 0, before the first iteration."""
+    """The start of a training as it really is. Written once by rank 0, before the first iteration."""
 
     hosts: tuple[str, ...]
     """Host names, in order of node."""
@@ -222,10 +242,10 @@ class Started:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """How a job ended. Written once, by whoever knows first."""
+    """The end of a job. Written once, by the first process that knows."""
 
     outcome: Outcome
-    """How it ended."""
+    """Kind of the end."""
     error: str = ""
     """One line: what went wrong."""
     detail: str = ""
@@ -236,8 +256,19 @@ class Result:
     """Last checkpoint, relative to the run folder."""
     ended: str = ""
     """UTC, ISO 8601."""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    """What the verb returns, e.g. exported files."""
+    values: Mapping[str, Json] = field(default_factory=dict)
+    """Values that the verb returns, e.g. exported files."""
+
+    @property
+    def node(self) -> int:
+        """Node whose agent wrote this, or the first."""
+        node = self.values.get("node", 0)
+        return node if isinstance(node, int) else 0
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the cluster ended the job, and not what it did: it may go on elsewhere."""
+        return bool(self.values.get("interrupted"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,7 +288,7 @@ class Library:
     distributed: bool = False
     """Whether it trains on several ranks."""
     step_unit: Literal["iteration", "timestep", "frame"] = "iteration"
-    """What the library's event files have on their x axis."""
+    """Unit of the x axis of the library's event files."""
     logged_at_end: bool = False
     """Whether an iteration's scalars stand where it ended on that axis; else where it began."""
     horizon_key: str = "num_steps_per_env"
@@ -270,7 +301,7 @@ class Library:
     checkpoint_pattern: str = r"(\d+)\.pt$"
     """Regular expression whose first group is a checkpoint's iteration, or timestep."""
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
-    """What that number counts."""
+    """Unit of that number."""
     checkpoint_counts_finished: bool = False
     """Whether it is how many are finished; else it is the one that the checkpoint was written in, from 0."""
     metrics: Mapping[str, str] = field(default_factory=dict)
@@ -278,7 +309,7 @@ class Library:
     hidden: tuple[str, ...] = ()
     """Regular expressions of tags that repeat others and are never shown."""
     requires: tuple[str, ...] = ()
-    """What the worker's interpreter needs, as pip requirements."""
+    """Packages that the worker's interpreter needs, as pip requirements."""
     exports: tuple[str, ...] = ()
     """Formats that its policies can be exported in: ``"torchscript"``, ``"onnx"``, or those that its ``export`` has."""
     simulator: bool = True

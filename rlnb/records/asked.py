@@ -1,19 +1,17 @@
-"""What was asked of a run, by the names under which a person asked it."""
+"""The arguments of a run, by the names under which a person gave them."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from rlnb.spec import Manifest
+from rlnb.spec import Json, Manifest
 
 
-def asked(manifest: Manifest) -> dict[str, Any]:
+def asked(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments of a run that were given, in the order in which a legend should name them.
 
     Overrides of the task stand under their dotted path (``"sim.dt"``), agent values under theirs with ``agent.``
     before it, what was left to its default nowhere.
     """
-    found = {
+    values = {
         "task": manifest.task.id,
         "library": manifest.library,
         "seed": manifest.seed,
@@ -30,4 +28,4 @@ def asked(manifest: Manifest) -> dict[str, Any]:
         **{f"agent.{path.removeprefix('+')}": value for path, value in manifest.agent.items()},
         "tags": "+".join(map(str, manifest.tags)) or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}

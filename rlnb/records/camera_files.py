@@ -1,6 +1,6 @@
-"""How a person sees the cameras of a training, wherever it runs: two files in the run's folder, and nothing kept.
+"""The cameras of a training, seen from anywhere: two files in the run's folder, and nothing kept.
 
-Who looks writes what is wanted and touches that file while looking; the training answers by replacing the newest
+A viewer writes a request and touches its file while somebody looks. The training answers by replacing the newest
 frame. Clocks of different machines are not compared: a request lives while its file keeps changing.
 """
 
@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 LIVES_S = 6.0
-"""How long a request is answered after its file has changed for the last time."""
+"""Seconds that a request is answered after the last change of its file."""
 _INFO = "info"
+"""Name of the array that holds what a frame says beside its images, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What somebody wants to see of a training."""
+    """A request for pictures of a training."""
 
     cameras: tuple[str, ...]
     """Names of the task's cameras; none named: all, or one that follows the robots where the task has none."""
@@ -57,13 +58,24 @@ class Frame:
     step: int
     """Env steps since this job began."""
     cost_s: float
-    """How long rendering and writing the frame before took: time that the training waited."""
+    """Seconds that the training waited for the frame before, to render and write it."""
     error: str
     """Why there are no pictures; empty where there are."""
     images: Mapping[str, np.ndarray]
     """``"<camera>/<data type>"`` to an array as in :attr:`rlnb.Preview.frames`."""
     token: str = ""
     """That of the request."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Info:
+    """A frame without its images, field by field."""
+
+    number: int
+    step: int
+    cost_s: float
+    error: str
+    token: str = ""
 
 
 class Audience:
@@ -74,17 +86,17 @@ class Audience:
         self._last: tuple[int, int] | None = None
         self._token = ""
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, request: Wanted) -> None:
         """Ask for pictures; the newest request is the one that is answered.
 
         Raises:
             RlnbError: The run's folder cannot be written from here.
         """
         self._token = secrets.token_hex(8)
-        asked = dataclasses.replace(wanted, token=self._token)
+        request = dataclasses.replace(request, token=self._token)
         try:
             self._run.view.mkdir(exist_ok=True)
-            _replace(self._run.wanted, json.dumps(to_json(asked)).encode())
+            _replace(self._run.wanted, json.dumps(to_json(request)).encode())
         except OSError as exc:
             raise RlnbError(f"A request for pictures cannot be left in {self._run.view}: {exc}") from exc
 
@@ -136,9 +148,9 @@ class Stage:
         """Make a frame the newest."""
         import numpy as np
 
-        info = {name: getattr(frame, name) for name in ("number", "step", "cost_s", "error", "token")}
+        info = _Info(number=frame.number, step=frame.step, cost_s=frame.cost_s, error=frame.error, token=frame.token)
         buffer = io.BytesIO()
-        np.savez(buffer, **{_INFO: np.frombuffer(json.dumps(info).encode(), np.uint8)}, **frame.images)  # type: ignore[arg-type]
+        np.savez(buffer, **{_INFO: np.frombuffer(json.dumps(to_json(info)).encode(), np.uint8)}, **frame.images)  # type: ignore[arg-type]
         _replace(self._run.frame, buffer.getvalue())
 
 
@@ -146,8 +158,15 @@ def _decoded(content: bytes) -> Frame:
     import numpy as np
 
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        info: dict[str, Any] = json.loads(arrays[_INFO].tobytes())
-        return Frame(**info, images={key: arrays[key] for key in arrays.files if key != _INFO})
+        info = from_json(_Info, json.loads(arrays[_INFO].tobytes()), ignore_unknown=True)
+        return Frame(
+            number=info.number,
+            step=info.step,
+            cost_s=info.cost_s,
+            error=info.error,
+            token=info.token,
+            images={key: arrays[key] for key in arrays.files if key != _INFO},
+        )
 
 
 def _replace(path: Path, content: bytes) -> None:

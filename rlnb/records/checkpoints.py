@@ -71,9 +71,9 @@ class Checkpoints(list[Path]):
         if library is None:
             return [None] * len(self)
         per = started.horizon if started and library.checkpoint_unit == "timestep" else 1
-        found = (re.search(library.checkpoint_pattern, path.name) for path in self)
+        matches = (re.search(library.checkpoint_pattern, path.name) for path in self)
         finished = 1 if library.checkpoint_counts_finished else 0
-        return [int(match.group(1)) / per - finished if match else None for match in found]
+        return [int(match.group(1)) / per - finished if match else None for match in matches]
 
     def spare(self, keep: int) -> list[Path]:
         """Return those that are neither among the newest ``keep`` nor the best by reward, nor without an iteration."""

@@ -9,24 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from rlnb.records.layout import RunDir
+from rlnb.spec import Json
 
 
-def resolved(folder: RunDir) -> dict[str, Any]:
+def resolved(folder: RunDir) -> dict[str, Json]:
     """Return every value of the env's and the agent's config by dotted path: ``"env.sim.dt"``, ``"agent.seed"``.
 
     Lists stand as lists. Empty where a run has written none yet.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Json] = {}
     for part in ("env", "agent"):
         for path in sorted(folder.path.glob(f"**/params/{part}.yaml"))[:1]:
             with contextlib.suppress(OSError):  # it is gone meanwhile
                 stat = path.stat()
-                found.update(_values(part, path, stat.st_mtime_ns, stat.st_size))
-    return found
+                values.update(_values(part, path, stat.st_mtime_ns, stat.st_size))
+    return values
 
 
 @functools.lru_cache(maxsize=64)
-def _values(part: str, path: Path, mtime_ns: int, size: int) -> dict[str, Any]:
+def _values(part: str, path: Path, mtime_ns: int, size: int) -> dict[str, Json]:
     """Return the values of a dump, kept while it stays the same: who looks at a run looks again and again."""
     return dict(_flat(part, _load(path)))
 
@@ -42,7 +43,7 @@ def _load(path: Path) -> Any:
         return {}
 
 
-def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Json]]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _flat(f"{name}.{key}", inner)
@@ -50,7 +51,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, _plain(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Json:
     """Return the value without what ruamel keeps beside it (comments, tags, the way a number was written)."""
     if isinstance(value, list):
         return [_plain(item) for item in value]

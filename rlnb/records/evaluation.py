@@ -1,4 +1,4 @@
-"""What an evaluation found, with its uncertainty."""
+"""Evaluations: their options, their record on disk, and the statistics of their episodes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,62 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rlnb.display.video import Video
 from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.records.options import CheckpointOptions
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
 
 CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluateOptions(CheckpointOptions):
+    """Options of an evaluation."""
+
+    episodes: int
+    """Episodes at least."""
+    num_envs: int
+    """Envs side by side."""
+    seed: int
+    """Seed of the env."""
+    deterministic: bool = True
+    """Whether the policy takes its mean actions; else it samples them."""
+    video: bool = False
+    """Whether to film the first envs."""
+    camera: str | None = None
+    """Camera that films; None is the task's first, or one that is added."""
+    record: int = 0
+    """Observations to keep with the policy's actions, one row per env and step."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationRecord:
+    """The episodes of an evaluation, as ``evaluation.json`` holds them."""
+
+    returns: tuple[float, ...]
+    """Undiscounted return of each episode."""
+    lengths: tuple[int, ...]
+    """Length of each episode, in env steps."""
+    timeouts: tuple[bool, ...]
+    """Whether each episode ended by its time limit."""
+    successes: tuple[bool | float, ...] | None
+    """Whether each episode succeeded, also as 1 or 0; None where the task defines no success."""
+    checkpoint: str
+    """Evaluated checkpoint, relative to the run folder."""
+    num_envs: int
+    """Envs side by side."""
+    seed: int
+    """Seed of the env."""
+    episodes: int = 0
+    """Length of the lists."""
+    deterministic: bool = True
+    """Whether the policy took its mean actions."""
+    terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Share of each reward term in the return of each episode."""
+    video: str | None = None
+    """Film of the first envs, relative to the run folder."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,29 +85,33 @@ class Evaluation:
     deterministic: bool = True
     """Whether the policy took its mean (or likeliest) actions; else it sampled them."""
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What each reward term added to the return of each episode; empty for tasks without reward terms."""
+    """Share of each reward term in the return of each episode; empty for tasks without reward terms."""
     video: Video | None = None
-    """What a camera saw of the first envs."""
+    """Film of the first envs."""
     rollout: Path | None = None
     """NumPy archive of what was recorded: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
 
     @classmethod
-    def from_record(cls, data: Mapping[str, Any], job: JobDir | None = None) -> Evaluation:
-        """Build one from ``evaluation.json`` of a job and the files that ``record=`` and ``video=`` may have left."""
-        video = run_dir_of(job.path).path / data["video"] if job and data.get("video") else None
-        successes = data["successes"]
+    def from_record(cls, record: EvaluationRecord, job: JobDir) -> Evaluation:
+        """Return the evaluation of a job from its record, and the files that ``record=`` and ``video=`` may have left.
+
+        Args:
+            record: The job's ``evaluation.json``.
+            job: Folder of the job.
+        """
+        video = run_dir_of(job.path).path / record.video if record.video else None
         return cls(
-            returns=tuple(data["returns"]),
-            lengths=tuple(data["lengths"]),
-            timeouts=tuple(data["timeouts"]),
-            successes=None if successes is None else tuple(successes),
-            checkpoint=data["checkpoint"],
-            num_envs=data["num_envs"],
-            seed=data["seed"],
-            deterministic=data.get("deterministic", True),
-            terms={name: tuple(values) for name, values in data.get("terms", {}).items()},
+            returns=record.returns,
+            lengths=record.lengths,
+            timeouts=record.timeouts,
+            successes=None if record.successes is None else tuple(map(bool, record.successes)),
+            checkpoint=record.checkpoint,
+            num_envs=record.num_envs,
+            seed=record.seed,
+            deterministic=record.deterministic,
+            terms=record.terms,
             video=Video(video) if video and video.exists() else None,
-            rollout=job.rollout if job and job.rollout.exists() else None,
+            rollout=job.rollout if job.rollout.exists() else None,
         )
 
     @property
@@ -122,6 +176,17 @@ class Evaluation:
         from rlnb.display.table import table
 
         return table(["", "value", "95 % interval"], self.rows(), caption=f"Evaluation of {self.checkpoint}")
+
+
+def evaluation_of(job: JobDir) -> Evaluation | None:
+    """Return the evaluation that a job has written; None before it has.
+
+    Raises:
+        RlnbError: Its record cannot be read.
+    """
+    data = files.read_json(job.evaluation)
+    record = None if data is None else from_json(EvaluationRecord, data, ignore_unknown=True)
+    return None if record is None else Evaluation.from_record(record, job)
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:

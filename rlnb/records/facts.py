@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rlnb import plugins
 from rlnb.errors import RunError, unknown
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from rlnb.metrics.metrics import Metrics
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
-    from rlnb.spec import Manifest, Result, Started
+    from rlnb.spec import Json, Manifest, Result, Started
 
 
-def checkpoint_of(record: RunRecord, wanted: str | Path | None) -> str:
-    """Return the checkpoint of a run that is meant, relative to the run's folder where it lies in it.
+def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
+    """Return the path of a checkpoint of a run, relative to the run's folder where it lies in it.
 
     Args:
         record: The run.
-        wanted: Its name or path; None is the last.
+        name: Its name or path; None is the last.
 
     Raises:
         RunError: The run has none, or is not one to go on with.
@@ -42,14 +42,14 @@ def checkpoint_of(record: RunRecord, wanted: str | Path | None) -> str:
         raise RunError(f"{record.path} was written by stock Isaac Lab; rlnb only reads it.")
     if isinstance(record, ScriptRecord):
         raise RunError(f"{record.id} is a script's: what can be done with its checkpoints, the script knows.")
-    found = record.checkpoints
-    if wanted is None and not found:
+    checkpoints = record.checkpoints
+    if name is None and not checkpoints:
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
-    if wanted is None:
-        return str(found[-1].relative_to(record.path))
-    path = next((path for path in found if path.name == str(wanted) or path == Path(wanted)), Path(wanted))
+    if name is None:
+        return str(checkpoints[-1].relative_to(record.path))
+    path = next((path for path in checkpoints if path.name == str(name) or path == Path(name)), Path(name))
     if not path.is_file():
-        raise unknown("checkpoint", str(wanted), [path.name for path in found], has=record.id)
+        raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
     return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
 
 
@@ -75,7 +75,7 @@ class RunFacts:
 
     @property
     def record(self) -> RunRecord:
-        """What the run's folder tells."""
+        """The reader of the run's folder."""
         return self._record
 
     @property
@@ -89,7 +89,7 @@ class RunFacts:
 
     @property
     def manifest(self) -> Manifest:
-        """What was asked."""
+        """The run's task, library, resources and arguments, as given to :func:`rlnb.train`."""
         return self._record.manifest
 
     @property
@@ -111,7 +111,7 @@ class RunFacts:
 
     @property
     def started(self) -> Started | None:
-        """What really runs: devices, envs, versions, assets; None before the first iteration."""
+        """Devices, envs, versions and assets that the training really has; None before the first iteration."""
         job = self._record.training
         return job.started if job else None
 
@@ -132,7 +132,7 @@ class RunFacts:
 
     @property
     def result(self) -> Result | None:
-        """How the training ended; None before."""
+        """The end of the training: outcome, error, last checkpoint; None before."""
         job = self._record.training
         return job.result if job else None
 
@@ -148,7 +148,7 @@ class RunFacts:
 
     @property
     def system(self) -> Metrics:
-        """What the run takes of its nodes, sampled every 5 s while it trains.
+        """The load of the run on its nodes, sampled every 5 s while it trains.
 
         ``system/node0/cpu_cores`` (cores kept busy by its processes), ``system/node0/memory_gib`` (resident memory of
         all of them), with several ranks ``system/node0/rank0_memory_gib`` (of one's), and, where there are NVIDIA GPUs,
@@ -163,7 +163,7 @@ class RunFacts:
 
     @property
     def notes(self) -> Notes:
-        """What people noted on it, oldest first; ``.add("reward hacks the door")`` adds one."""
+        """The notes that people wrote on it, oldest first; ``.add("reward hacks the door")`` adds one."""
         return Notes(self._record.folder.notes)
 
     @property
@@ -174,12 +174,10 @@ class RunFacts:
     @property
     def evaluations(self) -> list[Evaluation]:
         """Every evaluation of this run, oldest first."""
-        from rlnb.records.evaluation import Evaluation
+        from rlnb.records.evaluation import evaluation_of
 
-        folders = [job.folder for job in self.jobs if job.kind == "evaluate"]
-        return [
-            Evaluation.from_record(data, folder) for folder in folders if (data := files.read_json(folder.evaluation))
-        ]
+        evaluations = [evaluation_of(job.folder) for job in self.jobs if job.kind == "evaluate"]
+        return [evaluation for evaluation in evaluations if evaluation is not None]
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -190,8 +188,8 @@ class RunFacts:
         return max(self.metrics.iteration + 1, started.first_iteration), started.max_iterations
 
     @property
-    def config(self) -> Mapping[str, Any]:
-        """What was asked, and the resolved configs of env and agent once they are there, by dotted path."""
+    def config(self) -> Mapping[str, Json]:
+        """The arguments of the run, and the resolved configs of env and agent once they are there, by dotted path."""
         return {**asked(self.manifest), **resolved(self._record.folder)}
 
     @property
@@ -217,16 +215,16 @@ class RunFacts:
 
         Args:
             lines: Lines from its end.
-            job: Number of the job; None is the newest that has a log: what the warm worker does has none.
+            job: Number of the job; None is the newest that has a log: a job in the living simulator has none.
         """
         jobs = self.jobs
         if not jobs:
             return ""
         newest = next((j for j in reversed(jobs) if j.folder.logs()), jobs[-1])
-        chosen = newest if job is None else next((j for j in jobs if j.folder.number == job), None)
-        if chosen is None:
+        record = newest if job is None else next((j for j in jobs if j.folder.number == job), None)
+        if record is None:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
-        return "\n".join(files.tail(path, lines) for path in chosen.folder.logs())
+        return "\n".join(files.tail(path, lines) for path in record.folder.logs())
 
     def cancel(self) -> Self:
         """Ask every job of the run that goes on to end, and return at once. Its checkpoints stay.

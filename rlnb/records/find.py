@@ -47,8 +47,8 @@ def find(path: Path) -> Iterator[RunRecord]:
                     yield open_record(child)
     for name, below, _ in os.walk(path):
         run = Path(name)
-        shown = [child for child in below if not child.startswith(".")]
-        below[:] = sorted(child for child in shown if not _is_run(run / child))
+        children = [child for child in below if not child.startswith(".")]
+        below[:] = sorted(child for child in children if not _is_run(run / child))
         if "params" in below and all(files.there(run / "params" / name) for name in ("agent.yaml", "env.yaml")):
             yield StockRecord(run)
 
@@ -65,13 +65,13 @@ def find_one(root: Root, id: str) -> RunRecord:
         NotFoundError: No run matches, or several do.
     """
     folder = Path(id).absolute()
-    if folder.is_dir() and (record := next((found for found in find(folder) if found.path == folder), None)):
+    if folder.is_dir() and (record := next((record for record in find(folder) if record.path == folder), None)):
         return record
-    known = {record.id: record for record in find(root.path)}
-    matches = [name for name in known if id in name]
-    if id in known or len(matches) == 1:
-        return known[id if id in known else matches[0]]
+    records = {record.id: record for record in find(root.path)}
+    matches = [name for name in records if id in name]
+    if id in records or len(matches) == 1:
+        return records[id if id in records else matches[0]]
     if matches:
-        listed = ", ".join(sorted(matches)[-5:])
-        raise NotFoundError(f"{id!r} matches {len(matches)} runs: {listed}. Use a longer part of the id.")
-    raise unknown("run", id, list(known)[-10:], has=f"Newest in {root.runs}")
+        names = ", ".join(sorted(matches)[-5:])
+        raise NotFoundError(f"{id!r} matches {len(matches)} runs: {names}. Use a longer part of the id.")
+    raise unknown("run", id, list(records)[-10:], has=f"Newest in {root.runs}")

@@ -43,7 +43,7 @@ class RunDir:
 
     @property
     def system(self) -> Path:
-        """What the nodes of the run were used for, as event files of their agents."""
+        """Event files of the agents: the load on the nodes of the run."""
         return self.logs / SYSTEM
 
     def event_files(self) -> list[Path]:
@@ -65,7 +65,7 @@ class RunDir:
 
     @property
     def view(self) -> Path:
-        """What passes between a training and who looks at its cameras; nothing in it is kept."""
+        """Requests for pictures and the newest frame of a training; nothing in it is kept."""
         return self.path / "view"
 
     @property
@@ -84,12 +84,12 @@ class RunDir:
             pattern: Regular expression whose first group is a file's iteration; what does not match (the best one,
                 say) comes first.
         """
-        found = []
+        numbered = []
         for path in self.logs.glob(glob):
             if not path.name.startswith("."):  # being written, see rlnb.backend.write_whole
                 match = re.search(pattern, path.name)
-                found.append((int(match.group(1)) if match else -1, path))
-        return [path for _, path in sorted(found)]
+                numbered.append((int(match.group(1)) if match else -1, path))
+        return [path for _, path in sorted(numbered)]
 
     @property
     def jobs_folder(self) -> Path:
@@ -97,8 +97,8 @@ class RunDir:
 
     def jobs(self) -> list[JobDir]:
         """Return the run's jobs, oldest first."""
-        found = [(int(m.group(1)), child) for child in _children(self.jobs_folder) if (m := _JOB.match(child.name))]
-        return [JobDir(child) for _, child in sorted(found)]
+        folders = [(int(m.group(1)), child) for child in _children(self.jobs_folder) if (m := _JOB.match(child.name))]
+        return [JobDir(child) for _, child in sorted(folders)]
 
     def next_job(self, kind: str, write: Callable[[JobDir, str], object] = lambda draft, name: None) -> JobDir:
         """Make the folder of a further job and return it.
@@ -107,7 +107,7 @@ class RunDir:
         as it was.
 
         Args:
-            kind: What the job does.
+            kind: Kind of the job.
             write: ``function(draft, name)`` writes the job's records into ``draft``, which is then given its name.
         """
         while True:
@@ -155,7 +155,7 @@ class JobDir:
 
     @property
     def submitted(self) -> Path:
-        """What a cluster's queue knows the job by."""
+        """The job's entry in a cluster's queue."""
         return self.path / "submitted.json"
 
     @property
@@ -215,18 +215,18 @@ class JobDir:
 
     def hosts(self) -> tuple[str, ...]:
         """Return the host of every node that has begun, in order."""
-        found: list[str] = []
-        while (begun := files.read_json(self.running(len(found)))) is not None:
-            found.append(str(begun.get("host", "")))
-        return tuple(found)
+        hosts: list[str] = []
+        while (claim := files.read_json(self.running(len(hosts)))) is not None:
+            hosts.append(str(claim.get("host", "")))
+        return tuple(hosts)
 
     def logs(self) -> list[Path]:
         """Return the log of every node that has one, and of the process that owns their cluster."""
-        found = {
+        logs = {
             int(m[1]): child for child in _children(self.path) if (m := re.fullmatch(r"node(\d+)\.log", child.name))
         }
         host = self.path / "host.log"
-        return [*(found[node] for node in sorted(found)), *([host] if host.exists() else [])]
+        return [*(logs[node] for node in sorted(logs)), *([host] if host.exists() else [])]
 
 
 def run_dir_of(job_dir: Path) -> RunDir:

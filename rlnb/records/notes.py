@@ -1,4 +1,4 @@
-"""What people write on a run: notes, tags, whether it is archived. Editing is adding a file; none is ever changed."""
+"""Notes and tags of a run, and whether it is archived. Editing is adding a file; none is ever changed."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Note:
 
 def read(folder: Path) -> list[Note]:
     """Return everything written on a run, oldest first; a file that is none of ours is passed over."""
-    found = []
+    notes = []
     for path in sorted(folder.glob("*.json")):
         try:
             data = files.read_json(path, files.RECORD_BYTES)
             if data is not None and data.get("kind") in get_args(Kind):
-                found.append(from_json(Note, data, ignore_unknown=True))
+                notes.append(from_json(Note, data, ignore_unknown=True))
         except RlnbError as exc:
             files.warn_once(f"The note {path} is passed over. {exc}")
-    return found
+    return notes
 
 
 def write(folder: Path, kind: Kind, text: str = "") -> None:

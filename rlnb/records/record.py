@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.metrics.metrics import Metrics, Span, SystemMetrics
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
-from rlnb.spec import Library, Manifest, Result, Started, State
+from rlnb.records.submission import Submission
+from rlnb.spec import Json, Library, Manifest, Result, Started, State
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
@@ -63,7 +65,7 @@ class JobRecord:
 
     @property
     def started(self) -> Started | None:
-        """What really runs; None before that is known, and where it cannot be read, which is logged once."""
+        """The record of the start; None before it, and where it cannot be read, which is logged once."""
         try:
             return self.read_started()
         except RlnbError as exc:
@@ -71,43 +73,45 @@ class JobRecord:
             return None
 
     def read_started(self) -> Started | None:
-        """Return what really runs; None before that is known.
+        """Return the record of the start; None before it.
 
         Raises:
             RlnbError: It cannot be read, or its counts are none.
         """
-        if self._started is None and (told := _read(Started, self.folder.started)):
-            counts = (told.horizon, told.num_envs, told.frames_per_step)
-            if not (all(0 <= count <= _MOST_COUNT for count in counts) and told.horizon and told.num_envs):
+        if self._started is None and (started := _read(Started, self.folder.started)):
+            counts = (started.horizon, started.num_envs, started.frames_per_step)
+            if not (all(0 <= count <= _MOST_COUNT for count in counts) and started.horizon and started.num_envs):
                 path, names = self.folder.started, "horizon, num_envs, frames_per_step"
                 raise RlnbError(
                     f"{path}: {names}={counts} are not positive numbers. Correct them, or move the file away."
                 )
-            self._started = told
+            self._started = started
         return self._started
 
     @property
-    def options(self) -> dict[str, Any]:
-        """Arguments of what was asked of it."""
-        return dict((files.read_json(self.folder.job) or {}).get("options", {}))
+    def options(self) -> Mapping[str, Json]:
+        """Options of the job as its record has them; see :func:`rlnb.records.options.options_of`."""
+        options = (files.read_json(self.folder.job) or {}).get("options")
+        return options if isinstance(options, Mapping) else {}
 
     @property
-    def handle(self) -> dict[str, Any] | None:
+    def handle(self) -> Mapping[str, Json] | None:
+        """The keys by which the job's launcher finds it again; None before the job was started."""
         return files.read_json(self.folder.handle, files.RECORD_BYTES)
 
     @property
-    def noted(self) -> dict[str, Any]:
-        """What its launcher noted of it, such as the queue's number of it."""
-        return files.read_json(self.folder.submitted) or {}
+    def submission(self) -> Submission:
+        """The job's entry in the queue of its cluster; empty where there is no such queue."""
+        return _read(Submission, self.folder.submitted) or Submission()
 
     @property
     def never_began(self) -> bool:
         """Whether its kernel died before the command was written, as it could in version 0.1.0."""
         try:
-            written = self.folder.command.exists() or self.folder.result.exists()
+            has_records = self.folder.command.exists() or self.folder.result.exists()
         except OSError:  # a folder of another user
             return False
-        return not written and files.age_s(self.folder.path) > SILENT_AFTER_S
+        return not has_records and files.age_s(self.folder.path) > SILENT_AFTER_S
 
     def state(self) -> State:
         """Return where the job stands, from the files it has and whether its process lives."""
@@ -121,15 +125,15 @@ class JobRecord:
             return "created"
         if self._gone():
             return "cancelled" if self.folder.cancel.exists() else "lost"
-        begun = next((path for path in (self.folder.started, self.folder.running()) if path.exists()), None)
-        if begun is None:
+        mark = next((path for path in (self.folder.started, self.folder.running()) if path.exists()), None)
+        if mark is None:
             return "queued"
-        return "running" if self._has_metrics(begun) else "starting"
+        return "running" if self._has_metrics(mark) else "starting"
 
     def goes_on(self) -> bool:
         """Return whether the cluster interrupted it and who may go on with it, as a further job, is still there."""
         result = self.result
-        interrupted = result is not None and result.values.get("interrupted") and not self.folder.cancel.exists()
+        interrupted = result is not None and result.interrupted and not self.folder.cancel.exists()
         return bool(interrupted and self._alive())
 
     def _alive(self) -> bool | None:
@@ -139,11 +143,11 @@ class JobRecord:
             handle = self.handle
             if launcher is None or handle is None:  # its plugin is not installed here
                 return None
-            found: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
+            alive: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
         except Exception as exc:  # somebody else wrote the handle
             files.warn_once(f"{self.folder.handle} does not tell whether the job runs: {exc!r}. Move it away.")
             return None
-        return found
+        return alive
 
     def _gone(self) -> bool:
         alive = self._alive()
@@ -155,10 +159,11 @@ class JobRecord:
     def _silence_s(self) -> float:
         return min((files.age_s(beat) for beat in self.folder.beats()), default=files.age_s(self.folder.command))
 
-    def _has_metrics(self, begun: Path) -> bool:
+    def _has_metrics(self, mark: Path) -> bool:
+        """Return whether the job has logged a scalar since it wrote a mark, the file that says that it began."""
         if self.kind != "train":
-            return begun == self.folder.started
-        since = begun.stat().st_mtime - 1.0
+            return mark == self.folder.started
+        since = mark.stat().st_mtime - 1.0
         for path in run_dir_of(self.folder.path).event_files():
             with contextlib.suppress(OSError):  # a link that leads nowhere
                 stat = path.stat()
@@ -187,7 +192,7 @@ class RunRecord:
 
     @property
     def manifest(self) -> Manifest:
-        """What was asked."""
+        """The run's task, library, resources and arguments."""
         if self._manifest is None:
             self._manifest = _read(Manifest, self.folder.manifest)
         if self._manifest is None:
@@ -234,9 +239,9 @@ class RunRecord:
 
     @property
     def last_started(self) -> Started | None:
-        """What the newest training says that has begun: one after it, which waits for its nodes, has no word yet."""
-        told = (job.read_started() for job in reversed(self.jobs) if job.kind == "train")
-        return next((started for started in told if started is not None), None)
+        """The record of the newest training that has begun: a later one may still wait for its nodes."""
+        records = (job.read_started() for job in reversed(self.jobs) if job.kind == "train")
+        return next((started for started in records if started is not None), None)
 
     @property
     def state(self) -> State:
@@ -262,7 +267,7 @@ class RunRecord:
 
     @property
     def system(self) -> SystemMetrics:
-        """What the run takes of its nodes, live."""
+        """The load of the run on its nodes, live."""
         if self._system is None:
             self._system = SystemMetrics(self.folder.system, lambda: self.metrics)
         return self._system

@@ -21,9 +21,9 @@ class ScriptRecord(RunRecord):
             if self._metrics is None:
                 self._metrics = Metrics(self.folder.logs, None)
             tags = set(self._metrics.tags)
-            shared = {name: len(tags & set(known.metrics.values())) for name, known in plugins.libraries().items()}
-            best = max(shared, key=lambda name: shared[name], default=None)
-            if best is not None and shared[best]:
+            matches = {name: len(tags & set(spec.metrics.values())) for name, spec in plugins.libraries().items()}
+            best = max(matches, key=lambda name: matches[name], default=None)
+            if best is not None and matches[best]:
                 self._detected = plugins.library(best)
                 self._metrics = None  # they were read without names
         return self._detected
@@ -36,10 +36,10 @@ class ScriptRecord(RunRecord):
 
     def _spans(self) -> list[Span]:
         """Scripts of Isaac Lab dump their configs, which hold envs and horizon."""
-        dumped = sorted(self.folder.logs.glob("**/params/agent.yaml"))
-        if not dumped or self._detected is None:
+        dumps = sorted(self.folder.logs.glob("**/params/agent.yaml"))
+        if not dumps or self._detected is None:
             return []
-        stock = StockRecord(dumped[-1].parent.parent)
+        stock = StockRecord(dumps[-1].parent.parent)
         return stock.spans(self._detected, self.manifest.resources.world_size)
 
     @property

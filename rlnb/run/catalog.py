@@ -27,11 +27,11 @@ WALK_EVERY = 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
-    """What a look at the folders has found."""
+    """The difference between two looks at the folders."""
 
-    seen: tuple[Run, ...]
+    updates: tuple[Run, ...]
     """Runs to show anew: those that were not there, those that have changed, and every one that goes on."""
-    gone: tuple[Run, ...]
+    departures: tuple[Run, ...]
     """Runs that were there and are not any more, or are archived."""
 
 
@@ -68,20 +68,20 @@ class Catalog:
         Args:
             limit_s: Seconds after which runs that were never seen are left for the next look; newer ones come first.
         """
-        there = self._there()
+        folders = self._run_folders()
         deadline = time.monotonic() + limit_s
-        gone = [path for path in self._runs if path not in there]
-        unseen = sorted((path for path in there if path not in self._runs and path not in self._damaged), reverse=True)
+        departures = [path for path in self._runs if path not in folders]
+        unseen = sorted(folders - self._runs.keys() - self._damaged, reverse=True)
         new = []
         for path in unseen:
             if time.monotonic() > deadline:
                 break
             new += [path] if self._open(path) else []
         self.behind = sum(path not in self._runs and path not in self._damaged for path in unseen)
-        changed = [path for path in self._ended_in_turn(there) if _stamp(path) != self._stamps[path]]
-        seen = []
-        for path in dict.fromkeys((*new, *self._live, *changed)):
-            if path not in self._runs or path in gone:
+        changes = [path for path in self._ended_in_turn(folders) if _stamp(path) != self._stamps[path]]
+        updates = []
+        for path in dict.fromkeys((*new, *self._live, *changes)):
+            if path not in self._runs or path in departures:
                 continue
             self._stamps[path] = _stamp(path)
             try:
@@ -90,35 +90,35 @@ class Catalog:
             except Exception as exc:  # whatever a damaged record brings about must not hide the others
                 logger.warning("%s: %s", path, exc)
                 self._damaged.add(path)
-                gone.append(path)
+                departures.append(path)
                 continue
             if archived:
-                gone += [path] if path in self._shown else []
+                departures += [path] if path in self._shown else []
                 continue
             if ended and path in self._live and path not in self._stock:
                 self._runs[path] = Run(Path(path))  # what was read of its curves is let go of
-            seen.append(self._runs[path])
+            updates.append(self._runs[path])
             self._shown.add(path)
             (self._live.discard if ended else self._live.add)(path)
-        left = tuple(self._runs[path] for path in gone if path in self._shown)
-        for path in gone:
+        losses = tuple(self._runs[path] for path in departures if path in self._shown)
+        for path in departures:
             self._shown.discard(path)
             self._live.discard(path)
-            if path not in there or path in self._damaged:
+            if path not in folders or path in self._damaged:
                 del self._runs[path], self._stamps[path]
-        return Changes(seen=tuple(seen), gone=left)
+        return Changes(updates=tuple(updates), departures=losses)
 
-    def _there(self) -> set[str]:
-        """Return the folder of every run that is there now."""
-        found: set[str] = set()
+    def _run_folders(self) -> set[str]:
+        """Return the folder of every run that exists now."""
+        folders: set[str] = set()
         for root in self._roots:
             for path in itertools.chain(_folders(root / "runs"), _folders(root)):
                 if path in self._runs or path in self._damaged or os.path.exists(RunDir(Path(path)).manifest):
-                    found.add(path)
+                    folders.add(path)
             if not (root / "runs").is_dir() and self._looks % WALK_EVERY == 0:
                 self._stock |= {str(record.path): Run.of(record) for record in find(root)}
         self._looks += 1
-        return found | {path for path in self._stock if os.path.exists(path)}
+        return folders | {path for path in self._stock if os.path.exists(path)}
 
     def _open(self, path: str) -> bool:
         """Read the records of a run; return whether they can be read."""
@@ -132,8 +132,8 @@ class Catalog:
         self._runs[path], self._stamps[path] = run, ()
         return True
 
-    def _ended_in_turn(self, there: Container[str]) -> list[str]:
-        ended = [path for path in self._runs if path not in self._live and path in there]
+    def _ended_in_turn(self, folders: Container[str]) -> list[str]:
+        ended = [path for path in self._runs if path not in self._live and path in folders]
         begin = self._turn if self._turn < len(ended) else 0
         self._turn = begin + ENDED_AT_ONCE
         return ended[begin : self._turn]

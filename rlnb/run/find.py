@@ -45,22 +45,22 @@ def runs(
     Raises:
         NotFoundError: There is no such state or library, of no run such a thing was asked, or the root is no folder.
     """
-    wanted = Selection(
+    selection = Selection(
         task=task, library=library, state=state, tag=tag, since=moment(since), where=where or {}, archived=archived
     )
     if path is None and options.folders.path.exists() and not options.folders.path.is_dir():
         raise NotFoundError(f"{options.folders.path} is no folder, so no runs can be in it: rlnb.options.root = ...")
-    readable, found = [], []
+    readable, matches = [], []
     for record in find(Path(path).absolute() if path is not None else options.folders.path):
         try:
-            if wanted.fits(record):
-                found.append(record)
+            if selection.fits(record):
+                matches.append(record)
             readable.append(record)
         except (RlnbError, OSError) as exc:  # one odd record must not hide the others
             logger.warning("%s is not listed. %s", record.path, exc)
-    wanted.check_names(readable)
-    found.sort(key=lambda record: record.manifest.created, reverse=True)
-    return Runs([Run.of(record) for record in found])
+    selection.check_names(readable)
+    matches.sort(key=lambda record: record.manifest.created, reverse=True)
+    return Runs([Run.of(record) for record in matches])
 
 
 def get_run(id: str) -> Run:

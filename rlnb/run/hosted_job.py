@@ -1,4 +1,4 @@
-"""What the host of a job does with it: see what was asked, have agents started, say how it ended, go on with it."""
+"""A job in the hands of its host: its command, its agents' argv, its end, and how it goes on after an interruption."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
+from rlnb.records.submission import Submission
 from rlnb.run import jobs as api
 from rlnb.spec import Command, Manifest, Outcome, Result
 from rlnb.storage import files
@@ -36,12 +37,12 @@ class HostedJob:
 
     @property
     def manifest(self) -> Manifest:
-        """What was asked of its run."""
+        """The manifest of its run."""
         return self._record.manifest
 
     @property
     def command(self) -> Command:
-        """What the agents will run."""
+        """The command that the agents will run."""
         return from_json(Command, files.read_json(self._folder.command) or {})
 
     @property
@@ -51,9 +52,9 @@ class HostedJob:
 
     @property
     def result(self) -> Result | None:
-        """How it ended, once it has."""
-        found = files.read_json(self._folder.result) if files.there(self._folder.result) else None
-        return from_json(Result, found) if found else None
+        """The end of the job; None before."""
+        record = files.read_json(self._folder.result) if files.there(self._folder.result) else None
+        return from_json(Result, record) if record else None
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -78,9 +79,9 @@ class HostedJob:
             master: ``"host:port"``, a free port of the first node.
             hang_after_s: Seconds without a new scalar after which a rank is taken to hang; None never does.
         """
-        words = [python or sys.executable, "-m", "rlnb.node", str(self.path), "--lifeline", f"--node={node}"]
+        argv = [python or sys.executable, "-m", "rlnb.node", str(self.path), "--lifeline", f"--node={node}"]
         more = {"master": master, "hang-after": hang_after_s}
-        return [*words, *(f"--{name}={value}" for name, value in more.items() if value)]
+        return [*argv, *(f"--{name}={value}" for name, value in more.items() if value)]
 
     def end(self, outcome: Outcome, error: str, detail: str = "", *, interrupted: bool = False) -> None:
         """Say how the job ended, unless an agent or a rank has, which knows more.
@@ -95,9 +96,17 @@ class HostedJob:
         result = Result(outcome=outcome, error=error, detail=detail, ended=files.now(), values=values)
         files.write_once(self._folder.result, to_json(result), self._folder.reserve)
 
-    def note(self, **facts: Any) -> None:
-        """Record what the queue knows the job by, once."""
-        files.write_once(self._folder.submitted, facts)
+    def note(self, *, queue: str, jobs: Sequence[str] = (), dashboard: int | None = None) -> None:
+        """Record the job's entry in the queue, once.
+
+        Args:
+            queue: Kind of the queue, e.g. ``"slurm"``.
+            jobs: The queue's own ids of the job.
+            dashboard: Port of the cluster's dashboard on this machine.
+        """
+        files.write_once(
+            self._folder.submitted, to_json(Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
+        )
 
     def go_on(self, most: int) -> bool:
         """Start the training again where it was interrupted, as a further job; return whether that was done.
@@ -109,22 +118,23 @@ class HostedJob:
             RlnbError: It is a script's, which alone knows how to go on; or it cannot be started.
         """
         result = self.result
-        if self._folder.kind != "train" or self.cancelled or result is None or not result.values.get("interrupted"):
+        if self._folder.kind != "train" or self.cancelled or result is None or not result.interrupted:
             return False
         jobs = [job for job in self._record.jobs if job.kind == "train"]
-        interrupted = [job for job in jobs if job.result is not None and job.result.values.get("interrupted")]
+        interrupted = [job for job in jobs if job.result is not None and job.result.interrupted]
         if jobs[-1].folder.path != self.path or len(interrupted) > most:
             return False
         if self.manifest.library == plugins.SCRIPT.name:
             raise RlnbError(f"{self._record.id} is a script's: how to go on where it was, the script knows.")
         from rlnb.run.run import Run
 
-        run, own = Run(self._record.path), jobs[-1].options  # its state waits for what is started here
+        run = Run(self._record.path)  # its state waits for what is started here
+        options = options_of(TrainOptions, jobs[-1].folder)
         try:
             # What it was asked holds until it has a checkpoint of its own: whose weights, or where a person chose.
             since = self._folder.command.stat().st_mtime
-            wrote = any(path.stat().st_mtime > since for path in run.checkpoints)
-            options = run.what_is_left(trust=own.get("trust", False)) if wrote else own
+            if any(path.stat().st_mtime > since for path in run.checkpoints):
+                options = run.what_is_left(trust=options.trust)
         except RlnbError:  # nothing is left to do: it was interrupted at its very end
             return False
         api.start_job(self._record, "train", options)

@@ -6,9 +6,8 @@ import contextlib
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
@@ -16,6 +15,7 @@ from rlnb.errors import RlnbError, RunError, WorkerError
 from rlnb.launch.command import runs_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.options import CheckpointOptions, TrainOptions
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.settings import options
 from rlnb.simulation import simulator
@@ -26,22 +26,22 @@ from rlnb.storage.serial import from_json, to_json
 POLL_S = 0.25
 
 
-def do(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
-    """Do a job now, in the warm worker where that is allowed, and wait for it.
+def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
+    """Do a job now, in the living simulator where that is allowed, and wait for it.
 
     Raises:
         RunError: It failed.
     """
     from rlnb.display.status import status
 
-    with status(f"{kind} {chosen['checkpoint']}"):
-        # A wrapped command (a container, say) is not what the warm worker runs in.
+    with status(f"{kind} {job_options.checkpoint}"):
+        # A command in a container, say, starts another environment than the living simulator's.
         plain = Command(argv=(sys.executable,))
-        wrapped = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=record.manifest) is not None
-        if options.warm and plugins.library(record.library).simulator and not wrapped:
-            folder = _in_simulator(record, kind, chosen)
+        wrapper = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=record.manifest)
+        if options.warm and plugins.library(record.library).simulator and wrapper is None:
+            folder = _in_simulator(record, kind, job_options)
         else:
-            folder = start_job(record, kind, chosen, warm=False)
+            folder = start_job(record, kind, job_options, warm=False)
         job = JobRecord(folder, record.manifest.launcher)
         while job.state() not in ENDED:
             time.sleep(POLL_S)
@@ -49,10 +49,10 @@ def do(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
     return folder
 
 
-def _in_simulator(record: RunRecord, kind: JobKind, chosen: dict[str, Any]) -> JobDir:
+def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
     worker = simulator.living_process(record.manifest.python, record.manifest.asset_root)
     folder = record.folder.next_job(kind)
-    files.write_once(folder.job, to_json(Job(kind=kind, options=chosen)))
+    files.write_once(folder.job, to_json(Job(kind=kind, options=to_json(job_options))))
     try:
         worker.request(kind, job_dir=str(folder.path))
     except (RlnbError, WorkerError) as exc:
@@ -79,11 +79,12 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     if state == "completed":
         return
     result = job.result if state != "lost" else None
-    told = job.folder.log(result.values.get("node", 0) if result else 0)
-    log = told if told.exists() else next(iter(job.folder.logs()), job.folder.path)
-    said = "" if result else f". The last that it said: {last}" if (last := files.tail(told, 1).strip()) else ""
-    gone = f"its process is gone and left no result (killed, or the machine went down){said}"
-    reason = result.error if result else gone
+    node_log = job.folder.log(result.node if result else 0)
+    log = node_log if node_log.exists() else next(iter(job.folder.logs()), job.folder.path)
+    last_line = "" if result else files.tail(node_log, 1).strip()
+    end = f". The last that it said: {last_line}" if last_line else ""
+    loss = f"its process is gone and left no result (killed, or the machine went down){end}"
+    reason = result.error if result else loss
     verb = "resume()" if record.checkpoints else "logs(200)"
     raise RunError(
         f"{record.id} ({job.kind}) {state}: {reason}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"
@@ -96,9 +97,9 @@ def job_writer(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher
 
     def write(draft: JobDir, name: str) -> None:
         command = _command(manifest, job.kind, launcher, run_dir, JobDir(run_dir.jobs_folder / name))
-        wrapped = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
+        wrapper = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
         files.write_once(draft.job, to_json(job))
-        files.write_once(draft.command, to_json(wrapped or command))
+        files.write_once(draft.command, to_json(wrapper or command))
 
     return write
 
@@ -122,7 +123,7 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_dir: Run
 
 
 def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:
-    """Add a job to a run and start it, in the warm worker where that fits.
+    """Add a job to a run and start it, in the living simulator where that fits.
 
     Raises:
         RlnbError: The job could not be written; the run is as it was before.
@@ -141,13 +142,13 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
 def begin(
     folder: JobDir, kind: JobKind, manifest: Manifest, launcher: Launcher, *, warm: bool | None, undo: Path
 ) -> None:
-    """Start a job whose command is written, in the warm worker where that fits; remove ``undo`` if that fails."""
+    """Start a job whose command is written, in the living simulator where that fits; remove ``undo`` if that fails."""
     command = from_json(Command, files.read_json(folder.command) or {})
     use_warm = options.warm if warm is None else warm
     fits = kind == "train" and isinstance(launcher, LocalLauncher) and manifest.resources.world_size == 1
-    own = command == _command(manifest, kind, launcher, run_dir_of(folder.path), folder)
+    unwrapped = command == _command(manifest, kind, launcher, run_dir_of(folder.path), folder)
     worker = None
-    if use_warm and fits and own and _plain(command):
+    if use_warm and fits and unwrapped and _plain(command):
         worker = simulator.idle_process(manifest.python, manifest.asset_root)
     try:
         handle = worker.adopt(folder.path) if worker is not None else launcher.submit(command, folder.path)
@@ -160,12 +161,14 @@ def begin(
         files.write_once(folder.handle, dict(handle))
 
 
-def _plain(command: Any) -> bool:
-    """Return whether a living worker can stand in for the command."""
+def _plain(command: Command) -> bool:
+    """Return whether the living simulator can stand in for the command."""
     return runs_worker(command.argv) and not command.gpu_per_slot and set(command.env) <= {"PYTHONUNBUFFERED"}
 
 
-def start_job(record: RunRecord, kind: JobKind, options_: Mapping[str, Any], *, warm: bool | None = None) -> JobDir:
+def start_job(
+    record: RunRecord, kind: JobKind, job_options: CheckpointOptions | TrainOptions, *, warm: bool | None = None
+) -> JobDir:
     """Start a further job in a run that exists."""
-    job, launcher = Job(kind=kind, options=options_), plugins.launcher_of(record.manifest)
+    job, launcher = Job(kind=kind, options=to_json(job_options)), plugins.launcher_of(record.manifest)
     return submit(record.folder, record.manifest, job, launcher, warm=warm)

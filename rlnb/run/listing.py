@@ -51,10 +51,10 @@ class Runs(Sequence[Run]):
         """
         import pandas as pd
 
-        found = pd.DataFrame([dataclasses.asdict(row) for row in self._rows(len(self))])
+        frame = pd.DataFrame([dataclasses.asdict(row) for row in self._rows(len(self))])
         for name in columns:
-            found[name] = self.values(name)
-        return found
+            frame[name] = self.values(name)
+        return frame
 
     def sorted(self, by: str, *, descending: bool = True) -> Runs:
         """Return the same runs in the order of a metric's last value, or of what was asked; those without it last.
@@ -81,8 +81,8 @@ class Runs(Sequence[Run]):
             lasts = [_last(run, name) for run in self]
             values = [None if math.isnan(last) else last for last in lasts]
         if self and all(value is None for value in values):
-            there = {known for run in self for known in (*asked(run.manifest), *run.metrics.names, *run.metrics.tags)}
-            raise unknown("metric or argument", name, there, has="There are")
+            names = {name for run in self for name in (*asked(run.manifest), *run.metrics.names, *run.metrics.tags)}
+            raise unknown("metric or argument", name, names, has="There are")
         return values
 
     def diff(self) -> pd.DataFrame:
@@ -152,7 +152,7 @@ class RunRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Archiving:
-    """Which runs would leave the lists, or come back; nothing has happened before :meth:`apply`."""
+    """The runs that would leave the lists, or come back; nothing has happened before :meth:`apply`."""
 
     runs: tuple[Run, ...]
     kind: Literal["archive", "restore"]

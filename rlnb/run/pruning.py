@@ -28,7 +28,7 @@ _REMOVED = re.compile(r"\..+\.[0-9a-f]{8}\.removed")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pruning:
-    """What would go; nothing is gone before :meth:`apply`."""
+    """Checkpoints or runs that would go; nothing is gone before :meth:`apply`."""
 
     items: tuple[tuple[str, Path, int], ...]
     """Run id, path (a checkpoint, or the folder of a whole run) and size in bytes."""
@@ -126,14 +126,14 @@ def _remove(path: Path) -> None:
         return
     if path.is_symlink():
         raise OSError(f"is a link to {path.readlink()}, which is left alone")
-    for left in path.parent.iterdir():  # by an earlier call, where a shared file system kept open files
-        if _REMOVED.fullmatch(left.name) and time.time() - left.lstat().st_ctime > LEFT_S:
-            shutil.rmtree(left, ignore_errors=True)
-    gone = path.rename(path.with_name(f".{path.name}.{secrets.token_hex(4)}.removed"))
+    for remnant in path.parent.iterdir():  # of an earlier call, where a shared file system kept open files
+        if _REMOVED.fullmatch(remnant.name) and time.time() - remnant.lstat().st_ctime > LEFT_S:
+            shutil.rmtree(remnant, ignore_errors=True)
+    trash = path.rename(path.with_name(f".{path.name}.{secrets.token_hex(4)}.removed"))
     try:
-        shutil.rmtree(gone)
+        shutil.rmtree(trash)
     except OSError as exc:
-        raise OSError(f"{exc.filename}: {exc.strerror}. What is left of it lies in {gone}") from exc
+        raise OSError(f"{exc.filename}: {exc.strerror}. The rest of it lies in {trash}") from exc
 
 
 def _size(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""What to give to a cluster that starts the nodes of a run itself, as text."""
+"""Job scripts and manifests, as text, for a cluster that starts the nodes of a run itself."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import io
 import shlex
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from rlnb.errors import RlnbError, unknown
 from rlnb.launch.injected import InjectedLauncher
 from rlnb.run.run import Run
-from rlnb.spec import Manifest
+from rlnb.spec import Json, Manifest
 
 Form = Literal["shell", "sbatch", "pytorchjob", "osmo"]
 FORMS = ("shell", "sbatch", "pytorchjob", "osmo")
@@ -42,7 +42,7 @@ def render(
     manifest = run.manifest
     if manifest.launcher != InjectedLauncher.name:
         raise RlnbError(
-            f"{run.id} is started by rlnb.{manifest.launcher}() itself. What others are to start is made with "
+            f"{run.id} is started by rlnb.{manifest.launcher}() itself. A run for other starters is made with "
             "rlnb.train(..., launcher=rlnb.injected(nodes=2, nproc_per_node=8))."
         )
     in_pods = form in ("pytorchjob", "osmo")
@@ -50,8 +50,8 @@ def render(
         raise RlnbError(f'{form} needs image="...": a container image with Isaac Lab, rlnb and the plugins.')
     if form == "pytorchjob" and not claim:
         raise RlnbError('pytorchjob needs claim="...": the persistent volume claim that holds the folder of runs.')
-    word = python or ("python" if in_pods else sys.executable)
-    argv = [word, "-m", "rlnb.node", "--injected", str(run.path)]
+    program = python or ("python" if in_pods else sys.executable)
+    argv = [program, "-m", "rlnb.node", "--injected", str(run.path)]
     if form == "shell":
         return _shell(argv, manifest)
     if form == "sbatch":
@@ -93,42 +93,43 @@ def _sbatch(argv: list[str], manifest: Manifest) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pytorchjob(argv: list[str], manifest: Manifest, image: str, claim: str, mount: str) -> Mapping[str, Any]:
+def _pytorchjob(argv: list[str], manifest: Manifest, image: str, claim: str, mount: str) -> Mapping[str, Json]:
     """Return a PyTorchJob, whose operator counts pods in WORLD_SIZE and RANK where it is told of no processes."""
     gpus = _gpus(manifest)
-    container = {
+    container: dict[str, Json] = {
         "name": "pytorch",  # the name that the operator looks for
         "image": image,
         "command": argv,
         "volumeMounts": [{"name": "runs", "mountPath": mount}, {"name": "shm", "mountPath": "/dev/shm"}],
         **({"resources": {"limits": {"nvidia.com/gpu": gpus}}} if gpus else {}),
     }
-    volumes = [
+    volumes: list[Json] = [
         {"name": "runs", "persistentVolumeClaim": {"claimName": claim}},
         {"name": "shm", "emptyDir": {"medium": "Memory"}},
     ]
-    template = {"spec": {"containers": [container], "volumes": volumes}}
+    template: Mapping[str, Json] = {"spec": {"containers": [container], "volumes": volumes}}
     counts = {"Master": 1, "Worker": manifest.resources.nodes - 1}
+    replicas: dict[str, Json] = {
+        kind: {"replicas": count, "restartPolicy": "Never", "template": template}
+        for kind, count in counts.items()
+        if count
+    }
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
         "metadata": {"name": manifest.run_id[:60].strip("-")},
         "spec": {
             "runPolicy": {"cleanPodPolicy": "All", "backoffLimit": 0},
-            "pytorchReplicaSpecs": {
-                kind: {"replicas": count, "restartPolicy": "Never", "template": template}
-                for kind, count in counts.items()
-                if count
-            },
+            "pytorchReplicaSpecs": replicas,
         },
     }
 
 
-def _osmo(argv: list[str], manifest: Manifest, image: str, mount: str) -> Mapping[str, Any]:
+def _osmo(argv: list[str], manifest: Manifest, image: str, mount: str) -> Mapping[str, Json]:
     """Return an OSMO workflow: a group of tasks that start together, whose first is the one that the others find."""
     nodes, gpus = manifest.resources.nodes, _gpus(manifest)
 
-    def task(node: int) -> dict[str, Any]:
+    def task(node: int) -> dict[str, Json]:
         # OSMO puts the address of a task where its token stands.
         where = f"MASTER_ADDR={{{{host:node0}}}} MASTER_PORT={PORT} WORLD_SIZE={nodes} RANK={node}"
         return {
@@ -153,7 +154,7 @@ def _gpus(manifest: Manifest) -> int:
     return 0 if manifest.resources.device == "cpu" else manifest.resources.nproc_per_node
 
 
-def _yaml(document: Mapping[str, Any]) -> str:
+def _yaml(document: Mapping[str, Json]) -> str:
     from ruamel.yaml import YAML
 
     yaml, text = YAML(), io.StringIO()

@@ -1,4 +1,4 @@
-"""What a person holds: a run's record, and the verbs on it."""
+"""A run as a person holds it: its record, and the verbs on it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rlnb import plugins
 from rlnb.errors import RlnbError, RunError, unknown
 from rlnb.records.facts import RunFacts, checkpoint_of
+from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord
 from rlnb.run.jobs import POLL_S, do, raise_unless_completed
 from rlnb.spec import ENDED
-from rlnb.storage import files
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHOW_S = 1.0
+"""Seconds between two looks at the progress of a run: looking takes time of the training, on a small machine."""
 CANCEL_S = 30.0
-"""How long a resumption waits for what was cancelled just before to end."""
+"""Seconds that a resumption waits for the end of a job that was cancelled just before."""
 
 
 class Run(RunFacts):
@@ -49,12 +50,12 @@ class Run(RunFacts):
         from rlnb.curves.progress import progress
 
         deadline = time.monotonic() + timeout_s if timeout_s is not None else None
-        shown = float("-inf")
+        last_show = float("-inf")
         with progress(self) as show:
             while (state := self.state) not in ENDED:
-                if time.monotonic() - shown > SHOW_S:  # looking costs the training, on a small machine
+                if time.monotonic() - last_show > SHOW_S:
                     show()
-                    shown = time.monotonic()
+                    last_show = time.monotonic()
                 if deadline is not None and time.monotonic() > deadline:
                     raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It goes on.")
                 time.sleep(POLL_S)
@@ -133,16 +134,16 @@ class Run(RunFacts):
 
     def what_is_left(
         self, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
-    ) -> dict[str, Any]:
+    ) -> TrainOptions:
         """Return the options of a further training job; the arguments are those of :meth:`resume`.
 
         Raises:
             RunError: There is no checkpoint, or nothing is left to do.
         """
-        chosen = {"checkpoint": checkpoint_of(self._record, checkpoint), "trust": trust}
+        start = checkpoint_of(self._record, checkpoint)
         done, started, training = self.progress[0], self._record.last_started, self._record.training
-        asked = max_iterations or (training.options.get("max_iterations") if training else None)
-        total = asked or (started.max_iterations if started else 0)
+        limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
+        total = limit or (started.max_iterations if started else 0)
         # What was cancelled or failed goes back to its last checkpoint, and may end before where it was.
         reached = max((iteration for iteration in self.checkpoints.iterations if iteration is not None), default=0)
         nothing_left = total <= (done if self.state == "completed" else reached)
@@ -151,8 +152,8 @@ class Run(RunFacts):
                 f"{self.id} has finished {done} iterations, and is to end at {total}: nothing is left to do. "
                 f"run.resume(max_iterations={2 * done or 150})"
             )
-        chosen["max_iterations"] = total  # the manifest's may be less: the run may have been extended before
-        return chosen
+        # The manifest's number may be less: the run may have been extended before.
+        return TrainOptions(checkpoint=start, trust=trust, max_iterations=total)
 
     def _let_cancel_end(self) -> None:
         """Wait until what was cancelled has ended, which takes it a moment."""
@@ -174,7 +175,7 @@ class Run(RunFacts):
         camera: str | None = None,
         record: int = 0,
     ) -> Evaluation:
-        """Run whole episodes from reset; return what came of them.
+        """Run whole episodes from reset; return their statistics.
 
         Every env runs the same number of episodes, so ``episodes`` is rounded up to a multiple of
         ``num_envs``: otherwise short episodes would count more often.
@@ -194,28 +195,27 @@ class Run(RunFacts):
         Raises:
             RunError: There is no checkpoint, or the evaluation failed.
         """
-        from rlnb.records.evaluation import Evaluation
+        from rlnb.records.evaluation import EvaluateOptions, evaluation_of
 
         if episodes < 1:
             raise RlnbError(f"episodes={episodes!r} is not a positive whole number.")
         library = plugins.library(self.manifest.library)
         if video and not library.simulator:
             raise RunError(f"{library.name} has no simulator, so there is nothing to film.")
-        chosen = {
-            "episodes": episodes,
-            "num_envs": num_envs or min(episodes, 64),
-            "seed": seed,
-            "checkpoint": checkpoint_of(self._record, checkpoint),
-            "trust": trust,
-            "deterministic": deterministic,
-            "video": video,
-            "camera": camera,
-            "record": record,
-        }
-        job = do(self._record, "evaluate", chosen)
-        data = files.read_json(job.evaluation)
-        assert data is not None, "a completed evaluation has written its record"
-        return Evaluation.from_record(data, job)
+        options = EvaluateOptions(
+            episodes=episodes,
+            num_envs=num_envs or min(episodes, 64),
+            seed=seed,
+            checkpoint=checkpoint_of(self._record, checkpoint),
+            trust=trust,
+            deterministic=deterministic,
+            video=video,
+            camera=camera,
+            record=record,
+        )
+        evaluation = evaluation_of(do(self._record, "evaluate", options))
+        assert evaluation is not None, "a completed evaluation has written its record"
+        return evaluation
 
     def play(
         self,
@@ -264,20 +264,19 @@ class Run(RunFacts):
             RunError: There is no checkpoint, or the export failed.
             NotFoundError: The library has no such format.
         """
-        known = plugins.library(self.library).exports
+        from rlnb.records.export import ExportOptions, files_of
+
+        choices = plugins.library(self.library).exports
         for name in formats:
-            if name not in known:
-                raise unknown("export format", name, known, has=self.library)
-        chosen = {
-            "formats": list(formats or known),
-            "checkpoint": checkpoint_of(self._record, checkpoint),
-            "trust": trust,
-        }
-        if not known:
+            if name not in choices:
+                raise unknown("export format", name, choices, has=self.library)
+        start = checkpoint_of(self._record, checkpoint)
+        if not choices:
             raise RlnbError(f"{self.library} exports nothing: its networks have no TorchScript or ONNX form.")
-        result = JobRecord(do(self._record, "export", chosen), self.manifest.launcher).result
+        options = ExportOptions(formats=tuple(formats or choices), checkpoint=start, trust=trust)
+        result = JobRecord(do(self._record, "export", options), self.manifest.launcher).result
         assert result is not None, "a completed export has written its result"
-        return {name: self.path / path for name, path in result.values.items()}
+        return {file.format: file.path for file in files_of(result, self._record.folder)}
 
     # -- looking at it
 
@@ -313,7 +312,7 @@ class Run(RunFacts):
             ("state", self.state),
             ("iteration", f"{done} of {total}" if total else "-"),
             *[(name, f"{self.metrics.last(name):.4g}") for name in self.metrics.names],
-            *[(f"{part} of the checkpoint", found) for part, found in (started.restored if started else {}).items()],
+            *[(f"{part} of the checkpoint", report) for part, report in (started.restored if started else {}).items()],
             ("folder", str(self.path)),
         ]
         return table(["", ""], rows, caption=self.id)

@@ -1,4 +1,4 @@
-"""Which runs a person means."""
+"""The selection of runs by what is known of them: task, library, state, tag, time, arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlnb.spec import State
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """What runs have to be like; None takes all."""
+    """The properties that a run has to have; None takes any."""
 
     task: str | None = None
     library: str | None = None
@@ -38,7 +38,7 @@ class Selection:
         """Return whether a run is meant; what costs least to know is asked first.
 
         Raises:
-            RlnbError: Its records cannot be read. What a test in ``where`` raises is the caller's own.
+            RlnbError: Its records cannot be read. An error of a test in ``where`` passes through.
         """
         manifest, created = record.manifest, record.created
         if not (
@@ -67,10 +67,10 @@ class Selection:
             libraries = {*plugins.libraries(), plugins.SCRIPT.name, *(record.manifest.library for record in records)}
             if self.library not in libraries:
                 raise unknown("RL library", self.library, libraries, has="Installed, or of these runs")
-        if self.where and (known := {name for record in records for name in asked(record.manifest)}):
+        if self.where and (names := {name for record in records for name in asked(record.manifest)}):
             for name in self.where:
-                if name not in known:
-                    raise unknown("argument", name, known, has="Asked of these runs")
+                if name not in names:
+                    raise unknown("argument", name, names, has="Asked of these runs")
 
 
 def moment(since: str | datetime | timedelta | None) -> datetime | None:
@@ -89,7 +89,8 @@ def moment(since: str | datetime | timedelta | None) -> datetime | None:
         raise RlnbError(f"since={since!r} is no date. Give one as '2026-11-20' or '2026-11-20T14:30'.") from exc
 
 
-def _fits(found: Any, wanted: Any | Callable[[Any], bool]) -> bool:
-    if callable(wanted):
-        return found is not None and bool(wanted(found))
-    return bool(found == wanted)
+def _fits(value: Any, pattern: Any | Callable[[Any], bool]) -> bool:
+    """Return whether a value is the one that is looked for, or passes the test that is."""
+    if callable(pattern):
+        return value is not None and bool(pattern(value))
+    return bool(value == pattern)

@@ -94,7 +94,7 @@ def cached_card(root: Root, task: Task, python: str | None, asset_root: str | No
     """Return the cached card of a task, if there is one and its assets are as it found them."""
     path = card_path(root, task, python, asset_root)
     try:
-        card = files.read_json(path) if path else None
+        card: Card | None = files.read_json(path) if path else None
     except RlnbError:
         return None  # a cache: whatever is wrong with it, the worker makes a new one
     if card is None:

@@ -20,13 +20,14 @@ import psutil
 from rlnb.errors import RlnbError, WorkerError
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
+from rlnb.spec import JOB_TYPES
 from rlnb.storage import files
 
 logger = logging.getLogger(__name__)
 
 SETTLED_AFTER = 3
 """Requests that make an env, after which its caches are filled too: from here on memory should stay what it is."""
-MAKES_ENV = ("preview", "budget", "evaluate", "compile")
+MAKES_ENV = ("preview", "budget", "compile", *(kind for kind, job_type in JOB_TYPES.items() if job_type.in_simulator))
 """Requests that make an env."""
 GROWTH = 1.25
 """Growth of memory that is worth a word."""

@@ -1,4 +1,4 @@
-"""How a value becomes a file, and a file a value again.
+"""Values to files, and files to values again.
 
 ``serial`` turns dataclasses into JSON and back, refusing what does not fit. ``files`` writes a record once, whole or
 not at all, and reads files that other processes are still writing.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rlnb.errors import RlnbError
+from rlnb.spec import Json
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def write_once(path: Path, data: Any, reserve: Path | None = None) -> bool:
 
     Args:
         path: The record.
-        data: What it says.
+        data: Content, as JSON types.
         reserve: A file in the same folder whose space the text takes, where it is there: a disk that is full has no
             other, and space that is let go of may be somebody else's at once.
 
@@ -118,7 +119,7 @@ def open_regular(path: Path) -> BinaryIO:
     return open(descriptor, "rb")
 
 
-def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Any] | None:
+def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] | None:
     """Return the object in ``path``; None when there is no such file.
 
     Raises:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from rlnb.errors import RlnbError, did_you_mean
-from rlnb.spec import SCHEMA
+from rlnb.spec import SCHEMA, Json
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def to_json(value: Any) -> Any:
     )
 
 
-def from_json(cls: type[T], data: Mapping[str, Any], *, ignore_unknown: bool = False) -> T:
+def from_json(cls: type[T], data: Mapping[str, Json], *, ignore_unknown: bool = False) -> T:
     """Build a dataclass from :func:`to_json`'s output.
 
     Args:
@@ -64,8 +64,8 @@ def from_json(cls: type[T], data: Mapping[str, Any], *, ignore_unknown: bool = F
         try:
             values[key] = _restore(hint, value, ignore_unknown)
         except (TypeError, ValueError) as exc:
-            given, kind = reprlib.repr(value), _name(hint)
-            raise RlnbError(f"{cls.__name__}: {key}={given} is not a value of type {kind}. Correct it.") from exc
+            text, kind = reprlib.repr(value), _name(hint)
+            raise RlnbError(f"{cls.__name__}: {key}={text} is not a value of type {kind}. Correct it.") from exc
     try:
         return cls(**values)
     except TypeError as exc:
@@ -110,6 +110,9 @@ def _restore(hint: Any, value: Any, ignore_unknown: bool) -> Any:
             with contextlib.suppress(TypeError):
                 return _restore(part, value, ignore_unknown)
     if isinstance(value, list) and origin is tuple:
+        plain = typing.get_args(parts[0]) if isinstance(parts[0], types.UnionType) else parts[:1]
+        if parts[-1] is ... and set(map(type, value)) <= set(plain):  # an evaluation has a number for every episode
+            return tuple(value)
         kinds = parts[:1] * len(value) if parts[-1] is ... else parts
         if kinds[:1] == (str,):  # tags were numbers too, before they were checked
             value = [str(item) if type(item) in (int, float) else item for item in value]

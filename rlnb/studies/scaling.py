@@ -14,6 +14,7 @@ from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, Problem
 from rlnb.launch.local import LocalLauncher
+from rlnb.records.ranks import ranks_of
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.simulation.card import task_card
@@ -303,6 +304,6 @@ def _minutes_to(run: Run, reward: float) -> float:
 
 def _communication(run: Run) -> float:
     """Return the share of the training that the ranks, in the mean, spent in sums over all of them."""
-    result = run.jobs[-1].result
-    found = (result.values.get("ranks", {}) if result else {}).get("communication", [])
-    return sum(found) / len(found) if found else math.nan
+    ranks = ranks_of(run.jobs[-1].result)
+    shares = ranks.communication if ranks else ()
+    return sum(shares) / len(shares) if shares else math.nan

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
+from rlnb.records.ranks import Ranks, ranks_of
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.training import train
@@ -101,7 +102,7 @@ def verify_sync(
     if nproc_per_node < 2:
         raise RlnbError(f"nproc_per_node={nproc_per_node!r}: synchronisation takes two ranks at least.")
 
-    def ranks_of(synchronised: bool, tags: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    def train_ranks(synchronised: bool, tags: Sequence[str]) -> Ranks:
         request = TrainRequest(
             task=task,
             library=library,
@@ -119,17 +120,17 @@ def verify_sync(
         refuse(plan)
         chosen = {**plan.options, "synchronised": synchronised}
         run = create_run(options.folders, plan.manifest, plan.launcher, chosen).wait(timeout_s)
-        result = run.jobs[0].result
-        assert result is not None, "a completed run has written its result"
-        return result.values["ranks"]  # type: ignore[no-any-return]
+        ranks = ranks_of(run.jobs[0].result)
+        assert ranks is not None, "a completed run in the simulator has written the digests of its ranks"
+        return ranks
 
-    ranks = ranks_of(True, ["verify-sync"])
-    control = ranks_of(False, ["verify-sync", "control"])
+    ranks = train_ranks(True, ["verify-sync"])
+    control = train_ranks(False, ["verify-sync", "control"])
     return Synchronisation(
-        parameters=tuple(ranks["parameters"]),
-        statistics=tuple(ranks["buffers"]),
-        observations=tuple(ranks["observations"]),
-        control=tuple(control["parameters"]),
+        parameters=ranks.parameters,
+        statistics=ranks.buffers,
+        observations=ranks.observations,
+        control=control.parameters,
     )
 
 
@@ -211,9 +212,8 @@ def verify_determinism(
 
 def _learned(run: Run) -> object:
     """Return the digests of a training's parameters and running statistics; None where its library gives none."""
-    result = run.result
-    ranks = result.values.get("ranks", {}) if result else {}
-    return [ranks.get(name) for name in ("parameters", "buffers")]
+    ranks = ranks_of(run.result)
+    return (ranks.parameters, ranks.buffers) if ranks else None
 
 
 def _same(one: float | None, other: float | None) -> bool:

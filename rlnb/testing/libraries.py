@@ -25,8 +25,9 @@ import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.records.ranks import ranks_of
 from rlnb.simulation import simulator
-from rlnb.spec import METRICS
+from rlnb.spec import METRICS, Json
 
 FRESH_S = 1.0
 """Seconds within which a logged scalar is readable."""
@@ -60,8 +61,8 @@ isaaclab.start(manifest.asset_root)
 task = dataclasses.replace(manifest.task, num_envs=4)
 observations = None
 for checkpoint, seed in json.loads(sys.argv[2]):
-    made = environment(task, library, agent=manifest.agent, seed=seed, device="cpu", manifest=manifest)
-    with made as (env, agent_cfg):
+    opened = environment(task, library, agent=manifest.agent, seed=seed, device="cpu", manifest=manifest)
+    with opened as (env, agent_cfg):
         backend = plugins.load(library.backend)()
         policy = backend.load_policy(env, agent_cfg, Path(checkpoint), device="cpu", trust=False)
         own, _ = env.reset()
@@ -84,17 +85,17 @@ class LibraryConformance:
     num_envs: int = 16
     iterations: int = 6
     """Iterations of the short runs: enough for episodes to end in them."""
-    agent: Mapping[str, Any] = {}
+    agent: Mapping[str, Json] = {}
     """Agent config values by dotted path, e.g. to have checkpoints written often."""
     unlogged: frozenset[str] = frozenset()
     """Metrics of the common schema that the library does not have, e.g. a loss of another algorithm."""
     optimiser: str = "optim"
-    """What stands in the name of the part of a checkpoint that is the optimiser's state; empty where there is none."""
+    """Part of the name under which a checkpoint holds the optimiser's state; empty where it holds none."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def root(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-        """A folder for runs, a queue of its own and a warm worker for the class."""
+        """A folder for runs, a queue of its own and a living simulator for the class."""
         folder = tmp_path_factory.mktemp("conformance")
         patch = pytest.MonkeyPatch()
         patch.setenv("RLNB_QUEUE", str(folder / "queue"))
@@ -197,10 +198,10 @@ class LibraryConformance:
 
     def test_the_seed_reaches_the_policy_and_the_env(self, trained: rlnb.Run, other: rlnb.Run) -> None:
         """The same seed gives the same run; with another, other observations at the first reset and another curve."""
-        again = self.train(self.iterations).wait(timeout_s=START_S)
-        assert _learned(again) == _learned(trained)
+        repeat = self.train(self.iterations).wait(timeout_s=START_S)
+        assert _learned(repeat) == _learned(trained)
         assert _learned(other) != _learned(trained)
-        assert _first_observations(again) == _first_observations(trained)
+        assert _first_observations(repeat) == _first_observations(trained)
         assert _first_observations(other) != _first_observations(trained)
 
     # -- what is done with a policy
@@ -211,8 +212,8 @@ class LibraryConformance:
         evaluation = trained.evaluate(episodes=16, num_envs=8)
         assert evaluation.episodes == 16
         assert all(length > 0 for length in evaluation.lengths)
-        again = trained.evaluate(episodes=16, num_envs=8)
-        assert again.returns == pytest.approx(evaluation.returns, rel=1e-3), "a deterministic policy, the same seed"
+        repeat = trained.evaluate(episodes=16, num_envs=8)
+        assert repeat.returns == pytest.approx(evaluation.returns, rel=1e-3), "a deterministic policy, the same seed"
         elsewhere = trained.evaluate(episodes=16, num_envs=8, seed=7)
         assert elsewhere.returns != pytest.approx(evaluation.returns, rel=1e-3), "another seed, other episodes"
         sampled = trained.evaluate(episodes=16, num_envs=8, deterministic=False)
@@ -221,9 +222,9 @@ class LibraryConformance:
 
     def test_a_policy_has_the_weights_of_its_checkpoint(self, trained: rlnb.Run, other: rlnb.Run) -> None:
         """A checkpoint gives the same actions in envs of any seed; that of another run gives other actions."""
-        own, others = trained.checkpoints[-1], other.checkpoints[-1]
-        actions, again, different = _actions(trained, (own, 1), (own, 2), (others, 1))
-        assert again == pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are random ones, not the checkpoint's"
+        last, foreign = trained.checkpoints[-1], other.checkpoints[-1]
+        actions, repeat, different = _actions(trained, (last, 1), (last, 2), (foreign, 1))
+        assert repeat == pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are random ones, not the checkpoint's"
         assert different != pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are not those of the checkpoint"
 
     def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run) -> None:
@@ -263,16 +264,16 @@ class LibraryConformance:
     # -- when something happens to it
 
     def test_scalars_are_readable_at_once_and_cancel_leaves_nothing(self, root: Path) -> None:
-        """What the library logs is in ``run.metrics`` within a second; cancelling ends every process."""
+        """A scalar of the library is in ``run.metrics`` within a second; cancelling ends every process."""
         run = self.train(10_000)
         _until(lambda: run.state == "running", START_S)
         delays: list[float] = []
-        seen = len(run.metrics["fps"])
+        count = len(run.metrics["fps"])
         while len(delays) < 5:
             points = run.metrics["fps"].points
-            if len(points) > seen:
+            if len(points) > count:
                 delays.append(time.time() - points[-1][1])
-                seen = len(points)
+                count = len(points)
             time.sleep(0.05)
         processes = _processes(run)
         run.cancel()
@@ -326,16 +327,16 @@ class LibraryConformance:
 
 def _learned(run: rlnb.Run) -> dict[str, list[float]]:
     """Return what a run logged of its learning, by metric."""
-    found = {name: list(run.metrics[name].values) for name in LEARNED if name in run.metrics.names}
-    assert found, f"none of {', '.join(LEARNED)} is logged in {run.progress[0]} iterations; `iterations` can be more"
-    return found
+    values = {name: list(run.metrics[name].values) for name in LEARNED if name in run.metrics.names}
+    assert values, f"none of {', '.join(LEARNED)} is logged in {run.progress[0]} iterations; `iterations` can be more"
+    return values
 
 
 def _first_observations(run: rlnb.Run) -> list[str]:
     """Return the digest of each rank's observations at the first reset."""
-    result = run.jobs[0].result
-    assert result is not None
-    return result.values["ranks"]["observations"]  # type: ignore[no-any-return]
+    ranks = ranks_of(run.jobs[0].result)
+    assert ranks is not None, "a training in the simulator writes the digests of its ranks"
+    return list(ranks.observations)
 
 
 def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
@@ -357,16 +358,16 @@ def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path))
-    (given,) = session.get_inputs()
-    if given.shape[0] == 1:  # exported for one env
-        return np.concatenate([session.run(None, {given.name: row[None]})[0] for row in observations])
-    return session.run(None, {given.name: observations})[0]  # type: ignore[no-any-return]
+    (source,) = session.get_inputs()
+    if source.shape[0] == 1:  # exported for one env
+        return np.concatenate([session.run(None, {source.name: row[None]})[0] for row in observations])
+    return session.run(None, {source.name: observations})[0]  # type: ignore[no-any-return]
 
 
 def _until(condition: Callable[[], object], timeout_s: float) -> None:
-    begun = time.monotonic()
+    deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() - begun < timeout_s, f"it did not come within {timeout_s:.0f} s"
+        assert time.monotonic() < deadline, f"it did not come within {timeout_s:.0f} s"
         time.sleep(0.05)
 
 

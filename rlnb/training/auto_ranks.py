@@ -71,8 +71,9 @@ def resources(manifest: Manifest, num_envs: int) -> Resources:
     if asked.device != "cpu" and (gpus := gpu_count()):
         return dataclasses.replace(asked, nproc_per_node=max(n for n in range(1, gpus + 1) if num_envs % n == 0))
     remembered = _path(options.folders, manifest)
-    rates = files.read_json(remembered)
-    if rates is None:
+    record = files.read_json(remembered) or {}
+    rates = {name: float(rate) for name, rate in record.items() if isinstance(rate, int | float)}
+    if not rates:
         rates = _measure(manifest, candidates(len(os.sched_getaffinity(0)), num_envs))
         remembered.parent.mkdir(parents=True, exist_ok=True)
         files.write_once(remembered, rates)

@@ -93,11 +93,11 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
     if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
         yield Problem(what=f"tags={list(manifest.tags)!r} are not words.", fix='tags=["baseline"]')
-    for name, value in manifest.agent.items():
+    for path, setting in manifest.agent.items():
         try:
-            to_json(value)
+            to_json(setting)
         except RlnbError as exc:
-            yield Problem(what=f"agent value {name!r}: {exc}")
+            yield Problem(what=f"agent value {path!r}: {exc}")
     device = manifest.resources.device
     if device not in ("auto", "cpu", "cuda") and not (device.startswith("cuda:") and device[5:].isdigit()):
         yield Problem(what=f"device={device!r} is none of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')

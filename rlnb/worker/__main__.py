@@ -1,6 +1,6 @@
 """``python -m rlnb.worker KIND RUN_DIR JOB_DIR``, started by the node agent or by torchrun, and
-``python -m rlnb.worker serve REPLY_FD``, the warm worker; ``python -m rlnb.worker assets-build [FOLDER]
-[--robots] [--force]`` writes the offline asset packs and prints what that left, as JSON;
+``python -m rlnb.worker serve REPLY_FD``, the living simulator; ``python -m rlnb.worker assets-build [FOLDER]
+[--robots] [--force]`` writes the offline asset packs and prints the folder and its files, as JSON;
 ``python -m rlnb.worker asset-root CLOUD`` prints where robot assets come from."""
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def _asset_root(cloud: str) -> int:
     answer = os.dup(1)
     os.dup2(2, 1)  # a pack's own prints are for the log
     try:
-        said = to_json(root.resolve(cloud))
+        message = to_json(root.resolve(cloud))
     except RlnbError as exc:
-        said = {"error": str(exc)}
+        message = {"error": str(exc)}
     except OSError as exc:
-        words = "Set RLNB_CACHE to a folder that you can write to, or asset_root to a folder of assets."
-        said = {"error": f"The asset packs cannot be written: {exc}. {words}"}
-    os.write(answer, json.dumps(said).encode() + b"\n")
+        fix = "Set RLNB_CACHE to a folder that you can write to, or asset_root to a folder of assets."
+        message = {"error": f"The asset packs cannot be written: {exc}. {fix}"}
+    os.write(answer, json.dumps(message).encode() + b"\n")
     return 0
 
 
@@ -56,8 +56,8 @@ def main(argv: list[str]) -> int:
         from rlnb.worker.assets import packs
 
         folder = next((Path(a) for a in argv[1:] if not a.startswith("--")), None)
-        built = packs.build(folder, on_request="--robots" in argv, force="--force" in argv)
-        sys.stdout.write(f"{json.dumps(to_json(built))}\n")
+        build = packs.build(folder, on_request="--robots" in argv, force="--force" in argv)
+        sys.stdout.write(f"{json.dumps(to_json(build))}\n")
         return 0
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's ranks are in sessions of their own
         _end_with_parent()

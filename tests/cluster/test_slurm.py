@@ -80,7 +80,7 @@ def test_cancel_leaves_no_process_on_any_node(slurm: Any, clean: Path, monkeypat
 @pytest.mark.skipif(importlib.util.find_spec("bokeh") is None, reason="Dask's dashboard needs bokeh")
 def test_dasks_dashboard_is_served_where_it_is_asked_for(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(dashboard=True)))
-    with urllib.request.urlopen(f"http://127.0.0.1:{run.jobs[-1].noted['dashboard']}/status") as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{run.jobs[-1].submission.dashboard}/status") as page:
         assert page.status == 200
     run.cancel()
     wait_until(lambda: not processes(run), 30)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rlnb
+from rlnb.records.evaluation import EvaluationRecord
+from rlnb.records.layout import JobDir
+from rlnb.storage.serial import from_json
 
 EPISODES = 100
 SUCCEEDED = 95
@@ -18,7 +22,7 @@ T_975_9 = 2.262157
 
 
 def evaluation(**changes: Any) -> rlnb.Evaluation:
-    values = {
+    record = {
         "returns": [1.0] * EPISODES,
         "lengths": [10] * EPISODES,
         "timeouts": [False] * EPISODES,
@@ -27,7 +31,8 @@ def evaluation(**changes: Any) -> rlnb.Evaluation:
         "num_envs": 4,
         "seed": 1000,
     }
-    return rlnb.Evaluation.from_record({**values, **changes})
+    folder = JobDir(Path("runs") / "none" / "jobs" / "1-evaluate")
+    return rlnb.Evaluation.from_record(from_json(EvaluationRecord, {**record, **changes}), folder)
 
 
 def test_success_has_wilsons_interval() -> None:

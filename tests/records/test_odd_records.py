@@ -366,62 +366,6 @@ def test_a_log_that_is_a_pipe_is_empty(odd: RunDir) -> None:
 # -- the parts
 
 
-@pytest.mark.parametrize("change", [fifo("record"), endless("record"), lambda run: (run.path / "record").mkdir()])
-def test_what_is_no_regular_file_is_refused_with_the_remedy(tmp_path: Path, change: Change) -> None:
-    change(RunDir(tmp_path))
-    with pytest.raises(rlnb.RlnbError, match=r"record is not a regular file\. Move it away\."):
-        files.read_json(tmp_path / "record")
-
-
-def test_a_record_that_is_too_large_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    sparse("record")(RunDir(tmp_path))
-    with pytest.raises(rlnb.RlnbError, match=r"record is larger than .* MiB\. Move it away\."):
-        files.read_json(tmp_path / "record")
-
-
-def test_a_link_to_a_record_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "there.json").write_text('{"a": 1}')
-    (tmp_path / "record").symlink_to("there.json")
-    assert files.read_json(tmp_path / "record") == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "kind"),
-    [
-        ("run_id", 5, "str"),
-        ("run_id", None, "str"),
-        ("seed", "42", "int"),
-        ("seed", True, "int"),
-        ("seed", 1.5, "int"),
-        ("seed", float("nan"), "int"),
-        ("seed", float("inf"), "int"),
-        ("max_iterations", "50", r"int \| None"),
-        ("script", "train.py", r"tuple\[str, \.\.\.\]"),
-        ("script", [None], r"tuple\[str, \.\.\.\]"),
-        ("agent", ["a"], r"Mapping\[str, Any\]"),
-        ("git", {"commit": 5}, r"Mapping\[str, str\]"),
-        ("task", "Echo", "Task"),
-        ("resources", None, "Resources"),
-    ],
-)
-def test_a_value_of_another_type_is_refused_with_its_field(name: str, value: Any, kind: str) -> None:
-    data = {"run_id": "r", "created": "", "task": {"id": "Echo"}, "library": "echo", name: value}
-    with pytest.raises(rlnb.RlnbError, match=rf"^Manifest: {name}=.* is not a value of type {kind}\."):
-        from_json(rlnb.Manifest, data)
-
-
-def test_a_word_that_is_none_of_several_is_refused_with_those() -> None:
-    with pytest.raises(rlnb.RlnbError, match=r"^Result: outcome='great' .* Literal\['completed', 'failed', "):
-        from_json(Result, {"outcome": "great"})
-
-
-def test_a_whole_number_is_a_float_and_the_other_way_round() -> None:
-    data = {"hosts": [], "devices": [], "world_size": 1.0, "num_envs": 4, "horizon": 16, "frames_per_step": 64}
-    started = from_json(Started, data)
-    assert (started.world_size, started.frames_per_step) == (1, 64)
-    assert isinstance(started.world_size, int)
-
-
 def test_a_field_of_a_newer_rlnb_is_ignored_only_where_a_record_is_read(odd: RunDir) -> None:
     fields(MANIFEST, cluster=1, resources={"device": "cpu", "fabric": "ib"})(odd)
     assert RunRecord(odd.path).manifest.resources.device == "cpu"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import socket
 import subprocess
@@ -310,9 +312,11 @@ def test_runs_and_stock_runs_are_found_side_by_side_and_once(root: Path) -> None
     assert [record.path for record in find(run.path)] == [run.path]
 
 
-def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "runs" / ".staging").mkdir(parents=True)
-    (tmp_path / "runs" / "empty").mkdir()
-    assert list(find(tmp_path)) == []
-    assert list(find(tmp_path / "nowhere")) == []
+def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1000, agent={"iteration_s": 0.1})
+    manifest = run.path / "manifest.json"
+    elsewhere = dataclasses.replace(run.manifest, launcher="elsewhere")
+    manifest.write_text(json.dumps(to_json(elsewhere)))
+    (listed,) = rlnb.runs()
+    assert listed.state in ("queued", "starting", "running"), "its heartbeat says so"
+    (run.jobs[0].folder.path / "cancel.json").write_text("{}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 import rlnb
-from rlnb.run import jobs, pruning
+from rlnb.records.options import CheckpointOptions
+from rlnb.run import jobs
 from rlnb.spec import Job
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -32,19 +32,10 @@ def echo(**arguments: object) -> rlnb.Run:
 
 
 def warm_job(run: rlnb.Run) -> Path:
-    """Leave what a kernel that died leaves of an evaluation in the warm worker: a job without command or result."""
+    """Leave an evaluation in the living simulator as a kernel that died leaves it, without command or result."""
     folder = run.record.folder.next_job("evaluate")
     files.write_once(folder.job, to_json(Job(kind="evaluate", options={})))
     return folder.path
-
-
-def test_cancel_reaches_the_training_past_an_evaluation_that_was_left(root: Path) -> None:
-    run = echo(max_iterations=1000, agent=SLOW)
-    until(lambda: run.state == "running")
-    left = warm_job(run)
-    run.cancel()
-    until(lambda: run.state == "cancelled")
-    assert not (left / "cancel.json").exists()
 
 
 def test_an_interrupted_evaluation_has_a_result(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,108 +47,20 @@ def test_an_interrupted_evaluation_has_a_result(root: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(jobs.simulator, "living_process", lambda *_: Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        jobs._in_simulator(run.record, "evaluate", {})
+        jobs._in_simulator(run.record, "evaluate", CheckpointOptions(checkpoint="logs/model_4.json"))
     assert [job.state() for job in run.jobs] == ["completed", "cancelled"]
 
 
-def test_a_run_that_was_extended_is_resumed_to_where_it_was_to_end(root: Path) -> None:
-    run = echo(max_iterations=5, agent={"iteration_s": 0.05}).wait(WAIT_S)
-    run.resume(max_iterations=100)
-    until(lambda: run.progress[0] > 10)
-    run.cancel()
-    until(lambda: run.state == "cancelled")
-    run.resume().wait(WAIT_S)
-    assert run.progress == (100, 100)
-    assert run.metrics["reward"].iterations == list(range(100))
+def test_what_its_launcher_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
 
+    def refuse(*_: object) -> NoReturn:
+        raise rlnb.RlnbError("the queue is closed")
 
-def test_the_log_is_that_of_the_newest_job_that_has_one(root: Path) -> None:
-    run = echo(max_iterations=5).wait(WAIT_S)
-    before = run.logs()
-    warm_job(run)
-    assert before
-    assert run.logs() == before
-
-
-def test_what_goes_on_again_is_not_removed(root: Path) -> None:
-    run, other = echo(max_iterations=10).wait(WAIT_S), echo(max_iterations=10).wait(WAIT_S)
-    found = rlnb.runs().prune(whole=True)
-    run.resume(max_iterations=1000)
-    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: goes on again"):
-        found.apply()
-    assert run.path.exists()
-    assert not other.path.exists()
-    run.cancel()
-    until(lambda: run.state == "cancelled")
-
-
-def test_a_run_is_removed_whole_while_its_agent_leaves(root: Path) -> None:
-    run = echo(max_iterations=10).wait(WAIT_S)
-    leaving = threading.Event()
-    alive = run.jobs[0].folder.alive(0)
-
-    def leave() -> None:
-        while not leaving.is_set():
-            with contextlib.suppress(OSError):
-                alive.touch()
-
-    agent = threading.Thread(target=leave)
-    agent.start()
-    try:
-        rlnb.runs().prune(whole=True).apply()
-    finally:
-        leaving.set()
-        agent.join()
-    assert not list(run.path.parent.glob("*")), "hidden ones too"
-
-
-def test_what_was_left_of_a_run_goes_with_a_later_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [echo(max_iterations=2, tags=[str(number)]).wait(WAIT_S) for number in range(3)]
-    theirs = runs[0].path.with_name(".of-somebody.removed")
-    theirs.mkdir()
-
-    def busy(folder: Path) -> None:
-        raise OSError(16, "Device or resource busy", ".nfs0001")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", busy)
-        with pytest.raises(rlnb.RlnbError) as caught:
-            rlnb.runs(tag="0").prune(whole=True).apply()
-    (left,) = runs[0].path.parent.glob(f".{runs[0].id}.*")
-    why = f".nfs0001: Device or resource busy. What is left of it lies in {left}"
-    assert str(caught.value) == f"Not everything could be removed:\n  {runs[0].path}: {why}"
-    rlnb.runs(tag="1").prune(whole=True).apply()
-    assert left.exists(), "somebody may be removing it"
-    monkeypatch.setattr(pruning, "LEFT_S", -1.0)
-    rlnb.runs(tag="2").prune(whole=True).apply()
-    assert [child.name for child in theirs.parent.iterdir()] == [theirs.name]
-
-
-def test_a_run_that_lies_elsewhere_is_left_alone(root: Path, tmp_path: Path) -> None:
-    run = echo(max_iterations=2).wait(WAIT_S)
-    run.path.rename(tmp_path / "elsewhere")
-    run.path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: is a link to .*/elsewhere, which is left alone"):
-        rlnb.runs().prune(whole=True).apply()
-    assert [run.id for run in rlnb.runs()] == [run.id]
-
-
-def test_half_a_run_is_not_listed(root: Path) -> None:
-    run = echo(max_iterations=2).wait(WAIT_S)
-    half = run.path.rename(run.path.with_name(f".{run.id}.removed"))
-    assert not rlnb.runs()
-    (half / "manifest.json").unlink()
-    for name in ("agent.yaml", "env.yaml"):
-        path = half / "logs" / "params" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    assert not rlnb.runs()
-
-
-def test_what_was_removed_is_still_named_as_it_was(root: Path) -> None:
-    run = echo(max_iterations=20).wait(WAIT_S)
-    done = rlnb.runs().prune().apply()
-    assert [name for _, name, _ in done.rows()] == ["model_4.json", "model_9.json", "model_14.json"]
-    assert "freed" in done._repr_html_()
-    assert "to be freed" not in done._repr_html_()
-    assert run.path.exists()
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", refuse)
+    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
+        run.resume(max_iterations=4)
+    assert (len(run.jobs), run.state) == (1, "completed")
+    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
+        rlnb.train("Echo", library="echo", max_iterations=2)
+    assert [found.id for found in rlnb.runs()] == [run.id]

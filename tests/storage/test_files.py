@@ -144,3 +144,23 @@ def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     log.write_bytes(b"".join(b"line %d\n" % number for number in range(10_000)) + b"torn \xff")
     assert files.tail(log, 2) == "line 9999\ntorn \N{REPLACEMENT CHARACTER}"
     assert files.tail(tmp_path / "none.log") == ""
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_regular_file_is_refused_with_the_remedy(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "record")
+    with pytest.raises(RlnbError, match=r"record is not a regular file\. Move it away\."):
+        files.read_json(tmp_path / "record")
+
+
+def test_a_record_that_is_too_large_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    with open(tmp_path / "record", "wb") as file:
+        file.truncate(2 * files.RECORD_BYTES)
+    with pytest.raises(RlnbError, match=r"record is larger than 16 MiB\. Move it away\."):
+        files.read_json(tmp_path / "record", files.RECORD_BYTES)
+
+
+def test_a_link_to_a_record_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "there.json").write_text('{"a": 1}')
+    (tmp_path / "record").symlink_to("there.json")
+    assert files.read_json(tmp_path / "record") == {"a": 1}

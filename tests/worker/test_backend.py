@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,107 +9,6 @@ import pytest
 
 import rlnb
 from rlnb.worker.isaac import isaaclab
-from rlnb.worker.jobs.export import traced
-
-
-class Plain:
-    """A policy that is no module."""
-
-    def __call__(self, obs: Any) -> Any:
-        return obs["policy"]
-
-    def reset(self, dones: Any) -> None: ...
-
-
-class Env:
-    """What is asked of an env: observations."""
-
-    def __init__(self, *groups: str) -> None:
-        self._groups = groups
-
-    def reset(self) -> Any:
-        import torch
-
-        return {group: torch.linspace(-1.0, 1.0, 12).reshape(4, 3) for group in self._groups}, {}
-
-
-def network(act: Callable[[Any, Any, Any], Any]) -> Any:
-    """Return a policy of a linear layer and dropout, in train mode, whose actions a function gives."""
-    import torch
-
-    class Network(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = torch.nn.Linear(3, 2)
-            self.dropout = torch.nn.Dropout(0.5)
-            self.calls = 0
-
-        def forward(self, obs: Any) -> Any:
-            self.calls += 1
-            return act(self, obs["policy"], obs)
-
-        def reset(self, dones: Any) -> None: ...
-
-    torch.manual_seed(0)
-    return Network().train()
-
-
-def test_a_module_is_traced_in_eval_mode(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-
-    from rlnb.testing.libraries import run_export
-
-    policy = network(lambda self, obs, _: self.dropout(self.linear(obs)))
-    written = traced(policy, Env("policy", "critic"), tmp_path, ["torchscript", "onnx"])
-    other = torch.randn(7, 3)  # another number of envs than it was traced with
-    with torch.no_grad():
-        expected = policy.linear(other).numpy()
-    assert set(written) == {"torchscript", "onnx"}
-    for name, path in written.items():
-        assert run_export(name, path, other.numpy()) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("act", "groups", "why"),
-    [
-        (lambda self, obs, _: self.linear(obs), ["camera"], "the observations are 'camera', and not 'policy'"),
-        (lambda self, obs, every: self.linear(obs + every["depth"]), ["policy", "depth"], "needs the .* 'depth' too"),
-        (lambda self, obs, _: self.linear(obs) * self.calls, ["policy"], "it keeps a state, or samples"),
-        (lambda self, obs, _: self.linear(obs) / 0.0, ["policy"], "not finite"),
-        (lambda self, obs, _: self.linear(obs if obs[0, 0] < 0 else -obs), ["policy"], "a way that a trace forgets"),
-    ],
-)
-def test_a_module_that_a_trace_would_get_wrong_is_refused(
-    tmp_path: Path, act: Any, groups: list[str], why: str
-) -> None:
-    pytest.importorskip("torch")
-    with pytest.raises(rlnb.RlnbError, match=f"cannot be traced: .*{why}"):
-        traced(network(act), Env(*groups), tmp_path, ["torchscript", "onnx"])
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_format_that_no_trace_has_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    with pytest.raises(rlnb.RlnbError, match="as onnx and torchscript, and not as tflite"):
-        traced(network(lambda self, obs, _: self.linear(obs)), Env("policy"), tmp_path, ["onnx", "tflite"])
-
-
-def test_observations_that_are_no_tensor_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-
-    class Apart(Env):
-        def reset(self) -> Any:
-            return {"policy": super().reset()[0]}, {}
-
-    with pytest.raises(rlnb.RlnbError, match="the observations 'policy' are a dict, not one tensor"):
-        traced(network(lambda self, obs, _: self.linear(obs)), Apart("joints"), tmp_path, ["onnx"])
-
-
-def test_a_policy_that_is_no_module_is_told(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    with pytest.raises(rlnb.RlnbError, match=r"no export .* returns Plain, which is no torch.nn.Module"):
-        traced(Plain(), None, tmp_path, ["onnx"])
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

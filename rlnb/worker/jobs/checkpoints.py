@@ -1,16 +1,19 @@
-"""What every library's backend needs and no library brings: vetted checkpoints, whole files, exports."""
+"""Checkpoints, for every library's backend: vetted, written whole, with the state of random numbers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rlnb.errors import RlnbError
 
+if TYPE_CHECKING:
+    import torch
+
 TORCH_BEGINS = (b"P", b"\x80")
-"""How a file of ``torch.save`` begins: as an archive (PK), or of before 1.6 as a pickle."""
+"""First bytes of a file of ``torch.save``: of an archive (PK), or, before torch 1.6, of a pickle."""
 
 
 def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
@@ -60,14 +63,22 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
     return path
 
 
-def random_state() -> dict[str, Any]:
+class RandomState(TypedDict):
+    """The state of torch's random numbers, as a checkpoint holds it: weights-only readers take plain dicts alone."""
+
+    cpu: torch.Tensor
+    cuda: list[torch.Tensor]
+    """One for each GPU that the process sees."""
+
+
+def random_state() -> RandomState:
     """Return the state of torch's random numbers, for a checkpoint."""
     import torch
 
     return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []}
 
 
-def restore_random_state(state: Mapping[str, Any]) -> None:
+def restore_random_state(state: RandomState) -> None:
     """Go on with the random numbers of a checkpoint, on rank 0, whose they were.
 
     The other ranks keep those of their own seed: with the same numbers all ranks would collect the same data.

@@ -1,4 +1,4 @@
-"""What a library's backend gets from the worker, and how it reports back."""
+"""The context of a training, which a library's backend gets from the worker and reports back through."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
-from rlnb.spec import Job, Manifest, Started
+from rlnb.records.options import TrainOptions
+from rlnb.spec import Manifest, Started
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 from rlnb.worker.jobs.resumed import RESTORED, restored
 
 logger = logging.getLogger(__name__)
 COMMUNICATION = ("NCCL_", "TORCH_NCCL_", "GLOO_")
-"""How the variables begin that ranks' communication goes by."""
+"""Prefixes of the variables that set how ranks communicate."""
 
 
 class Context:
     """The :class:`rlnb.contracts.TrainContext` of one rank."""
 
-    def __init__(self, run: RunDir, job: JobDir, manifest: Manifest, options: Mapping[str, Any]) -> None:
+    def __init__(self, run: RunDir, job: JobDir, manifest: Manifest, options: TrainOptions) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
@@ -35,11 +37,11 @@ class Context:
         self.log_dir.mkdir(exist_ok=True)
         self.device = manifest.resources.device
         self.seed = manifest.seed + self.rank
-        self.synchronised = bool(options.get("synchronised", True))
-        self.max_iterations: int | None = options.get("max_iterations", manifest.max_iterations)
-        self.checkpoint = run.path / options["checkpoint"] if options.get("checkpoint") else None
-        self.init_from = Path(options["init_from"]) if options.get("init_from") else None
-        self.trust = bool(options.get("trust", False))
+        self.synchronised = options.synchronised
+        self.max_iterations = manifest.max_iterations if options.max_iterations is None else options.max_iterations
+        self.checkpoint = run.path / options.checkpoint if options.checkpoint else None
+        self.init_from = Path(options.init_from) if options.init_from else None
+        self.trust = options.trust
         self.agent = manifest.agent
         self.num_envs = manifest.task.num_envs or 0
         self.asset_root = ""
@@ -52,9 +54,9 @@ class Context:
         """Find out what of the checkpoint was restored: it is saved again with ``save(path)`` and compared. Rank 0."""
         if self.rank == 0 and self.checkpoint is not None:
             self.restored = restored(self.checkpoint, save)
-            for part, found in self.restored.items():
-                log = logger.info if found.startswith(RESTORED) else logger.warning
-                log("%s of %s: %s", part, self.checkpoint.name, found)
+            for part, report in self.restored.items():
+                log = logger.info if report.startswith(RESTORED) else logger.warning
+                log("%s of %s: %s", part, self.checkpoint.name, report)
 
     def started(
         self,
@@ -117,30 +119,44 @@ class Context:
             return value / self.world_size
 
         # In float64, and about the common mean: far from zero the difference of squares would leave nothing.
-        own = mean.double()
-        common = over_ranks(own.clone())
-        variance.copy_(over_ranks(variance.double() + (own - common) ** 2))
+        local = mean.double()
+        common = over_ranks(local.clone())
+        variance.copy_(over_ranks(variance.double() + (local - common) ** 2))
         mean.copy_(common)
 
 
 def communication() -> Mapping[str, str]:
-    """Return over what ranks talk, and what was set for it: why a run is slow on one cluster often stands there."""
-    found = {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
+    """Return the backend that ranks talk over, and the variables it goes by: they often explain a slow cluster."""
+    settings = {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
     dist = sys.modules.get("torch.distributed")  # not every library has it
     if dist is not None and dist.is_available() and dist.is_initialized():
-        found["backend"] = str(dist.get_backend())
-    return found
+        settings["backend"] = str(dist.get_backend())
+    return settings
 
 
-def open_job(job_dir: Path) -> tuple[RunDir, JobDir, Manifest, Mapping[str, Any]]:
-    """Read what a job is about: its run, itself, the manifest and the job's own options."""
-    job, run = JobDir(job_dir), run_dir_of(job_dir)
-    manifest = from_json(Manifest, files.read_json(run.manifest) or {})
-    options = from_json(Job, files.read_json(job.job) or {"kind": job.kind}).options
-    return run, job, manifest, options
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenJob:
+    """A job that the worker does, and the run that it belongs to."""
+
+    run: RunDir
+    """Folder of the run."""
+    folder: JobDir
+    """Folder of the job."""
+    manifest: Manifest
+    """Manifest of the run."""
+
+    @property
+    def module(self) -> Path | None:
+        """The run's own copy of the task's module; None for a registered task."""
+        source = self.manifest.task.source
+        return self.run.source / Path(source).name if source else None
 
 
-def module_of(run: RunDir, manifest: Manifest) -> Path | None:
-    """Return the run's own copy of the task's module, for a task that has one."""
-    source = manifest.task.source
-    return run.source / Path(source).name if source else None
+def open_job(job_dir: Path) -> OpenJob:
+    """Return a job by its folder.
+
+    Raises:
+        RlnbError: The manifest of its run cannot be read.
+    """
+    run = run_dir_of(job_dir)
+    return OpenJob(run=run, folder=JobDir(job_dir), manifest=from_json(Manifest, files.read_json(run.manifest) or {}))

@@ -2,59 +2,60 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb.contracts import Backend, Policy
-from rlnb.records.layout import JobDir, RunDir
-from rlnb.spec import Manifest, Result
+from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
+from rlnb.records.options import options_of
+from rlnb.spec import Result
 from rlnb.storage import files
-from rlnb.storage.serial import to_json
+from rlnb.storage.serial import from_json, to_json
 from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs.checkpoints import write_whole
-from rlnb.worker.jobs.context import module_of, open_job
+from rlnb.worker.jobs.context import OpenJob, open_job
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def evaluate(job_dir: Path) -> None:
-    """Evaluate a checkpoint as the job asks, and write ``evaluation.json`` and the result."""
-    run, job, manifest, options = open_job(job_dir)
-    library = plugins.library(manifest.library)
+    """Evaluate a checkpoint by the job's options, and write ``evaluation.json`` and the result."""
+    job = open_job(job_dir)
+    options = options_of(EvaluateOptions, job.folder)
+    library = plugins.library(job.manifest.library)
     backend: Backend = plugins.load(library.backend)()
     if library.simulator:
-        isaaclab.start(manifest.asset_root)
-        values = _roll_out(run, job, manifest, options, backend)
+        isaaclab.start(job.manifest.asset_root)
+        record = _roll_out(job, options, backend)
     else:
-        values = backend.evaluate(run.path / options["checkpoint"], options)  # type: ignore[attr-defined]
-    files.write_once(job.evaluation, values)
-    result = Result(outcome="completed", exit_code=0, checkpoint=options["checkpoint"], ended=files.now())
-    files.write_once(job.result, to_json(result))
+        values = backend.evaluate(job.run.path / options.checkpoint, to_json(options))  # type: ignore[attr-defined]
+        record = from_json(EvaluationRecord, to_json(values))
+    files.write_once(job.folder.evaluation, to_json(record))
+    result = Result(outcome="completed", exit_code=0, checkpoint=options.checkpoint, ended=files.now())
+    files.write_once(job.folder.result, to_json(result))
 
 
-def _roll_out(
-    run: RunDir, job: JobDir, manifest: Manifest, options: Mapping[str, Any], backend: Backend
-) -> dict[str, Any]:
-    import dataclasses
-
-    import torch
-
-    episodes, num_envs = int(options["episodes"]), int(options["num_envs"])
-    module = module_of(run, manifest)
-    task = dataclasses.replace(manifest.task, num_envs=num_envs)
-    success = isaaclab.register(task, module).success
-    library = plugins.library(manifest.library)
-    film = Film(run.media / f"{job.path.name}.mp4", options.get("camera")) if options.get("video") else None
+def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> EvaluationRecord:
+    """Run the episodes in an env of the run's task; return their record, and write film and rollout."""
+    manifest = job.manifest
+    task = dataclasses.replace(manifest.task, num_envs=options.num_envs)
+    success = isaaclab.register(task, job.module).success
+    film = Film(job.run.media / f"{job.folder.path.name}.mp4", options.camera) if options.video else None
+    tape = _Tape(options.record)
     with environment(
         task,
-        library,
-        module=module,
+        plugins.library(manifest.library),
+        module=job.module,
         agent=manifest.agent,
-        seed=int(options["seed"]),
+        seed=options.seed,
         device=manifest.resources.device,
         manifest=manifest,
         configure=film.plan.apply if film else None,
@@ -63,66 +64,67 @@ def _roll_out(
         policy = backend.load_policy(
             env,
             agent_cfg,
-            run.path / options["checkpoint"],
+            job.run.path / options.checkpoint,
             device=str(raw.device),
-            trust=bool(options.get("trust")),
-            **({} if options.get("deterministic", True) else {"deterministic": False}),
+            trust=options.trust,
+            **({} if options.deterministic else {"deterministic": False}),
         )
-        book = _Episodes(raw, math.ceil(episodes / num_envs), success)
-        tape = _Tape(int(options.get("record", 0)))
-        obs, _ = env.reset(seed=int(options["seed"]))  # loading a policy may have seeded everything with its own
-        isaaclab.before_reset(env, book.ended)
-        if film is not None:
-            film.begin(raw)
-        with torch.inference_mode():
-            while not book.complete:
-                if film is not None:
-                    film.take(raw)
-                actions = tape.keep(obs, policy)
-                obs, *outcome, _ = env.step(actions)
-                reward, terminated, truncated = joint(*outcome)
-                book.stepped(reward, truncated)
-                policy.reset(terminated | truncated)
-    tape.write(job.rollout)
+        episodes = _Episodes(raw, math.ceil(options.episodes / options.num_envs), success)
+        _step(env, policy, episodes, tape, film, options.seed)
+    tape.write(job.folder.rollout)
     if film is not None:
         film.end()
-    return {
-        **book.summary(),
-        "num_envs": num_envs,
-        "seed": options["seed"],
-        "checkpoint": options["checkpoint"],
-        "deterministic": bool(options.get("deterministic", True)),
-        "video": str(film.path.relative_to(run.path)) if film else None,
-    }
+    return episodes.record(options, str(film.path.relative_to(job.run.path)) if film else None)
+
+
+def _step(env: Any, policy: Policy, episodes: _Episodes, tape: _Tape, film: Film | None, seed: int) -> None:
+    """Step an env from reset until its episodes are complete."""
+    import torch
+
+    raw = isaaclab.task_env(env)
+    obs, _ = env.reset(seed=seed)  # loading a policy may have seeded everything with its own
+    isaaclab.before_reset(env, episodes.ended)
+    if film is not None:
+        film.begin(raw)
+    with torch.inference_mode():
+        while not episodes.complete:
+            if film is not None:
+                film.take(raw)
+            actions = tape.keep(obs, policy)
+            obs, *outcome, _ = env.step(actions)
+            reward, terminated, truncated = joint(*outcome)
+            episodes.stepped(reward, truncated)
+            policy.reset(terminated | truncated)
 
 
 class _Tape:
     """Keeps the first observations and what the policy did on them."""
 
     def __init__(self, rows: int) -> None:
-        self._missing, self._kept = rows, []  # type: ignore[var-annotated]
+        self._missing = rows
+        self._rows: list[dict[str, np.ndarray]] = []
 
-    def keep(self, obs: Mapping[str, Any], policy: Policy) -> Any:
+    def keep(self, obs: Any, policy: Policy) -> Any:
         """Return the policy's actions; copy both while rows are missing: envs write into their buffers."""
         if self._missing <= 0:
             return policy(obs)
         row = _columns("obs", obs)
         actions = policy(obs)
         row |= _columns("actions", actions)
-        self._kept.append(row)
+        self._rows.append(row)
         self._missing -= len(next(iter(row.values())))
         return actions
 
     def write(self, path: Path) -> None:
-        """Write what was kept, if anything was to be."""
+        """Write the rows, if there are any."""
         import numpy as np
 
-        if self._kept:
-            columns = {name: np.concatenate([row[name] for row in self._kept]) for name in self._kept[0]}
+        if self._rows:
+            columns = {name: np.concatenate([row[name] for row in self._rows]) for name in self._rows[0]}
             write_whole(path, lambda part: np.savez_compressed(part, **columns))  # type: ignore[arg-type]
 
 
-def _columns(name: str, value: Any) -> dict[str, Any]:
+def _columns(name: str, value: Any) -> dict[str, np.ndarray]:
     """Return a copy of a tensor as array ``<name>``; of tensors by group or agent as ``<name>.<key>``."""
     if isinstance(value, Mapping):
         return {f"{name}.{key}": part.detach().cpu().numpy().copy() for key, part in value.items()}
@@ -171,12 +173,23 @@ class _Episodes:
             self._return[self._ending] = 0.0
             self._ending = None
 
-    def summary(self) -> dict[str, Any]:
-        return {
-            "episodes": len(self.returns),
-            "returns": self.returns,
-            "lengths": self.lengths,
-            "timeouts": self.timeouts,
-            "successes": self.successes if self._success_of is not None else None,
-            "terms": self.terms,
-        }
+    def record(self, options: EvaluateOptions, video: str | None) -> EvaluationRecord:
+        """Return the episodes as ``evaluation.json`` holds them.
+
+        Args:
+            options: Options of the evaluation.
+            video: Path of the film, relative to the run's folder.
+        """
+        return EvaluationRecord(
+            episodes=len(self.returns),
+            returns=tuple(self.returns),
+            lengths=tuple(self.lengths),
+            timeouts=tuple(self.timeouts),
+            successes=tuple(map(bool, self.successes)) if self._success_of is not None else None,
+            terms={name: tuple(values) for name, values in self.terms.items()},
+            num_envs=options.num_envs,
+            seed=options.seed,
+            checkpoint=options.checkpoint,
+            deterministic=options.deterministic,
+            video=video,
+        )

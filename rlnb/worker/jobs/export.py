@@ -10,12 +10,14 @@ from typing import Any, cast
 from rlnb import plugins
 from rlnb.contracts import Backend, Exporting, Policy
 from rlnb.errors import RlnbError
+from rlnb.records.export import ExportFile, ExportOptions, values_of
+from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs.checkpoints import write_whole
-from rlnb.worker.jobs.context import module_of, open_job
+from rlnb.worker.jobs.context import open_job
 
 
 def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
@@ -34,11 +36,11 @@ def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]
     """
     import torch
 
-    written = {}
+    paths = {}
     with torch.no_grad():
         if "torchscript" in formats:
             traced = torch.jit.trace(actor, example, check_trace=False)
-            written["torchscript"] = write_whole(folder / "policy.pt", traced.save)
+            paths["torchscript"] = write_whole(folder / "policy.pt", traced.save)
         if "onnx" in formats:
 
             def write(path: str) -> None:
@@ -54,16 +56,16 @@ def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]
                     opset_version=18,
                 )
 
-            written["onnx"] = write_whole(folder / "policy.onnx", write)
-    return written
+            paths["onnx"] = write_whole(folder / "policy.onnx", write)
+    return paths
 
 
 GROUP = "policy"
 """Isaac Lab's name of the observations that policies act on."""
 FORMATS = {"onnx", "torchscript"}
-"""What a module can be traced to."""
+"""Formats that a module can be traced to."""
 EXPORT_TOLERANCE = 1e-5
-"""How far an exported action may be from the policy's own."""
+"""Largest difference between an exported action and the policy's own."""
 
 
 def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
@@ -119,7 +121,8 @@ def export(job_dir: Path) -> None:
     """Write the policy in the formats that the job asks for, and the result with their paths."""
     from rlnb.worker.isaac import isaaclab
 
-    run, job, manifest, options = open_job(job_dir)
+    job = open_job(job_dir)
+    run, manifest, options = job.run, job.manifest, options_of(ExportOptions, job.folder)
     library = plugins.library(manifest.library)
     backend: Backend = plugins.load(library.backend)()
     isaaclab.start(manifest.asset_root)
@@ -128,21 +131,21 @@ def export(job_dir: Path) -> None:
     with environment(
         task,
         library,
-        module=module_of(run, manifest),
+        module=job.module,
         agent=manifest.agent,
         device=manifest.resources.device,
         manifest=manifest,
     ) as (env, agent_cfg):
-        checkpoint, formats = run.path / options["checkpoint"], options["formats"]
-        loading: dict[str, Any] = {"device": str(env.unwrapped.device), "trust": bool(options.get("trust"))}
+        checkpoint, device, trust = run.path / options.checkpoint, str(env.unwrapped.device), options.trust
+        formats = list(options.formats)
         if callable(getattr(backend, "export", None)):
-            own = cast(Exporting, backend)
-            written = own.export(env, agent_cfg, checkpoint, run.exports, formats=formats, **loading)
+            exporter = cast(Exporting, backend)
+            paths = exporter.export(
+                env, agent_cfg, checkpoint, run.exports, formats=formats, device=device, trust=trust
+            )
         else:
-            policy = backend.load_policy(env, agent_cfg, checkpoint, **loading, deterministic=True)
-            written = traced(policy, env, run.exports, formats)
-    values = {name: str(path.relative_to(run.path)) for name, path in written.items()}
-    result = Result(
-        outcome="completed", exit_code=0, checkpoint=options["checkpoint"], ended=files.now(), values=values
-    )
-    files.write_once(job.result, to_json(result))
+            policy = backend.load_policy(env, agent_cfg, checkpoint, device=device, trust=trust, deterministic=True)
+            paths = traced(policy, env, run.exports, formats)
+    values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
+    result = Result(outcome="completed", exit_code=0, checkpoint=options.checkpoint, ended=files.now(), values=values)
+    files.write_once(job.folder.result, to_json(result))

@@ -52,13 +52,13 @@ def meet(store: Any, rank: int, world_size: int, within_s: float = WITHIN_S) -> 
 
 
 def _absent(board: Any, world_size: int, within_s: float) -> str:
-    here = {rank: board.get(f"here/{rank}").decode() for rank in range(world_size) if board.check([f"here/{rank}"])}
-    absent = [rank for rank in range(world_size) if rank not in here]
-    beside = {here[rank] for rank in _neighbours(absent, world_size) if rank in here}
+    hosts = {rank: board.get(f"here/{rank}").decode() for rank in range(world_size) if board.check([f"here/{rank}"])}
+    absent = [rank for rank in range(world_size) if rank not in hosts]
+    beside = {hosts[rank] for rank in _neighbours(absent, world_size) if rank in hosts}
     where = (
         f", probably on {' or '.join(sorted(beside))}"
         if beside
-        else f"; here are {', '.join(sorted(set(here.values())))}"
+        else f"; here are {', '.join(sorted(set(hosts.values())))}"
     )
     return (
         f"{'Rank' if len(absent) == 1 else 'Ranks'} {', '.join(map(str, absent))} of {world_size} did not answer "

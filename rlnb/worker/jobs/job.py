@@ -11,16 +11,26 @@ ECHO_S = 5.0
 """Seconds that a rank waits before it reports that another one has left it: that one knows why."""
 
 
+def do(kind: str, job_dir: Path) -> None:
+    """Do one job and write its result.
+
+    Raises:
+        NotFoundError: There is no such kind of job.
+    """
+    from rlnb import plugins
+    from rlnb.errors import unknown
+    from rlnb.spec import JOB_TYPES
+
+    job_type = next((job_type for name, job_type in JOB_TYPES.items() if name == kind), None)
+    if job_type is None:
+        raise unknown("kind of job", kind, JOB_TYPES, has="Kinds")
+    plugins.load(job_type.work)(job_dir)
+
+
 def work(kind: str, job_dir: Path) -> int:
-    """Do one job; return the exit status. What goes wrong is written to the job's result."""
+    """Do one job; return the exit status. An error is written to the job's result."""
     try:
-        if kind == "train":
-            from rlnb.worker.jobs.train import train as verb
-        elif kind == "evaluate":
-            from rlnb.worker.jobs.evaluate import evaluate as verb
-        else:
-            from rlnb.worker.jobs.export import export as verb
-        verb(job_dir)
+        do(kind, job_dir)
     except (Exception, SystemExit) as exc:  # Isaac Lab exits where Isaac Sim would be needed
         traceback.print_exc()
         _report(kind, job_dir, exc)
@@ -50,8 +60,8 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     job = JobDir(job_dir)
     first = files.write_once(job.result, to_json(result), job.reserve)  # else a hook raised after the run had completed
     if first and kind == "train" and os.environ.get("RANK", "0") == "0":
-        run, _, manifest, _ = open_job(job_dir)
-        plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
+        opened = open_job(job_dir)
+        plugins.manager().hook.rlnb_run_finished(run_dir=opened.run.path, manifest=opened.manifest, result=result)
 
 
 def _is_echo(exc: BaseException) -> bool:

@@ -9,8 +9,9 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
+from rlnb.records.ranks import Ranks
 from rlnb.worker.jobs import handshake
 
 
@@ -18,16 +19,16 @@ class Clock:
     """Times calls, as a share of the time since the first of them."""
 
     def __init__(self) -> None:
-        self._begun, self._inside_s = 0.0, 0.0
+        self._start_s, self._inside_s = 0.0, 0.0
 
     def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function, with its calls timed."""
 
         def call(*arguments: Any, **options: Any) -> Any:
-            begun = time.perf_counter()
-            self._begun = self._begun or begun
+            start_s = time.perf_counter()
+            self._start_s = self._start_s or start_s
             result = function(*arguments, **options)
-            self._inside_s += time.perf_counter() - begun
+            self._inside_s += time.perf_counter() - start_s
             return result
 
         return call
@@ -35,7 +36,7 @@ class Clock:
     @property
     def share(self) -> float:
         """Part of the time since the first call, 0 to 1; NaN without any."""
-        return self._inside_s / (time.perf_counter() - self._begun) if self._begun else math.nan
+        return self._inside_s / (time.perf_counter() - self._start_s) if self._start_s else math.nan
 
 
 @contextlib.contextmanager
@@ -92,44 +93,54 @@ def watch_reset(env: Any) -> Callable[[], str]:
 
     They show the seed of the env alone: later ones depend on the policy's too.
     """
-    raw, noted = env.unwrapped, [""]
+    raw, digests = env.unwrapped, [""]
     reset = raw.reset
 
     def noting(*arguments: Any, **options: Any) -> Any:
         result = reset(*arguments, **options)
-        noted[0] = noted[0] or _digest(_tensors(result[0]))
+        digests[0] = digests[0] or _digest(_tensors(result[0]))
         return result
 
     raw.reset = noting
-    return lambda: noted[0]
+    return lambda: digests[0]
 
 
-def compare(modules: Iterable[Any], observations: str, communication: float = math.nan) -> Mapping[str, list[Any]]:
-    """Return a digest per rank of what was learned and of what it was learned from.
+class _Rank(NamedTuple):
+    """The part of one rank in :class:`rlnb.records.ranks.Ranks`."""
+
+    parameters: str
+    buffers: str
+    observations: str
+    communication: float
+
+
+def compare(modules: Iterable[Any], observations: str, communication: float = math.nan) -> Ranks:
+    """Return digests of all ranks: of the parameters and statistics that they learned, and of their observations.
 
     Args:
         modules: The trained ``torch.nn.Module`` objects of this rank.
         observations: Digest of this rank's first observations.
         communication: Share of its time that this rank spent in sums over all of them; NaN leaves it out.
-
-    Returns:
-        ``parameters``, ``buffers`` (running statistics) and ``observations``, one digest per rank. The first two have
-        to be equal over ranks, the last has to differ. ``communication``, one share per rank.
     """
     import torch.distributed as dist
 
     modules = list(modules)
-    mine: dict[str, Any] = {
-        "parameters": _digest(p for module in modules for p in module.parameters()),
-        "buffers": _digest(b for module in modules for b in module.buffers()),
-        "observations": observations,
-        **({} if math.isnan(communication) else {"communication": round(communication, 4)}),
-    }
-    ranks: list[Any] = [mine]
+    rank = _Rank(
+        parameters=_digest(p for module in modules for p in module.parameters()),
+        buffers=_digest(b for module in modules for b in module.buffers()),
+        observations=observations,
+        communication=round(communication, 4),
+    )
+    ranks: list[Any] = [rank]
     if dist.is_initialized():
         ranks = [None] * dist.get_world_size()
-        dist.all_gather_object(ranks, mine)
-    return {name: [rank[name] for rank in ranks] for name in mine}
+        dist.all_gather_object(ranks, rank)
+    return Ranks(
+        parameters=tuple(rank.parameters for rank in ranks),
+        buffers=tuple(rank.buffers for rank in ranks),
+        observations=tuple(rank.observations for rank in ranks),
+        communication=tuple(rank.communication for rank in ranks if not math.isnan(rank.communication)),
+    )
 
 
 def _tensors(observations: Any) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 RESTORED = "restored"
-"""How the report of a part begins that is bit-equal to the checkpoint's."""
+"""First word of the report of a part that is bit-equal to the checkpoint's."""
 
 NAMED = 8
 """Parts of a part that its report names; of more it gives the number alone."""
@@ -51,10 +51,10 @@ def restored(checkpoint: Path, save: Callable[[str], object]) -> dict[str, str]:
     import torch
 
     with tempfile.TemporaryDirectory(prefix="rlnb-restored-") as folder:
-        again = Path(folder) / f"again{checkpoint.suffix}"
-        save(str(again))
+        copy = Path(folder) / f"again{checkpoint.suffix}"
+        save(str(copy))
         # Not weights only: a checkpoint that holds more was trusted, and the library has just loaded it so.
-        then, now = (torch.load(path, map_location="cpu", weights_only=False) for path in (checkpoint, again))
+        then, now = (torch.load(path, map_location="cpu", weights_only=False) for path in (checkpoint, copy))
     return {str(part): _compare(then[part], now, part) for part in then}
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts import Backend
-from rlnb.records.layout import JobDir, RunDir
-from rlnb.spec import Library, Manifest, Result
+from rlnb.records.options import TrainOptions, options_of
+from rlnb.records.ranks import KEY, Ranks
+from rlnb.spec import Library, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.worker.assets import root as assets
 from rlnb.worker.assets.root import hashes
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs import ranks
-from rlnb.worker.jobs.context import Context, module_of, open_job
+from rlnb.worker.jobs.context import Context, OpenJob, open_job
 from rlnb.worker.jobs.resumed import spread_episodes
 from rlnb.worker.jobs.retention import retention
 
@@ -25,26 +24,27 @@ logger = logging.getLogger(__name__)
 
 
 def train(job_dir: Path) -> None:
-    """Train what the run's manifest asks for, and write the result."""
-    run, job, manifest, options = open_job(job_dir)
-    library = plugins.library(manifest.library)
-    ctx = Context(run, job, manifest, options)
-    learned: Mapping[str, Any] = {}
-    with retention(run, manifest.keep if ctx.rank == 0 else None):
+    """Train as the run's manifest says, and write the result."""
+    job = open_job(job_dir)
+    manifest, library = job.manifest, plugins.library(job.manifest.library)
+    ctx = Context(job.run, job.folder, manifest, options_of(TrainOptions, job.folder))
+    digests: Ranks | None = None
+    with retention(job.run, manifest.keep if ctx.rank == 0 else None):
         if library.simulator:
-            learned = _train_in_simulator(run, manifest, library, ctx)
+            digests = _train_in_simulator(job, library, ctx)
         else:
             backend: Backend = plugins.load(library.backend)()
             backend.train(None, dict(manifest.agent), ctx)
     if ctx.rank == 0:
-        _finish(run, job, manifest, library, learned)
+        _finish(job, library, digests)
 
 
-def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: Context) -> Mapping[str, Any]:
-    """Train; return what :func:`rlnb.worker.jobs.ranks.compare` says of the ranks."""
+def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
+    """Train; return the digests of the ranks."""
     from rlnb.worker.cameras.live import View
     from rlnb.worker.isaac import isaaclab
 
+    manifest = job.manifest
     root = isaaclab.start(manifest.asset_root)
     ctx.asset_root, ctx.versions = f"{root.path} ({root.reason})", isaaclab.versions()
     with (
@@ -52,7 +52,7 @@ def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: 
         environment(
             manifest.task,
             library,
-            module=module_of(run, manifest),
+            module=job.module,
             agent=manifest.agent,
             seed=ctx.seed,
             device=manifest.resources.device,
@@ -65,7 +65,7 @@ def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: 
         ctx.assets = hashes(root, assets.named_in(env.unwrapped.cfg, root))
         if ctx.rank == 0:
             isaaclab.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
-            View(env, run).attach()
+            View(env, job.run).attach()
         backend: Backend = plugins.load(library.backend)()
         if ctx.checkpoint is not None:
             spread_episodes(env, ctx.seed)
@@ -74,10 +74,11 @@ def _train_in_simulator(run: RunDir, manifest: Manifest, library: Library, ctx: 
         return ranks.compare(modules or (), observations(), clock.share)
 
 
-def _finish(run: RunDir, job: JobDir, manifest: Manifest, library: Library, learned: Mapping[str, Any]) -> None:
-    found = run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern)
-    checkpoint = str(found[-1].relative_to(run.path)) if found else None
-    values = {"ranks": learned} if learned else {}
+def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
+    """Write the result of a training that has completed, and tell the plugins."""
+    checkpoints = job.run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern)
+    checkpoint = str(checkpoints[-1].relative_to(job.run.path)) if checkpoints else None
+    values = {} if digests is None else {KEY: to_json(digests)}
     result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)
-    files.write_once(job.result, to_json(result), job.reserve)
-    plugins.manager().hook.rlnb_run_finished(run_dir=run.path, manifest=manifest, result=result)
+    files.write_once(job.folder.result, to_json(result), job.folder.reserve)
+    plugins.manager().hook.rlnb_run_finished(run_dir=job.run.path, manifest=job.manifest, result=result)

@@ -21,7 +21,7 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.records.layout import JobDir
-from rlnb.spec import Task
+from rlnb.spec import JOB_TYPES, Task
 from rlnb.storage.serial import from_json
 from rlnb.worker.requests.tuner import Studio
 
@@ -184,16 +184,10 @@ def _budget(request: Mapping[str, Any], exchange: Exchange) -> Any:
     return budget(from_json(Task, request["task"]), request, exchange.tell)
 
 
-def _evaluate(request: Mapping[str, Any], exchange: Exchange) -> None:
-    from rlnb.worker.jobs.evaluate import evaluate
+def _job(request: Mapping[str, Any], exchange: Exchange) -> None:
+    from rlnb.worker.jobs.job import do
 
-    evaluate(Path(request["job_dir"]))
-
-
-def _export(request: Mapping[str, Any], exchange: Exchange) -> None:
-    from rlnb.worker.jobs.export import export
-
-    export(Path(request["job_dir"]))
+    do(request["verb"], Path(request["job_dir"]))
 
 
 def _compile(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
@@ -250,8 +244,7 @@ _VERBS: dict[str, Verb] = {
     "tasks": _tasks,
     "preview": _preview,
     "budget": _budget,
-    "evaluate": _evaluate,
-    "export": _export,
+    **{kind: _job for kind, job_type in JOB_TYPES.items() if job_type.in_simulator},
     "view": _view,
     "compile": _compile,
     "ping": _ping,

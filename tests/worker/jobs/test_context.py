@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.options import TrainOptions
 from rlnb.storage import files
 from rlnb.worker.jobs.context import Context
 
@@ -19,7 +22,7 @@ def context_of(tmp_path: Path, world_size: int) -> Context:
     job.path.mkdir(parents=True)
     resources = rlnb.Resources(nodes=2 if world_size > 1 else 1, nproc_per_node=max(1, world_size // 2))
     manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", resources=resources)
-    return Context(RunDir(tmp_path), job, manifest, {})
+    return Context(RunDir(tmp_path), job, manifest, TrainOptions())
 
 
 def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:
@@ -68,3 +71,54 @@ def test_a_single_rank_talks_to_nobody(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
     found = started(tmp_path, "cuda:1", 1)
     assert (found["communication"], found["devices"]) == ({}, ["cuda:1"])
+
+
+RANK = """
+import json, os, sys
+from pathlib import Path
+from types import SimpleNamespace
+import torch
+import torch.distributed as dist
+from rlnb.worker.jobs.context import Context
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+data = [torch.randn(2000, 3, generator=torch.Generator().manual_seed(n), dtype=torch.float64) for n in range(2)]
+offset, spread = float(sys.argv[1]), float(sys.argv[2])
+data = [offset + spread * (part + n) for n, part in enumerate(data)]
+mean, variance = data[rank].mean(0).float(), data[rank].var(0, unbiased=False).float()
+ctx = SimpleNamespace(world_size=2, synchronised=sys.argv[3] == "yes")
+before = (mean.tolist(), variance.tolist())
+Context.pool(ctx, mean, variance)
+whole = torch.cat(data)
+if rank == 0:
+    print(json.dumps({
+        "before": before,
+        "after": (mean.tolist(), variance.tolist()),
+        "whole": (whole.mean(0).tolist(), whole.var(0, unbiased=False).tolist()),
+    }))
+dist.destroy_process_group()
+"""
+
+
+def pooled(tmp_path: Path, *arguments: str) -> dict[str, list[list[float]]]:
+    pytest.importorskip("torch")
+    script = tmp_path / "rank.py"
+    script.write_text(RANK)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    done = subprocess.run([*torchrun, str(script), *arguments], capture_output=True, text=True, check=True, timeout=120)
+    result: dict[str, list[list[float]]] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@pytest.mark.parametrize(("offset", "spread"), [("0", "1"), ("9.81", "0.001")])
+def test_pooled_statistics_become_those_of_all_data(tmp_path: Path, offset: str, spread: str) -> None:
+    found = pooled(tmp_path, offset, spread, "yes")
+    assert found["after"][0] == pytest.approx(found["whole"][0], rel=1e-6, abs=1e-6)
+    # A mean in float32 is off by half a unit in its last place.
+    assert found["after"][1] == pytest.approx(found["whole"][1], rel=2e-3)
+
+
+def test_the_negative_control_leaves_statistics_alone(tmp_path: Path) -> None:
+    found = pooled(tmp_path, "0", "1", "no")
+    assert found["after"] == found["before"]

@@ -155,7 +155,7 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     yield "iteration", f"{done} of {total}" if total else ""
     yield "created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     yield "launcher", manifest.launcher
-    yield "queue's job", ", ".join(map(str, job.noted.get("jobs", ()))) if (job := run.record.training) else ""
+    yield "queue's job", ", ".join(job.submission.jobs) if (job := run.record.training) else ""
     if started:
         ranks = f" over {started.world_size} ranks" if started.world_size > 1 else ""
         yield "hosts", ", ".join(dict.fromkeys(started.hosts))

@@ -61,7 +61,7 @@ def dashboards(runs: Sequence[rlnb.Run]) -> list[Link]:
             job = run.record.training
             if job is None or job.state() in rlnb.ENDED:
                 continue
-            port = job.noted.get("dashboard")
+            port = job.submission.dashboard
             if isinstance(port, int) and (job.handle or {}).get("host") == socket.gethostname():
                 links.append(Link(title=f"Dask for {run.id}", url=f"proxy/{port}/status"))
     return links

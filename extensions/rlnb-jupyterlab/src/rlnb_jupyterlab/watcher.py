@@ -170,7 +170,7 @@ class Watcher:
     def _look(self) -> None:
         """Bring the list up to date, and keep the changes for the pages."""
         changes = self._catalog.refresh(FIRST_S)
-        for run in changes.seen:
+        for run in changes.updates:
             key = key_of(run)
             try:
                 if not self._inside(run.path):
@@ -188,7 +188,7 @@ class Watcher:
             if new != old:
                 self._rows[key] = self._changed[key] = new
                 self._gone.pop(key, None)
-        for run in changes.gone:
+        for run in changes.departures:
             self._forget(key_of(run))
 
     def _forget(self, key: str) -> None:

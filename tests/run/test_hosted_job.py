@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.curves import progress
+from rlnb.records.options import TrainOptions, options_of
 from rlnb.spec import Job
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -65,25 +65,25 @@ def chosen(run: rlnb.Run) -> str:
     return str(run.checkpoints[0].relative_to(run.path))
 
 
-def begun_and_taken_away(run: rlnb.Run, **options: object) -> rlnb.HostedJob:
+def begun_and_taken_away(run: rlnb.Run, options: TrainOptions) -> rlnb.HostedJob:
     """Give a run a further training that its cluster ended before it had begun; this process is its host."""
     folder = run.record.folder.next_job("train")
-    files.write_once(folder.job, to_json(Job(kind="train", options=options)))
+    files.write_once(folder.job, to_json(Job(kind="train", options=to_json(options))))
     files.write_once(folder.command, files.read_json(run.jobs[0].folder.command))
     files.write_once(folder.result, to_json(rlnb.Result(outcome="failed", values={"interrupted": True})))
     return rlnb.HostedJob(folder.path)
 
 
 def test_what_was_taken_away_before_it_began_goes_on_too(interrupted: rlnb.Run) -> None:
-    options = {"checkpoint": chosen(interrupted), "trust": False, "max_iterations": 6}
-    assert begun_and_taken_away(interrupted, **options).go_on(3)
+    options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
+    assert begun_and_taken_away(interrupted, options).go_on(3)
     run = rlnb.Run(interrupted.path).wait(60)
     assert (len(run.jobs), run.progress) == (3, (6, 6))
-    assert run.jobs[-1].options == options, "where a person chose, and not at the newest"
+    assert options_of(TrainOptions, run.jobs[-1].folder) == options, "where a person chose, and not at the newest"
 
 
 def test_what_was_taken_away_before_it_began_can_be_resumed(interrupted: rlnb.Run) -> None:
-    begun_and_taken_away(interrupted, checkpoint=chosen(interrupted), max_iterations=6)
+    begun_and_taken_away(interrupted, TrainOptions(checkpoint=chosen(interrupted), max_iterations=6))
     run = rlnb.Run(interrupted.path).resume().wait(60)
     assert run.progress == (6, 6), "the end that it was told"
 
@@ -93,26 +93,28 @@ def test_without_a_checkpoint_it_begins_as_it_did(interrupted: rlnb.Run) -> None
     run = rlnb.train("Echo", library="echo", max_iterations=4, init_from=origin).wait(60)
     for checkpoint in run.checkpoints:
         checkpoint.unlink()
-    options = {"init_from": origin, "trust": True}
-    assert begun_and_taken_away(run, **options).go_on(3)
+    options = TrainOptions(init_from=origin, trust=True)
+    assert begun_and_taken_away(run, options).go_on(3)
     further = rlnb.Run(run.path).wait(60).jobs[-1]
-    assert further.options == options
+    assert options_of(TrainOptions, further.folder) == options
 
 
 def test_it_goes_on_at_the_newest_that_it_wrote_and_vouched_stays_vouched(interrupted: rlnb.Run) -> None:
-    job = begun_and_taken_away(interrupted, checkpoint=chosen(interrupted), max_iterations=6, trust=True)
+    options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6, trust=True)
+    job = begun_and_taken_away(interrupted, options)
     newest = interrupted.checkpoints[-1]
     later_s = time.time() + 1.0
     os.utime(newest, (later_s, later_s))
     assert job.go_on(3)
-    options = rlnb.Run(interrupted.path).wait(60).jobs[-1].options
-    assert options == {"checkpoint": f"logs/{newest.name}", "max_iterations": 6, "trust": True}
+    further = rlnb.Run(interrupted.path).wait(60).jobs[-1]
+    expected = dataclasses.replace(options, checkpoint=f"logs/{newest.name}")
+    assert options_of(TrainOptions, further.folder) == expected
 
 
 def test_a_script_does_not_go_on_by_itself(root: Path, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("open('model_1.pt', 'w').close()")
-    job = begun_and_taken_away(rlnb.train(script=script).wait(60))
+    job = begun_and_taken_away(rlnb.train(script=script).wait(60), TrainOptions())
     with pytest.raises(rlnb.RlnbError, match="a script's"):
         job.go_on(3)
 
@@ -130,16 +132,6 @@ def test_a_job_is_started_once(interrupted: rlnb.Run) -> None:
     assert ([path.read_bytes() for path in run.checkpoints], run.metrics["reward"].values) == before
 
 
-def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=1000, agent={"iteration_s": 0.1})
-    manifest = run.path / "manifest.json"
-    elsewhere = dataclasses.replace(run.manifest, launcher="elsewhere")
-    manifest.write_text(json.dumps(to_json(elsewhere)))
-    (listed,) = rlnb.runs()
-    assert listed.state in ("queued", "starting", "running"), "its heartbeat says so"
-    (run.jobs[0].folder.path / "cancel.json").write_text("{}")
-
-
 def test_a_heartbeat_that_cannot_be_written_ends_nothing(
     interrupted: rlnb.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,35 +140,6 @@ def test_a_heartbeat_that_cannot_be_written_ends_nothing(
 
     monkeypatch.setattr(Path, "touch", stumble)
     rlnb.HostedJob(interrupted.jobs[0].folder.path).beat()
-
-
-def test_what_its_launcher_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
-
-    def refuse(*_: object) -> NoReturn:
-        raise rlnb.RlnbError("the queue is closed")
-
-    monkeypatch.setattr(rlnb.LocalLauncher, "submit", refuse)
-    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
-        run.resume(max_iterations=4)
-    assert (len(run.jobs), run.state) == (1, "completed")
-    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
-        rlnb.train("Echo", library="echo", max_iterations=2)
-    assert [found.id for found in rlnb.runs()] == [run.id]
-
-
-def test_a_queued_run_says_which_it_waits_for(root: Path) -> None:
-    slowly = {"max_iterations": 100, "agent": {"iteration_s": 0.1}}
-    first = rlnb.train("Echo", library="echo", **slowly)
-    while first.state not in ("starting", "running"):
-        time.sleep(0.05)
-    second = rlnb.train("Echo", library="echo", **slowly)
-    assert second.waits_for == [first.id]
-    assert (first.waits_for, progress.facts(second)) == ([], f"waits for {first.id}")
-    for run in (second, first):
-        run.cancel()
-    while not all(run.result for run in (first, second)):
-        time.sleep(0.05)
 
 
 def test_what_went_without_a_word_shows_what_it_said_last(interrupted: rlnb.Run) -> None:
@@ -188,9 +151,3 @@ def test_what_went_without_a_word_shows_what_it_said_last(interrupted: rlnb.Run)
         os.utime(beat, (1.0, 1.0))
     with pytest.raises(rlnb.RunError, match=r"The last that it said: ImportError: random.py of yours\n  log:  .*node0"):
         rlnb.Run(interrupted.path).wait(10)
-
-
-def test_a_root_that_is_no_folder_is_told(root: Path) -> None:
-    root.write_text("")
-    with pytest.raises(rlnb.NotFoundError, match="is no folder"):
-        rlnb.runs()

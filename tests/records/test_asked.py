@@ -1,0 +1,35 @@
+"""The arguments of a run, by the names under which a person gave them."""
+
+from __future__ import annotations
+
+import rlnb
+from rlnb.records.asked import asked
+
+MANIFEST = rlnb.Manifest(
+    run_id="r",
+    created="",
+    task=rlnb.Task(id="Echo", source_sha256="0123456789abcdef", presets=("a", "b"), overrides={"sim.dt": 0.005}),
+    library="echo",
+    seed=0,
+    agent={"gamma": 0.99, "+normalize_input": True},
+    resources=rlnb.Resources(device="cpu", nodes=2, nproc_per_node=4),
+    tags=("baseline", "first"),
+)
+
+
+def test_overrides_and_agent_values_stand_under_their_paths() -> None:
+    values = asked(MANIFEST)
+    assert (values["sim.dt"], values["agent.gamma"]) == (0.005, 0.99)
+    assert values["agent.normalize_input"] is True, "without the sign that adds it to the config"
+
+
+def test_ranks_are_those_of_all_nodes_and_several_words_are_one() -> None:
+    values = asked(MANIFEST)
+    assert (values["ranks"], values["presets"], values["tags"]) == (8, "a+b", "baseline+first")
+    assert values["source"] == "0123456"
+
+
+def test_a_default_that_nobody_gave_has_no_name_and_a_seed_of_zero_has() -> None:
+    values = asked(MANIFEST)
+    assert values["seed"] == 0
+    assert not {"num_envs", "max_iterations", "physics", "renderer"} & set(values)

@@ -1,0 +1,67 @@
+"""Everything that the folder of a run tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import rlnb
+from rlnb.curves import progress
+from rlnb.spec import Job
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+
+WAIT_S = 60.0
+
+
+SLOW = {"iteration_s": 0.1}
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.05)
+
+
+def echo(**arguments: object) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", **arguments)  # type: ignore[arg-type]
+
+
+def warm_job(run: rlnb.Run) -> Path:
+    """Leave an evaluation in the living simulator as a kernel that died leaves it, without command or result."""
+    folder = run.record.folder.next_job("evaluate")
+    files.write_once(folder.job, to_json(Job(kind="evaluate", options={})))
+    return folder.path
+
+
+def test_cancel_reaches_the_training_past_an_evaluation_that_was_left(root: Path) -> None:
+    run = echo(max_iterations=1000, agent=SLOW)
+    until(lambda: run.state == "running")
+    left = warm_job(run)
+    run.cancel()
+    until(lambda: run.state == "cancelled")
+    assert not (left / "cancel.json").exists()
+
+
+def test_the_log_is_that_of_the_newest_job_that_has_one(root: Path) -> None:
+    run = echo(max_iterations=5).wait(WAIT_S)
+    before = run.logs()
+    warm_job(run)
+    assert before
+    assert run.logs() == before
+
+
+def test_a_queued_run_says_which_it_waits_for(root: Path) -> None:
+    slowly = {"max_iterations": 100, "agent": {"iteration_s": 0.1}}
+    first = rlnb.train("Echo", library="echo", **slowly)
+    while first.state not in ("starting", "running"):
+        time.sleep(0.05)
+    second = rlnb.train("Echo", library="echo", **slowly)
+    assert second.waits_for == [first.id]
+    assert (first.waits_for, progress.facts(second)) == ([], f"waits for {first.id}")
+    for run in (second, first):
+        run.cancel()
+    while not all(run.result for run in (first, second)):
+        time.sleep(0.05)

@@ -1,0 +1,45 @@
+"""The options of a job, read back from its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlnb import RlnbError
+from rlnb.records.evaluation import EvaluateOptions
+from rlnb.records.layout import JobDir
+from rlnb.records.options import TrainOptions, options_of
+from rlnb.spec import Job
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobDir:
+    folder = JobDir(tmp_path / "0-train")
+    folder.path.mkdir()
+    return folder
+
+
+def test_options_come_back_as_they_were_written(job: JobDir) -> None:
+    options = EvaluateOptions(episodes=8, num_envs=4, seed=1, checkpoint="logs/model_4.pt", camera="wrist")
+    files.write_once(job.job, to_json(Job(kind="evaluate", options=to_json(options))))
+    assert options_of(EvaluateOptions, job) == options
+
+
+def test_a_training_that_says_nothing_has_the_defaults(job: JobDir) -> None:
+    assert options_of(TrainOptions, job) == TrainOptions(), "a job without a record, too"
+    files.write_once(job.job, {"kind": "train", "options": {"max_iterations": 7}})
+    assert options_of(TrainOptions, job) == TrainOptions(max_iterations=7)
+
+
+def test_an_option_of_a_newer_rlnb_is_passed_over(job: JobDir) -> None:
+    files.write_once(job.job, {"kind": "train", "options": {"trust": True, "fabric": "ib"}, "priority": 1})
+    assert options_of(TrainOptions, job) == TrainOptions(trust=True)
+
+
+def test_a_missing_option_is_named(job: JobDir) -> None:
+    files.write_once(job.job, {"kind": "evaluate", "options": {"checkpoint": "logs/model_4.pt"}})
+    with pytest.raises(RlnbError, match=r"EvaluateOptions: .*'episodes'"):
+        options_of(EvaluateOptions, job)

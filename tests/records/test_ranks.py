@@ -1,0 +1,26 @@
+"""The digests of a training's ranks, as its result keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlnb import Result, RlnbError
+from rlnb.records.ranks import KEY, Ranks, ranks_of
+from rlnb.storage.serial import to_json
+
+RANKS = Ranks(parameters=("a", "a"), buffers=("b", "b"), observations=("c", "d"), communication=(0.25, 0.5))
+
+
+def test_digests_come_back_as_they_were_written() -> None:
+    assert ranks_of(Result(outcome="completed", values={KEY: to_json(RANKS)})) == RANKS
+
+
+def test_a_result_without_digests_has_none_and_neither_has_a_run_before_its_end() -> None:
+    assert ranks_of(Result(outcome="completed", values={"node": 1})) is None
+    assert ranks_of(None) is None
+
+
+def test_digests_that_are_not_whole_are_refused_by_name() -> None:
+    result = Result(outcome="completed", values={KEY: {"parameters": ["a"], "buffers": ["b"]}})
+    with pytest.raises(RlnbError, match=r"Ranks: .*'observations'"):
+        ranks_of(result)

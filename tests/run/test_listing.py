@@ -1,0 +1,60 @@
+"""A list of runs: sorted, as a table, and what leaves it."""
+
+import pytest
+
+import rlnb
+from rlnb.records import notes
+
+
+def ids(runs):
+    return {run.id for run in runs}
+
+
+def test_archived_runs_leave_the_lists_and_come_back(three):
+    some = rlnb.runs(where={"seed": 1})
+    plan = some.archive()
+    assert len(rlnb.runs()) == 3, "nothing has happened yet"
+    assert three[1].id in repr(plan)
+    plan.apply()
+    assert ids(rlnb.runs()) == {three[0].id, three[2].id}
+    assert ids(rlnb.runs(archived=True)) == {three[1].id}
+    assert rlnb.get_run(three[1].id).metrics["reward"].last, "it is still there"
+    plan.apply()
+    assert len(notes.read(three[1].record.folder.notes)) == 1, "once is enough"
+    rlnb.runs(archived=True).restore().apply()
+    assert len(rlnb.runs()) == 3
+
+
+def test_sorted_by_a_metric_or_by_what_was_asked(three):
+    assert [run.manifest.seed for run in rlnb.runs().sorted("seed", descending=False)] == [0, 1, 2]
+    rewards = [run.metrics["reward"].last for run in rlnb.runs().sorted("reward")]
+    assert rewards == sorted(rewards, reverse=True)
+    with pytest.raises(rlnb.NotFoundError, match="Did you mean 'reward'"):
+        rlnb.runs().sorted("rewrd")
+
+
+def test_runs_without_the_value_come_last(three):
+    plain = rlnb.train("Echo", library="echo", max_iterations=3).wait()
+    assert rlnb.runs().sorted("agent.iteration_s")[-1].id == plain.id
+
+
+def test_table_takes_further_columns(three):
+    table = rlnb.runs().table("seed", "agent.iteration_s", "fps")
+    assert list(table["seed"]) == [2, 1, 0]
+    assert list(table["agent.iteration_s"]) == [0.01, 0.02, 0.01]
+    assert (table["fps"] > 0).all()
+
+
+def test_diff_shows_only_what_differs(three):
+    shown = rlnb.runs().diff()
+    assert list(shown.columns) == [run.id for run in rlnb.runs()]
+    assert list(shown.loc["agent.iteration_s"]) == [0.01, 0.02, 0.01]
+    assert list(shown.loc["seed"]) == [2, 1, 0]
+    assert "library" not in shown.index
+
+
+def test_a_long_list_shows_its_newest(three, monkeypatch):
+    monkeypatch.setattr("rlnb.run.listing.SHOWN", 2)
+    shown = rlnb.runs()._repr_html_()
+    assert "3 runs, the newest 2 shown" in shown
+    assert three[0].id not in shown

@@ -1,0 +1,107 @@
+"""Dataclasses as JSON, both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.spec import SCHEMA, Result, Started
+from rlnb.storage.serial import from_json, to_json
+
+MANIFEST = rlnb.Manifest(
+    run_id="20260101-000000-echo-echo-abcd",
+    created="2026-01-01T00:00:00.000+00:00",
+    task=rlnb.Task(id="Echo"),
+    library="echo",
+)
+
+
+def test_an_unknown_key_is_refused_with_the_closest_one() -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"Task has no field 'num_env'.*Did you mean 'num_envs'\?"):
+        from_json(rlnb.Task, {"id": "Echo", "num_env": 4})
+
+
+def test_an_unknown_key_is_refused_deep_inside_too() -> None:
+    data = to_json(MANIFEST)
+    data["task"]["sources"] = "x"
+    with pytest.raises(rlnb.RlnbError, match=r"Task has no field 'sources'.*Did you mean 'source'\?"):
+        from_json(rlnb.Manifest, data)
+
+
+def test_a_missing_key_is_refused_with_its_name() -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"Task: .*'id'"):
+        from_json(rlnb.Task, {})
+
+
+def test_a_newer_schema_is_refused_with_the_fix() -> None:
+    data = {**to_json(MANIFEST), "schema": SCHEMA + 1, "something_new": 1}
+    with pytest.raises(rlnb.RlnbError, match=rf"Manifest has schema {SCHEMA + 1}, .* up to {SCHEMA}. Update rlnb"):
+        from_json(rlnb.Manifest, data)
+
+
+def test_paths_and_tuples_become_plain_json() -> None:
+    assert to_json({1: (Path("a"), None, True)}) == {"1": ["a", None, True]}
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", lambda: None])
+def test_what_json_has_no_word_for_is_refused_by_name(value: object) -> None:
+    with pytest.raises(rlnb.RlnbError, match="cannot be written as JSON"):
+        to_json({"deep": [value]})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("run_id", 5, "str"),
+        ("run_id", None, "str"),
+        ("seed", "42", "int"),
+        ("seed", True, "int"),
+        ("seed", 1.5, "int"),
+        ("seed", float("nan"), "int"),
+        ("seed", float("inf"), "int"),
+        ("max_iterations", "50", r"int \| None"),
+        ("script", "train.py", r"tuple\[str, \.\.\.\]"),
+        ("script", [None], r"tuple\[str, \.\.\.\]"),
+        ("agent", ["a"], r"Mapping\[str, Any\]"),
+        ("git", {"commit": 5}, r"Mapping\[str, str\]"),
+        ("task", "Echo", "Task"),
+        ("resources", None, "Resources"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_its_field(name: str, value: Any, kind: str) -> None:
+    data = {"run_id": "r", "created": "", "task": {"id": "Echo"}, "library": "echo", name: value}
+    with pytest.raises(rlnb.RlnbError, match=rf"^Manifest: {name}=.* is not a value of type {kind}\."):
+        from_json(rlnb.Manifest, data)
+
+
+def test_a_word_that_is_none_of_several_is_refused_with_those() -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"^Result: outcome='great' .* Literal\['completed', 'failed', "):
+        from_json(Result, {"outcome": "great"})
+
+
+def test_a_whole_number_is_a_float_and_the_other_way_round() -> None:
+    data = {"hosts": [], "devices": [], "world_size": 1.0, "num_envs": 4, "horizon": 16, "frames_per_step": 64}
+    started = from_json(Started, data)
+    assert (started.world_size, started.frames_per_step) == (1, 64)
+    assert isinstance(started.world_size, int)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Lists as a record holds them."""
+
+    floats: tuple[float, ...] = ()
+    flags: tuple[bool | float, ...] = ()
+
+
+def test_a_list_of_numbers_keeps_its_values_and_is_checked_item_by_item() -> None:
+    assert from_json(Numbers, {"floats": [0.5, 1, 2.0]}).floats == (0.5, 1, 2.0)
+    assert from_json(Numbers, {"floats": [0.5, 1.5]}).floats == (0.5, 1.5)
+    assert from_json(Numbers, {"flags": [True, 0, 1.0]}).flags == (True, 0, 1.0)
+    for value in ([0.5, "1"], [0.5, None], [[0.5]]):
+        with pytest.raises(rlnb.RlnbError, match=r"Numbers: floats=.* is not a value of type"):
+            from_json(Numbers, {"floats": value})

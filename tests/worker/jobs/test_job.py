@@ -1,0 +1,75 @@
+"""One job in the worker: found by its kind, and its failure is its result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+from rlnb.records.layout import JobDir
+from rlnb.records.record import JobRecord
+from rlnb.spec import JOB_TYPES, JobKind
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+from rlnb.worker.jobs.job import do, work
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobDir:
+    """A training of the echo library that crashes at once."""
+    manifest = rlnb.Manifest(
+        run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", agent={"crash_at": 0}, max_iterations=2
+    )
+    files.write_once(tmp_path / "manifest.json", to_json(manifest))
+    folder = JobDir(tmp_path / "jobs" / "0-train")
+    folder.path.mkdir(parents=True)
+    return folder
+
+
+def test_every_kind_of_job_has_its_work_in_the_table() -> None:
+    assert set(JOB_TYPES) == set(get_args(JobKind))
+    for job_type in JOB_TYPES.values():
+        assert callable(plugins.load(job_type.work))
+
+
+def test_a_kind_that_is_none_is_told_with_those_that_are(job: JobDir) -> None:
+    with pytest.raises(rlnb.NotFoundError, match=r"No kind of job named 'trian'\. Kinds: .*Did you mean 'train'\?"):
+        do("trian", job.path)
+
+
+def test_a_failure_is_the_result_of_the_job(job: JobDir, capsys: pytest.CaptureFixture[str]) -> None:
+    assert work("train", job.path) == 1
+    result = JobRecord(job, "local").result
+    assert result is not None
+    assert (result.outcome, result.exit_code) == ("failed", 1)
+    assert result.error == "RuntimeError: echo crashes at iteration 0, as it was asked to"
+    assert "Traceback" in result.detail
+    assert "Traceback" in capsys.readouterr().err, "the log has it too"
+
+
+def test_a_simulator_that_exits_is_a_failure_too(job: JobDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(*_: object) -> None:
+        raise SystemExit("Isaac Sim is not installed")
+
+    monkeypatch.setattr(plugins.load(plugins.library("echo").backend), "train", leave)
+    assert work("train", job.path) == 1
+    result = JobRecord(job, "local").result
+    assert result is not None
+    assert result.error == "SystemExit: Isaac Sim is not installed"
+
+
+def test_a_rank_that_only_lost_another_one_leaves_the_word_to_it(job: JobDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(*_: object) -> None:
+        raise RuntimeError("gloo: connection closed by peer")
+
+    monkeypatch.setattr(plugins.load(plugins.library("echo").backend), "train", lose)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr("rlnb.worker.jobs.job.ECHO_S", 0.0)
+    files.write_once(job.result, to_json(rlnb.Result(outcome="failed", error="RuntimeError: out of memory")))
+    assert work("train", job.path) == 1
+    result = JobRecord(job, "local").result
+    assert result is not None
+    assert result.error == "RuntimeError: out of memory"

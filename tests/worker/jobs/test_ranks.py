@@ -1,0 +1,75 @@
+"""What ranks report of their learning, and how their time in sums is measured."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlnb.worker.jobs.ranks import Clock, compare, process_group, watch_reset
+
+torch = pytest.importorskip("torch")
+
+
+class Env:
+    """An env whose first observations depend on the seed alone."""
+
+    def __init__(self, seed: int) -> None:
+        self.unwrapped = SimpleNamespace(reset=self.reset)
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def reset(self, **_: Any) -> tuple[Any, Any]:
+        return {"policy": {"joints": torch.rand(3, generator=self._generator)}, "critic": torch.zeros(1)}, {}
+
+
+def first_observations(seed: int) -> str:
+    env = Env(seed)
+    digest = watch_reset(env)
+    assert digest() == "", "before it was reset"
+    env.unwrapped.reset()
+    first = digest()
+    env.unwrapped.reset()
+    assert digest() == first, "later ones depend on the policy too"
+    return first
+
+
+def test_observations_are_told_apart_by_the_seed_of_the_env() -> None:
+    assert first_observations(1) == first_observations(1)
+    assert first_observations(1) != first_observations(2)
+
+
+def test_the_digests_are_of_parameters_and_of_running_statistics_apart() -> None:
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    before = compare([module], "seen")
+    module[1].running_mean += 1.0
+    after = compare([module], "seen")
+    assert after.parameters == before.parameters
+    assert after.buffers != before.buffers
+    assert (before.observations, before.communication) == (("seen",), ())
+    with torch.no_grad():
+        module[0].weight[0, 0] += 1e-6
+    assert compare([module], "seen").parameters != after.parameters
+
+
+def test_a_share_of_time_that_was_measured_is_reported() -> None:
+    assert compare([], "seen", communication=0.123456).communication == (0.1235,)
+
+
+def test_a_clock_gives_the_share_of_time_inside_of_its_calls() -> None:
+    clock = Clock()
+    assert math.isnan(clock.share), "before the first call"
+    sleep = clock.timed(time.sleep)
+    sleep(0.05)
+    time.sleep(0.05)
+    assert 0.1 < clock.share < 0.9
+
+
+def test_one_rank_makes_no_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with process_group("cpu") as clock:
+        assert not torch.distributed.is_initialized()
+    assert math.isnan(clock.share)

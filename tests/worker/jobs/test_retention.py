@@ -1,0 +1,71 @@
+"""Checkpoints that go while a run trains, and those that stay."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.records.layout import RunDir
+from rlnb.records.record import RunRecord
+from rlnb.worker.jobs import retention as module
+from rlnb.worker.jobs.retention import retention, tidy
+
+
+@pytest.fixture(scope="module")
+def run(echo_root: Path) -> rlnb.Run:
+    """A run with checkpoints of iterations 4, 9, 14 and 19, whose reward was highest at iteration 9."""
+    return rlnb.train("Echo", library="echo", max_iterations=20, agent={"peak": 9}).wait(60)
+
+
+@pytest.fixture
+def checkpoints(run: rlnb.Run) -> list[Path]:
+    """The checkpoints, written anew for each test."""
+    paths = [run.path / "logs" / f"model_{number}.json" for number in (4, 9, 14, 19)]
+    for path in paths:
+        path.touch()
+    return paths
+
+
+def names(run: rlnb.Run) -> list[str]:
+    return [path.name for path in run.checkpoints]
+
+
+def test_the_newest_and_the_best_stay(run: rlnb.Run, checkpoints: list[Path]) -> None:
+    tidy(RunRecord(run.path), keep=1)
+    assert names(run) == ["model_9.json", "model_19.json"]
+
+
+def test_spare_checkpoints_are_gone_at_the_end_of_the_training(run: rlnb.Run, checkpoints: list[Path]) -> None:
+    with retention(RunDir(run.path), keep=2):
+        assert len(names(run)) == 4, "not at its beginning"
+    assert names(run) == ["model_9.json", "model_14.json", "model_19.json"]
+
+
+def test_they_go_now_and_then_while_it_trains(
+    run: rlnb.Run, checkpoints: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tidied = threading.Event()
+    monkeypatch.setattr(module, "EVERY_S", 0.01)
+    monkeypatch.setattr(module, "tidy", lambda *_: tidied.set())
+    with retention(RunDir(run.path), keep=1):
+        assert tidied.wait(10.0)
+
+
+def test_without_a_number_all_stay(run: rlnb.Run, checkpoints: list[Path]) -> None:
+    with retention(RunDir(run.path), keep=None):
+        pass
+    assert len(names(run)) == 4
+
+
+def test_a_checkpoint_that_cannot_go_is_no_reason_to_lose_a_training(
+    run: rlnb.Run, checkpoints: list[Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    tidy(RunRecord(run.path), keep=1)
+    assert "were not tidied: Read-only file system" in caplog.text

@@ -1,0 +1,45 @@
+"""The worker as the process that an agent starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.records.layout import JobDir
+from rlnb.records.record import JobRecord
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobDir:
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo", max_iterations=2)
+    files.write_once(tmp_path / "manifest.json", to_json(manifest))
+    folder = JobDir(tmp_path / "jobs" / "0-train")
+    folder.path.mkdir(parents=True)
+    return folder
+
+
+def worker(kind: str, job: JobDir) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "rlnb.worker", kind, str(job.path.parent.parent), str(job.path)]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_it_does_the_job_and_exits_with_its_status(job: JobDir) -> None:
+    process = worker("train", job)
+    assert process.returncode == 0
+    assert "iteration 1 of 2" in process.stdout
+    result = JobRecord(job, "local").result
+    assert result is not None
+    assert result.outcome == "completed"
+
+
+def test_a_kind_of_job_that_there_is_not_is_a_failure_with_a_result(job: JobDir) -> None:
+    assert worker("trian", job).returncode == 1
+    result = JobRecord(job, "local").result
+    assert result is not None
+    assert "No kind of job named 'trian'" in result.error
