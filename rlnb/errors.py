@@ -62,3 +62,18 @@ class Problem:
     """What is wrong, where, and what there is instead."""
     fix: str = ""
     """The call, command or edit that fixes it."""
+
+
+def whole_number(name: str, value: object, *, least: int = 1, example: int | None = None) -> list[Problem]:
+    """Return one problem for a value that is not a whole number, or is too small; an empty list for one that fits.
+
+    Args:
+        name: Name of the argument.
+        value: Its value.
+        least: Smallest number that fits.
+        example: A number for the fix; None leaves the fix out.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return []
+    kind = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+    return [Problem(what=f"{name}={value!r} is not {kind}.", fix="" if example is None else f"{name}={example}")]

@@ -184,11 +184,12 @@ def compile_kernels(
     """
     import rlnb
     from rlnb.simulation.simulator import request
-    from rlnb.storage.serial import to_json
+    from rlnb.tasks.requests import Compile
 
     for task in tasks:
-        found = request("compile", python, asset_root, task=to_json(rlnb.task(task)))
-        screen.say(f"{task}: {found['seconds']:.1f} s; cache: {found['cache']} ({found['cache_mib']:.0f} MiB)")
+        compilation = request(Compile(task=rlnb.task(task)), python, asset_root)
+        size = f"{compilation.cache_mib:.0f} MiB"
+        screen.say(f"{task}: {compilation.seconds:.1f} s; cache: {compilation.cache} ({size})")
 
 
 # -- what there is ---------------------------------------------------------------------------------------
@@ -205,9 +206,10 @@ def tasks(
 
     from rlnb.display.status import status
     from rlnb.simulation import simulator
+    from rlnb.tasks import requests
 
     with status("Asking the worker for its tasks (10 to 15 s)"):
-        known: list[str] = simulator.request("tasks", python, asset_root)
+        known = simulator.request(requests.Tasks(), python, asset_root).ids
     wanted = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     found = [name for name in known if fnmatch.fnmatchcase(name.lower(), wanted)]
     if not found:

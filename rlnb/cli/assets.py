@@ -58,11 +58,11 @@ def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = No
 
     card = task_card(task, python=python, asset_root=asset_root)
     # A card may be older than a build, so files of this machine are looked at again.
-    local = {name: asset["there"] is not None for name, asset in card["assets"].items()}
-    there = {name: Path(card["assets"][name]["path"]).is_file() for name in local if local[name]}
+    local = {name: asset.there is not None for name, asset in card.assets.items()}
+    there = {name: Path(card.assets[name].path).is_file() for name in local if local[name]}
     say = {True: "there", False: "missing", None: "remote, not looked at"}
-    rows = [(name, asset["path"], say[there.get(name)]) for name, asset in card["assets"].items()]
-    screen.table(["file", "where", ""], rows, title=f"{card['task']}: {card['asset_root']['reason']}")
+    rows = [(name, asset.path, say[there.get(name)]) for name, asset in card.assets.items()]
+    screen.table(["file", "where", ""], rows, title=f"{card.task}: {card.asset_root.reason}")
     if not all(there.values()):
         raise typer.Exit(1)
 
@@ -77,21 +77,21 @@ def mirror(
     import rlnb
     from rlnb.display.status import status
     from rlnb.simulation import simulator
-    from rlnb.storage.serial import to_json
+    from rlnb.tasks import requests
 
     *names, folder = tasks
     if not names:
         raise RlnbError("Which tasks, and where to? rlnb assets mirror Isaac-Ant-Direct /mnt/assets")
     destination = Path(folder).absolute()
-    asked = [to_json(rlnb.task(name)) for name in names]
+    request = requests.Mirror(tasks=tuple(rlnb.task(name) for name in names), folder=str(destination))
     with status(f"Copying the files of {', '.join(names)}"):
-        done = simulator.request("mirror", python, asset_root, tasks=asked, folder=str(destination))
-    size = f"{done['bytes'] / 2**20:.1f} MiB"
-    screen.say(f"{done['root']} to {destination}: {len(done['copied'])} files, {size}; {len(done['kept'])} were there")
-    for name, named_by in done["outside"].items():
+        done = simulator.request(request, python, asset_root)
+    size = f"{done.bytes / 2**20:.1f} MiB"
+    screen.say(f"{done.root} to {destination}: {len(done.copied)} files, {size}; {len(done.kept)} were there")
+    for name, named_by in done.outside.items():
         screen.say(f"not copied: {name}, which {named_by} refers to, lies outside of the asset root")
-    for name, named_by in done["missing"].items():
+    for name, named_by in done.missing.items():
         screen.say(f"missing: {name}, which {named_by} names")
-    if done["missing"]:
+    if done.missing:
         raise typer.Exit(1)
     screen.say(f"Use it: export ISAACSIM_ASSET_ROOT={shlex.quote(str(destination))}")

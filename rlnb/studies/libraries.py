@@ -15,7 +15,7 @@ from rlnb.settings import options
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import agent_values
-from rlnb.tasks.overrides import Card
+from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
 from rlnb.training import train
 
@@ -116,8 +116,8 @@ def compare_libraries(
     task = as_task(task)
     python, asset_root = (arguments.get(name) for name in ("python", "asset_root"))
     card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
-    envs = num_envs or task.num_envs or card["num_envs"]
-    usable = [name for name, found in card["agents"].items() if "error" not in found and not found.get("missing")]
+    envs = num_envs or task.num_envs or card.num_envs
+    usable = [name for name, agent_card in card.agents.items() if agent_card.usable]
     chosen = list(libraries) if libraries is not None else sorted(usable)
     values = {name: agent_values((agent or {}).get(name)) for name in chosen}
     problems = []
@@ -154,14 +154,14 @@ def compare_libraries(
     return Comparison(runs=runs, evaluations=evaluations)
 
 
-def _horizon(card: Card, name: str, values: Mapping[str, Any]) -> int:
+def _horizon(card: TaskCard, name: str, values: Mapping[str, Any]) -> int:
     """Return the env steps per iteration of a library's agent config with these values set."""
     library = plugins.library(name)
-    agent = card["agents"].get(name)
-    if agent is None or "error" in agent:
-        raise unknown("agent config", name, card["agents"], has=f"{card['task']} has")
+    agent = card.agents.get(name)
+    if agent is None or agent.error:
+        raise unknown("agent config", name, card.agents, has=f"{card.task} has")
     given = {path.removeprefix("+"): value for path, value in values.items()}
-    found = {**{path: field["value"] for path, field in agent["fields"].items()}, **given}
+    found = {**{path: field.value for path, field in agent.fields.items()}, **given}
     for path, value in found.items():
         if path.rsplit(".", 1)[-1] == library.horizon_key:
             return int(value)

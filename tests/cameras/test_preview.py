@@ -13,6 +13,7 @@ import rlnb
 from rlnb.cameras.grid import panel
 from rlnb.cameras.preview import Preview, read
 from rlnb.display.video import Mp4
+from rlnb.tasks.requests import Clip
 
 TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 
@@ -28,15 +29,15 @@ def taken(tmp_path: Path, **planted: Any) -> Preview:
         **planted,
     }
     np.savez(tmp_path / "frames.npz", **arrays)
-    reply = {
-        "frames": str(tmp_path / "frames.npz"),
-        "times_s": [0.0, 0.1, 0.2],
-        "labels": {"front/semantic_segmentation": {"0": "BACKGROUND", "1": "cube", "2": "<hand>"}},
-        "ranges_m": {"wrist": [0.1, 10.0], "front": [0.1, 10.0]},
-        "added": False,
-        "seconds": {"make": 0.1, "first": 0.2, "total": 0.3},
-    }
-    return read("T", 10, ENVS, reply)
+    clip = Clip(
+        file=str(tmp_path / "frames.npz"),
+        times_s=(0.0, 0.1, 0.2),
+        labels={"front/semantic_segmentation": {"0": "BACKGROUND", "1": "cube", "2": "<hand>"}},
+        ranges_m={"wrist": (0.1, 10.0), "front": (0.1, 10.0)},
+        added=False,
+        seconds={"make": 0.1, "first": 0.2, "total": 0.3},
+    )
+    return read("T", 10, ENVS, clip)
 
 
 def test_frames_are_those_of_the_last_moment(tmp_path: Path) -> None:

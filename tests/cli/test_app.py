@@ -26,6 +26,8 @@ from rlnb.cli import assets as cli_assets
 from rlnb.errors import NotFoundError
 from rlnb.settings import options
 from rlnb.simulation import simulator
+from rlnb.tasks import requests
+from rlnb.tasks.card import Asset, AssetRoot, TaskCard
 
 ITERATIONS = 5
 SLOW = "--agent=iteration_s=0.3"
@@ -416,20 +418,22 @@ def test_mirror_says_what_was_copied_and_fails_where_something_is_missing(
 ) -> None:
     from rlnb.simulation import simulator
 
-    asked: dict[str, Any] = {}
-    done = {"root": "https://x", "copied": ["a", "b"], "kept": ["c"], "missing": {}, "outside": {}, "bytes": 3 << 20}
+    mirrors: list[requests.Mirror] = []
+    answers = [
+        requests.Mirrored(root="https://x", copied=("a", "b"), kept=("c",), bytes=3 << 20),
+        requests.Mirrored(root="https://x", missing={"robot.usd": "the task"}),
+    ]
 
-    def request(verb: str, python: object, asset_root: object, **chosen: Any) -> Any:
-        asked.update(chosen, verb=verb)
-        return done
+    def request(mirror: requests.Mirror, python: object, asset_root: object) -> requests.Mirrored:
+        mirrors.append(mirror)
+        return answers.pop(0)
 
     monkeypatch.setattr(simulator, "request", request)
     result = invoke("assets", "mirror", "Isaac-Ant-Direct", "Isaac-Cartpole", tmp_path / "to")
     assert "2 files, 3.0 MiB; 1 were there" in result.stdout
     assert f"export ISAACSIM_ASSET_ROOT={tmp_path / 'to'}" in result.stdout
-    assert [task["id"] for task in asked["tasks"]] == ["Isaac-Ant-Direct", "Isaac-Cartpole"]
-    assert (asked["verb"], asked["folder"]) == ("mirror", str(tmp_path / "to"))
-    done["missing"] = {"robot.usd": "the task"}
+    assert [task.id for task in mirrors[0].tasks] == ["Isaac-Ant-Direct", "Isaac-Cartpole"]
+    assert mirrors[0].folder == str(tmp_path / "to")
     result = invoke("assets", "mirror", "Isaac-Ant-Direct", tmp_path / "to")
     assert result.exit_code == 1
     assert "missing: robot.usd, which the task names" in result.stdout
@@ -480,9 +484,10 @@ def test_assets_check_fails_if_a_file_is_missing_now(
 ) -> None:
     for name in files:
         (tmp_path / name).touch()
-    assets: dict[str, Any] = {name: {"path": str(tmp_path / name), "there": False} for name in ("a.usd", "b.usd")}
-    assets["c.usd"] = {"path": "https://cloud/c.usd", "there": None}
-    card = {"task": "T", "assets": assets, "asset_root": {"path": str(tmp_path), "reason": "set for this run"}}
+    assets = {name: Asset(path=str(tmp_path / name), there=False) for name in ("a.usd", "b.usd")}
+    assets["c.usd"] = Asset(path="https://cloud/c.usd", there=None)
+    asset_root = AssetRoot(path=str(tmp_path), reason="set for this run")
+    card = TaskCard(task="T", assets=assets, asset_root=asset_root)
     monkeypatch.setattr("rlnb.simulation.card.task_card", lambda *_, **__: card)
     result = invoke("assets", "check", "T")
     assert result.exit_code == status

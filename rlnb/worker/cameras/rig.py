@@ -51,7 +51,7 @@ class Plan:
     def __init__(self, cameras: Sequence[str] | None, data_types: Sequence[str] | None, size: tuple[int, ...]) -> None:
         self._wanted, self._data_types, self._size = cameras, data_types, size
         self.cameras: dict[str, Camera] = {}
-        self.ranges_m: dict[str, list[float]] = {}
+        self.ranges_m: dict[str, tuple[float, float]] = {}
         """Near and far clip of each camera."""
         self._seen: dict[str, Any] = {}
         """Pose at which each copied camera was last found."""
@@ -87,7 +87,8 @@ class Plan:
         data_types = list(self._data_types or cfg.data_types or ["rgb"])
         check_data_types(name, cfg, data_types)
         if cfg.spawn is not None:
-            self.ranges_m[name] = [float(value) for value in cfg.spawn.clipping_range]
+            near, far = cfg.spawn.clipping_range
+            self.ranges_m[name] = float(near), float(far)
         # Segmentation of the task's own camera may be in colours; the copy gives ids.
         own = [kind for kind in data_types if own_path and kind in cfg.data_types and "segmentation" not in kind]
         other = [kind for kind in data_types if kind not in own]
