@@ -137,9 +137,9 @@ def _duplicate(shot: Shot) -> Found:
     if not shot.state.shape[-1]:
         return
     last, state = shot.clip[-1], shot.state[-1]
-    seen: dict[bytes, int] = {}
+    numbers: dict[bytes, int] = {}
     for index, image in enumerate(last):
-        first = seen.setdefault(image.tobytes(), index)
+        first = numbers.setdefault(image.tobytes(), index)
         if first != index and not _flat(image) and np.abs(state[index] - state[first]).max() > MOVED:
             yield [index], f"the same picture as env {shot.envs[first]}, whose bodies or joints are elsewhere"
 
@@ -154,21 +154,21 @@ def _drift(shot: Shot) -> Found:
     pixels = shot.clip[-1][..., :3].reshape(count, height * width, 3)[:, ::every]
     light = pixels.astype(np.float32).mean(axis=-1)
     parts = np.percentile(light, (25, 50, 75, 95), axis=1).T + 1.0
-    seen = [index for index, image in enumerate(shot.clip[-1]) if not _flat(image[..., :3])]
-    if len(seen) < 2:
+    lit = [index for index, image in enumerate(shot.clip[-1]) if not _flat(image[..., :3])]
+    if len(lit) < 2:
         return
     # Of two envs either may be the odd one; of more it is not the one in the middle.
     reference, whose = (
-        (parts[seen[0]], f"env {shot.envs[seen[0]]}")
-        if len(seen) == 2
+        (parts[lit[0]], f"env {shot.envs[lit[0]]}")
+        if len(lit) == 2
         else (
-            np.median(parts[seen], axis=0),
+            np.median(parts[lit], axis=0),
             "most envs",
         )
     )
     ratios = parts / reference
-    for word, chosen in (("brighter", (ratios > DRIFT).all(axis=1)), ("darker", (ratios < 1 / DRIFT).all(axis=1))):
-        envs = [index for index in seen if chosen[index]]
+    for word, odd in (("brighter", (ratios > DRIFT).all(axis=1)), ("darker", (ratios < 1 / DRIFT).all(axis=1))):
+        envs = [index for index in lit if odd[index]]
         if envs:
             most = ratios[envs].mean(axis=1)
             factor = most.max() if word == "brighter" else most.min()

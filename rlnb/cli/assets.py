@@ -43,7 +43,7 @@ def build(
         raise RlnbError(f"The asset packs could not be built: exit status {done.returncode} of {argv[0]}\n{tail}")
     built = json.loads(last[0])
     screen.say(built["folder"])
-    for path in built["kept"]:
+    for path in built["foreign"]:
         screen.say(f"kept: {path} was there and is not from an asset pack", stderr=True)
     for name, why in built["failed"].items():
         screen.say(f"failed: {name}: {why}", stderr=True)
@@ -58,7 +58,7 @@ def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = No
 
     card = task_card(task, python=python, asset_root=asset_root)
     # A card may be older than a build, so files of this machine are looked at again.
-    local = {name: asset.there is not None for name, asset in card.assets.items()}
+    local = {name: asset.exists is not None for name, asset in card.assets.items()}
     there = {name: Path(card.assets[name].path).is_file() for name in local if local[name]}
     say = {True: "there", False: "missing", None: "remote, not looked at"}
     rows = [(name, asset.path, say[there.get(name)]) for name, asset in card.assets.items()]
@@ -87,7 +87,7 @@ def mirror(
     with status(f"Copying the files of {', '.join(names)}"):
         done = simulator.request(request, python, asset_root)
     size = f"{done.bytes / 2**20:.1f} MiB"
-    screen.say(f"{done.root} to {destination}: {len(done.copied)} files, {size}; {len(done.kept)} were there")
+    screen.say(f"{done.root} to {destination}: {len(done.copied)} files, {size}; {len(done.existing)} were there")
     for name, named_by in done.outside.items():
         screen.say(f"not copied: {name}, which {named_by} refers to, lies outside of the asset root")
     for name, named_by in done.missing.items():

@@ -102,6 +102,6 @@ def cached_card(root: Root, task: Task, python: str | None, asset_root: str | No
     if card is None:
         return None
     for asset in card.assets.values():
-        if asset.there is not None and asset.there != Path(asset.path).is_file():
+        if asset.exists is not None and asset.exists != Path(asset.path).is_file():
             return None
     return card

@@ -61,8 +61,8 @@ class Asset:
 
     path: str
     """Path or URL."""
-    there: bool | None
-    """Whether the file exists; None for a remote file, which is not looked up."""
+    exists: bool | None
+    """Whether it is there; None for a remote file, which is not looked up."""
     fix: str = ""
     """Command that brings a missing file."""
 

@@ -55,7 +55,7 @@ def check(task: Task, card: TaskCard) -> list[Problem]:
             fix=f"{asset.fix} (The root was chosen because: {card.asset_root.reason}.)",
         )
         for name, asset in card.assets.items()
-        if asset.there is False
+        if asset.exists is False
     ]
     return problems
 

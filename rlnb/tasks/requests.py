@@ -93,7 +93,7 @@ class Mirrored:
     """The asset root, a folder or a URL."""
     copied: tuple[str, ...] = ()
     """Files that are new in the folder."""
-    kept: tuple[str, ...] = ()
+    existing: tuple[str, ...] = ()
     """Files that the folder had before."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Files that the root does not have, to the file that names them."""

@@ -484,8 +484,8 @@ def test_assets_check_fails_if_a_file_is_missing_now(
 ) -> None:
     for name in files:
         (tmp_path / name).touch()
-    assets = {name: Asset(path=str(tmp_path / name), there=False) for name in ("a.usd", "b.usd")}
-    assets["c.usd"] = Asset(path="https://cloud/c.usd", there=None)
+    assets = {name: Asset(path=str(tmp_path / name), exists=False) for name in ("a.usd", "b.usd")}
+    assets["c.usd"] = Asset(path="https://cloud/c.usd", exists=None)
     asset_root = AssetRoot(path=str(tmp_path), reason="set for this run")
     card = TaskCard(task="T", assets=assets, asset_root=asset_root)
     monkeypatch.setattr("rlnb.simulation.card.task_card", lambda *_, **__: card)

@@ -27,7 +27,7 @@ CARD = TaskCard(
     presets=Selectors(physics=("physx",)),
     cameras={"wrist": CameraCard(data_types=("rgb",), width=64, height=48)},
     agents={"sb3": AgentCard(error="no"), "skrl": AgentCard(fields={"seed": ConfigField(type="int", value=3)})},
-    assets={"remote.usd": Asset(path="https://host/remote.usd", there=None)},
+    assets={"remote.usd": Asset(path="https://host/remote.usd", exists=None)},
     asset_root=AssetRoot(path="/pack", reason="set for this run"),
     versions={"rlnb": "0"},
 )
@@ -44,7 +44,7 @@ def cache(task: rlnb.Task, card: TaskCard) -> Path:
 def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -> None:
     asset = tmp_path / "there.usd"
     asset.touch()
-    card = dataclasses.replace(CARD, assets={"there.usd": Asset(path=str(asset), there=True)})
+    card = dataclasses.replace(CARD, assets={"there.usd": Asset(path=str(asset), exists=True)})
     cell.write_module(options.folders, "Demo", "TASK = 1\n", NOTEBOOK)
     task = rlnb.task("Demo")
     cache(task, card)

@@ -27,7 +27,7 @@ for line in sys.stdin:
         os.abort()
     value = {"ids": [os.environ.get("RLNB_ASSET_ROOT", "")]}
     if request["verb"] == "compile":  # of as many MiB as the task has envs
-        held.append(bytearray(os.urandom(1) * (request["payload"]["task"]["num_envs"] << 20)))
+        held.append(bytearray(os.urandom(1) * ((request["payload"]["task"]["num_envs"] or 0) << 20)))
         value = {"seconds": 0.5, "cache": "/cache", "cache_mib": 1.0}
         send({"id": request["id"], "meanwhile": value | {"cache": "first"}})
     send({"id": request["id"], "value": value, "settled": True})

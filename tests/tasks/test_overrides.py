@@ -25,8 +25,8 @@ CARD = TaskCard(
     fields=FIELDS,
     presets=Selectors(physics=("newton_mjwarp", "physx"), presets=("newton_mjwarp", "physx")),
     assets={
-        "Robots/there.usd": Asset(path="/pack/Robots/there.usd", there=True),
-        "Robots/remote.usd": Asset(path="https://host/Robots/remote.usd", there=None),
+        "Robots/there.usd": Asset(path="/pack/Robots/there.usd", exists=True),
+        "Robots/remote.usd": Asset(path="https://host/Robots/remote.usd", exists=None),
     },
     asset_root=AssetRoot(path="/pack", reason="set for this run"),
 )
@@ -117,7 +117,7 @@ def test_selectors_and_overrides_that_fit_are_no_problem() -> None:
 
 
 def test_an_asset_that_is_missing_is_named_with_its_path_and_the_fix() -> None:
-    missing = {"Robots/gone.usd": Asset(path="/pack/Robots/gone.usd", there=False, fix="Make it.")}
+    missing = {"Robots/gone.usd": Asset(path="/pack/Robots/gone.usd", exists=False, fix="Make it.")}
     card = dataclasses.replace(CARD, assets={**CARD.assets, **missing})
     (problem,) = overrides.check(rlnb.Task(id="Demo"), card)
     assert problem.what == "asset Robots/gone.usd is missing: /pack/Robots/gone.usd"

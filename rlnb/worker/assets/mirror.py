@@ -65,7 +65,7 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
                 elif below not in visits:
                     waiting.setdefault(below, name)
     return Mirrored(
-        root=root.path, copied=tuple(copies), kept=tuple(existing), missing=missing, outside=outside, bytes=size
+        root=root.path, copied=tuple(copies), existing=tuple(existing), missing=missing, outside=outside, bytes=size
     )
 
 

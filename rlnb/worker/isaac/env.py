@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
-from rlnb.spec import Library, Manifest, Task
+from rlnb.spec import Json, Library, Manifest, Task
 from rlnb.worker.isaac import config
 
 
@@ -18,7 +18,7 @@ def environment(
     library: Library | None,
     *,
     module: Path | None = None,
-    agent: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Json] | None = None,
     seed: int = 42,
     device: str = "auto",
     world_size: int = 1,
@@ -65,7 +65,7 @@ def configured(
     library: Library | None,
     *,
     module: Path | None = None,
-    agent: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Json] | None = None,
     seed: int = 42,
     device: str = "auto",
     world_size: int = 1,

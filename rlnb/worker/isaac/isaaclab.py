@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
@@ -29,6 +29,9 @@ from rlnb.tasks.card import AssetRoot, Selectors
 from rlnb.version import ISAACLAB, ISAACLAB_REQUIREMENT
 from rlnb.worker.assets import root as assets
 from rlnb.worker.isaac.module import import_file
+
+if TYPE_CHECKING:
+    import torch
 
 CLOUD = "https://omniverse-content-production.s3-us-west-2.amazonaws.com/Assets/Isaac/6.2"
 """Isaac Lab 3.0's default asset root; only its host is asked whether it answers."""
@@ -345,7 +348,7 @@ def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
     raw._reset_idx = wrapped
 
 
-def reward_sums(env: Any) -> dict[str, Any]:
+def reward_sums(env: Any) -> dict[str, torch.Tensor]:
     """Return what each reward term has added to the return of the episodes under way, shape (num_envs,) each.
 
     Only the manager-based workflow has terms; their sums by env are private to its manager in release line 3.0.

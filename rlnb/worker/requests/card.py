@@ -132,5 +132,5 @@ def _assets(env_cfg: Any, root: AssetRoot) -> dict[str, Asset]:
     for name in sorted(assets.named_in(env_cfg, root)):
         exists = (Path(root.path) / name).is_file() if root.local else None
         fix = packs.fix(name, Path(root.path)) if exists is False else ""
-        files[name] = Asset(path=f"{root.path}/{name}", there=exists, fix=fix)
+        files[name] = Asset(path=f"{root.path}/{name}", exists=exists, fix=fix)
     return files
