@@ -19,11 +19,12 @@ class CheckError(RlnbError, ValueError):
     """A request that would fail. Raised before any file is written, with all problems at once.
 
     Attributes:
+        subject: What would fail: a task, a training, a preview.
         problems: What is wrong and how to fix it, in the order found.
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
+        self.subject, self.problems = subject, tuple(problems)
         count = len(self.problems)
         lines = [f"{subject}: {count} problem{'s' if count != 1 else ''}, nothing was started."]
         for problem in self.problems:

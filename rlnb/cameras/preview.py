@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.cameras.checks import check_preview
 from rlnb.cameras.frames import Frames
 from rlnb.cameras.inspector import Shot, inspect, ranges
-from rlnb.cameras.policy import subject
+from rlnb.cameras.policy import Subject, subject
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
@@ -190,15 +190,15 @@ def preview(
 
     Raises:
         CheckError: A problem with the task, the camera names or the numbers; nothing was made.
+        NotFoundError: There is no such task, run or checkpoint.
         WorkerError: The task's own code failed; with its traceback.
     """
     scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
-    task, python, asset_root = scene.task, scene.python, scene.asset_root
-    card = task_card(task, python=python, asset_root=asset_root)
-    check_preview(task, card, cameras, data_types, num_envs, envs, steps, every, actions, size)
-    with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}") as show:
+    card = task_card(scene.task, python=scene.python, asset_root=scene.asset_root)
+    check_preview(scene.task, card, cameras, data_types, num_envs, envs, steps, every, actions, size)
+    with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {scene.task.id}") as show:
         request = requests.Preview(
-            task=task,
+            task=scene.task,
             cameras=tuple(cameras) if cameras else None,
             data_types=tuple(data_types) if data_types else None,
             num_envs=num_envs,
@@ -212,10 +212,19 @@ def preview(
             device=device,
             out=out,
         )
-        numbers = tuple(envs if envs is not None else range(num_envs))
+        return _preview_of(request, scene, show, warm=warm)
 
-        def show_first(clip: Clip) -> None:
-            show(read(task.id, steps, numbers, clip, inspected=False).image)
 
-        clip = simulator.request(request, python, asset_root, warm=warm, meanwhile=show_first)
-        return read(task.id, steps, numbers, clip)
+def _preview_of(
+    request: requests.Preview, scene: Subject, show: Callable[[Any], None], *, warm: bool | None
+) -> Preview:
+    """Return the preview that a simulator takes, and show its first frames as soon as they are there."""
+    envs = request.envs if request.envs is not None else tuple(range(request.num_envs))
+
+    def of(clip: Clip, *, inspected: bool = True) -> Preview:
+        return read(request.task.id, request.steps, envs, clip, inspected=inspected)
+
+    def show_first(clip: Clip) -> None:
+        show(of(clip, inspected=False).image)
+
+    return of(simulator.request(request, scene.python, scene.asset_root, warm=warm, meanwhile=show_first))

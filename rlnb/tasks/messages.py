@@ -180,13 +180,13 @@ def failure(number: int, exc: BaseException, *, settled: bool = True) -> Failure
     if not isinstance(exc, RlnbError):
         error, detail = f"{type(exc).__name__}: {exc}", traceback.format_exc()
         return Failure(id=number, error=error, detail=detail, settled=settled)
-    problems = exc.problems if isinstance(exc, CheckError) else ()
+    check = exc if isinstance(exc, CheckError) else None
     return Failure(
         id=number,
         error=str(exc),
         kind=next(kind.__name__ for kind in type(exc).__mro__ if kind.__module__ == errors.__name__),
-        subject=str(exc).partition(f": {len(problems)} problem")[0] if isinstance(exc, CheckError) else "",
-        problems=tuple(problems),
+        subject=check.subject if check else "",
+        problems=check.problems if check else (),
         detail=traceback.format_exc(),
         settled=settled,
     )

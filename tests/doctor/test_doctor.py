@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import shlex
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -114,14 +113,6 @@ def test_chatter_of_a_start_script_does_not_hide_the_facts() -> None:
     assert worker.error == ""
     assert worker.python == ".".join(map(str, sys.version_info[:3]))
     assert worker.version("rlnb") == rlnb.__version__
-
-
-def test_the_probe_needs_only_the_standard_library() -> None:
-    argv = [sys.executable, "-I", "-S", str(interpreter.PROBE)]  # -S: no site-packages, so no rlnb
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    facts = json.loads(done.stdout)
-    assert facts["versions"] == {}
-    assert facts["asset_pack"] == ""
 
 
 @pytest.mark.isaaclab
