@@ -1,4 +1,4 @@
-"""The camera inspector: what is wrong with camera frames, found before somebody trains on them."""
+"""The camera inspector: faults of camera frames, found before a training uses them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRIFT = 1.15
 ENOUGH_PIXELS = 4096
 """Of an env, to tell how light its picture is."""
 _UNNAMED = {"BACKGROUND", "UNLABELLED"}
-"""What the renderers of Isaac Lab 3.0 name pixels without a label."""
+"""Names that the renderers of Isaac Lab 3.0 give to pixels without a label."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,11 +34,11 @@ class Finding:
     data_type: str
     """Isaac Lab's name of its output."""
     fault: Fault
-    """What kind of fault it is."""
+    """Kind of fault."""
     envs: tuple[int, ...]
     """Envs that show it; empty where it is not one env's."""
     what: str
-    """What was seen, with figures."""
+    """The observation, with figures."""
 
     def __str__(self) -> str:
         where = f" in env {ranges(self.envs)}" if self.envs else ""

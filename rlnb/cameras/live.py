@@ -28,7 +28,7 @@ STILL_S = 60.0
 
 
 class CameraFeed:
-    """What the cameras of a training see, for whoever shows it; pictures are taken only while somebody looks.
+    """Pictures of a training's cameras. They are taken only while a viewer asks for them.
 
     Args:
         run: A training that rlnb steps.

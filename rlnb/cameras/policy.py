@@ -1,4 +1,4 @@
-"""What a preview or a 3D view shows: a task, and the policy of a run that may act in it."""
+"""The subject of a preview or a 3D view: a task, and the policy of a run that may act in it."""
 
 from __future__ import annotations
 

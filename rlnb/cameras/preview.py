@@ -1,4 +1,4 @@
-"""What the cameras of a task see: arrays, pictures and films of them, and what is wrong with them."""
+"""Camera frames of a task: arrays, pictures and films, with the faults that the inspector finds in them."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Simulator:
 
     @property
     def log(self) -> Path | None:
-        """What it prints."""
+        """File of its output."""
         worker = self._worker
         return worker.log if worker else None
 

@@ -71,7 +71,7 @@ class Card(TaskRequest[TaskCard]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compilation:
-    """What the kernels of a task cost."""
+    """Cost of compiling the kernels of a task."""
 
     seconds: float
     cache: str
@@ -201,7 +201,7 @@ class View(ActingRequest[Address]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """What a frame of all envs costs."""
+    """Cost of a frame of all envs."""
 
     size: tuple[int, int]
     """Width and height of each env's picture, pixels."""

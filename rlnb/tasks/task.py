@@ -1,4 +1,4 @@
-"""What a task is to the kernel: a name, a module on disk, selectors and overrides, checked against its card."""
+"""A task as the kernel knows it: a name, a module on disk, selectors and overrides."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _git() -> dict[str, str]:
     """Return commit and cleanliness of the working folder; nothing where it is no repository."""
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=2, check=True)
-        # Its lock on the index would stay where a slow disk runs into the time limit, and nobody could commit any more.
+        # On a slow disk the time limit could leave git's lock on the index behind, and block every commit.
         status = ["git", "--no-optional-locks", "status", "--porcelain"]
         changes = subprocess.run(status, capture_output=True, text=True, timeout=2, check=True)
     except (OSError, subprocess.SubprocessError):

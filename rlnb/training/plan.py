@@ -31,7 +31,7 @@ class Plan:
     card: TaskCard | None
     """The task card; None for a script, a library without a simulator, and a task that does not resolve."""
     problems: tuple[Problem, ...]
-    """What would make it fail."""
+    """Reasons why it would fail."""
     measure_ranks: bool
     """Whether the number of ranks is still to be found by trying."""
 

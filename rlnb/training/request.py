@@ -1,4 +1,4 @@
-"""What ``rlnb.train`` is asked for: its arguments, once."""
+"""The arguments of ``rlnb.train``, spelled out once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What acts in an env: random actions, zeros, or a policy."""
+"""Actions for an env: random, zero, or those of a policy."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ TILES = range(1001, 1101)
 def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
     """Copy files and everything that they refer to: layers, references, payloads, textures.
 
-    What MDL materials refer to in their own text is not followed.
+    References in the text of MDL materials are not followed.
 
     Args:
         names: Files, as paths below the root.

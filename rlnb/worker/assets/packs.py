@@ -5,7 +5,7 @@ once and then left as it is. An asset root, ``roots/<names and versions>``, hold
 installed packs, so a further pack, or a newer version of one, adds a root and leaves the files of other packs alone.
 
 The index of a root, ``assets.json``, names for each file its pack, SHA-256, licence and source, and for each pack that
-could not be built the reason. Files that are not in the index belong to somebody else and are never overwritten.
+could not be built the reason. Files that are not in the index are the user's and are never overwritten.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WAIT_S = 600.0
 """Seconds that a process waits for another one that builds packs in the same folder."""
 _BUILDING = ".building-"
 _LEFT_S = 3600.0
-"""Seconds after which a draft is nobody's work any more."""
+"""Seconds after which a draft is left from a process that was killed."""
 _LONGEST_NAME = 100
 
 
@@ -55,7 +55,7 @@ class Built:
     failed: Mapping[str, str] = field(default_factory=dict)
     """Packs that could not be built, and why."""
     foreign: tuple[str, ...] = ()
-    """Paths of a pack that hold a file of somebody else, which was left as it is."""
+    """Paths of a pack at which the user's own file was left as it is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +66,7 @@ class PackedFile:
     licence: str
     """SPDX."""
     source: str
-    """What the file was made from."""
+    """File or script that the file was made from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +119,7 @@ def build(
         destination: Folder for copies of the files; by default an asset root in the cache folder.
         on_request: Whether to build those too that are built on request only.
         force: Whether to build again what is there.
-        retry: Whether to try again what failed: somebody may have fixed it.
+        retry: Whether to build packs again that failed before: the cause may be fixed.
 
     Raises:
         RlnbError: No plugin brings a pack, or another process builds packs for longer than :data:`WAIT_S`.
@@ -239,7 +239,7 @@ def _built(pack: AssetPack, *, force: bool) -> Path:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock. It is on the folder itself: the folder around a mounted one may belong to somebody else.
+    """Hold a folder's lock. It is on the folder itself: the folder around a mounted one may be read-only.
 
     Raises:
         RlnbError: Another process holds it for longer than :data:`WAIT_S`.

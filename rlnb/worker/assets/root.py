@@ -63,12 +63,12 @@ def resolve(cloud: str) -> AssetRoot:
     """Return NVIDIA's cloud if it answers, else the local asset root, which is built if it is not there."""
     if _answers(cloud):
         return AssetRoot(path=cloud, reason="NVIDIA's cloud answers")
-    local = packs.build(retry=False).folder  # what could not be built is said where a task needs it
+    local = packs.build(retry=False).folder  # a task that needs a pack that failed names the reason
     return AssetRoot(path=str(local), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
 
 
 def _set_root(explicit: str | None) -> AssetRoot | None:
-    """Return the asset root that somebody has set."""
+    """Return the asset root that an argument or the environment sets; None for neither."""
     if explicit:
         return AssetRoot(path=explicit.rstrip("/"), reason="set for this run")
     if root := os.environ.get(VARIABLE):

@@ -1,4 +1,4 @@
-"""Pictures of a training, taken only while somebody looks, and never for more than a share of its time."""
+"""Pictures of a training, taken only while there is a viewer, and never for more than a share of its time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlnb.worker.cameras.spectator import Spectator
 from rlnb.worker.isaac import isaaclab
 
 LOOK_S = 0.5
-"""Seconds between two looks at whether somebody looks."""
+"""Seconds between two checks for a viewer."""
 LEAST_INTERVAL_S = 0.03
 """Seconds between two frames at least: no screen shows more."""
 

@@ -44,7 +44,7 @@ class Camera:
 
 
 class Plan:
-    """Reads the cameras of an env, with the data types that are asked for.
+    """Reads the cameras of an env, with the requested data types.
 
     Args:
         cameras: Names of the task's cameras; None is all of them.

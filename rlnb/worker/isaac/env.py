@@ -26,7 +26,7 @@ def environment(
     log_dir: Path | None = None,
     configure: Any = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Make the task's env with every change that was asked for; close it in the end.
+    """Make the task's env with every requested change; close it in the end.
 
     Args:
         task: What to make.
@@ -70,7 +70,7 @@ def configured(
     device: str = "auto",
     world_size: int = 1,
 ) -> tuple[Any, Any, Any]:
-    """Return a task as it is registered, its env config and its agent config, with what was asked for set in them.
+    """Return a task as it is registered, its env config and its agent config, with every requested change set.
 
     The arguments are those of :func:`environment`.
     """

@@ -122,7 +122,7 @@ def _text(value: Any) -> str:
 def code(value: Any, visits: set[int] | None = None) -> str:
     """Return what a function or class is: its name, and if it is of a task's own module its source and all it uses.
 
-    What cannot be read (a Warp kernel, a TorchScript function) counts as all of its module.
+    An object without readable source (a Warp kernel, a TorchScript function) counts as all of its module.
     """
     visits = set() if visits is None else visits
     if isinstance(value, functools.partial):

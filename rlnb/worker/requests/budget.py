@@ -1,4 +1,4 @@
-"""What camera frames cost: one env per number of envs, a camera per size in it, each rendered alone."""
+"""Costs of camera frames: one env per number of envs, a camera per size in it, each rendered alone."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ IDLE_S = 0.2
 
 @dataclass
 class Exchange:
-    """What a handler can use beside its request."""
+    """Tools of a handler beside its request."""
 
     tell: Callable[[Any], None]
     """Sends an interim value at once: a first picture, say."""

@@ -69,4 +69,4 @@ def _check_address(port: int) -> None:
     if any(address.port == port and address.ip != LOOPBACK for address in listening):
         raise RlnbError(f"The viewer listens on more than {LOOPBACK}; it was stopped.")
     if not any(address.port == port for address in listening):
-        raise RlnbError(f"The viewer does not listen on port {port}: somebody else has it. Try again.")
+        raise RlnbError(f"The viewer does not listen on port {port}, which another process has taken. Try again.")
