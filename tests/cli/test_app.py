@@ -420,7 +420,7 @@ def test_mirror_says_what_was_copied_and_fails_where_something_is_missing(
 
     mirrors: list[requests.Mirror] = []
     answers = [
-        requests.Mirrored(root="https://x", copied=("a", "b"), kept=("c",), bytes=3 << 20),
+        requests.Mirrored(root="https://x", copied=("a", "b"), existing=("c",), bytes=3 << 20),
         requests.Mirrored(root="https://x", missing={"robot.usd": "the task"}),
     ]
 
@@ -460,12 +460,12 @@ def test_a_plugin_that_does_not_load_is_listed_with_its_error(invoke: Invoke, mo
 
 def test_assets_build_prints_the_folder_and_says_what_was_not_made(invoke: Invoke) -> None:
     def built(**left: Any) -> Any:
-        answer = json.dumps({"folder": "$3:$4:$5:$6", "kept": [], "failed": {}, **left}).replace('"', '\\"')
+        answer = json.dumps({"folder": "$3:$4:$5:$6", "foreign": [], "failed": {}, **left}).replace('"', '\\"')
         python = shlex.join(["/bin/sh", "-c", f'echo building; echo "{answer}"', "sh"])
         return invoke("assets", "build", "/here", "--force", "--robots", "--python", python)
 
     assert built().stdout.strip() == "assets-build:/here:--robots:--force"
-    result = built(failed={"hands": "no isaaclab"}, kept=["a.usd"])
+    result = built(failed={"hands": "no isaaclab"}, foreign=["a.usd"])
     assert result.exit_code == 1
     assert "failed: hands: no isaaclab" in result.stderr
     assert "kept: a.usd" in result.stderr
