@@ -19,6 +19,7 @@ import psutil
 from rlnb.errors import RlnbError, WorkerError
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
+from rlnb.spec import Json
 from rlnb.storage import files
 from rlnb.tasks import messages, requests
 from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Silent
@@ -189,7 +190,7 @@ class SimulatorProcess:
             )
             self._settled_bytes, self._made = size_bytes, SETTLED_AFTER
 
-    def adopt(self, job_dir: Path) -> Mapping[str, Any]:
+    def adopt(self, job_dir: Path) -> Mapping[str, Json]:
         """Hand the process over to a job; return the handle of its agent. This object is then done with."""
         with self._lock:
             self._send(Adoption(adopt=str(job_dir)))

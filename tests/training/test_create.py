@@ -9,6 +9,7 @@ import pytest
 import rlnb
 from rlnb import options
 from rlnb.records.layout import RunDir
+from rlnb.spec import Json
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.training.create import create_run
@@ -17,7 +18,7 @@ from rlnb.training.create import create_run
 class Refuses(rlnb.LocalLauncher):
     """A launcher whose machine takes no job."""
 
-    def submit(self, *_: object, **__: object) -> rlnb.Handle:
+    def submit(self, *_: object, **__: object) -> dict[str, Json]:
         raise rlnb.RlnbError("the queue is closed")
 
 

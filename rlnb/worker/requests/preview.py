@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
     plan = Plan(request.cameras, request.data_types, request.size)
     steps, every = request.steps, request.every or max(1, request.steps)
     env, act, policy_reset = after.enter_context(acting(request, plan.apply))
-    seconds = {"make": time.monotonic() - start_s}
+    make_s = time.monotonic() - start_s
     raw = isaaclab.task_env(env)
     shots: list[Arrays] = []
     times_s: list[float] = []
@@ -42,24 +43,22 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
         shots.append(shoot(raw, plan, request.envs))
         times_s.append(step * raw.step_dt)
 
-    def clip(name: str) -> Clip:
+    def clip(name: str, moment: str, seconds: Mapping[str, float]) -> Clip:
         return Clip(
             file=_write(Path(request.out) / name, shots),
             times_s=tuple(times_s),
             labels=_labels(raw, plan),
             ranges_m=plan.ranges_m,
             added=plan.added,
-            seconds=seconds,
+            seconds={**seconds, moment: time.monotonic() - start_s},
         )
 
     obs, _ = env.reset(seed=request.seed)  # loading a policy may have changed the global seeds
     plan.begin(raw)
     take(0)
-    first = clip("first.npz")
-    seconds["first"] = time.monotonic() - start_s
+    first = clip("first.npz", "first", {"make": make_s})
     if not steps:
-        seconds["total"] = seconds["first"]
-        return first
+        return dataclasses.replace(first, seconds={**first.seconds, "total": first.seconds["first"]})
     tell(first)
     with torch.inference_mode():
         for step in range(1, steps + 1):
@@ -68,9 +67,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
             policy_reset(terminated | truncated)
             if step == steps or step % every == 0:
                 take(step)
-    last = clip("frames.npz")
-    seconds["total"] = time.monotonic() - start_s
-    return last
+    return clip("frames.npz", "total", first.seconds)
 
 
 def shoot(env: Any, plan: Plan, envs: Sequence[int] | None) -> Arrays:
