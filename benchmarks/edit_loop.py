@@ -24,7 +24,7 @@ from results import record
 import rlnb
 from rlnb.cameras.preview import read
 from rlnb.simulation import simulator
-from rlnb.tasks import cell
+from rlnb.tasks import cell, requests
 
 NUM_ENVS, SIZE = 16, (160, 120)
 STATE = """
@@ -90,8 +90,8 @@ def edited(name: str, body: str, number: int) -> tuple[float, float]:
     cell.write_module(rlnb.options.folders, name, body.format(number=number), "benchmark")
     show = read
 
-    def meanwhile(reply: dict[str, object]) -> None:
-        show(name, 30, tuple(range(NUM_ENVS)), reply, inspected=False)._repr_png_()
+    def meanwhile(clip: requests.Clip) -> None:
+        show(name, 30, tuple(range(NUM_ENVS)), clip, inspected=False)._repr_png_()
         first.append(time.perf_counter() - begun)
 
     _listen(meanwhile)
@@ -103,10 +103,10 @@ def _listen(meanwhile: object) -> None:
     """Have the first picture, which a notebook shows while the rest is taken, go to this function."""
     request = _REQUEST
 
-    def listening(verb: str, *args: object, **payload: object) -> object:
-        if verb == "preview":
-            payload["meanwhile"] = meanwhile
-        return request(verb, *args, **payload)  # type: ignore[arg-type]
+    def listening(question: requests.Request[object], *args: object, **options: object) -> object:
+        if isinstance(question, requests.Preview):
+            options["meanwhile"] = meanwhile
+        return request(question, *args, **options)  # type: ignore[arg-type]
 
     simulator.request = listening  # type: ignore[assignment]
 

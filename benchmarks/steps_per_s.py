@@ -122,7 +122,7 @@ def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
 def horizon_of(case: Case, library: str) -> int:
     """Return the env steps of an iteration, which the agent config of the task says."""
     key = {"rsl_rl": "num_steps_per_env", "rl_games": "params.config.horizon_length", "skrl": "agent.rollouts"}[library]
-    horizon: int = rlnb.task_card(case.task)["agents"][library]["fields"][key]["value"]
+    horizon: int = rlnb.task_card(case.task).agents[library].fields[key].value
     return horizon
 
 

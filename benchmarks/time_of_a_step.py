@@ -42,7 +42,7 @@ def main() -> None:
             1e6 * statistics.median(run.metrics[name].values[FIRST:]) / per_iteration
             for name in ("collection_s", "learning_s")
         )
-        often = card["agents"][library]["fields"][passes]["value"]
+        often = card.agents[library].fields[passes].value
         record(
             f"{library}, {TASK}, {NUM_ENVS} envs: what a step costs",
             f"{collecting:.0f} us to collect, {learning:.0f} us to learn from {often} times "

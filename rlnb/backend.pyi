@@ -4,6 +4,7 @@ from .contracts import Backend as Backend
 from .contracts import Exporting as Exporting
 from .contracts import Policy as Policy
 from .contracts import TrainContext as TrainContext
+from .worker.jobs.checkpoints import RandomState as RandomState
 from .worker.jobs.checkpoints import random_state as random_state
 from .worker.jobs.checkpoints import restore_random_state as restore_random_state
 from .worker.jobs.checkpoints import vet_checkpoint as vet_checkpoint

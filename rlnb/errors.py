@@ -19,11 +19,12 @@ class CheckError(RlnbError, ValueError):
     """A request that would fail. Raised before any file is written, with all problems at once.
 
     Attributes:
+        subject: What would fail: a task, a training, a preview.
         problems: Every problem with its fix, in the order in which they were found.
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
+        self.subject, self.problems = subject, tuple(problems)
         count = len(self.problems)
         lines = [f"{subject}: {count} problem{'s' if count != 1 else ''}, nothing was started."]
         for problem in self.problems:
@@ -62,3 +63,18 @@ class Problem:
     """The fault, its place, and the valid alternatives."""
     fix: str = ""
     """The call, command or edit that fixes it."""
+
+
+def whole_number(name: str, value: object, *, least: int = 1, example: int | None = None) -> list[Problem]:
+    """Return one problem for a value that is not a whole number, or is too small; an empty list for one that fits.
+
+    Args:
+        name: Name of the argument.
+        value: Its value.
+        least: Smallest number that fits.
+        example: A number for the fix; None leaves the fix out.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return []
+    kind = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+    return [Problem(what=f"{name}={value!r} is not {kind}.", fix="" if example is None else f"{name}={example}")]

@@ -19,7 +19,7 @@ ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost
 SCHEMA = 1
 """Version of the nouns below as JSON (:mod:`rlnb.storage.serial`); a reader refuses a newer one."""
 
-CARD_SCHEMA = 6
+CARD_SCHEMA = 7
 """Version of what a task card holds; a cached one of another version is not read."""
 
 MULTI_AGENT = "multi-agent"

@@ -23,20 +23,21 @@ LEAVE_S = 30.0
 VIEWER = """
 import json, os, sys
 replies = int(sys.argv[-1])
-card = {"task": "Demo", "cameras": {}, "presets": {}, "fields": {}, "assets": {}, "versions": {}}
+card = {"task": "Demo"}
 def send(message):
     os.write(replies, json.dumps(message).encode() + b"\\n")
 for line in sys.stdin:
     request = json.loads(line)
     with open(__file__ + ".asked", "a") as asked:
         asked.write(line)
-    answer = {"id": request["id"], "ok": True, "value": card, "settled": True}
+    answer = {"id": request["id"], "value": card}
     if request["verb"] == "view":
-        if request["seed"] == 13:
-            answer |= {"ok": False, "kind": "rlnb", "error": "RlnbError: viser is not installed"}
+        if request["payload"]["seed"] == 13:
+            answer = {"id": request["id"], "kind": "RlnbError", "error": "viser is not installed"}
         else:
             send({"id": request["id"], "meanwhile": {"port": 4711}})
             sys.stdin.readline()
+            answer["value"] = {"port": 4711}
     send(answer)
 """
 

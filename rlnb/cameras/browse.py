@@ -16,7 +16,7 @@ ALL = "all"
 
 
 def viewer(preview: Frames) -> ipywidgets.Widget:
-    """Return a widget that shows what is chosen in it; pictures are drawn when they are asked for."""
+    """Return a widget with a picture below its controls; the picture is drawn at each change of one."""
     import ipywidgets
 
     camera = ipywidgets.Dropdown(options=list(preview.clip), description="camera")
@@ -27,24 +27,24 @@ def viewer(preview: Frames) -> ipywidgets.Widget:
         value=len(preview.times_s) - 1,
         description="time",
     )
-    shown = ipywidgets.Image(format="png")
+    image = ipywidgets.Image(format="png")
 
     def draw(_: Any = None) -> None:
         if data_type.value in preview.clip[camera.value]:
             one = None if env.value == ALL else preview.envs.index(env.value)
             buffer = io.BytesIO()
             panel(preview, camera.value, data_type.value, moment.value, one).save(buffer, format="PNG")
-            shown.value = buffer.getvalue()
+            image.value = buffer.getvalue()
 
     def choose_camera(_: Any) -> None:
-        kept = data_type.value
+        before = data_type.value
         data_type.options = list(preview.clip[camera.value])  # its value is now the first
-        if kept in preview.clip[camera.value]:
-            data_type.value = kept
+        if before in preview.clip[camera.value]:
+            data_type.value = before
         draw()
 
     camera.observe(choose_camera, "value")
     for control in (data_type, env, moment):
         control.observe(draw, "value")
     draw()
-    return ipywidgets.VBox([ipywidgets.HBox([camera, data_type]), ipywidgets.HBox([env, moment]), shown])
+    return ipywidgets.VBox([ipywidgets.HBox([camera, data_type]), ipywidgets.HBox([env, moment]), image])

@@ -1,21 +1,21 @@
-"""What camera frames cost on this machine, and how many envs fit into a time."""
+"""Costs of camera frames on this machine, and the number of envs that fits into a time."""
 
 from __future__ import annotations
 
 import itertools
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlnb.display.status import status
 from rlnb.display.table import table
-from rlnb.errors import CheckError, NotFoundError, Problem, unknown
+from rlnb.errors import CheckError, NotFoundError, Problem, unknown, whole_number
 from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
-from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
+from rlnb.tasks.card import TaskCard
+from rlnb.tasks.requests import Budget, Cost, Costs
 from rlnb.tasks.task import as_task
 
 if TYPE_CHECKING:
@@ -26,38 +26,19 @@ Size = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
-    """What a frame of all envs costs."""
-
-    size: Size
-    """Width and height of each env's picture, pixels."""
-    num_envs: int
-    """Envs, each with one camera; all are rendered at once, as tiles of one picture."""
-    times_ms: tuple[float, ...]
-    """Times of the frames that were measured, milliseconds."""
-    mib: float
-    """What the pictures of one frame take, MiB."""
-
-    @property
-    def ms(self) -> float:
-        """Median of the times, milliseconds."""
-        return statistics.median(self.times_ms)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class CameraBudget:
-    """What a camera's frames cost, by size and number of envs."""
+    """Costs of a camera's frames, by size and number of envs."""
 
     task: str
     """Id of the task."""
     data_types: tuple[str, ...]
-    """What the frames hold; empty: what the camera is set to."""
+    """Outputs in the frames; empty for those that the camera is set to."""
     costs: tuple[Cost, ...]
     """By size, then by the number of envs."""
 
     @property
     def sizes(self) -> tuple[Size, ...]:
-        """Which sizes were measured."""
+        """The measured sizes."""
         return tuple(dict.fromkeys(cost.size for cost in self.costs))
 
     def of(self, size: Size) -> tuple[Cost, ...]:
@@ -66,11 +47,11 @@ class CameraBudget:
         Raises:
             NotFoundError: It was not measured.
         """
-        found = tuple(cost for cost in self.costs if cost.size == tuple(size))
-        if not found:
-            measured = ", ".join(_words(known) for known in self.sizes)
-            raise NotFoundError(f"Frames of {size!r} were not measured: there are {measured}.")
-        return found
+        costs = tuple(cost for cost in self.costs if cost.size == tuple(size))
+        if not costs:
+            sizes = ", ".join(_label(one) for one in self.sizes)
+            raise NotFoundError(f"Frames of {size!r} were not measured. Measured sizes are {sizes}.")
+        return costs
 
     def table(self) -> pd.DataFrame:
         """Return one row a size and number of envs.
@@ -84,7 +65,7 @@ class CameraBudget:
 
         return pd.DataFrame([self._row(cost) for cost in self.costs])
 
-    def _row(self, cost: Cost) -> dict[str, Any]:
+    def _row(self, cost: Cost) -> dict[str, float]:
         return {
             "width": cost.size[0],
             "height": cost.size[1],
@@ -142,7 +123,7 @@ class CameraBudget:
                     y=[cost.ms for cost in costs],
                     error_y={"type": "data", "array": slow, "arrayminus": fast},
                     mode="lines+markers",
-                    name=_words(size),
+                    name=_label(size),
                 )
             )
         figure.update_xaxes(title="envs", type="log")
@@ -150,7 +131,7 @@ class CameraBudget:
         return figure
 
     def __repr__(self) -> str:
-        return f"CameraBudget({self.task}: {', '.join(_words(size) for size in self.sizes)})"
+        return f"CameraBudget({self.task}: {', '.join(_label(size) for size in self.sizes)})"
 
     def _repr_html_(self) -> str:
         rows = []
@@ -158,7 +139,7 @@ class CameraBudget:
             ratio = self.one_by_one(cost)
             spread = f"{cost.ms:.2f} ({min(cost.times_ms):.2f} to {max(cost.times_ms):.2f})"
             alone = f"{ratio:.1f} times as long" if ratio == ratio else "not measured"
-            rows.append([_words(cost.size), str(cost.num_envs), spread, f"{cost.ms / cost.num_envs:.2f}", alone])
+            rows.append([_label(cost.size), str(cost.num_envs), spread, f"{cost.ms / cost.num_envs:.2f}", alone])
             rows[-1].append(f"{cost.mib:.2f}")
         heads = ["size", "envs", "ms per frame of all", "ms per env", "one camera after another", "MiB"]
         kinds = f", {', '.join(self.data_types)}" if self.data_types else ""
@@ -200,47 +181,37 @@ def camera_budget(
     card = task_card(task, python=python, asset_root=asset_root)
     _check(task, card, camera, sizes, envs, frames)
 
-    def read(rows: Sequence[Mapping[str, Any]]) -> CameraBudget:
-        found = [
-            Cost(
-                size=(row["width"], row["height"]),
-                num_envs=row["num_envs"],
-                times_ms=tuple(row["ms"]),
-                mib=row["mib"],
-            )
-            for row in rows
-        ]
-        found.sort(key=lambda cost: (cost.size[0] * cost.size[1], cost.size, cost.num_envs))
-        return CameraBudget(task=task.id, data_types=tuple(data_types or ()), costs=tuple(found))
+    def read(costs: Costs) -> CameraBudget:
+        rows = sorted(costs.rows, key=lambda cost: (cost.size[0] * cost.size[1], cost.size, cost.num_envs))
+        return CameraBudget(task=task.id, data_types=tuple(data_types or ()), costs=tuple(rows))
 
+    request = Budget(
+        task=task,
+        camera=camera,
+        data_types=tuple(data_types) if data_types else None,
+        sizes=tuple((width, height) for width, height in sizes),
+        envs=tuple(sorted(set(envs))),
+        frames=frames,
+        device=device,
+    )
     with status(f"Measuring camera frames of {task.id}") as show:
-        rows = simulator.request(
-            "budget",
-            python,
-            asset_root,
-            warm=warm,
-            meanwhile=lambda rows: show(read(rows)),
-            task=to_json(task),
-            camera=camera,
-            data_types=list(data_types) if data_types else None,
-            sizes=[list(size) for size in sizes],
-            envs=sorted(set(envs)),
-            frames=frames,
-            device=device,
-        )
-    return read(rows)
+        costs = simulator.request(request, python, asset_root, warm=warm, meanwhile=lambda costs: show(read(costs)))
+    return read(costs)
 
 
 def _check(
-    task: Task, card: overrides.Card, camera: str | None, sizes: Sequence[Size], envs: Sequence[int], frames: int
+    task: Task, card: TaskCard, camera: str | None, sizes: Sequence[Size], envs: Sequence[int], frames: int
 ) -> None:
     problems = overrides.check(task, card)
-    if camera is not None and camera not in card["cameras"]:
-        problems.append(Problem(what=str(unknown("camera", camera, card["cameras"], has=f"{card['task']} has"))))
-    numbers = {"sizes": [edge for size in sizes for edge in size], "envs": list(envs), "frames": [frames]}
-    for name, values in numbers.items():
-        if not values or any(isinstance(value, bool) or not isinstance(value, int) or value < 1 for value in values):
-            problems.append(Problem(what=f"{name}: {values!r} are not whole numbers from 1 on.", fix=f"{name}: 16"))
+    if camera is not None and camera not in card.cameras:
+        problems.append(Problem(what=str(unknown("camera", camera, card.cameras, has=f"{card.task} has"))))
+    problems += whole_number("frames", frames, example=5)
+    for name, values, fix in (
+        ("sizes", [edge for size in sizes for edge in size], "sizes=[(64, 64)]"),
+        ("envs", list(envs), "envs=[1, 16]"),
+    ):
+        if not values or any(whole_number(name, value) for value in values):
+            problems.append(Problem(what=f"{name}: {values!r} are not positive whole numbers.", fix=fix))
     if any(len(size) != 2 for size in sizes):
         problems.append(Problem(what=f"sizes={list(sizes)!r} are not widths and heights.", fix="sizes=[(64, 64)]"))
     if problems:
@@ -259,5 +230,5 @@ def _crossing(points: Sequence[tuple[int, float]], most: float) -> int:
     return int(last_x + (most - last_y) / slope) if slope > 0 else last_x
 
 
-def _words(size: Size) -> str:
+def _label(size: Size) -> str:
     return f"{size[0]} x {size[1]}"

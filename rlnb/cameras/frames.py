@@ -27,7 +27,7 @@ class Frames:
     envs: tuple[int, ...]
     """Number of each env in the arrays."""
     state: np.ndarray
-    """What can be seen to move: poses, relative to the env's origin, and joint positions. Shape (times, envs,
+    """Visible state: poses, relative to the env's origin, and joint positions. Shape (times, envs,
     values), float32, metres and radians."""
     labels: Mapping[str, Mapping[int, str]]
     """``"<camera>/<data type>"`` of a segmentation, to the label of each id."""
@@ -38,7 +38,7 @@ class Frames:
     added: bool
     """Whether the task has no camera and one was added to its scene."""
     findings: tuple[Finding, ...]
-    """What is wrong with the pictures; nothing, as far as can be told, where it is empty."""
+    """Faults of the pictures; empty where the inspector finds none."""
     seconds: Mapping[str, float]
     """How long the worker took: ``make`` the env, to the ``first`` frame, in ``total``."""
 

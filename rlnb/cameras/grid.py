@@ -79,8 +79,8 @@ def id_color(number: int) -> tuple[int, int, int]:
 
 
 def _ids(ids: np.ndarray) -> np.ndarray:
-    known, inverse = np.unique(ids, return_inverse=True)
-    return np.array([id_color(int(number)) for number in known], np.uint8)[inverse.reshape(ids.shape)]
+    numbers, inverse = np.unique(ids, return_inverse=True)
+    return np.array([id_color(int(number)) for number in numbers], np.uint8)[inverse.reshape(ids.shape)]
 
 
 def picture(preview: Frames, moment: int = -1) -> Image:
@@ -92,10 +92,10 @@ def picture(preview: Frames, moment: int = -1) -> Image:
     ]
     width = sum(one.width for one in panels) + _MARGIN_PX * (len(panels) - 1)
     whole = Image.new("RGB", (width, max(one.height for one in panels)), "white")
-    left = 0
+    x = 0
     for one in panels:
-        whole.paste(one, (left, 0))
-        left += one.width + _MARGIN_PX
+        whole.paste(one, (x, 0))
+        x += one.width + _MARGIN_PX
     return whole
 
 
@@ -119,16 +119,16 @@ def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: i
     grid = Image.fromarray(mosaic(colorize(frames, data_type, range_m), longest_px))
     title = f"{camera}: {data_type}"
     width = max(grid.width, 150, math.ceil(font.getlength(title)) + 34)
-    found = [finding for finding in preview.findings if (finding.camera, finding.data_type) == (camera, data_type)]
-    badges = [line for finding in found for line in _wrapped(str(finding), width - 8, font)]
+    findings = [finding for finding in preview.findings if (finding.camera, finding.data_type) == (camera, data_type)]
+    badges = [line for finding in findings for line in _wrapped(str(finding), width - 8, font)]
     names = preview.labels.get(f"{camera}/{data_type}", {})
-    shown = [(number, text) for number, text in sorted(names.items()) if (clip == number).any()]  # of all moments
-    footer = _CAPTION_PX * (len(shown) if shown else 1 if data_type in DEPTH else 0)
+    legend = [(number, text) for number, text in sorted(names.items()) if (clip == number).any()]  # of all moments
+    footer = _CAPTION_PX * (len(legend) if legend else 1 if data_type in DEPTH else 0)
     top = _CAPTION_PX + _BADGE_PX * len(badges)
     whole = Image.new("RGB", (width, top + grid.height + footer + GAP_PX), "white")
     draw = ImageDraw.Draw(whole)
     draw.text((0, 2), title, fill="black", font=font)
-    if found:
+    if findings:
         draw.rectangle((0, _CAPTION_PX, width, top - 1), fill=_WRONG)
         for row, line in enumerate(badges):
             draw.text((4, _CAPTION_PX + row * _BADGE_PX + 1), line, fill="white", font=font)
@@ -136,7 +136,7 @@ def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: i
         _ok(draw, width, font)
     whole.paste(grid, (0, top))
     below = top + grid.height + GAP_PX
-    for row, (number, text) in enumerate(shown):
+    for row, (number, text) in enumerate(legend):
         y = below + row * _CAPTION_PX
         draw.rectangle((0, y + 3, _BAR_PX, y + 3 + _BAR_PX), fill=id_color(number))
         draw.text((_BAR_PX + 5, y + 2), text[:40], fill="black", font=font)

@@ -1,4 +1,4 @@
-"""The camera inspector: what is wrong with camera frames, found before somebody trains on them."""
+"""The camera inspector: faults of camera frames, found before a training uses them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRIFT = 1.15
 ENOUGH_PIXELS = 4096
 """Of an env, to tell how light its picture is."""
 _UNNAMED = {"BACKGROUND", "UNLABELLED"}
-"""What the renderers of Isaac Lab 3.0 name pixels without a label."""
+"""Names that the renderers of Isaac Lab 3.0 give to pixels without a label."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,11 +34,11 @@ class Finding:
     data_type: str
     """Isaac Lab's name of its output."""
     fault: Fault
-    """What kind of fault it is."""
+    """Kind of fault."""
     envs: tuple[int, ...]
     """Envs that show it; empty where it is not one env's."""
     what: str
-    """What was seen, with figures."""
+    """The observation, with figures."""
 
     def __str__(self) -> str:
         where = f" in env {ranges(self.envs)}" if self.envs else ""
@@ -137,9 +137,9 @@ def _duplicate(shot: Shot) -> Found:
     if not shot.state.shape[-1]:
         return
     last, state = shot.clip[-1], shot.state[-1]
-    seen: dict[bytes, int] = {}
+    numbers: dict[bytes, int] = {}
     for index, image in enumerate(last):
-        first = seen.setdefault(image.tobytes(), index)
+        first = numbers.setdefault(image.tobytes(), index)
         if first != index and not _flat(image) and np.abs(state[index] - state[first]).max() > MOVED:
             yield [index], f"the same picture as env {shot.envs[first]}, whose bodies or joints are elsewhere"
 
@@ -154,21 +154,21 @@ def _drift(shot: Shot) -> Found:
     pixels = shot.clip[-1][..., :3].reshape(count, height * width, 3)[:, ::every]
     light = pixels.astype(np.float32).mean(axis=-1)
     parts = np.percentile(light, (25, 50, 75, 95), axis=1).T + 1.0
-    seen = [index for index, image in enumerate(shot.clip[-1]) if not _flat(image[..., :3])]
-    if len(seen) < 2:
+    lit = [index for index, image in enumerate(shot.clip[-1]) if not _flat(image[..., :3])]
+    if len(lit) < 2:
         return
     # Of two envs either may be the odd one; of more it is not the one in the middle.
     reference, whose = (
-        (parts[seen[0]], f"env {shot.envs[seen[0]]}")
-        if len(seen) == 2
+        (parts[lit[0]], f"env {shot.envs[lit[0]]}")
+        if len(lit) == 2
         else (
-            np.median(parts[seen], axis=0),
+            np.median(parts[lit], axis=0),
             "most envs",
         )
     )
     ratios = parts / reference
-    for word, chosen in (("brighter", (ratios > DRIFT).all(axis=1)), ("darker", (ratios < 1 / DRIFT).all(axis=1))):
-        envs = [index for index in seen if chosen[index]]
+    for word, odd in (("brighter", (ratios > DRIFT).all(axis=1)), ("darker", (ratios < 1 / DRIFT).all(axis=1))):
+        envs = [index for index in lit if odd[index]]
         if envs:
             most = ratios[envs].mean(axis=1)
             factor = most.max() if word == "brighter" else most.min()

@@ -15,21 +15,20 @@ from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.records.record import StockRecord
 from rlnb.records.script_record import ScriptRecord
-from rlnb.spec import COLOR
+from rlnb.spec import COLOR, ENDED
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from rlnb.records.facts import RunFacts
 
-OVER = ("completed", "failed", "cancelled", "timeout", "lost")
 Size = tuple[int, int]
 STILL_S = 60.0
 """How long a report waits for a picture of a training that goes on."""
 
 
 class CameraFeed:
-    """What the cameras of a training see, for whoever shows it; pictures are taken only while somebody looks.
+    """Pictures of a training's cameras. They are taken only while a viewer asks for them.
 
     Args:
         run: A training that rlnb steps.
@@ -55,12 +54,14 @@ class CameraFeed:
         if self.over():
             raise RlnbError(f"{run.id} has ended ({self._record.state}). rlnb.preview(run) shows its policy.")
         self._audience = Audience(RunDir(run.path))
-        wanted = Wanted(cameras=tuple(cameras), data_types=tuple(data_types), num_envs=num_envs, size=size, share=share)
-        self._audience.want(wanted)
+        request = Wanted(
+            cameras=tuple(cameras), data_types=tuple(data_types), num_envs=num_envs, size=size, share=share
+        )
+        self._audience.want(request)
 
     def over(self) -> bool:
         """Return whether the training has ended."""
-        return self._record.state in OVER
+        return self._record.state in ENDED
 
     def still_looking(self) -> None:
         """Ask for more; to be called every second or so."""

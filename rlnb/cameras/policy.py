@@ -1,12 +1,10 @@
-"""What a preview or a 3D view shows: a task, and the policy of a run that may act in it."""
+"""The subject of a preview or a 3D view: a task, and the policy of a run that may act in it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
@@ -15,6 +13,7 @@ from rlnb.records.find import find_one
 from rlnb.records.layout import RunDir
 from rlnb.settings import options
 from rlnb.spec import Task
+from rlnb.tasks.requests import Policy
 from rlnb.tasks.task import as_task
 
 
@@ -23,8 +22,8 @@ class Subject:
     """A task to look at, in an interpreter, with or without a policy."""
 
     task: Task
-    policy: Mapping[str, Any] | None
-    """Run, checkpoint and trust, as a worker needs them to let the policy of a run act; None for none."""
+    policy: Policy | None
+    """The policy that acts; None where none does."""
     python: str | None
     asset_root: str | None
 
@@ -63,8 +62,8 @@ def subject(
     )
 
 
-def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> dict[str, Any] | None:
-    """Return what a worker needs to let the policy of a run act: its run and its checkpoint; None for None.
+def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> Policy | None:
+    """Return the policy of a run as a request names it; None for no run.
 
     Raises:
         RlnbError: The run has no such checkpoint, or its library has no simulator.
@@ -73,10 +72,10 @@ def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> 
         if checkpoint is not None:
             raise RlnbError(f"checkpoint={str(checkpoint)!r} is not a checkpoint of a known run. Use policy=run too.")
         return None
-    chosen = checkpoint_of(run.record, checkpoint)
+    path = checkpoint_of(run.record, checkpoint)
     if not plugins.library(run.library).simulator:
         raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator: there is nothing to look at.")
-    return {"run": str(run.path), "checkpoint": chosen, "trust": trust}
+    return Policy(run=str(run.path), checkpoint=path, trust=trust)
 
 
 def task_of(run: RunFacts) -> Task:

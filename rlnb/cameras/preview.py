@@ -1,9 +1,9 @@
-"""What the cameras of a task see: arrays, pictures and films of them, and what is wrong with them."""
+"""Camera frames of a task: arrays, pictures and films, with the faults that the inspector finds in them."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlnb.cameras.checks import check_preview
 from rlnb.cameras.frames import Frames
 from rlnb.cameras.inspector import Shot, inspect, ranges
-from rlnb.cameras.policy import subject
+from rlnb.cameras.policy import Subject, subject
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
 from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
-from rlnb.storage.serial import to_json
+from rlnb.tasks import requests
+from rlnb.tasks.requests import Clip
 
 if TYPE_CHECKING:
     import ipywidgets
@@ -90,9 +91,9 @@ class Preview(Frames):
         return 1.0 / (self.times_s[1] - self.times_s[0]) if len(self.times_s) > 1 else 1.0
 
     def __repr__(self) -> str:
-        shown = "; ".join(f"{camera}: {', '.join(types)}" for camera, types in self.clip.items())
-        wrong = "".join(f"\n  {finding.camera} {finding.data_type}: {finding}" for finding in self.findings)
-        return f"Preview({self.task!r}, env {ranges(self.envs)}, {shown}){wrong}"
+        cameras = "; ".join(f"{camera}: {', '.join(types)}" for camera, types in self.clip.items())
+        faults = "".join(f"\n  {finding.camera} {finding.data_type}: {finding}" for finding in self.findings)
+        return f"Preview({self.task!r}, env {ranges(self.envs)}, {cameras}){faults}"
 
     def _repr_png_(self) -> bytes:
         import io
@@ -102,22 +103,21 @@ class Preview(Frames):
         return buffer.getvalue()
 
 
-def read(task: str, steps: int, envs: tuple[int, ...], reply: Mapping[str, Any], *, inspected: bool = True) -> Preview:
-    """Build a preview from the worker's answer; the first picture, which the rest follows, need not be inspected."""
+def read(task: str, steps: int, envs: tuple[int, ...], clip: Clip, *, inspected: bool = True) -> Preview:
+    """Return the preview of a clip; an interim clip need not be inspected."""
     import numpy as np
 
-    clip: dict[str, dict[str, np.ndarray]] = {}
-    with np.load(reply["frames"], allow_pickle=False) as arrays:
+    frames: dict[str, dict[str, np.ndarray]] = {}
+    with np.load(clip.file, allow_pickle=False) as arrays:
         state = arrays["state"]
         for key in arrays.files:
             camera, _, data_type = key.rpartition("/")
             if camera:
-                clip.setdefault(camera, {})[data_type] = arrays[key]
-    labels = {key: {int(n): text for n, text in names.items()} for key, names in reply["labels"].items()}
-    ranges_m = {camera: (near, far) for camera, (near, far) in reply["ranges_m"].items()}
+                frames.setdefault(camera, {})[data_type] = arrays[key]
+    labels = {key: {int(n): text for n, text in names.items()} for key, names in clip.labels.items()}
     findings = [
         finding
-        for camera, types in (clip if inspected else {}).items()
+        for camera, types in (frames if inspected else {}).items()
         for data_type, array in types.items()
         for finding in inspect(
             Shot(
@@ -126,23 +126,23 @@ def read(task: str, steps: int, envs: tuple[int, ...], reply: Mapping[str, Any],
                 clip=array,
                 state=state,
                 labels=labels.get(f"{camera}/{data_type}", {}),
-                range_m=ranges_m.get(camera),
+                range_m=clip.ranges_m.get(camera),
                 envs=envs,
             )
         )
     ]
     return Preview(
         task=task,
-        clip=clip,
-        times_s=tuple(reply["times_s"]),
+        clip=frames,
+        times_s=clip.times_s,
         envs=envs,
         state=state,
         labels=labels,
-        ranges_m=ranges_m,
+        ranges_m=clip.ranges_m,
         steps=steps,
-        added=reply["added"],
+        added=clip.added,
         findings=tuple(findings),
-        seconds=reply["seconds"],
+        seconds=clip.seconds,
     )
 
 
@@ -190,36 +190,41 @@ def preview(
 
     Raises:
         CheckError: A problem with the task, the camera names or the numbers; nothing was made.
+        NotFoundError: There is no such task, run or checkpoint.
         WorkerError: The task's own code failed; with its traceback.
     """
-    shown = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
-    task, python, asset_root = shown.task, shown.python, shown.asset_root
-    card = task_card(task, python=python, asset_root=asset_root)
-    check_preview(task, card, cameras, data_types, num_envs, envs, steps, every, actions, size)
-    with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {task.id}") as show:
-
-        def made(reply: Mapping[str, Any], *, inspected: bool = True) -> Preview:
-            numbers = tuple(envs if envs is not None else range(num_envs))
-            return read(task.id, steps, numbers, reply, inspected=inspected)
-
-        reply = simulator.request(
-            "preview",
-            python,
-            asset_root,
-            warm=warm,
-            meanwhile=lambda first: show(made(first, inspected=False).image),
-            task=to_json(task),
-            cameras=list(cameras) if cameras else None,
-            data_types=list(data_types) if data_types else None,
+    scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
+    card = task_card(scene.task, python=scene.python, asset_root=scene.asset_root)
+    check_preview(scene.task, card, cameras, data_types, num_envs, envs, steps, every, actions, size)
+    with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {scene.task.id}") as show:
+        request = requests.Preview(
+            task=scene.task,
+            cameras=tuple(cameras) if cameras else None,
+            data_types=tuple(data_types) if data_types else None,
             num_envs=num_envs,
-            envs=list(envs) if envs is not None else None,
+            envs=tuple(envs) if envs is not None else None,
             steps=steps,
             every=every,
             actions=actions,
-            policy=shown.policy,
-            size=list(size),
+            policy=scene.policy,
+            size=(size[0], size[1]),
             seed=seed,
             device=device,
             out=out,
         )
-        return made(reply)
+        return _preview_of(request, scene, show, warm=warm)
+
+
+def _preview_of(
+    request: requests.Preview, scene: Subject, show: Callable[[Any], None], *, warm: bool | None
+) -> Preview:
+    """Return the preview that a simulator takes, and show its first frames as soon as they are there."""
+    envs = request.envs if request.envs is not None else tuple(range(request.num_envs))
+
+    def of(clip: Clip, *, inspected: bool = True) -> Preview:
+        return read(request.task.id, request.steps, envs, clip, inspected=inspected)
+
+    def show_first(clip: Clip) -> None:
+        show(of(clip, inspected=False).image)
+
+    return of(simulator.request(request, scene.python, scene.asset_root, warm=warm, meanwhile=show_first))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import queue
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rlnb.cameras.checks import check_preview
 from rlnb.cameras.policy import subject
@@ -19,10 +19,7 @@ from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
-from rlnb.storage.serial import to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from rlnb.tasks.requests import Address, View
 
 HEIGHT_PX = 480
 
@@ -30,28 +27,28 @@ HEIGHT_PX = 480
 class Scene:
     """A task in 3D, moving until it is closed or this kernel ends."""
 
-    def __init__(self, task: str, worker: SimulatorProcess, request: Mapping[str, Any]) -> None:
+    def __init__(self, task: str, worker: SimulatorProcess, request: View) -> None:
         self.task = task
         """Id of the task."""
         self._worker = worker
-        self._told: queue.Queue[Any] = queue.Queue()
+        self._addresses: queue.Queue[Address | Exception] = queue.Queue()
         self._ended: Exception | None = None
-        thread = threading.Thread(target=self._serve, args=(dict(request),), name=f"rlnb view {task}", daemon=True)
+        thread = threading.Thread(target=self._serve, args=(request,), name=f"rlnb view {task}", daemon=True)
         thread.start()
-        answer = self._told.get()
+        answer = self._addresses.get()
         if isinstance(answer, Exception):
             worker.close()
             raise answer
-        self.port: int = answer["port"]
+        self.port = answer.port
         """Port of the view on this machine's loopback."""
         live_objects.add(self, close=self.close, alive=lambda: self.alive)
 
-    def _serve(self, request: dict[str, Any]) -> None:
+    def _serve(self, request: View) -> None:
         try:
-            self._worker.request("view", meanwhile=self._told.put, **request)
+            self._worker.request(request, meanwhile=self._addresses.put)
         except Exception as exc:
             self._ended = exc
-        self._told.put(self._ended or RlnbError(f"The view of {self.task} was closed."))
+        self._addresses.put(self._ended or RlnbError(f"The view of {self.task} was closed."))
 
     @property
     def url(self) -> str:
@@ -118,25 +115,21 @@ def view(
         RlnbError: viser is not installed.
         WorkerError: The task's own code failed; with its traceback.
     """
-    shown = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
-    task, python, asset_root = shown.task, shown.python, shown.asset_root
+    scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
+    task, python, asset_root = scene.task, scene.python, scene.asset_root
     card = task_card(task, python=python, asset_root=asset_root)
     check_preview(task, card, None, None, num_envs, None, 0, None, actions, (64, 64))
     if not speed > 0:
         raise RlnbError(f"speed={speed!r} is not above 0.")
     python, asset_root = python or options.python, asset_root or options.asset_root
     with status(f"Opening a view of {task.id}"):
-        return Scene(
-            task.id,
-            simulator.start_process(python, asset_root),
-            {
-                "task": to_json(task),
-                "num_envs": num_envs,
-                "actions": actions,
-                "policy": shown.policy,
-                "speed": speed,
-                "seed": seed,
-                "device": device,
-                "asset_root": asset_root,
-            },
+        request = View(
+            task=task,
+            num_envs=num_envs,
+            actions=actions,
+            policy=scene.policy,
+            speed=speed,
+            seed=seed,
+            device=device,
         )
+        return Scene(task.id, simulator.start_process(python, asset_root), request)

@@ -197,11 +197,12 @@ def compile_kernels(
     """
     import rlnb
     from rlnb.simulation.simulator import request
-    from rlnb.storage.serial import to_json
+    from rlnb.tasks.requests import Compile
 
     for task in tasks:
-        reply = request("compile", python, asset_root, task=to_json(rlnb.task(task)))
-        screen.say(f"{task}: {reply['seconds']:.1f} s; cache: {reply['cache']} ({reply['cache_mib']:.0f} MiB)")
+        compilation = request(Compile(task=rlnb.task(task)), python, asset_root)
+        size = f"{compilation.cache_mib:.0f} MiB"
+        screen.say(f"{task}: {compilation.seconds:.1f} s; cache: {compilation.cache} ({size})")
 
 
 # -- lists -----------------------------------------------------------------------------------------------
@@ -220,9 +221,10 @@ def tasks(
 
     from rlnb.display.status import status
     from rlnb.simulation import simulator
+    from rlnb.tasks import requests
 
     with status("Listing the tasks of Isaac Lab (10 to 15 s)"):
-        names: list[str] = simulator.request("tasks", python, asset_root)
+        names = simulator.request(requests.Tasks(), python, asset_root).ids
     glob = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     matches = [name for name in names if fnmatch.fnmatchcase(name.lower(), glob)]
     if not matches:

@@ -22,7 +22,7 @@ class Built:
     """The answer of ``python -m rlnb.worker assets-build``; see ``rlnb.worker.assets.packs.Built``."""
 
     folder: str
-    kept: tuple[str, ...]
+    foreign: tuple[str, ...]
     """Files that a user put into the folder; they stay as they are."""
     failed: Mapping[str, str]
     """Packs or files that could not be built, to the reason."""
@@ -59,7 +59,7 @@ def build(
         raise RlnbError(f"The asset packs could not be built: exit status {process.returncode} of {argv[0]}.\n{tail}")
     outcome = from_json(Built, json.loads(last_line[0]), ignore_unknown=True)
     screen.say(outcome.folder)
-    for path in outcome.kept:
+    for path in outcome.foreign:
         screen.say(f"kept: {path} existed and is not from an asset pack", stderr=True)
     for name, reason in outcome.failed.items():
         screen.say(f"failed: {name}: {reason}", stderr=True)
@@ -74,11 +74,11 @@ def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = No
 
     card = task_card(task, python=python, asset_root=asset_root)
     # A card may be older than a build, so files of this machine are checked again.
-    local = {name: asset["there"] is not None for name, asset in card["assets"].items()}
-    exists = {name: Path(card["assets"][name]["path"]).is_file() for name in local if local[name]}
+    local = [name for name, asset in card.assets.items() if asset.exists is not None]
+    exists = {name: Path(card.assets[name].path).is_file() for name in local}
     states = {True: "exists", False: "missing", None: "remote, not checked"}
-    rows = [(name, asset["path"], states[exists.get(name)]) for name, asset in card["assets"].items()]
-    screen.table(["file", "path", "state"], rows, title=f"{card['task']}: {card['asset_root']['reason']}")
+    rows = [(name, asset.path, states[exists.get(name)]) for name, asset in card.assets.items()]
+    screen.table(["file", "path", "state"], rows, title=f"{card.task}: {card.asset_root.reason}")
     if not all(exists.values()):
         raise typer.Exit(1)
 
@@ -95,7 +95,7 @@ def mirror(
     import rlnb
     from rlnb.display.status import status
     from rlnb.simulation import simulator
-    from rlnb.storage.serial import to_json
+    from rlnb.tasks import requests
 
     *names, folder = tasks
     if not names:
@@ -103,15 +103,15 @@ def mirror(
             "Give at least one task, then the folder to copy to. Use rlnb assets mirror Isaac-Ant-Direct /mnt/assets."
         )
     destination = Path(folder).absolute()
-    requests = [to_json(rlnb.task(name)) for name in names]
+    request = requests.Mirror(tasks=tuple(rlnb.task(name) for name in names), folder=str(destination))
     with status(f"Copying the files of {', '.join(names)}"):
-        reply = simulator.request("mirror", python, asset_root, tasks=requests, folder=str(destination))
-    size = f"{reply['bytes'] / 2**20:.1f} MiB"
-    screen.say(f"{reply['root']} to {destination}: {len(reply['copied'])} files, {size}; {len(reply['kept'])} existed")
-    for name, user in reply["outside"].items():
+        reply = simulator.request(request, python, asset_root)
+    size = f"{reply.bytes / 2**20:.1f} MiB"
+    screen.say(f"{reply.root} to {destination}: {len(reply.copied)} files, {size}; {len(reply.existing)} existed")
+    for name, user in reply.outside.items():
         screen.say(f"not copied: {name}, used by {user}, lies outside the asset root")
-    for name, user in reply["missing"].items():
+    for name, user in reply.missing.items():
         screen.say(f"missing: {name}, used by {user}")
-    if reply["missing"]:
+    if reply.missing:
         raise typer.Exit(1)
     screen.say(f"Use it: export ISAACSIM_ASSET_ROOT={shlex.quote(str(destination))}")

@@ -22,6 +22,7 @@ from rlnb.simulation import simulator
 from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
+from rlnb.tasks import requests
 
 POLL_S = 0.25
 
@@ -54,7 +55,7 @@ def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptio
     folder = record.folder.next_job(kind)
     files.write_once(folder.job, to_json(Job(kind=kind, options=to_json(job_options))))
     try:
-        worker.request(kind, job_dir=str(folder.path))
+        worker.request(requests.RunJob(kind=kind, job_dir=str(folder.path)))
     except (RlnbError, WorkerError) as exc:
         first, _, rest = str(exc).partition("\n")
         failed = Result(outcome="failed", error=first, detail=rest, ended=files.now())

@@ -1,4 +1,4 @@
-"""Task cards: what the worker says of a task, cached by source, libraries and versions."""
+"""Task cards of the living simulator, cached by source, libraries and versions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from rlnb.settings import Root, options
 from rlnb.simulation import simulator
 from rlnb.spec import CARD_SCHEMA, Task
 from rlnb.storage import files
-from rlnb.storage.serial import to_json
-from rlnb.tasks.overrides import Card
+from rlnb.storage.serial import from_json, to_json
+from rlnb.tasks import requests
+from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
 
 
-def task_card(task: Task | str, *, python: str | None = None, asset_root: str | None = None) -> Card:
-    """Return what the worker says of a task: config values with types, cameras, agents, assets.
+def task_card(task: Task | str, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
+    """Return the card of a task: config values with types, cameras, agents, assets.
 
-    Cached by source and versions; otherwise the warm worker resolves the task, which takes about a
+    Cached by source and versions; otherwise the living simulator resolves the task, which takes about a
     second, and 10 to 15 s when it has to start first.
 
     Raises:
@@ -40,13 +41,13 @@ def task_card(task: Task | str, *, python: str | None = None, asset_root: str | 
     if card is not None:
         return card
     with status(f"Resolving {task.id}: no cached task card, so the worker looks (10 to 15 s if it has to start)"):
-        card = simulator.request("card", python, asset_root, task=to_json(task))
+        card = simulator.request(requests.Card(task=task), python, asset_root)
     path = card_path(options.folders, task, python, asset_root)
     if path is not None:
         with contextlib.suppress(OSError):  # a cache; that the root cannot be written is found elsewhere
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-            files.write_once(path, card)
+            files.write_once(path, to_json(card))
     return card
 
 
@@ -81,25 +82,26 @@ def _installed(stamps: tuple[int, ...]) -> dict[str, str]:
     names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
     for library in plugins.libraries().values():
         names |= {Requirement(text).name for text in library.requires}
-    found = {}
+    versions = {}
     for name in sorted(names):
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
-def cached_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> Card | None:
-    """Return the cached card of a task, if there is one and its assets are as it found them."""
+def cached_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard | None:
+    """Return the cached card of a task, if there is one and its assets are as the card says."""
     path = card_path(root, task, python, asset_root)
     try:
-        card: Card | None = files.read_json(path) if path else None
+        values = files.read_json(path) if path else None
+        card = from_json(TaskCard, values) if values is not None else None
     except RlnbError:
         return None  # a cache: whatever is wrong with it, the worker makes a new one
     if card is None:
         return None
-    for asset in card["assets"].values():
-        if asset["there"] is not None and asset["there"] != Path(asset["path"]).is_file():
+    for asset in card.assets.values():
+        if asset.exists is not None and asset.exists != Path(asset.path).is_file():
             return None
     return card

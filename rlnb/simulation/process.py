@@ -1,9 +1,8 @@
-"""The kernel's end of a warm worker: a node agent with a living worker below it, spoken to in JSON lines."""
+"""The kernel's end of the living simulator: a node agent with a worker below it, and JSON lines between."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 import os
 import shlex
@@ -13,24 +12,29 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from rlnb.errors import RlnbError, WorkerError
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
-from rlnb.spec import JOB_TYPES
+from rlnb.spec import Json
 from rlnb.storage import files
+from rlnb.tasks import messages, requests
+from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Silent
+from rlnb.tasks.requests import Request
 
 logger = logging.getLogger(__name__)
 
 SETTLED_AFTER = 3
 """Requests that make an env, after which its caches are filled too: from here on memory should stay what it is."""
-MAKES_ENV = ("preview", "budget", "compile", *(kind for kind, job_type in JOB_TYPES.items() if job_type.in_simulator))
+MAKES_ENV = (requests.Preview, requests.Budget, requests.Compile, requests.RunJob)
 """Requests that make an env."""
 GROWTH = 1.25
-"""Growth of memory that is worth a word."""
+"""Growth of memory that is worth a warning."""
+
+A = TypeVar("A")
 
 
 class SimulatorProcess:
@@ -50,6 +54,7 @@ class SimulatorProcess:
         self._made = 0
         self._settled_bytes = 0
         self._hangs = ""
+        self._ready = Ready()
         self._lock = threading.Lock()
         command = interpreter(python)
         if shutil.which(command[0]) is None:
@@ -99,101 +104,102 @@ class SimulatorProcess:
     def busy(self) -> bool:
         return self._lock.locked()
 
-    def request(self, verb: str, *, meanwhile: Callable[[Any], None] | None = None, **payload: Any) -> Any:
+    def request(self, request: Request[A], *, meanwhile: Callable[[A], None] | None = None) -> A:
         """Have the worker do something and return its answer.
 
         Args:
-            verb: What to do.
-            meanwhile: Called with what the worker has to tell before it is done.
-            payload: The request's own values, as JSON.
+            request: The request.
+            meanwhile: Called with each interim value before the answer.
 
         Raises:
-            RlnbError: The worker refused, with the reason.
+            RlnbError: The worker refused, with the reason; of the class that the error had in the worker.
             WorkerError: The task's own code failed, or the worker ended; with traceback or log.
         """
         with self._lock:
             number = next(self._ids)
-            self._send({"id": number, "verb": verb, **payload})
+            self._send(messages.call(number, request))
             assert self._agent.stdout is not None
-            while line := self._agent.stdout.readline():
-                reply = json.loads(line)
-                if "silent" in reply:
-                    logger.warning(
-                        "The worker has written nothing for minutes while it starts. Its log shows where each of its "
-                        "threads is: %s",
-                        reply["silent"],
-                    )
-                if "hangs" in reply:
-                    self._hangs = reply["hangs"]
-                if reply.get("id") != number:  # an interrupted request may still be answered
-                    continue
-                if "meanwhile" in reply:
+            while text := self._agent.stdout.readline():
+                message = messages.message(text)
+                if isinstance(message, Ready | Silent | Hangs):
+                    self._note(message)
+                if not isinstance(message, Meanwhile | Answer | Failure) or message.id != number:
+                    continue  # an interrupted request may still be answered
+                if isinstance(message, Meanwhile):
                     if meanwhile is not None:
-                        meanwhile(reply["meanwhile"])
-                else:
-                    self.answered += 1
-                    self._watch_memory(verb, settled=reply["settled"])
-                    return self._value(reply)
+                        meanwhile(messages.value_of(request, message.meanwhile, self._ready))
+                    continue
+                self.answered += 1
+                self._watch_memory(request, settled=message.settled)
+                if isinstance(message, Failure):
+                    raise messages.error_of(message)
+                return messages.value_of(request, message.value, self._ready)
             self._agent.wait()
-            raise self._ended()
+            raise self._end()
 
-    def _send(self, message: Mapping[str, Any]) -> None:
+    def _note(self, message: Ready | Silent | Hangs) -> None:
+        """Keep what the worker or its agent tells of its start."""
+        if isinstance(message, Ready):
+            self._ready = message
+        elif isinstance(message, Hangs):
+            self._hangs = message.hangs
+        else:
+            logger.warning(
+                "The worker has written nothing for minutes while it starts. Its log shows where each of its "
+                "threads is: %s",
+                message.silent,
+            )
+
+    def _send(self, message: Call | Adoption) -> None:
         assert self._agent.stdin is not None
         try:
-            self._agent.stdin.write(json.dumps(message).encode() + b"\n")
+            self._agent.stdin.write(messages.line(message))
             self._agent.stdin.flush()
         except BrokenPipeError as exc:
-            raise self._ended() from exc
+            raise self._end() from exc
 
-    def _ended(self) -> WorkerError:
-        """Return what to say of a worker that is gone."""
+    def _end(self) -> WorkerError:
+        """Return the error about a worker that has ended."""
         assert self._agent.stdout is not None
-        for line in self._agent.stdout:  # nobody may have read why
-            self._hangs = json.loads(line).get("hangs", self._hangs)
+        for text in self._agent.stdout:  # the reason may still be unread
+            if isinstance(message := messages.message(text), Hangs):
+                self._note(message)
         if self._hangs:
             return WorkerError(f"{self._hangs}\n{files.tail(self.log)}")
-        words = f"The warm worker ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}"
+        reason = f"The living simulator ended. Its log, {self.log}, ends with:\n{files.tail(self.log)}"
         if self.answered:
-            return WorkerError(words)
-        chosen = f" --python {shlex.quote(self.python)}" if self.python else ""
-        return WorkerError(f"{words}\nIt never answered. What its interpreter lacks: rlnb doctor{chosen}")
+            return WorkerError(reason)
+        option = f" --python {shlex.quote(self.python)}" if self.python else ""
+        return WorkerError(f"{reason}\nIt never answered. To see what its interpreter lacks: rlnb doctor{option}")
 
-    def _watch_memory(self, verb: str, *, settled: bool) -> None:
-        """Say so when the process has grown since all that it loads was loaded."""
-        if not (settled and verb in MAKES_ENV):
+    def _watch_memory(self, request: Request[Any], *, settled: bool) -> None:
+        """Warn when the process has grown since all that it loads was loaded."""
+        if not (settled and isinstance(request, MAKES_ENV)):
             return
         self._made += 1
-        held = self.memory_bytes
+        size_bytes = self.memory_bytes
         if self._made == SETTLED_AFTER:
-            self._settled_bytes = held
-        elif self._made > SETTLED_AFTER and held > GROWTH * self._settled_bytes:
+            self._settled_bytes = size_bytes
+        elif self._made > SETTLED_AFTER and size_bytes > GROWTH * self._settled_bytes:
             logger.warning(
-                "The warm simulator has grown from %.2f to %.2f GiB over %d requests; rlnb.simulator().restart() "
+                "The living simulator has grown from %.2f to %.2f GiB over %d requests; rlnb.simulator().restart() "
                 "frees it.",
                 self._settled_bytes / 2**30,
-                held / 2**30,
+                size_bytes / 2**30,
                 self._made - SETTLED_AFTER,
             )
-            self._settled_bytes, self._made = held, SETTLED_AFTER
+            self._settled_bytes, self._made = size_bytes, SETTLED_AFTER
 
-    @staticmethod
-    def _value(reply: Mapping[str, Any]) -> Any:
-        if reply["ok"]:
-            return reply["value"]
-        if reply["kind"] == "rlnb":
-            raise RlnbError(reply["error"].partition(": ")[2])
-        raise WorkerError(f"{reply['error']}\n\n{reply['detail']}")
-
-    def adopt(self, job_dir: Path) -> Mapping[str, Any]:
+    def adopt(self, job_dir: Path) -> Mapping[str, Json]:
         """Hand the process over to a job; return the handle of its agent. This object is then done with."""
         with self._lock:
-            self._send({"adopt": str(job_dir)})
+            self._send(Adoption(adopt=str(job_dir)))
             assert self._agent.stdout is not None
-            while line := self._agent.stdout.readline():
-                if json.loads(line).get("adopted"):
+            while text := self._agent.stdout.readline():
+                if isinstance(messages.message(text), Adopted):
                     shutil.rmtree(self.log.parent, ignore_errors=True)  # the run's own log goes on
                     return handle_of(self._agent.pid)
-            raise WorkerError(f"The warm worker ended before the run could have it. Log: {self.log}")
+            raise WorkerError(f"The living simulator ended before the run could have it. Log: {self.log}")
 
     def close(self) -> None:
         """End the worker; its log goes with it, unless it had ended by itself."""

@@ -8,16 +8,19 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from rlnb.settings import options
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
-from rlnb.storage.serial import to_json
+from rlnb.tasks import requests
+from rlnb.tasks.requests import Request
 from rlnb.tasks.task import as_task
 
+A = TypeVar("A")
 FRESH_AFTER_S = 10.0
-"""Two start-ups side by side would delay the run's first iteration on a small machine."""
+"""Seconds before a replacement is started after a run has taken the last living simulator. Starting both at once would
+delay the run's first iteration."""
 
 _current: SimulatorProcess | None = None
 _keep = True
@@ -64,7 +67,7 @@ class Simulator:
 
     @property
     def log(self) -> Path | None:
-        """What it prints."""
+        """File of its output."""
         worker = self._worker
         return worker.log if worker else None
 
@@ -74,13 +77,11 @@ class Simulator:
         Returns:
             Seconds it took.
         """
-        asked = as_task(task)
-        seconds: float = request("compile", *self._settings, warm=True, task=to_json(asked))["seconds"]
-        return seconds
+        return request(requests.Compile(task=as_task(task)), *self._settings, warm=True).seconds
 
     def wait(self) -> Simulator:
         """Wait until it answers; start it if there is none."""
-        request("ping", *self._settings, warm=True)
+        request(requests.Ping(), *self._settings, warm=True)
         return self
 
     def restart(self) -> Simulator:
@@ -121,40 +122,38 @@ def simulator(python: str | None = None, asset_root: str | None = None) -> Simul
 
 
 def request(
-    verb: str,
-    python: str | None,
-    asset_root: str | None,
+    request: Request[A],
+    python: str | None = None,
+    asset_root: str | None = None,
     *,
     warm: bool | None = None,
-    meanwhile: Callable[[Any], None] | None = None,
-    **payload: Any,
-) -> Any:
-    """Have a worker do something and return its answer: the warm one, or where that is not wanted one for this only.
+    meanwhile: Callable[[A], None] | None = None,
+) -> A:
+    """Have a simulator do something and return its answer: the living one, or a process for this request only.
 
     Args:
-        verb: What to do.
+        request: The request.
         python: Command of the worker's interpreter; None is ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
         warm: Whether the living simulator does it; None is ``rlnb.options.warm``.
-        meanwhile: Called with what the worker has to tell before it is done.
-        payload: The request's own values, as JSON.
+        meanwhile: Called with each interim value before the answer.
 
     Raises:
-        RlnbError: The worker refused, with the reason.
+        RlnbError: The worker refused, with the reason; of the class that the error had in the worker.
         WorkerError: The task's own code failed, or the worker ended; with traceback or log.
     """
     python, asset_root = python or options.python, asset_root or options.asset_root
     if options.warm if warm is None else warm:
-        return living_process(python, asset_root).request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
+        return living_process(python, asset_root).request(request, meanwhile=meanwhile)
     worker = start_process(python, asset_root)
     try:
-        return worker.request(verb, meanwhile=meanwhile, asset_root=asset_root, **payload)
+        return worker.request(request, meanwhile=meanwhile)
     finally:
         worker.close()
 
 
 def living_process(python: str | None = None, asset_root: str | None = None) -> SimulatorProcess:
-    """Return the living warm worker for these settings, starting one if there is none."""
+    """Return the living simulator for these settings, starting one if there is none."""
     global _current
     python, asset_root = python or options.python, asset_root or options.asset_root
     with _starting:
@@ -166,18 +165,18 @@ def living_process(python: str | None = None, asset_root: str | None = None) -> 
 
 
 def start_process(python: str | None, asset_root: str | None) -> SimulatorProcess:
-    """Start a worker that is nobody else's; whoever starts it closes it."""
+    """Start a process that is no living simulator; the caller closes it."""
     return SimulatorProcess(python, asset_root, Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log")
 
 
 def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess | None:
-    """Return the warm worker if there is one that fits and has nothing to do."""
+    """Return the living simulator if there is one with these settings and it has nothing to do."""
     fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
     return _current if _current and fits and _current.alive and not _current.busy else None
 
 
 def let_go(python: str | None, asset_root: str | None) -> None:
-    """Forget the worker, a run has it now; a fresh one starts once that run's own start-up is over."""
+    """Forget the living simulator, which a run has taken; start a fresh one when that run's own start-up is over."""
     global _current
     _current = None
     if not _keep:
@@ -202,7 +201,7 @@ def keep_none() -> None:
 
 @atexit.register
 def shut_down() -> None:
-    """End the warm worker, if there is one."""
+    """End the living simulator, if there is one."""
     global _current
     if _current is not None:
         _current.close()

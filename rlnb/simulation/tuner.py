@@ -6,22 +6,25 @@ import dataclasses
 import html
 import threading
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError
 from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
-from rlnb.spec import Task
-from rlnb.storage.serial import to_json
-from rlnb.tasks.overrides import Card, check_task
+from rlnb.spec import Json, Task
+from rlnb.tasks import requests
+from rlnb.tasks.card import TaskCard
+from rlnb.tasks.overrides import check_task
+from rlnb.tasks.requests import Open, Request
 from rlnb.tasks.task import as_task
 
 if TYPE_CHECKING:
     import ipywidgets
 
+A = TypeVar("A")
 REFRESH_S = 0.25
 LONGEST_S = 300.0
 """How long the env is stepped without a click."""
@@ -35,20 +38,15 @@ class Tuner:
     """
 
     def __init__(
-        self,
-        task: Task,
-        card: Card,
-        num_envs: int,
-        request: Mapping[str, Any],
-        interpreter: tuple[str | None, str | None],
+        self, task: Task, card: TaskCard, request: Open, python: str | None = None, asset_root: str | None = None
     ) -> None:
-        self._task, self._card, self._num_envs, self._request = task, card, num_envs, dict(request)
-        self._interpreter = interpreter
+        self._task, self._card, self._request = task, card, request
+        self._interpreter = python, asset_root
         self._lock = threading.Lock()
-        self._changed: dict[str, Any] = {}
+        self._overrides: dict[str, Json] = {}
         self.how = ""
         """How the newest change was made: ``"rewards swapped"`` into the living env, or ``"new env"``."""
-        self.seconds: dict[str, float] = {}
+        self.seconds: Mapping[str, float] = {}
         """How long that took in the simulator: to ``resolve`` the config, and for the ``change`` of the env."""
         self.values: dict[str, list[float]] = {}
         """By term, a value per env."""
@@ -62,27 +60,27 @@ class Tuner:
         return sum(self.seconds.values())
 
     @property
-    def overrides(self) -> dict[str, Any]:
-        """What was changed, as ``rlnb.task(..., overrides=...)`` takes it."""
-        return dict(self._changed)
+    def overrides(self) -> dict[str, Json]:
+        """The changes, as ``rlnb.task(..., overrides=...)`` takes it."""
+        return dict(self._overrides)
 
     @property
     def task(self) -> Task:
         """The task with these changes, ready to be trained."""
-        return self._with(self._changed)
+        return self._with(self._overrides)
 
     @property
     def tunable(self) -> dict[str, float]:
         """Numbers of reward terms by dotted path, as they are now: weights and parameters."""
-        kinds = {"float": float, "int": int}
+        kinds: dict[str, Callable[[Any], float]] = {"float": float, "int": int}
         fields = {
-            path: kinds[field["type"]](field["value"])
-            for path, field in self._card["fields"].items()
-            if path.startswith("rewards.") and field["type"] in kinds
+            path: kinds[field.type](field.value)
+            for path, field in self._card.fields.items()
+            if path.startswith("rewards.") and field.type in kinds
         }
-        return {**fields, **{path: value for path, value in self._changed.items() if path in fields}}
+        return {path: self._overrides.get(path, value) for path, value in fields.items()}  # type: ignore[misc]
 
-    def set(self, path: str, value: Any) -> Tuner:
+    def set(self, path: str, value: Json) -> Tuner:
         """Change a value of a term, in the living env where that is possible.
 
         Args:
@@ -93,38 +91,39 @@ class Tuner:
             CheckError: No such value, or the wrong type.
             WorkerError: A manager refuses it; everything is as before.
         """
-        changed = {**self._changed, path: value}
-        check_task(self._with(changed), self._card)
-        self._open(self._with(changed))
-        self._changed = changed
+        overrides = {**self._overrides, path: value}
+        check_task(self._with(overrides), self._card)
+        self._open(self._with(overrides))
+        self._overrides = overrides
         return self
 
     def step(self, steps: int = 1) -> Tuner:
         """Step the env, and take the values of its terms."""
-        reply = self._ask("advance", steps=steps)
-        self.values, self.reward = reply["terms"], reply["reward"]
+        rewards = self._ask(requests.Advance(steps=steps))
+        self.values = {name: list(values) for name, values in rewards.terms.items()}
+        self.reward = list(rewards.reward)
         return self
 
     def close(self) -> None:
         """Close the env."""
-        self._ask("close")
+        self._ask(requests.Close())
 
     def panel(self) -> ipywidgets.Widget:
         """Return sliders for every number of a term beside what the terms give, while the env runs."""
         return sliders(self)
 
-    def _ask(self, verb: str, **payload: Any) -> Any:
+    def _ask(self, request: Request[A]) -> A:
         # Always of the living simulator, whatever rlnb.options.warm says: its env has to be there the next time.
         with self._lock:
-            return simulator.request(verb, *self._interpreter, warm=True, **payload)
+            return simulator.request(request, *self._interpreter, warm=True)
 
-    def _with(self, changed: Mapping[str, Any]) -> Task:
-        return dataclasses.replace(self._task, overrides={**self._task.overrides, **changed})
+    def _with(self, overrides: Mapping[str, Json]) -> Task:
+        return dataclasses.replace(self._task, overrides={**self._task.overrides, **overrides})
 
     def _open(self, task: Task) -> None:
-        here = dataclasses.replace(task, num_envs=self._num_envs)
-        reply = self._ask("open", task=to_json(here), **self._request)
-        self.how, self.seconds = reply["how"], reply["seconds"]
+        task = dataclasses.replace(task, num_envs=self._request.task.num_envs)
+        change = self._ask(dataclasses.replace(self._request, task=task))
+        self.how, self.seconds = change.how, change.seconds
         self.step()
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
@@ -140,8 +139,8 @@ class Tuner:
 
     def _repr_html_(self) -> str:
         rows = [list(row) for row in self._rows()]
-        changed = html.escape(str(self._changed))
-        note = f"<small>{html.escape(self.how)} in {self.took_s:.3f} s; changed: {changed}</small>"
+        overrides = html.escape(str(self._overrides))
+        note = f"<small>{html.escape(self.how)} in {self.took_s:.3f} s; changed: {overrides}</small>"
         return table(["term", "weight", "mean of envs", "least to most"], rows, caption=self._task.id) + note
 
 
@@ -176,12 +175,13 @@ def tune(
     """
     task = as_task(task)
     card = task_card(task, python=python, asset_root=asset_root)
-    check_task(dataclasses.replace(task, num_envs=num_envs), card)
-    if card["workflow"] != "manager-based":
+    small = dataclasses.replace(task, num_envs=num_envs)
+    check_task(small, card)
+    if card.workflow != "manager-based":
         raise RlnbError(f"{task.id} is not manager-based: its rewards are code, not terms that could be tuned.")
-    request = {"actions": actions, "seed": seed, "device": device}
+    request = Open(task=small, actions=actions, seed=seed, device=device)
     with status(f"Tuning {task.id}"):
-        return Tuner(task, card, num_envs, request, (python, asset_root))
+        return Tuner(task, card, request, python, asset_root)
 
 
 def _spread(values: list[float]) -> tuple[str, str]:
@@ -192,49 +192,60 @@ def sliders(tuner: Tuner) -> ipywidgets.Widget:
     """Return the widget; its "run" button steps the env until it is clicked again."""
     import ipywidgets
 
-    shown = ipywidgets.HTML(bars(tuner.values))
-    said = ipywidgets.HTML(_how(tuner))
+    strips = ipywidgets.HTML(bars(tuner.values))
+    note = ipywidgets.HTML(_how(tuner))
     run = ipywidgets.ToggleButton(description="Run", tooltip="Step the env all the time", icon="play")
     once = ipywidgets.Button(description="Step")
 
-    def refresh(act: Any) -> None:
+    def refresh(act: Callable[[], object]) -> None:
         try:
             act()
         except RlnbError as exc:
             run.value = False
-            said.value = f"<span style='color:#b22222'>{html.escape(str(exc).splitlines()[0])}</span>"
+            note.value = f"<span style='color:#b22222'>{html.escape(str(exc).splitlines()[0])}</span>"
             return
-        shown.value, said.value = bars(tuner.values), _how(tuner)
-
-    def slider(path: str, value: float) -> ipywidgets.Widget:
-        reach = 3 * abs(value) or 1
-        words: dict[str, Any] = {"description": path.removeprefix("rewards."), "style": {"description_width": "18em"}}
-        words |= {"value": value, "min": -reach, "max": reach, "continuous_update": False}
-        words["layout"] = ipywidgets.Layout(width="40em")
-        whole = isinstance(value, int)
-        made = (
-            ipywidgets.IntSlider(**words)
-            if whole
-            else ipywidgets.FloatSlider(**words, step=reach / 300, readout_format=".3g")
-        )
-        made.observe(lambda change: refresh(lambda: tuner.set(path, change["new"])), "value")
-        return made
+        strips.value, note.value = bars(tuner.values), _how(tuner)
 
     def follow() -> None:
-        until = time.monotonic() + LONGEST_S
-        while run.value and time.monotonic() < until:
+        deadline = time.monotonic() + LONGEST_S
+        while run.value and time.monotonic() < deadline:
             refresh(lambda: tuner.step(2))
             time.sleep(REFRESH_S)
         run.value = False
 
-    def toggled(change: Any) -> None:
+    def toggle(change: Any) -> None:
         if change["new"]:
             threading.Thread(target=follow, name="rlnb-tune", daemon=True).start()
 
+    def slider(path: str, value: float) -> ipywidgets.Widget:
+        widget = _slider(path.removeprefix("rewards."), value)
+        widget.observe(lambda change: refresh(lambda: tuner.set(path, change["new"])), "value")
+        return widget
+
     once.on_click(lambda _: refresh(lambda: tuner.step(1)))
-    run.observe(toggled, "value")
+    run.observe(toggle, "value")
     rows = [slider(path, value) for path, value in tuner.tunable.items()]
-    return ipywidgets.VBox([ipywidgets.HBox([run, once, said]), shown, *rows])
+    return ipywidgets.VBox([ipywidgets.HBox([run, once, note]), strips, *rows])
+
+
+def _slider(label: str, value: float) -> ipywidgets.Widget:
+    """Return a slider about a value; its range is three times the value to both sides."""
+    import ipywidgets
+
+    reach = 3 * abs(value) or 1
+    kind = ipywidgets.IntSlider if isinstance(value, int) else ipywidgets.FloatSlider
+    widget = kind(
+        value=value,
+        min=-reach,
+        max=reach,
+        description=label,
+        continuous_update=False,
+        style={"description_width": "18em"},
+        layout=ipywidgets.Layout(width="40em"),
+    )
+    if not isinstance(value, int):
+        widget.step, widget.readout_format = reach / 300, ".3g"
+    return widget
 
 
 def bars(values: dict[str, list[float]]) -> str:

@@ -17,7 +17,7 @@ from rlnb.settings import options
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import agent_values
-from rlnb.tasks.overrides import Card
+from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
 from rlnb.training import train
 
@@ -166,8 +166,8 @@ def compare_libraries(
     task = as_task(task)
     python, asset_root = (arguments.get(name) for name in ("python", "asset_root"))
     card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
-    envs = num_envs or task.num_envs or card["num_envs"]
-    usable = [name for name, found in card["agents"].items() if "error" not in found and not found.get("missing")]
+    envs = num_envs or task.num_envs or card.num_envs
+    usable = [name for name, agent_card in card.agents.items() if agent_card.usable]
     names = list(libraries) if libraries is not None else sorted(usable)
     values = {name: agent_values((agent or {}).get(name)) for name in names}
     problems = []
@@ -204,15 +204,15 @@ def compare_libraries(
     return Comparison(runs=runs, evaluations=evaluations)
 
 
-def _horizon(card: Card, name: str, values: Mapping[str, Json]) -> int:
+def _horizon(card: TaskCard, name: str, values: Mapping[str, Json]) -> int:
     """Return the env steps per iteration of a library's agent config with these values set."""
     library = plugins.library(name)
-    agent = card["agents"].get(name)
-    if agent is None or "error" in agent:
-        raise unknown("agent config", name, card["agents"], has=f"{card['task']} has")
-    defaults = {path: field["value"] for path, field in agent["fields"].items()}
+    agent = card.agents.get(name)
+    if agent is None or agent.error:
+        raise unknown("agent config", name, card.agents, has=f"{card.task} has")
+    defaults = {path: field.value for path, field in agent.fields.items()}
     for path, value in {**defaults, **{path.removeprefix("+"): value for path, value in values.items()}}.items():
-        if path.rsplit(".", 1)[-1] == library.horizon_key:
+        if path.rsplit(".", 1)[-1] == library.horizon_key and isinstance(value, int | float):
             return int(value)
     raise RlnbError(
         f"the agent config of {name} has no {library.horizon_key!r}, so its frames cannot be counted. "

@@ -265,7 +265,7 @@ def _own_number(task: Task, library: str, **arguments: Any) -> int | None:
         return None
     python, asset_root = (arguments.get(name) for name in ("python", "asset_root"))
     card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
-    return int(card["num_envs"])
+    return card.num_envs
 
 
 def _with_nodes(launcher: Launcher, nodes: int) -> Launcher:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rlnb.errors import RlnbError
+from rlnb.spec import Json
 
 
-def agent_values(agent: Mapping[str, Any] | str | Path | None) -> dict[str, Any]:
+def agent_values(agent: Mapping[str, Json] | str | Path | None) -> dict[str, Json]:
     """Return values by dotted path.
 
     Args:
@@ -26,17 +26,17 @@ def agent_values(agent: Mapping[str, Any] | str | Path | None) -> dict[str, Any]
         raise RlnbError(
             f"agent={agent!r} is neither the path of a YAML file nor a mapping, as {{'algorithm.learning_rate': 3e-4}}."
         )
-    values: dict[str, Any] = {}
+    values: dict[str, Json] = {}
     for path, value in _flat(agent or {}):
         marked = _marked(path)
-        if taken := {marked, f"+{marked}", marked.removeprefix("+")} & set(values):
-            before = values[taken.pop()]
+        if twins := {marked, f"+{marked}", marked.removeprefix("+")} & set(values):
+            before = values[twins.pop()]
             raise RlnbError(f"The agent config value {marked!r} is given twice, as {before!r} and as {value!r}.")
         values[marked] = value
     return values
 
 
-def read_agent(path: Path) -> dict[str, Any]:
+def read_agent(path: Path) -> dict[str, Json]:
     """Return the agent config that a YAML file holds, nested as it is there.
 
     Raises:
@@ -63,9 +63,9 @@ def _marked(path: str) -> str:
     return ("+" if names != parts else "") + ".".join(names)
 
 
-def _flat(values: Mapping[Any, Any], above: str = "") -> list[tuple[str, Any]]:
-    found = []
+def _flat(values: Mapping[str, Json], above: str = "") -> list[tuple[str, Json]]:
+    rows: list[tuple[str, Json]] = []
     for name, value in values.items():
         path = f"{above}{name}"
-        found += _flat(value, f"{path}.") if isinstance(value, Mapping) else [(path, value)]
-    return found
+        rows += _flat(value, f"{path}.") if isinstance(value, Mapping) else [(path, value)]
+    return rows

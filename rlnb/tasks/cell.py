@@ -74,17 +74,17 @@ def write_module(root: Root, name: str, body: str, owner: str) -> Path:
 
 def local_files(module: Path) -> dict[str, str]:
     """Return the files beside a module that it imports or names, by relative path, with their SHA-256."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     todo = [module]
     while todo:
         current = todo.pop()
         for path in _named_files(current, module.parent):
             relative = str(path.relative_to(module.parent))
-            if relative not in found and path != module:
-                found[relative] = sha256(path)
+            if relative not in digests and path != module:
+                digests[relative] = sha256(path)
                 if path.suffix == ".py":
                     todo.append(path)
-    return dict(sorted(found.items()))
+    return dict(sorted(digests.items()))
 
 
 def _named_files(module: Path, folder: Path) -> Iterable[Path]:

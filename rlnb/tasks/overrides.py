@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rlnb.errors import CheckError, Problem, did_you_mean
-from rlnb.spec import Task
-from rlnb.tasks import overrides
+from rlnb.spec import Json, Task
+from rlnb.tasks.card import Fields, Kind, TaskCard
 
 
-def check_task(task: Task, card: overrides.Card) -> None:
-    """Find everything that is wrong with a task's selectors, overrides and assets.
+def check_task(task: Task, card: TaskCard) -> None:
+    """Refuse a task whose selectors, overrides or assets have problems.
 
     Raises:
         CheckError: With all problems.
     """
-    problems = overrides.check(task, card)
+    problems = check(task, card)
     if problems:
         raise CheckError(task.id, problems)
 
 
-Card = Mapping[str, Any]
-"""What the worker says of a task; see :func:`rlnb.worker.requests.card.card`."""
-_ACCEPTS: Mapping[str, tuple[type, ...]] = {
+_ACCEPTS: Mapping[Kind, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),
     "float": (int, float),
@@ -37,48 +34,47 @@ _ACCEPTS: Mapping[str, tuple[type, ...]] = {
 # -- against its card ---------------------------------------------------------------------------------------
 
 
-def check(task: Task, card: Card) -> list[Problem]:
+def check(task: Task, card: TaskCard) -> list[Problem]:
     """Return what is wrong with a task's selectors, overrides and assets."""
     problems = []
     for selector in ("physics", "renderer", "presets"):
-        wanted = getattr(task, selector)
-        for name in wanted if isinstance(wanted, tuple) else [wanted] if wanted else []:
-            known = card["presets"].get(selector, [])
-            if name not in known:
-                listed = ", ".join(known) or "none"
+        value, names = getattr(task, selector), getattr(card.presets, selector)
+        for name in value if isinstance(value, tuple) else [value] if value else []:
+            if name not in names:
+                choices = ", ".join(names) or "none"
                 problems.append(
                     Problem(
-                        what=f"{selector}={name!r}: {task.id} has {listed}.{did_you_mean(name, known)}",
+                        what=f"{selector}={name!r}: {task.id} has {choices}.{did_you_mean(name, names)}",
                         fix=f"Use one of these, or leave {selector} out.",
                     )
                 )
-    problems += check_values(task.overrides, card["fields"], f"override of {task.id}")
+    problems += check_values(task.overrides, card.fields, f"override of {task.id}")
     problems += [
         Problem(
-            what=f"asset {name} is missing: {asset['path']}",
-            fix=f"{asset['fix']} (The root was chosen because: {card['asset_root']['reason']}.)",
+            what=f"asset {name} is missing: {asset.path}",
+            fix=f"{asset.fix} (The root was chosen because: {card.asset_root.reason}.)",
         )
-        for name, asset in card["assets"].items()
-        if asset["there"] is False
+        for name, asset in card.assets.items()
+        if asset.exists is False
     ]
     return problems
 
 
 def check_values(
-    values: Mapping[str, Any], fields: Mapping[str, Any], subject: str, *, takes_more: Sequence[str] = ()
+    values: Mapping[str, Json], fields: Fields, subject: str, *, takes_more: Sequence[str] = ()
 ) -> list[Problem]:
     """Return the values whose path does not exist or whose type does not fit.
 
     Args:
         values: Value by dotted path. A path with a + before it, as Hydra has it, need not exist.
-        fields: What there is, of a task card.
-        subject: Whose values they are, in words.
+        fields: The config's values, of a task card.
+        subject: Name of the config in problems.
         takes_more: Groups to which values can be added, since they are dicts and no classes; "" is the whole config.
     """
     groups = {*takes_more, *(group for name in fields for group in _groups_of(name))}
     problems = []
-    for asked, value in values.items():
-        path, adds = asked.removeprefix("+"), asked.startswith("+")
+    for name, value in values.items():
+        path, adds = name.removeprefix("+"), name.startswith("+")
         if path not in fields:
             inside = max((group for group in _groups_of(path) if group in groups), key=len, default="")
             free = all(path.split(".")) and path not in groups and not fields.keys() & {*_groups_of(path)}
@@ -93,13 +89,13 @@ def check_values(
                 fix = f"Correct the path, or add it: '+{path}'."
             problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", fix=fix))
             continue
-        kind = fields[path]["type"]
+        kind = fields[path].type
         fits = isinstance(value, _ACCEPTS[kind]) and not (isinstance(value, bool) and kind in ("int", "float"))
         fits = fits and not (isinstance(value, float) and math.isnan(value))
         if value is not None and not fits:
             problems.append(
                 Problem(
-                    what=f"{subject}: {path} takes {kind} (now {fields[path]['value']!r}), not {value!r}.",
+                    what=f"{subject}: {path} takes {kind} (now {fields[path].value!r}), not {value!r}.",
                     fix=f"Pass {'an' if kind == 'int' else 'a'} {kind}.",
                 )
             )

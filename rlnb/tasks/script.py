@@ -6,16 +6,15 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rlnb.errors import CheckError, Problem
-from rlnb.spec import Task
+from rlnb.spec import Json, Task
 
 OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device")
 """Arguments that training scripts often have too."""
 
 
-def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, Any]) -> Task:
+def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, Json]) -> Task:
     """Return what a script trains, as far as can be told: the task that its ``--task`` names, else its own name.
 
     Args:
@@ -29,13 +28,13 @@ def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, A
     path = Path(script).absolute()
     if problems := list(_problems(path, args, refused)):
         raise CheckError(f"script {script}", problems)
-    named = [word.removeprefix("--task=") for word in args if word.startswith("--task=")]
-    named += [value for word, value in itertools.pairwise(args) if word == "--task"]
+    names = [word.removeprefix("--task=") for word in args if word.startswith("--task=")]
+    names += [value for word, value in itertools.pairwise(args) if word == "--task"]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Task(id=named[0] if named else path.stem, source=str(path), source_sha256=digest)
+    return Task(id=names[0] if names else path.stem, source=str(path), source_sha256=digest)
 
 
-def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Json]) -> Iterator[Problem]:
     if not path.is_file():
         yield Problem(what=f"there is no file {path}.")
     if isinstance(args, str) or not isinstance(args, Sequence) or not all(isinstance(word, str) for word in args):

@@ -1,14 +1,13 @@
-"""What a task is to the kernel: a name, a module on disk, selectors and overrides, checked against its card."""
+"""A task as the kernel knows it: a name, a module on disk, selectors and overrides."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import options
-from rlnb.spec import Task
+from rlnb.spec import Json, Task
 from rlnb.storage.serial import to_json
 from rlnb.tasks.cell import local_files, module_path, sha256
 
@@ -17,7 +16,7 @@ def task(
     name: str,
     *,
     num_envs: int | None = None,
-    overrides: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Json] | None = None,
     presets: Sequence[str] | str = (),
     physics: str | None = None,
     renderer: str | None = None,
@@ -38,9 +37,7 @@ def task(
     Raises:
         CheckError: ``num_envs`` is not positive, or an override is no JSON value.
     """
-    problems = []
-    if num_envs is not None and (isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1):
-        problems.append(Problem(what=f"num_envs={num_envs!r} is not a positive whole number.", fix="num_envs=64"))
+    problems = [] if num_envs is None else whole_number("num_envs", num_envs, example=64)
     if not isinstance(overrides, Mapping | None):
         problems.append(Problem(what=f"overrides={overrides!r} is no mapping.", fix='overrides={"sim.dt": 0.005}'))
         overrides = None

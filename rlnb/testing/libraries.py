@@ -12,6 +12,7 @@ worker's interpreter, with ``pytest``, ``onnx`` and ``onnxruntime``.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import subprocess
 import sys
@@ -150,16 +151,16 @@ class LibraryConformance:
         assert spec.requires, "Library.requires names the package, so that its absence can be told"
         package = spec.requires[0].split("[")[0].split("=")[0].split(">")[0].split("<")[0]
         card = rlnb.task_card(self.task)
-        assert card["agents"][self.library]["missing"] == []
-        lacking = {**card["agents"][self.library], "missing": [f"{package} (not installed)"]}
-        without = {**card, "agents": {**card["agents"], self.library: lacking}}
+        assert card.agents[self.library].missing == ()
+        lacking = dataclasses.replace(card.agents[self.library], missing=(f"{package} (not installed)",))
+        without = dataclasses.replace(card, agents={**card.agents, self.library: lacking})
         monkeypatch.setattr("rlnb.training.checks.task_card", lambda *_, **__: without)
         with pytest.raises(rlnb.CheckError, match=f"{package}.*\n.*pip install"):
             self.train(1)
 
     def test_a_wrong_agent_value_is_named_with_the_closest(self, trained: rlnb.Run) -> None:
         """Agent overrides are checked by name against the task's agent config."""
-        field = next(iter(rlnb.task_card(self.task)["agents"][self.library]["fields"]))
+        field = next(iter(rlnb.task_card(self.task).agents[self.library].fields))
         with pytest.raises(rlnb.CheckError, match=f"{field}x.*{field}"):
             rlnb.train(self.task, library=self.library, agent={f"{field}x": 1}, device="cpu")
 

@@ -43,7 +43,7 @@ _POLL_S = 0.25
 def with_fastest_ranks(plan: Plan) -> Plan:
     """Return a plan with the ranks that train it fastest; see :func:`resources`."""
     assert plan.card is not None or not plugins.library(plan.manifest.library).simulator, "the plan was refused"
-    num_envs = plan.manifest.task.num_envs or (plan.card["num_envs"] if plan.card else 1)
+    num_envs = plan.manifest.task.num_envs or (plan.card.num_envs if plan.card else 1)
     manifest = dataclasses.replace(plan.manifest, resources=resources(plan.manifest, num_envs))
     return dataclasses.replace(plan, manifest=manifest)
 
@@ -63,13 +63,13 @@ def resources(manifest: Manifest, num_envs: int) -> Resources:
         RunError: No candidate trained.
     """
     library = plugins.library(manifest.library)
-    asked = manifest.resources
-    if not library.distributed or asked.device.startswith("cuda:"):
-        return asked
+    request = manifest.resources
+    if not library.distributed or request.device.startswith("cuda:"):
+        return request
     if "fps" not in library.metrics:
         raise RlnbError(f'{library.name} logs no "fps" to measure by. Say how many ranks: nproc_per_node=2')
-    if asked.device != "cpu" and (gpus := gpu_count()):
-        return dataclasses.replace(asked, nproc_per_node=max(n for n in range(1, gpus + 1) if num_envs % n == 0))
+    if request.device != "cpu" and (gpus := gpu_count()):
+        return dataclasses.replace(request, nproc_per_node=max(n for n in range(1, gpus + 1) if num_envs % n == 0))
     remembered = _path(options.folders, manifest)
     record = files.read_json(remembered) or {}
     rates = {name: float(rate) for name, rate in record.items() if isinstance(rate, int | float)}
@@ -79,14 +79,14 @@ def resources(manifest: Manifest, num_envs: int) -> Resources:
         files.write_once(remembered, rates)
     ranks, threads = choose(rates)
     logger.info("%s: %d ranks of %d threads; measured frames/s: %s", manifest.task.id, ranks, threads, rates)
-    return dataclasses.replace(asked, nproc_per_node=ranks, threads=threads)
+    return dataclasses.replace(request, nproc_per_node=ranks, threads=threads)
 
 
 def candidates(cores: int, num_envs: int) -> list[tuple[int, int]]:
     """Return (ranks, threads of each rank) worth a try: powers of two that share out the cores and the envs."""
     ranks = [2**power for power in range(cores.bit_length()) if 2**power <= cores and num_envs % 2**power == 0]
-    shared = [(count, cores // count) for count in ranks]
-    return shared if cores == 1 else [*shared, (1, 1)]
+    shares = [(count, cores // count) for count in ranks]
+    return shares if cores == 1 else [*shares, (1, 1)]
 
 
 def choose(rates: Mapping[str, float]) -> tuple[int, int]:
@@ -114,19 +114,19 @@ def _path(root: Root, manifest: Manifest) -> Path:
     return root.cards / f"ranks-{key[:24]}.json"
 
 
-def _measure(manifest: Manifest, tried: list[tuple[int, int]]) -> dict[str, float]:
+def _measure(manifest: Manifest, shares: list[tuple[int, int]]) -> dict[str, float]:
     rates: dict[str, float] = {}
     failures: list[RlnbError] = []
-    seconds = len(tried) * 60
+    seconds = len(shares) * 60
     with (
-        status(f"Measuring which of {len(tried)} ways to share the cores trains fastest (about {seconds} s, once)"),
+        status(f"Measuring which of {len(shares)} ways to share the cores trains fastest (about {seconds} s, once)"),
         tempfile.TemporaryDirectory(prefix="rlnb-ranks-") as folder,
     ):
-        for ranks, threads in tried:
-            asked = dataclasses.replace(manifest.resources, nproc_per_node=ranks, threads=threads)
+        for ranks, threads in shares:
+            machine = dataclasses.replace(manifest.resources, nproc_per_node=ranks, threads=threads)
             name = f"{ranks}x{threads}"
             # Without tags: a plugin that reports runs so marked is not to report these.
-            trial = dataclasses.replace(manifest, run_id=name, resources=asked, max_iterations=1_000_000, tags=())
+            trial = dataclasses.replace(manifest, run_id=name, resources=machine, max_iterations=1_000_000, tags=())
             try:
                 rates[name] = _rate(trial, Root(Path(folder)))
             except RlnbError as exc:  # too little memory for so many ranks, say: the others may do

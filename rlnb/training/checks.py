@@ -8,30 +8,28 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
-from rlnb.errors import Problem, RlnbError, unknown
+from rlnb.errors import Problem, RlnbError, unknown, whole_number
 from rlnb.settings import options
 from rlnb.simulation.card import task_card
-from rlnb.spec import MULTI_AGENT, Library, Manifest
+from rlnb.spec import MULTI_AGENT, Json, Library, Manifest
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
-from rlnb.tasks.overrides import Card
+from rlnb.tasks.card import ConfigField, Fields, TaskCard
 from rlnb.version import __version__
 
-OUR_LIBRARIES = ("rsl_rl", "rl_games", "skrl", "sb3")
-"""Libraries whose plugins are packages named ``rlnb-<library>``."""
 MOST_SEED = 2**32 - 1
 """The largest that numpy takes."""
 OVERRULED = {"scene.num_envs": "num_envs", "seed": "seed", "sim.device": "device"}
 """Path in an env config to the argument of ``rlnb.train`` that it is set to."""
+_NO_FIELD = ConfigField(type="any")
 LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
 
-def find_problems(manifest: Manifest, launcher: Launcher) -> tuple[Card | None, list[Problem]]:
+def find_problems(manifest: Manifest, launcher: Launcher) -> tuple[TaskCard | None, list[Problem]]:
     """Return the task card, where there is one, and everything that would make a run fail. Nothing is written.
 
     Args:
@@ -41,38 +39,38 @@ def find_problems(manifest: Manifest, launcher: Launcher) -> tuple[Card | None, 
     problems = [*_check_arguments(manifest), *_check_root(options.folders.path)]
     card = None
     if not manifest.script:  # what a script needs and does is its own affair
-        card, found = _check_library(manifest)
-        problems += found
+        card, of_task = _check_library(manifest)
+        problems += of_task
     problems += launcher.check(manifest)
-    for found in plugins.manager().hook.rlnb_check(manifest=manifest):
-        problems += found
+    for of_plugin in plugins.manager().hook.rlnb_check(manifest=manifest):
+        problems += of_plugin
     return card, problems
 
 
-def _check_library(manifest: Manifest) -> tuple[Card | None, list[Problem]]:
+def _check_library(manifest: Manifest) -> tuple[TaskCard | None, list[Problem]]:
     """Return the task card, unless the library has no simulator, and what is wrong with library and task."""
     spec = plugins.libraries().get(manifest.library)
     if spec is None:
         error = unknown("RL library", manifest.library, plugins.libraries())
-        # Only names of ours: whoever owns another name on the package index is not known.
-        ours = manifest.library in OUR_LIBRARIES
-        fix = f"pip install rlnb-{manifest.library.replace('_', '-')}" if ours else "`rlnb libraries` lists them."
-        missing = [Problem(what=str(error), fix=fix)]
+        missing = Problem(what=str(error), fix="`rlnb libraries` lists the installed libraries.")
         if manifest.task.id in _without_simulator():
-            return None, missing
-        card, found = _check_task(manifest, None)
-        return card, [*missing, *found]
+            return None, [missing]
+        card, problems = _check_task(manifest, None)
+        return card, [missing, *problems]
     if spec.simulator:
         return _check_task(manifest, spec)
-    known = _without_simulator()
-    if manifest.task.id in known:
+    tasks = _without_simulator()
+    if manifest.task.id in tasks:
         return None, []
-    error = unknown("task", manifest.task.id, known, has=f"{spec.name} trains without a simulator, on")
+    error = unknown("task", manifest.task.id, tasks, has=f"{spec.name} trains without a simulator, on")
     return None, [Problem(what=str(error))]
 
 
 def _without_simulator() -> set[str]:
-    """Return the tasks of plugins' own: what they say of Isaac Lab's is when they succeed, of their own nothing."""
+    """Return the tasks that a plugin trains without Isaac Lab.
+
+    A plugin's entry for an Isaac Lab task has a success function; one for its own task has none.
+    """
     return {name for name, task in plugins.tasks().items() if task.success is None}
 
 
@@ -87,8 +85,8 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
         "keep": manifest.keep,
     }
     for name, value in numbers.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            yield Problem(what=f"{name}={value!r} is not a positive whole number.", fix=f"{name}={_EXAMPLES[name]}")
+        if value is not None:
+            yield from whole_number(name, value, example=_EXAMPLES[name])
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
     if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
@@ -112,7 +110,7 @@ def _check_root(root: Path) -> Iterator[Problem]:
         yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", fix=f"Make room. {fix}")
 
 
-def _check_task(manifest: Manifest, library: Library | None) -> tuple[Card | None, list[Problem]]:
+def _check_task(manifest: Manifest, library: Library | None) -> tuple[TaskCard | None, list[Problem]]:
     """Return the task card, and what is wrong with a task and, unless there is no such library, with its training."""
     ranks, problems = manifest.resources.nproc_per_node, []
     if library is not None and isinstance(ranks, int) and ranks > 1 and not library.distributed:
@@ -122,12 +120,12 @@ def _check_task(manifest: Manifest, library: Library | None) -> tuple[Card | Non
         card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError as exc:
         without = [name for name, spec in plugins.libraries().items() if not spec.simulator]
-        own = manifest.task.id in _without_simulator()
-        fix = f"Without a simulator: library={without[0]!r}." if own and without else ""
+        trains = without and manifest.task.id in _without_simulator()
+        fix = f"Without a simulator: library={without[0]!r}." if trains else ""
         return None, [*problems, Problem(what=str(exc), fix=fix)]
     problems += overrides.check(manifest.task, card)
     subject = f"override of {manifest.task.id}"
-    problems += _check_overruled(manifest, manifest.task.overrides, card["fields"], OVERRULED, subject)
+    problems += _check_overruled(manifest, manifest.task.overrides, card.fields, OVERRULED, subject)
     if library is not None:
         problems += [
             *_check_shares(manifest, card),
@@ -137,9 +135,9 @@ def _check_task(manifest: Manifest, library: Library | None) -> tuple[Card | Non
     return card, problems
 
 
-def _check_shares(manifest: Manifest, card: Card) -> Iterator[Problem]:
+def _check_shares(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
     """Find envs that the ranks cannot share."""
-    num_envs = manifest.task.num_envs or card["num_envs"]
+    num_envs = manifest.task.num_envs or card.num_envs
     world = manifest.resources.world_size if isinstance(manifest.resources.nproc_per_node, int) else 1
     if isinstance(num_envs, int) and world > 1 and num_envs % world:
         yield Problem(
@@ -148,33 +146,33 @@ def _check_shares(manifest: Manifest, card: Card) -> Iterator[Problem]:
         )
 
 
-def _check_agent(manifest: Manifest, library: Library, card: Card) -> Iterator[Problem]:
+def _check_agent(manifest: Manifest, library: Library, card: TaskCard) -> Iterator[Problem]:
     """Find what is wrong with the agent config of a library for a task."""
-    agent = card["agents"].get(library.name)
-    listed = ", ".join(sorted(card["agents"])) or "none"
-    if library.multi_agent and card["workflow"] != MULTI_AGENT:
+    agent = card.agents.get(library.name)
+    libraries = ", ".join(sorted(card.agents)) or "none"
+    if library.multi_agent and card.workflow != MULTI_AGENT:
         what = f"{library.name} trains tasks of several agents, {manifest.task.id} has one."
-        yield Problem(what=what, fix=f"Libraries for this task: {listed}.")
+        yield Problem(what=what, fix=f"Libraries for this task: {libraries}.")
     elif agent is None:
-        yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {listed}.")
-    elif "error" in agent:
-        yield Problem(what=f"the agent config of {library.name} does not load: {agent['error']}")
+        yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {libraries}.")
+    elif agent.error:
+        yield Problem(what=f"the agent config of {library.name} does not load: {agent.error}")
     else:
-        if agent.get("missing"):
+        if agent.missing:
             python = manifest.python or sys.executable
-            needed = " ".join(shlex.quote(requirement) for requirement in library.requires)
+            packages = " ".join(shlex.quote(requirement) for requirement in library.requires)
             yield Problem(
-                what=f"{library.name} needs {', '.join(agent['missing'])} in the worker's interpreter {python}.",
-                fix=f"{python} -m pip install {needed}",
+                what=f"{library.name} needs {', '.join(agent.missing)} in the worker's interpreter {python}.",
+                fix=f"{python} -m pip install {packages}",
             )
-        subject, fields = f"agent config of {library.name}", agent["fields"]
-        yield from overrides.check_values(manifest.agent, fields, subject, takes_more=agent.get("takes_more", ()))
-        yield from _check_overruled(manifest, manifest.agent, fields, library.overruled, subject)
+        subject = f"agent config of {library.name}"
+        yield from overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
+        yield from _check_overruled(manifest, manifest.agent, agent.fields, library.overruled, subject)
 
 
-def _check_version(manifest: Manifest, card: Card) -> Iterator[Problem]:
+def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
     """Find that the worker has another rlnb."""
-    theirs = card["versions"].get("rlnb", "none")
+    theirs = card.versions.get("rlnb", "none")
     if theirs != __version__:
         python = manifest.python or sys.executable
         yield Problem(
@@ -184,7 +182,7 @@ def _check_version(manifest: Manifest, card: Card) -> Iterator[Problem]:
 
 
 def _check_overruled(
-    manifest: Manifest, values: Mapping[str, Any], fields: Mapping[str, Any], overruled: Mapping[str, str], subject: str
+    manifest: Manifest, values: Mapping[str, Json], fields: Fields, overruled: Mapping[str, str], subject: str
 ) -> Iterator[Problem]:
     """Find values that would be overruled in silence by an argument of train()."""
     arguments = {
@@ -193,16 +191,16 @@ def _check_overruled(
         "num_envs": manifest.task.num_envs,
         "device": manifest.resources.device,
     }
-    for asked, value in values.items():
-        path = asked.removeprefix("+")
+    for name, value in values.items():
+        path = name.removeprefix("+")
         argument = overruled.get(path, "")
-        given = arguments.get(argument)
-        there = path in fields or asked != path  # with a + it is added
-        if not there or given is None or not isinstance(value, type(given)):
+        ruling = arguments.get(argument)
+        exists = path in fields or name != path  # with a + it is added
+        if not exists or ruling is None or not isinstance(value, type(ruling)):
             continue
-        own = fields.get(path, {}).get("value")  # is no wish: it stands there in whole files
-        if value not in (given, own):
+        # A value equal to the config's own is no request: it appears in every dumped config file.
+        if value not in (ruling, fields.get(path, _NO_FIELD).value):
             yield Problem(
-                what=f"{subject}: {path} is {value!r}, but {argument}={given!r} of rlnb.train holds.",
+                what=f"{subject}: {path} is {value!r}, but {argument}={ruling!r} of rlnb.train holds.",
                 fix=f"Leave it out here, and say {argument}= to rlnb.train.",
             )

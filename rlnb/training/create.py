@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rlnb.contracts import Launcher
 from rlnb.errors import RlnbError
@@ -13,7 +12,7 @@ from rlnb.records.layout import RunDir
 from rlnb.run.jobs import begin, job_writer
 from rlnb.run.run import Run
 from rlnb.settings import Root
-from rlnb.spec import Job, Manifest
+from rlnb.spec import Job, Json, Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -22,7 +21,7 @@ def create_run(
     root: Root,
     manifest: Manifest,
     launcher: Launcher,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Json] | None = None,
     *,
     warm: bool | None = None,
 ) -> Run:

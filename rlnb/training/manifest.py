@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from rlnb.contracts import Launcher
 from rlnb.errors import NotFoundError, RlnbError
@@ -18,7 +17,7 @@ from rlnb.records.find import run_of
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.settings import options
-from rlnb.spec import Manifest, Resources, Task
+from rlnb.spec import Json, Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
@@ -41,7 +40,7 @@ def make_manifest(
     launcher: Launcher,
     *,
     ranks: int,
-    agent: Mapping[str, Any],
+    agent: Mapping[str, Json],
     parent: str | None = None,
 ) -> Manifest:
     """Return the manifest of a requested run.
@@ -116,9 +115,9 @@ def _git() -> dict[str, str]:
     """Return commit and cleanliness of the working folder; nothing where it is no repository."""
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=2, check=True)
-        # Its lock on the index would stay where a slow disk runs into the time limit, and nobody could commit any more.
+        # On a slow disk the time limit could leave git's lock on the index behind, and block every commit.
         status = ["git", "--no-optional-locks", "status", "--porcelain"]
-        changed = subprocess.run(status, capture_output=True, text=True, timeout=2, check=True)
+        changes = subprocess.run(status, capture_output=True, text=True, timeout=2, check=True)
     except (OSError, subprocess.SubprocessError):
         return {}
-    return {"commit": commit.stdout.strip(), "state": "changed" if changed.stdout.strip() else "clean"}
+    return {"commit": commit.stdout.strip(), "state": "changed" if changes.stdout.strip() else "clean"}

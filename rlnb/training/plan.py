@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.launch.local import LocalLauncher
-from rlnb.spec import Manifest
+from rlnb.spec import Json, Manifest, Task
 from rlnb.tasks.agent_config import agent_values
-from rlnb.tasks.overrides import Card
+from rlnb.tasks.card import TaskCard
 from rlnb.tasks.script import script_task
 from rlnb.tasks.task import as_task
 from rlnb.training.checks import find_problems
@@ -27,12 +26,12 @@ class Plan:
 
     manifest: Manifest
     launcher: Launcher
-    options: Mapping[str, Any]
+    options: Mapping[str, Json]
     """Options of its first job."""
-    card: Card | None
+    card: TaskCard | None
     """The task card; None for a script, a library without a simulator, and a task that does not resolve."""
     problems: tuple[Problem, ...]
-    """What would make it fail."""
+    """Reasons why it would fail."""
     measure_ranks: bool
     """Whether the number of ranks is still to be found by trying."""
 
@@ -47,7 +46,7 @@ def make_plan(request: TrainRequest) -> Plan:
     launcher = _launcher_of(request)
     measures = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
     problems: list[Problem] = []
-    origin, agent = Origin(), dict[str, Any]()
+    origin, agent = Origin(), dict[str, Json]()
     if request.script is None:
         task, library = as_task(_task_of(request, problems)), request.library
     else:
@@ -64,13 +63,13 @@ def make_plan(request: TrainRequest) -> Plan:
     if isinstance(request.tags, str):
         what = f"tags={request.tags!r} is one word, and not several."
         problems.append(Problem(what=what, fix=f"tags=[{request.tags!r}]"))
-    card, found = find_problems(manifest, launcher)
+    card, further = find_problems(manifest, launcher)
     return Plan(
         manifest=manifest,
         launcher=launcher,
         options={"init_from": origin.checkpoint, "trust": request.trust} if origin.checkpoint else {},
         card=card,
-        problems=(*problems, *found),
+        problems=(*problems, *further),
         measure_ranks=measures,
     )
 
@@ -87,13 +86,13 @@ def refuse(plan: Plan) -> None:
 
 def _launcher_of(request: TrainRequest) -> Launcher:
     if isinstance(request.launcher, str):
-        known = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
-        raise RlnbError(f"launcher={request.launcher!r} is a name; a launcher is made by one of {known}.")
+        calls = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
+        raise RlnbError(f"launcher={request.launcher!r} is a name; a launcher is made by one of {calls}.")
     return request.launcher or LocalLauncher()
 
 
-def _task_of(request: TrainRequest, problems: list[Problem]) -> Any:
-    """Return the task of a request, which has to be there."""
+def _task_of(request: TrainRequest, problems: list[Problem]) -> Task | str:
+    """Return the task of a request, which has to have one."""
     if request.task is None:
         raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
     if request.args:

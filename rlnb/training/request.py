@@ -1,4 +1,4 @@
-"""What ``rlnb.train`` is asked for: its arguments, once."""
+"""The arguments of ``rlnb.train``, spelled out once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.errors import did_you_mean
-from rlnb.spec import Task
+from rlnb.spec import Json, Task
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
@@ -31,7 +31,7 @@ class TrainRequest:
     max_iterations: int | None = field(default=None, metadata={"help": "Learning iterations."})
     seed: int = field(default=42, metadata={"help": "Seed of env and policy."})
     num_envs: int | None = field(default=None, metadata={"help": "Environments in total."})
-    agent: Mapping[str, Any] | str | Path | None = None
+    agent: Mapping[str, Json] | str | Path | None = None
     device: str = field(default="auto", metadata={"help": "auto, cpu, cuda or cuda:N."})
     nproc_per_node: int | Literal["auto"] | None = None
     init_from: Run | str | Path | None = field(
@@ -61,12 +61,12 @@ class TrainRequest:
 
     def refused_by_a_script(self) -> dict[str, Any]:
         """Return the arguments that were given and do not go with a script, by name."""
-        given = {
+        values = {
             argument.name: getattr(self, argument.name)
             for argument in dataclasses.fields(self)
             if argument.name not in OF_SCRIPTS and getattr(self, argument.name) != argument.default
         }
-        return given | ({"nproc_per_node": "auto"} if self.nproc_per_node == "auto" else {})
+        return values | ({"nproc_per_node": "auto"} if self.nproc_per_node == "auto" else {})
 
 
 def signature() -> inspect.Signature:

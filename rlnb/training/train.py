@@ -31,12 +31,13 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         num_envs: Environments in total; None keeps the task's own number.
         agent: Agent config values, by dotted path as in ``{"algorithm.learning_rate": 3e-4}`` or nested, or the path
             of a YAML file that holds them. A + before a path adds what the config leaves out:
-            ``{"+normalize_input": True}``; those of RSL-RL are classes and take no more. What another argument sets,
-            such as the seed, is refused here if it differs.
+            ``{"+normalize_input": True}``; those of RSL-RL are classes and take no more. A value
+            that another argument sets, such as the seed, is refused here if it differs.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one.
         nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one, on a cluster one
-            for each GPU that was asked for. ``"auto"`` is that too on a cluster; on this machine one on each of its
-            GPUs, without any what trains this task fastest, which is measured once (about a minute per candidate).
+            for each requested GPU. ``"auto"`` is the same on a cluster; on this machine it is one on each of its GPUs,
+            or without a GPU the number that trains this task fastest, which is measured once (about a minute per
+            candidate).
         init_from: A run or its id, whose last checkpoint, or a checkpoint, whose weights to start from. Optimiser and
             counters begin anew; to go on with them, ``run.resume()``.
         trust: Whether ``init_from`` may hold more than weights.

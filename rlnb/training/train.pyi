@@ -5,7 +5,7 @@ from typing import Any, Literal
 from rlnb.contracts import Launcher
 from rlnb.errors import Problem
 from rlnb.run.run import Run
-from rlnb.spec import Task
+from rlnb.spec import Json, Task
 
 def train(
     task: Task | str | None = None,
@@ -16,7 +16,7 @@ def train(
     max_iterations: int | None = None,
     seed: int = 42,
     num_envs: int | None = None,
-    agent: Mapping[str, Any] | str | Path | None = None,
+    agent: Mapping[str, Json] | str | Path | None = None,
     device: str = "auto",
     nproc_per_node: int | Literal["auto"] | None = None,
     init_from: Run | str | Path | None = None,

@@ -1,17 +1,20 @@
-"""What acts in an env: random actions, zeros, or a policy."""
+"""Actions for an env: random, zero, or those of a policy."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
 from rlnb.records.layout import RunDir
-from rlnb.spec import Manifest, Task
+from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
+from rlnb.tasks.requests import ActingRequest
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
 
@@ -21,35 +24,35 @@ Act = Callable[[Any], Any]
 
 @contextlib.contextmanager
 def acting(
-    task: Task, request: Mapping[str, Any], configure: Callable[[Any], None]
+    request: ActingRequest[Any], configure: Callable[[Any], None]
 ) -> Iterator[tuple[Any, Act, Callable[[Any], None]]]:
     """Make an env and what acts in it; close it in the end.
 
     Args:
-        task: What to make.
-        request: ``policy``, ``actions``, ``seed`` and ``device``, as in :func:`preview`.
+        request: The task and its number of envs, and the policy or the actions that move them.
         configure: Called with the env's config, last.
 
     Yields:
-        The env, what acts in it, and what has to be told which envs have ended, shape (num_envs,).
+        The env, the function from observations to actions, and one that takes which envs have ended, a bool tensor of
+        shape (num_envs,).
     """
-    policy = request["policy"]
-    common = {"seed": int(request["seed"]), "device": request["device"], "configure": configure}
+    task, policy = dataclasses.replace(request.task, num_envs=request.num_envs), request.policy
+    make = functools.partial(environment, seed=request.seed, device=request.device, configure=configure)
     if policy is None:
-        with environment(task, None, **common) as (env, _):
+        with make(task, None) as (env, _):
             raw = isaaclab.task_env(env)
-            yield env, lambda obs: actions(raw, request["actions"]), lambda ended: None
+            yield env, lambda obs: actions(raw, request.actions), lambda ended: None
         return
-    run = RunDir(Path(policy["run"]))
+    run = RunDir(Path(policy.run))
     manifest = from_json(Manifest, files.read_json(run.manifest) or {})
     library = plugins.library(manifest.library)
-    with environment(task, library, agent=manifest.agent, manifest=manifest, **common) as (env, agent):
+    with make(task, library, agent=manifest.agent, manifest=manifest) as (env, agent):
         actor = plugins.load(library.backend)().load_policy(
             env,
             agent,
-            run.path / policy["checkpoint"],
+            run.path / policy.checkpoint,
             device=str(isaaclab.task_env(env).device),
-            trust=bool(policy["trust"]),
+            trust=policy.trust,
         )
         yield env, actor, actor.reset
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
 
 import pytest
 
 import rlnb
 from rlnb.cameras import budget
-from rlnb.cameras.budget import CameraBudget, Cost
+from rlnb.cameras.budget import CameraBudget
+from rlnb.tasks.card import CameraCard, TaskCard
+from rlnb.tasks.requests import Cost
 
-CARD: dict[str, Any] = {"task": "Demo", "cameras": {"front": {}}, "presets": {}, "fields": {}, "assets": {}}
+CARD = TaskCard(task="Demo", cameras={"front": CameraCard(width=64, height=64)})
 
 
 def cost(num_envs: int, ms: float, mib: float = 1.0, size: tuple[int, int] = (64, 64)) -> Cost:
@@ -68,5 +69,5 @@ def test_all_problems_are_said_before_anything_is_made(monkeypatch: pytest.Monke
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.camera_budget(rlnb.Task(id="Demo"), camera="back", sizes=[(0, 64)], envs=[], frames=True)
     said = str(caught.value)
-    for words in ("No camera named 'back'", "sizes: [0, 64]", "envs: []", "frames: [True]"):
+    for words in ("No camera named 'back'", "sizes: [0, 64]", "envs: []", "frames=True"):
         assert words in said

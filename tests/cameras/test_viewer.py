@@ -23,7 +23,7 @@ def asked(tmp_path: Path, verb: str) -> list[dict[str, object]]:
     """Return what a worker was asked to do."""
     path = tmp_path / "process.py.asked"
     requests = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return [request for request in requests if request["verb"] == verb]
+    return [request["payload"] for request in requests if request["verb"] == verb]
 
 
 def test_a_view_is_there_until_it_is_closed(python: str, tmp_path: Path) -> None:

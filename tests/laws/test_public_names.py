@@ -79,6 +79,7 @@ BACKEND = sorted(
         "Backend",
         "Exporting",
         "Policy",
+        "RandomState",
         "TrainContext",
         "export_module",
         "random_state",

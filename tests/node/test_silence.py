@@ -21,6 +21,7 @@ import rlnb
 from rlnb.node import silence
 from rlnb.node.silence import Silence
 from rlnb.simulation import simulator
+from rlnb.tasks import requests
 
 HANGS = """
 import faulthandler, signal, sys, threading
@@ -100,7 +101,7 @@ def test_a_living_simulator_that_hangs_as_it_starts_is_said_and_ended(
 ) -> None:
     caplog.set_level(logging.WARNING)
     with pytest.raises(rlnb.WorkerError, match=r"The worker hangs: it wrote nothing for 3 s(.|\n)*never_ends"):
-        simulator.request("card", stand_in(tmp_path, HANGS), None, warm=False)
+        simulator.request(requests.Ping(), stand_in(tmp_path, HANGS), warm=False)
     assert "The worker has written nothing for minutes while it starts" in caplog.text
     assert "worker.log" in caplog.text
 

@@ -12,6 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.simulation import process, simulator
+from rlnb.tasks import requests
 
 PROCESS = """
 import json, os, sys
@@ -21,14 +22,21 @@ def send(message):
     os.write(replies, json.dumps(message).encode() + b"\\n")
 for line in sys.stdin:
     request = json.loads(line)
-    if request["verb"] == "crash":
+    if request["verb"] == "close":
         print("about to crash", flush=True)
         os.abort()
-    if request["verb"] == "preview":
-        held.append(bytearray(os.urandom(1) * (request["mib"] << 20)))
-        send({"id": request["id"], "meanwhile": "first"})
-    send({"id": request["id"], "ok": True, "value": request.get("asset_root"), "settled": True})
+    value = {"ids": [os.environ.get("RLNB_ASSET_ROOT", "")]}
+    if request["verb"] == "compile":  # of as many MiB as the task has envs
+        held.append(bytearray(os.urandom(1) * ((request["payload"]["task"]["num_envs"] or 0) << 20)))
+        value = {"seconds": 0.5, "cache": "/cache", "cache_mib": 1.0}
+        send({"id": request["id"], "meanwhile": value | {"cache": "first"}})
+    send({"id": request["id"], "value": value, "settled": True})
 """
+
+
+def compile_of(mib: int) -> requests.Compile:
+    """Return a request at which that process grows."""
+    return requests.Compile(task=rlnb.Task(id="Demo", num_envs=mib))
 
 
 @pytest.fixture
@@ -54,21 +62,23 @@ def test_there_is_one_until_it_is_closed(python: str) -> None:
     assert repr(living) == "Simulator(none; the next preview starts one)"
 
 
-def test_what_it_tells_before_it_is_done_is_passed_on(python: str) -> None:
-    told: list[str] = []
-    assert simulator.request("preview", python, "/assets", warm=True, meanwhile=told.append, mib=0) == "/assets"
-    assert told == ["first"]
+def test_interim_values_are_passed_on_before_the_answer(python: str) -> None:
+    values: list[requests.Compilation] = []
+    answer = simulator.request(compile_of(0), python, warm=True, meanwhile=values.append)
+    assert [value.cache for value in values] == ["first"]
+    assert answer == requests.Compilation(seconds=0.5, cache="/cache", cache_mib=1.0)
+    assert rlnb.simulator(python).compile("Demo") == 0.5
 
 
 def test_without_a_living_one_a_process_is_started_for_the_request_only(python: str) -> None:
-    assert simulator.request("ping", python, "/assets", warm=False) == "/assets"
+    assert simulator.request(requests.Tasks(), python, "/assets", warm=False).ids == ("/assets",)
     assert simulator._current is None
 
 
 def test_one_that_crashed_says_what_it_said_last_and_is_replaced(python: str) -> None:
     living = rlnb.simulator(python).wait()
     with pytest.raises(rlnb.WorkerError, match="about to crash"):
-        simulator.request("crash", python, None)
+        simulator.request(requests.Close(), python, warm=True)
     assert living.state == "none"
     assert living.wait().state == "idle"
 
@@ -76,21 +86,21 @@ def test_one_that_crashed_says_what_it_said_last_and_is_replaced(python: str) ->
 def test_growth_is_said_once_and_loading_is_none(python: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     for _ in range(process.SETTLED_AFTER):
-        simulator.request("preview", python, None, mib=30)
+        simulator.request(compile_of(30), python, warm=True)
     assert caplog.text == ""
-    simulator.request("preview", python, None, mib=300)
+    simulator.request(compile_of(300), python, warm=True)
     assert "has grown from" in caplog.text
     assert "over 1 requests" in caplog.text
     caplog.clear()
-    simulator.request("preview", python, None, mib=0)
+    simulator.request(compile_of(0), python, warm=True)
     assert caplog.text == ""
 
 
 def test_a_wrong_interpreter_is_told_with_the_fix(root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="There is no '/nope/python' to start the worker with"):
-        simulator.request("ping", "/nope/python", None)
+        simulator.request(requests.Ping(), "/nope/python")
     with pytest.raises(rlnb.WorkerError, match=r"It never answered\..*rlnb doctor --python /bin/true"):
-        simulator.request("ping", "/bin/true", None)
+        simulator.request(requests.Ping(), "/bin/true")
 
 
 def test_the_fresh_one_after_a_run_took_the_last_does_not_end_what_was_needed_meanwhile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -9,21 +10,21 @@ import pytest
 import rlnb
 from rlnb.simulation import tuner as tuning
 from rlnb.simulation.tuner import bars
+from rlnb.spec import Json
+from rlnb.tasks import requests
+from rlnb.tasks.card import ConfigField, Kind, TaskCard
 
 HOSTILE = "<script>alert(1)</script>"
 
 
-def field(value: Any, kind: str = "float") -> dict[str, Any]:
-    return {"value": value, "type": kind}
+def field(value: Json, kind: Kind = "float") -> ConfigField:
+    return ConfigField(value=value, type=kind)
 
 
-CARD: dict[str, Any] = {
-    "task": "T",
-    "workflow": "manager-based",
-    "presets": {},
-    "assets": {},
-    "cameras": {},
-    "fields": {
+CARD = TaskCard(
+    task="T",
+    workflow="manager-based",
+    fields={
         "sim.dt": field(0.01),
         "rewards.alive.weight": field(1.0),
         "rewards.alive.func": field("mdp:alive", "str"),
@@ -31,46 +32,45 @@ CARD: dict[str, Any] = {
         "rewards.pole.params.target": field(0.5),
         "rewards.pole.params.joints": field(3, "int"),
     },
-}
+)
 
 
 class Rote:
-    """Notes what is asked, and gives each term its weight in each env."""
+    """Records each request, and gives each term its weight in each env."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.opens: list[requests.Open] = []
         self.refuses = False
 
-    def __call__(self, verb: str, python: object, asset_root: object, **payload: Any) -> Any:
-        self.asked.append((verb, payload))
-        if verb == "open":
+    def __call__(self, request: Any, python: object, asset_root: object, *, warm: bool) -> Any:
+        assert warm, "whatever rlnb.options.warm says"
+        if isinstance(request, requests.Open):
+            self.opens.append(request)
             if self.refuses:
                 raise rlnb.WorkerError("ValueError: no such joint")
-            self.overrides = payload["task"]["overrides"]
-            return {"how": "rewards swapped", "seconds": {"resolve": 0.1, "change": 0.005}}
-        weights = {"alive": 1.0, HOSTILE: -2.0}
-        weights["alive"] = self.overrides.get("rewards.alive.weight", 1.0)
-        return {"terms": {name: [w, 2 * w] for name, w in weights.items()}, "reward": [0.0, 1.0], "ended": 0}
+            self.overrides = request.task.overrides
+            return requests.Change(how="rewards swapped", seconds={"resolve": 0.1, "change": 0.005})
+        weights = {"alive": self.overrides.get("rewards.alive.weight", 1.0), HOSTILE: -2.0}
+        return requests.Rewards(terms={name: (w, 2 * w) for name, w in weights.items()}, reward=(0.0, 1.0))
 
 
 @pytest.fixture
 def rote(root: Any, monkeypatch: pytest.MonkeyPatch) -> Rote:
-    made = Rote()
-    monkeypatch.setattr(tuning.simulator, "request", made)
+    simulator = Rote()
+    monkeypatch.setattr(tuning.simulator, "request", simulator)
     monkeypatch.setattr(tuning, "task_card", lambda *_, **__: CARD)
-    return made
+    return simulator
 
 
 def test_what_is_changed_goes_to_the_simulator_and_back_as_overrides(rote: Rote) -> None:
     tuner = rlnb.tune(rlnb.task("T", num_envs=512, overrides={"sim.dt": 0.02}), num_envs=2)
     tuner.set("rewards.alive.weight", 3.0).set("rewards.pole.params.target", 0.0)
-    opened = [payload["task"]["overrides"] for verb, payload in rote.asked if verb == "open"]
-    assert opened[-1] == {"sim.dt": 0.02, "rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
+    overrides = rote.opens[-1].task.overrides
+    assert overrides == {"sim.dt": 0.02, "rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
     assert tuner.overrides == {"rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
-    assert tuner.task.overrides == opened[-1]
+    assert tuner.task.overrides == overrides
     assert tuner.task.num_envs == 512, "what it is trained with"
-    assert {payload["task"]["num_envs"] for verb, payload in rote.asked if verb == "open"} == {2}
-    assert all(payload["warm"] for _, payload in rote.asked), "whatever rlnb.options.warm says"
+    assert {request.task.num_envs for request in rote.opens} == {2}
     assert tuner.values["alive"] == [3.0, 6.0]
 
 
@@ -127,6 +127,6 @@ def test_hostile_words_are_escaped(rote: Rote) -> None:
 
 
 def test_a_direct_task_is_refused(rote: Rote, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "task_card", lambda *_, **__: {**CARD, "workflow": "direct"})
+    monkeypatch.setattr(tuning, "task_card", lambda *_, **__: dataclasses.replace(CARD, workflow="direct"))
     with pytest.raises(rlnb.RlnbError, match="not manager-based"):
         rlnb.tune("T")

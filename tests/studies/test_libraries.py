@@ -9,28 +9,26 @@ import pytest
 
 import rlnb
 from rlnb.studies import libraries
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks
 
 
-def field(value: Any) -> dict[str, Any]:
-    return {"value": value, "type": "int"}
+def field(value: int) -> ConfigField:
+    return ConfigField(type="int", value=value)
 
 
-CARD: dict[str, Any] = {
-    "task": "Isaac-Cartpole-Direct",
-    "workflow": "direct",
-    "num_envs": 64,
-    "assets": {},
-    "presets": {},
-    "fields": {},
-    "agents": {
-        "rsl_rl": {"fields": {"num_steps_per_env": field(16)}, "missing": []},
-        "skrl": {"fields": {"agent.rollouts": field(32)}, "missing": []},
-        "skrl_jax": {"fields": {"agent.rollouts": field(32)}, "missing": ["jax (not installed)"]},
-        "sb3": {"error": "it does not load"},
+CARD = TaskCard(
+    task="Isaac-Cartpole-Direct",
+    workflow="direct",
+    num_envs=64,
+    agents={
+        "rsl_rl": AgentCard(fields={"num_steps_per_env": field(16)}),
+        "skrl": AgentCard(fields={"agent.rollouts": field(32)}),
+        "skrl_jax": AgentCard(fields={"agent.rollouts": field(32)}, missing=("jax (not installed)",)),
+        "sb3": AgentCard(error="it does not load"),
     },
-    "versions": {"rlnb": rlnb.__version__},
-}
+    versions={"rlnb": rlnb.__version__},
+)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.simulation import card
+from rlnb.tasks.card import AgentCard, TaskCard
 from rlnb.training import checks
 from rlnb.training.request import TrainRequest, signature
 
@@ -80,18 +81,13 @@ def test_an_argument_that_is_not_there_is_named_with_the_closest_one() -> None:
         rlnb.train("Echo", max_iteration=3)  # type: ignore[call-arg]
 
 
-CARD: dict[str, Any] = {
-    "task": "Isaac-Cartpole-Direct",
-    "num_envs": 64,
-    "workflow": "direct",
-    "fields": {},
-    "presets": {},
-    "cameras": {},
-    "assets": {},
-    "agents": {"rsl_rl": {"fields": {}}},
-    "versions": {"rlnb": rlnb.__version__},
-    "asset_root": {"reason": "", "path": ""},
-}
+CARD = TaskCard(
+    task="Isaac-Cartpole-Direct",
+    num_envs=64,
+    workflow="direct",
+    agents={"rsl_rl": AgentCard()},
+    versions={"rlnb": rlnb.__version__},
+)
 
 
 class Refused(Exception):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import getpass
 import json
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +17,6 @@ from rlnb.launch.slots import queue_folder
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.training import checks
 
 ITERATIONS = 10
 HORIZON, NUM_ENVS = 16, 4
@@ -62,65 +58,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rlnb.Run]:
         yield run
 
 
-# -- before a run
-
-
-def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_written(root: Path) -> None:
-    bad: dict[str, Any] = {
-        "library": "ecko",
-        "max_iterations": 0,
-        "num_envs": 2.5,
-        "nproc_per_node": -1,
-        "seed": -3,
-        "device": "gpu",
-        "agent": {"learning_rate": object()},
-    }
-    found = problems_of(lambda: rlnb.train("Echo", **bad))
-    assert len(found) == len(bad)
-    for word in ("max_iterations=0", "num_envs=2.5", "nproc_per_node=-1", "seed=-3", "device='gpu'", "'learning_rate'"):
-        assert any(word in what for what in found), word
-    assert any("No RL library named 'ecko'" in what and "Did you mean 'echo'?" in what for what in found)
-    assert not root.exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("max_iterations", True),
-        ("max_iterations", "10"),
-        ("num_envs", 0),
-        ("nproc_per_node", 0),
-        ("seed", 1.5),
-        ("seed", 2**32),
-        ("tags", "abc"),
-        ("tags", [1]),
-        ("tags", ["a", " "]),
-        ("init_from", 3),
-        ("device", 0),
-        ("device", "gpu:0"),
-        ("agent", {"a": {1, 2}}),
-    ],
-)
-def test_one_bad_argument_is_one_problem(root: Path, name: str, value: Any) -> None:
-    (what,) = problems_of(lambda: echo(**{name: value}))
-    assert name.removesuffix("s") in what
-    assert not root.exists()
-
-
-def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:
-    (what,) = problems_of(lambda: rlnb.train("Ecko", library="echo"))
-    assert "No task named 'Ecko'" in what
-    assert "Did you mean 'Echo'?" in what
-
-
-@pytest.mark.parametrize("task", [3, {"id": "Echo"}])
-def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
-    with pytest.raises(rlnb.RlnbError, match="is neither a task nor the name of one"):
-        rlnb.train(task, library="echo")
-    with pytest.raises(rlnb.CheckError, match=r"overrides=3 is no mapping"):
-        rlnb.task("Echo", overrides=3)  # type: ignore[arg-type]
-
-
 def test_what_one_run_wrote_does_not_hide_the_others(root: Path) -> None:
     run, other = echo().wait(60), echo().wait(60)
     for path, values in (
@@ -130,85 +67,6 @@ def test_what_one_run_wrote_does_not_hide_the_others(root: Path) -> None:
         path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
     assert len(rlnb.runs().table()) == len(rlnb.runs(where={"seed": 42})) == 2
     assert other.id in rlnb.runs()._repr_html_()
-
-
-def test_more_nodes_than_this_machine_has_is_a_problem(root: Path) -> None:
-    manifest = rlnb.Manifest(
-        run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
-    )
-    (what,) = (problem.what for problem in checks.find_problems(manifest, rlnb.LocalLauncher())[1])
-    assert "nodes=2" in what
-
-
-@pytest.mark.parametrize("below", ["", "deeper/still"])
-def test_a_file_in_place_of_the_root_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
-    root.touch()
-    monkeypatch.setattr(options, "root", root / below)
-    (what,) = problems_of(echo)
-    assert f"the run folder {root / below} cannot be written" in what
-    assert root.read_bytes() == b""
-
-
-@pytest.mark.parametrize("mode", [0o555, 0o000])
-def test_a_folder_that_this_user_may_not_write_is_a_problem(monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
-    with tempfile.TemporaryDirectory() as made:
-        locked = Path(made) / "locked"
-        locked.mkdir()
-        os.chmod(made, 0o755)
-        locked.chmod(mode)
-        monkeypatch.setattr(options, "root", locked / "rlnb-runs")
-        whats = as_somebody(lambda: problems_of(echo))
-        locked.chmod(0o755)
-    assert len(whats) == 1
-    assert f"{locked / 'rlnb-runs'} cannot be written by user" in whats[0]
-
-
-def as_somebody(call: Callable[[], Any]) -> Any:
-    """Return what a call answers in a process of an ordinary user: root may write everywhere."""
-    if os.geteuid() != 0:
-        return call()
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        answer: Any = "it could not be asked"
-        try:
-            os.setuid(SOMEBODY)
-            answer = call()
-        except BaseException as exc:
-            answer = [f"{type(exc).__name__}: {exc}"]
-        finally:
-            os.write(writer, json.dumps(answer).encode())
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answers:
-        answer = json.loads(answers.read())
-    os.waitpid(pid, 0)
-    return answer
-
-
-def test_a_run_folder_that_cannot_be_made_leaves_nothing(root: Path) -> None:
-    root.mkdir()
-    (root / "runs").touch()  # the check looks at the root; this is found only as the folder is made
-    with pytest.raises(rlnb.RlnbError, match="could not be made"):
-        echo()
-    assert [path.name for path in root.iterdir()] == ["runs"]
-
-
-def test_a_run_folder_that_cannot_be_filled_leaves_nothing(root: Path) -> None:
-    gone = rlnb.Task(id="Echo", source=str(root / "tasks" / "deleted_since.py"))
-    with pytest.raises(rlnb.RlnbError, match=r"could not be made.*deleted_since\.py"):
-        rlnb.train(gone, library="echo")
-    assert list((root / "runs").iterdir()) == []
-
-
-def test_a_user_without_a_name_is_no_obstacle(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root.touch()
-
-    def nameless() -> str:
-        raise KeyError("getpwuid(): uid not found")  # as in a container that was given a bare uid
-
-    monkeypatch.setattr(getpass, "getuser", nameless)
-    assert len(problems_of(echo)) == 1
 
 
 # -- a run
@@ -277,20 +135,6 @@ def test_a_finished_run_is_not_resumed_to_where_it_is(finished: rlnb.Run, wanted
     assert [job.kind for job in finished.jobs].count("train") == 1
 
 
-@pytest.mark.parametrize(("library", "fix"), [("rl_gamez", "rlnb libraries"), ("sklr", "rlnb libraries")])
-def test_a_package_that_is_not_ours_is_never_proposed(root: Path, library: str, fix: str) -> None:
-    with pytest.raises(rlnb.CheckError) as error:
-        rlnb.train("Echo", library=library)
-    assert fix in str(error.value)
-    assert "pip install" not in str(error.value)
-
-
-def test_a_task_of_the_simulator_is_not_trained_without_one(root: Path) -> None:
-    with pytest.raises(rlnb.CheckError, match="without a simulator"):
-        rlnb.train("Isaac-Cartpole-Direct", library="echo")
-    assert not (root / "runs").exists()
-
-
 def test_a_cancelled_run_keeps_its_checkpoints_and_resumes_as_one_curve(root: Path) -> None:
     run = echo(max_iterations=LONG, agent={"iteration_s": 0.03})
     until(lambda: run.checkpoints)
@@ -323,11 +167,6 @@ def test_what_has_no_simulator_is_not_filmed(finished: rlnb.Run) -> None:
     for film in (finished.play, lambda: finished.evaluate(4, video=True)):
         with pytest.raises(rlnb.RunError, match="echo has no simulator"):
             film()
-
-
-def test_a_launcher_is_not_told_by_its_name(root: Path) -> None:
-    with pytest.raises(rlnb.RlnbError, match=r"made by one of rlnb\..*rlnb\.local"):
-        rlnb.train("Echo", library="echo", launcher="slurm")  # type: ignore[arg-type]
 
 
 def test_cancelling_what_has_ended_changes_nothing(finished: rlnb.Run) -> None:

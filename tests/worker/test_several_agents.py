@@ -52,11 +52,11 @@ def success(env):
 
 def test_a_card_tells_the_spaces_of_each_agent_and_who_can_train_them() -> None:
     card = rlnb.task_card(TASK)
-    assert card["workflow"] == "multi-agent"
-    assert card["fields"]["possible_agents"]["value"] == ["cart", "pendulum"]
-    assert card["fields"]["observation_spaces.cart"]["value"] == 4
-    assert card["fields"]["action_spaces.pendulum"]["value"] == 1
-    assert {JOINED, SEVERAL} <= set(card["agents"])
+    assert card.workflow == "multi-agent"
+    assert card.fields["possible_agents"].value == ["cart", "pendulum"]
+    assert card.fields["observation_spaces.cart"].value == 4
+    assert card.fields["action_spaces.pendulum"].value == 1
+    assert {JOINED, SEVERAL} <= set(card.agents)
 
 
 def test_one_agent_is_refused_by_a_library_of_several_before_anything_starts() -> None:

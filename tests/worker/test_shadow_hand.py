@@ -83,7 +83,7 @@ def test_the_streams_are_those_of_the_task_and_nothing_is_wrong_with_them(hands:
 
 def test_the_former_name_is_understood(folder: Path) -> None:
     card = rlnb.task_card(rlnb.task("Isaac-Repose-Cube-Shadow-Vision-Direct-v0"))
-    assert card["gym_id"] == TASK
+    assert card.gym_id == TASK
 
 
 @pytest.mark.parametrize("task", [TASK, "Isaac-Reorient-Cube-Shadow-Direct"])

@@ -10,6 +10,7 @@ from rlnb_skrl import plugin
 
 import rlnb
 from rlnb import plugins
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.worker.isaac.isaaclab import default_agent
 
 SEVERAL = ("skrl_ippo", "skrl_mappo")
@@ -86,10 +87,16 @@ def test_a_model_that_sees_the_state_needs_a_task_that_has_one(
 ) -> None:
     configs = {name: default(name) for name in ("skrl_mappo", "skrl_ippo", "skrl")}
     agents = {
-        name: {"fields": {"models.value.network": {"value": [repr(config["models"]["value"]["network"][0])]}}}
+        name: AgentCard(
+            fields={
+                "models.value.network": ConfigField(type="list", value=[repr(config["models"]["value"]["network"][0])])
+            }
+        )
         for name, config in configs.items()
     }
-    card = {"agents": agents, "fields": {"state_space": {"type": "int", "value": state_space}}}
+    card = TaskCard(
+        task="Demo-Direct", agents=agents, fields={"state_space": ConfigField(type="int", value=state_space)}
+    )
     monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
     task = rlnb.task("Demo-Direct", overrides=overrides)
     manifest = rlnb.Manifest(run_id="r", created="", task=task, library=library, agent=agent_values)

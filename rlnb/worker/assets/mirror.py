@@ -8,11 +8,11 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlnb.errors import RlnbError
-from rlnb.worker.assets.root import AssetRoot
+from rlnb.tasks.card import AssetRoot
+from rlnb.tasks.requests import Mirrored
 
 USD = (".usd", ".usda", ".usdc")
 TIMEOUT_S = 60.0
@@ -21,26 +21,10 @@ TILES = range(1001, 1101)
 """Numbers that stand for ``<UDIM>`` in the name of a texture (UDIM's own numbering, ten tiles to a row)."""
 
 
-@dataclass(kw_only=True, slots=True)
-class Mirrored:
-    """What a mirroring did; paths are below the asset root."""
-
-    copied: list[str] = field(default_factory=list)
-    """Files that are now in the folder."""
-    kept: list[str] = field(default_factory=list)
-    """Files that were there already."""
-    missing: dict[str, str] = field(default_factory=dict)
-    """Files that the root does not have, to what names them."""
-    outside: dict[str, str] = field(default_factory=dict)
-    """References that lead out of the root, to what names them: they are not copied."""
-    bytes: int = 0
-    """Size of what was copied."""
-
-
 def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
     """Copy files and everything that they refer to: layers, references, payloads, textures.
 
-    What MDL materials refer to in their own text is not followed.
+    References in the text of MDL materials are not followed.
 
     Args:
         names: Files, as paths below the root.
@@ -50,22 +34,26 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
     Raises:
         RlnbError: A file cannot be read or written.
     """
-    done = Mirrored()
+    copies: list[str] = []
+    existing: list[str] = []
+    missing: dict[str, str] = {}
+    outside: dict[str, str] = {}
+    size = 0
     waiting = {name: "the task" for name in names}
-    seen: set[str] = set()
-    tiles: set[str] = set()  # of a texture in tiles there are as many as there are
+    visits: set[str] = set()
+    tiles: set[str] = set()  # a texture in tiles need not have all of them
     while waiting:
         name, named_by = waiting.popitem()
-        seen.add(name)
+        visits.add(name)
         target = folder / name
         if target.is_file():
-            done.kept.append(name)
+            existing.append(name)
         elif _fetch(name, root, target):
-            done.copied.append(name)
-            done.bytes += target.stat().st_size
+            copies.append(name)
+            size += target.stat().st_size
         else:
             if name not in tiles:
-                done.missing[name] = named_by
+                missing[name] = named_by
             continue
         for reference in _references(target):
             below_root = _below_root(name, reference, root)
@@ -73,10 +61,12 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
                 tiles.update(one for one in below_root if one is not None)
             for below in below_root:
                 if below is None:
-                    done.outside[reference] = name
-                elif below not in seen:
+                    outside[reference] = name
+                elif below not in visits:
                     waiting.setdefault(below, name)
-    return done
+    return Mirrored(
+        root=root.path, copied=tuple(copies), existing=tuple(existing), missing=missing, outside=outside, bytes=size
+    )
 
 
 def _fetch(name: str, root: AssetRoot, target: Path) -> bool:

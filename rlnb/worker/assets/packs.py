@@ -5,7 +5,7 @@ once and then left as it is. An asset root, ``roots/<names and versions>``, hold
 installed packs, so a further pack, or a newer version of one, adds a root and leaves the files of other packs alone.
 
 The index of a root, ``assets.json``, names for each file its pack, SHA-256, licence and source, and for each pack that
-could not be built the reason. Files that are not in the index belong to somebody else and are never overwritten.
+could not be built the reason. Files that are not in the index are the user's and are never overwritten.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.spec import AssetPack
 from rlnb.storage import files
+from rlnb.storage.serial import from_json, to_json
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ WAIT_S = 600.0
 """Seconds that a process waits for another one that builds packs in the same folder."""
 _BUILDING = ".building-"
 _LEFT_S = 3600.0
-"""Seconds after which a draft is nobody's work any more."""
+"""Seconds after which a draft is left from a process that was killed."""
 _LONGEST_NAME = 100
 
 
@@ -48,14 +48,50 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Built:
-    """What a build left."""
+    """Outcome of a build."""
 
     folder: Path
     """The asset root."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Packs that could not be built, and why."""
-    kept: tuple[str, ...] = ()
-    """Paths of a pack where a file that no pack wrote was there before; it still is."""
+    foreign: tuple[str, ...] = ()
+    """Paths of a pack at which the user's own file was left as it is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackedFile:
+    """A file of a pack, in the index of an asset root."""
+
+    sha256: str
+    licence: str
+    """SPDX."""
+    source: str
+    """File or script that the file was made from."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A pack, in the index of an asset root."""
+
+    version: str
+    files: Mapping[str, PackedFile] = field(default_factory=dict)
+    """By path below the root."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Index:
+    """The index of an asset root, by the names of packs."""
+
+    packs: Mapping[str, Entry] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Packs that could not be built, and why."""
+
+    def of(self, name: str, outcome: Entry | str) -> Index:
+        """Return the index after a build of a pack: with its entry, or with the reason why it failed."""
+        failed = {pack: reason for pack, reason in self.failed.items() if pack != name}
+        if isinstance(outcome, str):
+            return Index(packs=self.packs, failed={**failed, name: outcome})
+        return Index(packs={**self.packs, name: outcome}, failed=failed)
 
 
 def root_folder() -> Path:
@@ -83,36 +119,35 @@ def build(
         destination: Folder for copies of the files; by default an asset root in the cache folder.
         on_request: Whether to build those too that are built on request only.
         force: Whether to build again what is there.
-        retry: Whether to try again what failed: somebody may have fixed it.
+        retry: Whether to build packs again that failed before: the cause may be fixed.
 
     Raises:
         RlnbError: No plugin brings a pack, or another process builds packs for longer than :data:`WAIT_S`.
     """
-    wanted = _wanted(on_request=on_request)
-    if destination is None:  # what was asked for once comes along into each further root
-        packs = plugins.asset_packs().values()
-        wanted += [pack for pack in packs if pack.on_request and pack not in wanted and _is_built(pack)]
-    if not wanted:
+    packs = _packs(on_request=on_request)
+    if destination is None:  # a pack that was requested once is part of each further root
+        others = plugins.asset_packs().values()
+        packs += [pack for pack in others if pack.on_request and pack not in packs and _is_built(pack)]
+    if not packs:
         raise RlnbError("No asset pack is installed, so robots cannot be made offline. pip install rlnb-tasks")
     folder = destination or root_folder()
-    kept: tuple[str, ...] = ()
-    if force or _missing(wanted, index(folder), retry):
+    foreign: tuple[str, ...] = ()
+    if force or _missing(packs, index(folder), retry):
         put = _link if destination is None else _copy
         with _locked(_packs_folder()), _locked(folder):
             # Another process may have built some of them while this one waited.
-            missing = _missing(wanted, index(folder), retry)
-            for pack in wanted:
-                again = force and (on_request or not pack.on_request)
-                if again or pack in missing:
-                    kept += _add(pack, folder, put, force=again)
-    failed = {name: why for name, why in index(folder)["failed"].items() if name in {pack.name for pack in wanted}}
-    return Built(folder=folder, failed=failed, kept=kept)
+            missing = _missing(packs, index(folder), retry)
+            for pack in packs:
+                rebuild = force and (on_request or not pack.on_request)
+                if rebuild or pack in missing:
+                    foreign += _add(pack, folder, put, force=rebuild)
+    failed = {name: why for name, why in index(folder).failed.items() if name in {pack.name for pack in packs}}
+    return Built(folder=folder, failed=failed, foreign=foreign)
 
 
-def index(folder: Path) -> dict[str, Any]:
-    """Return the index of an asset root: ``packs`` and ``failed``, both by the name of the pack."""
-    found = files.read_json(folder / INDEX) or {}
-    return {"packs": found.get("packs", {}), "failed": found.get("failed", {})}
+def index(folder: Path) -> Index:
+    """Return the index of an asset root; an empty one where there is none."""
+    return from_json(Index, files.read_json(folder / INDEX) or {}, ignore_unknown=True)
 
 
 def fix(name: str, root: Path) -> str:
@@ -125,14 +160,14 @@ def fix(name: str, root: Path) -> str:
     pack = next((pack for pack in plugins.asset_packs().values() if name in pack.files), None)
     if pack is None:
         return "No installed asset pack makes it: set asset_root to a folder or URL that has it."
-    words = ["rlnb assets build", *(["--robots"] if pack.on_request else [])]
-    said = " ".join([*words, *([str(root)] if root != root_folder() else [])])
-    if why := index(root)["failed"].get(pack.name):
-        return f"The asset pack {pack.name} could not be built: {why} Then: {said}"
-    return said
+    argv = ["rlnb assets build", *(["--robots"] if pack.on_request else [])]
+    command = " ".join([*argv, *([str(root)] if root != root_folder() else [])])
+    if why := index(root).failed.get(pack.name):
+        return f"The asset pack {pack.name} could not be built: {why} Then: {command}"
+    return command
 
 
-def _wanted(*, on_request: bool) -> list[AssetPack]:
+def _packs(*, on_request: bool) -> list[AssetPack]:
     return [pack for pack in plugins.asset_packs().values() if on_request or not pack.on_request]
 
 
@@ -140,38 +175,36 @@ def _is_built(pack: AssetPack) -> bool:
     return (_packs_folder() / _folder_name(pack) / INDEX).is_file()
 
 
-def _missing(wanted: list[AssetPack], known: Mapping[str, Any], retry: bool) -> list[AssetPack]:
+def _missing(packs: list[AssetPack], index: Index, retry: bool) -> list[AssetPack]:
     """Return the packs that were not built yet in this version, those that failed only where they are to be retried."""
-    built = {name: pack["version"] for name, pack in known["packs"].items()}
-    passed_over = set() if retry else set(known["failed"])
-    return [pack for pack in wanted if built.get(pack.name) != pack.version and pack.name not in passed_over]
+    versions = {name: entry.version for name, entry in index.packs.items()}
+    passed_over = set() if retry else set(index.failed)
+    return [pack for pack in packs if versions.get(pack.name) != pack.version and pack.name not in passed_over]
 
 
 def _add(pack: AssetPack, root: Path, put: Callable[[Path, Path], None], *, force: bool) -> tuple[str, ...]:
     """Put the files of a pack into a root, or note in its index why that failed; return paths that are not ours."""
-    known = index(root)
-    known["failed"].pop(pack.name, None)
+    earlier = index(root)
     try:
         source = _built(pack, force=force)
     except Exception as exc:  # a plugin's: the other packs, and the tasks that need only them, go on
         logger.warning("asset pack %s could not be built", pack.name, exc_info=True)
-        known["failed"][pack.name] = str(exc) if isinstance(exc, RlnbError) else f"{type(exc).__name__}: {exc}"
-        _write_index(root, known)
+        reason = str(exc) if isinstance(exc, RlnbError) else f"{type(exc).__name__}: {exc}"
+        _write_index(root, earlier.of(pack.name, reason))
         return ()
-    entries = dict(index(source)["packs"][pack.name]["files"])
-    ours = {path for entry in known["packs"].values() for path in entry["files"]}
+    entries = dict(index(source).packs[pack.name].files)
+    ours = {path for entry in earlier.packs.values() for path in entry.files}
     foreign = [
         path
         for path, entry in entries.items()
-        if (root / path).exists() and path not in ours and _sha256(root / path) != entry["sha256"]
+        if (root / path).exists() and path not in ours and _sha256(root / path) != entry.sha256
     ]
     for path in foreign:
         del entries[path]
     for path in entries:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         put(source / path, root / path)
-    known["packs"][pack.name] = {"version": pack.version, "files": entries}
-    _write_index(root, known)
+    _write_index(root, earlier.of(pack.name, Entry(version=pack.version, files=entries)))
     return tuple(foreign)
 
 
@@ -191,7 +224,7 @@ def _built(pack: AssetPack, *, force: bool) -> Path:
         if set(sources) != set(pack.files):
             raise RlnbError(f"it lists other files than it writes: {sorted(set(sources) ^ set(pack.files))}.")
         entries = {path: _entry(draft / path, pack.files[path], sources[path]) for path in sorted(sources)}
-        _write_index(draft, {"packs": {pack.name: {"version": pack.version, "files": entries}}})
+        _write_index(draft, Index(packs={pack.name: Entry(version=pack.version, files=entries)}))
         if _is_built(pack) and not force:  # another node was first: not every shared file system has locks
             return folder
         if folder.exists():
@@ -206,23 +239,23 @@ def _built(pack: AssetPack, *, force: bool) -> Path:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock. It is on the folder itself: the folder around a mounted one may belong to somebody else.
+    """Hold a folder's lock. It is on the folder itself: the folder around a mounted one may be read-only.
 
     Raises:
         RlnbError: Another process holds it for longer than :data:`WAIT_S`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock, begun, told = os.open(folder, os.O_RDONLY), time.monotonic(), False
+    lock, start_s, warned = os.open(folder, os.O_RDONLY), time.monotonic(), False
     try:
         while not _try_lock(lock):
-            if time.monotonic() - begun > WAIT_S:
+            if time.monotonic() - start_s > WAIT_S:
                 raise RlnbError(
                     f"Another process has been building asset packs in {folder} for {WAIT_S:.0f} s. "
                     f"End that process (`fuser {folder}` names it), or set RLNB_CACHE to another folder."
                 )
-            if not told:
+            if not warned:
                 logger.warning("Another process builds asset packs in %s. Waiting for it.", folder)
-                told = True
+                warned = True
             time.sleep(0.05)
         yield
     finally:
@@ -255,15 +288,15 @@ def _copy(source: Path, target: Path) -> None:
     temporary.replace(target)
 
 
-def _entry(file: Path, licence: str, source: str) -> dict[str, str]:
-    return {"sha256": _sha256(file), "licence": licence, "source": source}
+def _entry(file: Path, licence: str, source: str) -> PackedFile:
+    return PackedFile(sha256=_sha256(file), licence=licence, source=source)
 
 
 def _sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _write_index(folder: Path, known: Mapping[str, Any]) -> None:
+def _write_index(folder: Path, index: Index) -> None:
     temporary = folder / f".{INDEX}.{os.getpid()}"
-    temporary.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    temporary.write_text(json.dumps(to_json(index), indent=2) + "\n", encoding="utf-8")
     temporary.replace(folder / INDEX)

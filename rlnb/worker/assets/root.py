@@ -14,32 +14,18 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RlnbError
+from rlnb.storage.serial import from_json
+from rlnb.tasks.card import AssetRoot
 from rlnb.worker.assets import packs
-from rlnb.worker.assets import root as assets
 
 CLOUD_TIMEOUT_S = 2.0
 VARIABLE = "ISAACSIM_ASSET_ROOT"
 WEIGHTS = "/PretrainedCheckpoints/"
 """In the path of networks that some configs name and their tasks load only in play mode, which rlnb does not use."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AssetRoot:
-    """Where assets come from, and why."""
-
-    path: str
-    """Folder or URL, without a slash at the end."""
-    reason: str
-    """Which rule chose it."""
-
-    @property
-    def local(self) -> bool:
-        return "://" not in self.path
 
 
 def search(explicit: str | None, cloud: str) -> Callable[[], AssetRoot]:
@@ -53,36 +39,36 @@ def search(explicit: str | None, cloud: str) -> Callable[[], AssetRoot]:
         explicit: What the user set for this run.
         cloud: Isaac Lab's own default root, a URL.
     """
-    if (known := _known(explicit)) is not None:
-        return lambda: known
+    if (root := _set_root(explicit)) is not None:
+        return lambda: root
     argv = [sys.executable, "-m", "rlnb.worker", "asset-root", cloud]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 
-    def answer() -> AssetRoot:
+    def wait() -> AssetRoot:
         lines = process.communicate()[0].splitlines()
         if process.returncode or not lines:
             raise RlnbError(
                 f"The search for robot assets ended with status {process.returncode}. The log above shows the reason. "
                 "Fix it, or set asset_root to a folder."
             )
-        said = json.loads(lines[-1])
-        if "error" in said:
-            raise RlnbError(said["error"])
-        return AssetRoot(path=said["path"], reason=said["reason"])
+        answer = json.loads(lines[-1])
+        if "error" in answer:
+            raise RlnbError(answer["error"])
+        return from_json(AssetRoot, answer)
 
-    return answer
+    return wait
 
 
 def resolve(cloud: str) -> AssetRoot:
     """Return NVIDIA's cloud if it answers, else the local asset root, which is built if it is not there."""
     if _answers(cloud):
         return AssetRoot(path=cloud, reason="NVIDIA's cloud answers")
-    local = packs.build(retry=False).folder  # what could not be built is said where a task needs it
+    local = packs.build(retry=False).folder  # a task that needs a pack that failed names the reason
     return AssetRoot(path=str(local), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
 
 
-def _known(explicit: str | None) -> AssetRoot | None:
-    """Return the asset root that somebody has set."""
+def _set_root(explicit: str | None) -> AssetRoot | None:
+    """Return the asset root that an argument or the environment sets; None for neither."""
     if explicit:
         return AssetRoot(path=explicit.rstrip("/"), reason="set for this run")
     if root := os.environ.get(VARIABLE):
@@ -101,15 +87,21 @@ def _answers(url: str) -> bool:
     return True
 
 
-def named_in(cfg: Any, root: AssetRoot, *, seen: set[int] | None = None) -> set[str]:
-    """Return every file below the asset root that a config names, as paths below the root."""
-    seen = set() if seen is None else seen
+def named_in(cfg: Any, root: AssetRoot, *, visits: set[int] | None = None) -> set[str]:
+    """Return every file below the asset root that a config names, as paths below the root.
+
+    Args:
+        cfg: The config, or a part of one.
+        root: The asset root.
+        visits: Ids of the parts that were searched.
+    """
+    visits = set() if visits is None else visits
     if isinstance(cfg, str):
         prefix = root.path + "/"
         return {cfg[len(prefix) :]} if cfg.startswith(prefix) and "{" not in cfg and WEIGHTS not in cfg else set()
-    if id(cfg) in seen:
+    if id(cfg) in visits:
         return set()
-    seen.add(id(cfg))
+    visits.add(id(cfg))
     if isinstance(cfg, dict):
         children: list[Any] = list(cfg.values())
     elif isinstance(cfg, (list, tuple)):
@@ -118,13 +110,13 @@ def named_in(cfg: Any, root: AssetRoot, *, seen: set[int] | None = None) -> set[
         children = [value for name, value in vars(cfg).items() if not name.endswith("visualizer_cfg")]
     else:
         return set()
-    return set().union(*(named_in(child, root, seen=seen) for child in children)) if children else set()
+    return set().union(*(named_in(child, root, visits=visits) for child in children)) if children else set()
 
 
-def hashes(root: assets.AssetRoot, names: set[str]) -> dict[str, str]:
+def hashes(root: AssetRoot, names: set[str]) -> dict[str, str]:
     """Return the SHA-256 of each local asset; an empty string for a remote one."""
-    found = {}
+    digests = {}
     for name in sorted(names):
         path = Path(root.path) / name
-        found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if root.local and path.is_file() else ""
-    return found
+        digests[name] = hashlib.sha256(path.read_bytes()).hexdigest() if root.local and path.is_file() else ""
+    return digests

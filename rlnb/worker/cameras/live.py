@@ -1,10 +1,10 @@
-"""Pictures of a training, taken only while somebody looks, and never for more than a share of its time."""
+"""Pictures of a training, taken only while there is a viewer, and never for more than a share of its time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.camera_files import Frame, Stage, Wanted
@@ -14,11 +14,15 @@ from rlnb.worker.cameras.spectator import Spectator
 from rlnb.worker.isaac import isaaclab
 
 LOOK_S = 0.5
-"""Seconds between two looks at whether somebody looks."""
+"""Seconds between two checks for a viewer."""
 LEAST_INTERVAL_S = 0.03
 """Seconds between two frames at least: no screen shows more."""
 
-Take = Callable[[], Mapping[str, Any]]
+if TYPE_CHECKING:
+    import numpy as np
+
+    Images = Mapping[str, np.ndarray]
+    Take = Callable[[], Images]
 
 
 class View:
@@ -54,32 +58,32 @@ class View:
         self._env.step = stepped
 
     def _look(self) -> float:
-        """Take a frame if somebody wants one; return in how many seconds to look again."""
-        begun = time.monotonic()
+        """Take a frame if there is a viewer; return in how many seconds to look again."""
+        start_s = time.monotonic()
         try:
-            wanted = self._stage.wanted()
-            if wanted is None:
+            request = self._stage.wanted()
+            if request is None:
                 self._wanted = self._take = None
                 return LOOK_S
-            if wanted is not self._wanted:
-                self._wanted, self._take, self._number, self._cost_s = wanted, None, 0, 0.0
-            self._show(wanted)
+            if request is not self._wanted:
+                self._wanted, self._take, self._number, self._cost_s = request, None, 0, 0.0
+            self._show(request)
         except Exception as exc:  # looking must never end a training
             self._fail(f"{type(exc).__name__}: {exc}")
             return LOOK_S
-        self._cost_s = time.monotonic() - begun
+        self._cost_s = time.monotonic() - start_s
         if self._number == 1:  # kernels may have been compiled for it: that says nothing of the next
             return LOOK_S
-        return max(LEAST_INTERVAL_S, self._cost_s / max(wanted.share, 1e-3))
+        return max(LEAST_INTERVAL_S, self._cost_s / max(request.share, 1e-3))
 
-    def _show(self, wanted: Wanted) -> None:
+    def _show(self, request: Wanted) -> None:
         if self._take is None:
-            self._take = taker(self._env, wanted)
+            self._take = taker(self._env, request)
         images = self._take()
         self._stage.show(self._frame(self._cost_s, "", images))
         self._number += 1
 
-    def _frame(self, cost_s: float, error: str, images: Mapping[str, Any]) -> Frame:
+    def _frame(self, cost_s: float, error: str, images: Images) -> Frame:
         token = self._wanted.token if self._wanted else ""
         return Frame(number=self._number, step=self._steps, cost_s=cost_s, error=error, token=token, images=images)
 
@@ -90,7 +94,7 @@ class View:
             return  # a full disk: the training itself will say so
 
 
-def taker(env: Any, wanted: Wanted) -> Take:
+def taker(env: Any, request: Wanted) -> Take:
     """Return a function that takes pictures of the first envs: by the task's own cameras, else by a spectator.
 
     A task's own cameras are read as they are. Where its observations come from them, that costs a copy; otherwise all
@@ -101,37 +105,37 @@ def taker(env: Any, wanted: Wanted) -> Take:
     """
     from isaaclab.sensors import Camera
 
-    own = {name: sensor for name, sensor in env.scene.sensors.items() if isinstance(sensor, Camera)}
-    count = min(wanted.num_envs, env.num_envs)
-    if not own:
-        for data_type in wanted.data_types:
+    cameras = {name: sensor for name, sensor in env.scene.sensors.items() if isinstance(sensor, Camera)}
+    count = min(request.num_envs, env.num_envs)
+    if not cameras:
+        for data_type in request.data_types:
             if data_type != "rgb":
                 raise RlnbError(
                     f"This task has no camera, and one that is added while it trains shows rgb only, not {data_type}."
                 )
-        for name in wanted.cameras:
+        for name in request.cameras:
             if name != ADDED:
                 raise RlnbError(f"No camera named {name!r}: this task has none. Leave cameras out and one is added.")
-        spectator = Spectator(env, count, wanted.size)
+        spectator = Spectator(env, count, request.size)
         return lambda: {f"{ADDED}/rgb": spectator.picture()}
-    for name in wanted.cameras:
-        if name not in own:
-            raise unknown("camera", name, own, has="The task has")
-    chosen = {name: own[name] for name in wanted.cameras or own}
-    for name, sensor in chosen.items():
-        for data_type in wanted.data_types:
+    for name in request.cameras:
+        if name not in cameras:
+            raise unknown("camera", name, cameras, has="The task has")
+    sensors = {name: cameras[name] for name in request.cameras or cameras}
+    for name, sensor in sensors.items():
+        for data_type in request.data_types:
             if data_type not in sensor.cfg.data_types:
                 raise RlnbError(
                     f"Camera {name!r} renders {', '.join(sensor.cfg.data_types)} in this training, not {data_type}."
                 )
 
-    def take() -> dict[str, Any]:
+    def take() -> Images:
         return {
             f"{name}/{data_type}": missed_is_inf(
                 sensor.data.output[data_type].torch[:count].cpu().numpy().copy(), data_type, sensor.cfg
             )
-            for name, sensor in chosen.items()
-            for data_type in wanted.data_types or sensor.cfg.data_types
+            for name, sensor in sensors.items()
+            for data_type in request.data_types or sensor.cfg.data_types
         }
 
     return take

@@ -6,12 +6,16 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
 from rlnb.spec import DEPTH
 from rlnb.worker.isaac import isaaclab
+
+if TYPE_CHECKING:
+    import torch
+    from isaaclab.sensors import CameraCfg
 
 ADDED = "preview"
 """Name of the camera that is added to a task without one."""
@@ -40,7 +44,7 @@ class Camera:
 
 
 class Plan:
-    """Reads the cameras of an env, with the data types that are asked for.
+    """Reads the cameras of an env, with the requested data types.
 
     Args:
         cameras: Names of the task's cameras; None is all of them.
@@ -51,10 +55,10 @@ class Plan:
     def __init__(self, cameras: Sequence[str] | None, data_types: Sequence[str] | None, size: tuple[int, ...]) -> None:
         self._wanted, self._data_types, self._size = cameras, data_types, size
         self.cameras: dict[str, Camera] = {}
-        self.ranges_m: dict[str, list[float]] = {}
+        self.ranges_m: dict[str, tuple[float, float]] = {}
         """Near and far clip of each camera."""
-        self._seen: dict[str, Any] = {}
-        """Pose at which each copied camera was last found."""
+        self._poses: dict[str, torch.Tensor] = {}
+        """Newest pose of each camera that has a copy, shape (num_envs, 7)."""
         self._trail: Trail | None = None
 
     @property
@@ -68,31 +72,32 @@ class Plan:
         Raises:
             RlnbError: There is no such camera, or its renderer has no such data type.
         """
-        own = own_cameras(env_cfg)
-        if not any("segmentation" in kind for cfg in own.values() for kind in cfg.data_types):
+        cameras = own_cameras(env_cfg)
+        if not any("segmentation" in kind for cfg in cameras.values() for kind in cfg.data_types):
             _label(env_cfg)  # a policy that sees labels is shown those that the task has, or its lack of any
-        if not own:
+        if not cameras:
             if self._wanted and list(self._wanted) != [ADDED]:
                 raise NotFoundError(
                     f"No camera named {self._wanted[0]!r}: this task has none. Leave cameras out and one is added."
                 )
             self._add(env_cfg, ADDED, added_camera(self._size, env_cfg), own_path=None)
             return
-        for name in self._wanted or own:
-            if name not in own:
-                raise unknown_name("camera", name, own, has="The task has")
-            self._add(env_cfg, name, own[name], own_path=own[name].prim_path)
+        for name in self._wanted or cameras:
+            if name not in cameras:
+                raise unknown_name("camera", name, cameras, has="The task has")
+            self._add(env_cfg, name, cameras[name], own_path=cameras[name].prim_path)
 
     def _add(self, env_cfg: Any, name: str, cfg: Any, own_path: str | None) -> None:
         data_types = list(self._data_types or cfg.data_types or ["rgb"])
         check_data_types(name, cfg, data_types)
         if cfg.spawn is not None:
-            self.ranges_m[name] = [float(value) for value in cfg.spawn.clipping_range]
+            near, far = cfg.spawn.clipping_range
+            self.ranges_m[name] = float(near), float(far)
         # Segmentation of the task's own camera may be in colours; the copy gives ids.
-        own = [kind for kind in data_types if own_path and kind in cfg.data_types and "segmentation" not in kind]
-        other = [kind for kind in data_types if kind not in own]
+        own_types = [kind for kind in data_types if own_path and kind in cfg.data_types and "segmentation" not in kind]
+        other = [kind for kind in data_types if kind not in own_types]
         self.cameras[name] = Camera(
-            own_path=own_path, own_types=(*own,), twin=_TWIN + name if other else None, twin_types=(*other,)
+            own_path=own_path, own_types=(*own_types,), twin=_TWIN + name if other else None, twin_types=(*other,)
         )
         if other:
             setattr(env_cfg.scene, _TWIN + name, copied(cfg, other, _TWIN))
@@ -123,33 +128,33 @@ class Plan:
     def sensor(self, env: Any, name: str, data_type: str) -> Any:
         """Return Isaac Lab's sensor that gives a data type of a camera."""
         camera = self.cameras[name]
-        own = _sensor_at(env, camera.own_path) if camera.own_path else None
+        sensor = _sensor_at(env, camera.own_path) if camera.own_path else None
         if data_type in camera.own_types:
-            if own is None:
+            if sensor is None:
                 raise RlnbError(
                     f"The env has no sensor for its config's camera {name!r}: env.scene.sensors has "
                     f"{', '.join(env.scene.sensors) or 'none'}."
                 )
-            return own
+            return sensor
         twin = env.scene.sensors[camera.twin]
-        if own is not None:
-            self._follow(name, own, twin)
+        if sensor is not None:
+            self._follow(name, sensor, twin)
         return twin
 
-    def _follow(self, name: str, own: Any, twin: Any) -> None:
+    def _follow(self, name: str, sensor: Any, twin: Any) -> None:
         """Move the copy where the env has moved its camera by hand; one on a link moves with that link anyway."""
         import torch
 
-        pose = torch.cat([own.data.pos_w.torch, own.data.quat_w_ros.torch], dim=-1)
-        before = self._seen.get(name)
-        self._seen[name] = pose.clone()
+        pose = torch.cat([sensor.data.pos_w.torch, sensor.data.quat_w_ros.torch], dim=-1)
+        before = self._poses.get(name)
+        self._poses[name] = pose.clone()
         if before is not None and torch.equal(before, pose):
             return
         if not torch.equal(pose, torch.cat([twin.data.pos_w.torch, twin.data.quat_w_ros.torch], dim=-1)):
             twin.set_world_poses(pose[:, :3], pose[:, 3:], convention="ros")
 
 
-def own_cameras(env_cfg: Any) -> dict[str, Any]:
+def own_cameras(env_cfg: Any) -> dict[str, CameraCfg]:
     """Return the camera configs of a task by name: they stand in its scene, or in a direct env's own config."""
     from isaaclab.sensors import CameraCfg
 
@@ -182,13 +187,13 @@ def check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
     Raises:
         RlnbError: It does not give one of them; with those that it gives.
     """
-    known = sorted(getattr(kind, "value", str(kind)) for kind in cfg.renderer_cfg.supported_output_types())
+    names = sorted(getattr(kind, "value", str(kind)) for kind in cfg.renderer_cfg.supported_output_types())
     for data_type in data_types:
-        if data_type not in known:
+        if data_type not in names:
             renderer = type(cfg.renderer_cfg).__name__.removesuffix("Cfg")
             raise RlnbError(
-                f"Camera {name!r} cannot give {data_type!r}: {renderer} renders {', '.join(known)}."
-                f"{did_you_mean(data_type, known)}"
+                f"Camera {name!r} cannot give {data_type!r}: {renderer} renders {', '.join(names)}."
+                f"{did_you_mean(data_type, names)}"
             )
 
 
@@ -265,14 +270,14 @@ class Trail:
 
     def behind(self, env: Any) -> bool:
         """Return whether a robot has gone further from the middle than it may."""
-        return bool((self._gone(env) > self._slack).any())
+        return bool((self._distance(env) > self._slack).any())
 
     def view(self, env: Any) -> tuple[Any, Any]:
         """Return from where, and at what, to look now; both of shape (num_envs, 3), metres."""
-        gone, way = self._gone(env), self._way(env)
+        distance, way = self._distance(env), self._way(env)
         # One that was reset elsewhere is in the middle again, at once.
-        share = (1.0 - self._slack / gone.clamp(min=1e-6)).clamp(min=0.0)
-        share[gone > 2.0 * self._slack] = 1.0
+        share = (1.0 - self._slack / distance.clamp(min=1e-6)).clamp(min=0.0)
+        share[distance > 2.0 * self._slack] = 1.0
         self._eyes, self._centres = self._eyes + share * way, self._centres + share * way
         return self._eyes, self._centres
 
@@ -281,7 +286,7 @@ class Trail:
         way[:, 2] = 0.0  # what falls or jumps is seen to
         return way
 
-    def _gone(self, env: Any) -> Any:
+    def _distance(self, env: Any) -> Any:
         return self._way(env).norm(dim=-1, keepdim=True)
 
 

@@ -92,17 +92,16 @@ def drawn(stage: Any, env_ns: str, origins: Any, device: str) -> Any:
 
     count = len(origins)
     first = f"{env_ns}/env_0"
-    words: dict[str, Any] = {"hide_collision_shapes": True, "skip_mesh_approximation": True}
     one, whole = newton.ModelBuilder(up_axis="Z"), newton.ModelBuilder(up_axis="Z")
-    one.add_usd(stage, root_path=first, **words)
-    whole.add_usd(stage, ignore_paths=[env_ns], **words)
+    one.add_usd(stage, root_path=first, hide_collision_shapes=True, skip_mesh_approximation=True)
+    whole.add_usd(stage, ignore_paths=[env_ns], hide_collision_shapes=True, skip_mesh_approximation=True)
     of_one = list(one.body_label)
     for origin in origins:
         whole.add_world(one, xform=wp.transform(wp.vec3(*(origin - origins[0])), wp.quat(0.0, 0.0, 0.0, 1.0)))
     model = whole.finalize(device=device)
-    shared = len(model.body_label) - count * len(of_one)
+    offset = len(model.body_label) - count * len(of_one)
     for number in range(count):
         for index, label in enumerate(of_one):
             below = str(label).removeprefix(first)
-            model.body_label[shared + number * len(of_one) + index] = f"{env_ns}/env_{number}{below}"
+            model.body_label[offset + number * len(of_one) + index] = f"{env_ns}/env_{number}{below}"
     return model

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rlnb.errors import RlnbError, did_you_mean
+from rlnb.tasks.card import Kind
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
+_KINDS: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", str: "str"}
 _LEAVES = (bool, int, float, str, list, tuple, type(None))
 
 
@@ -71,15 +73,15 @@ def set_value(cfg: Any, path: str, value: Any) -> None:
 def _get(node: Any, name: str, path: str) -> Any:
     children = dict(_children(node))
     if name not in children:
-        listed = ", ".join(sorted(children)) or "nothing"
-        raise RlnbError(f"No config value {path!r}: {name!r} is not one of {listed}.{did_you_mean(name, children)}")
+        names = ", ".join(sorted(children)) or "nothing"
+        raise RlnbError(f"No config value {path!r}: {name!r} is not one of {names}.{did_you_mean(name, children)}")
     return children[name]
 
 
-def kind(value: Any) -> str:
+def kind(value: Any) -> Kind:
     """Return the name of a value's type as a task card has it; ``any`` where None leaves it open."""
     if value is None:
         return "any"
     if isinstance(value, str) and _NUMBER.fullmatch(value):  # YAML 1.1 takes 5e-4 for a word; RL-Games' configs have it
         return "float"
-    return {bool: "bool", int: "int", float: "float", str: "str"}.get(type(value), "list")
+    return _KINDS.get(type(value), "list")

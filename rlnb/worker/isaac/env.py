@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
-from rlnb.spec import Library, Manifest, Task
+from rlnb.spec import Json, Library, Manifest, Task
 from rlnb.worker.isaac import config
 
 
@@ -18,7 +18,7 @@ def environment(
     library: Library | None,
     *,
     module: Path | None = None,
-    agent: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Json] | None = None,
     seed: int = 42,
     device: str = "auto",
     world_size: int = 1,
@@ -26,7 +26,7 @@ def environment(
     log_dir: Path | None = None,
     configure: Any = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Make the task's env with every change that was asked for; close it in the end.
+    """Make the task's env with every requested change; close it in the end.
 
     Args:
         task: What to make.
@@ -65,12 +65,12 @@ def configured(
     library: Library | None,
     *,
     module: Path | None = None,
-    agent: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Json] | None = None,
     seed: int = 42,
     device: str = "auto",
     world_size: int = 1,
 ) -> tuple[Any, Any, Any]:
-    """Return a task as it is registered, its env config and its agent config, with what was asked for set in them.
+    """Return a task as it is registered, its env config and its agent config, with every requested change set.
 
     The arguments are those of :func:`environment`.
     """

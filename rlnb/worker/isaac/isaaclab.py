@@ -19,16 +19,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Library, Task
 from rlnb.tasks.agent_config import read_agent
+from rlnb.tasks.card import AssetRoot, Selectors
 from rlnb.version import ISAACLAB, ISAACLAB_REQUIREMENT
 from rlnb.worker.assets import root as assets
-from rlnb.worker.assets.root import AssetRoot
 from rlnb.worker.isaac.module import import_file
+
+if TYPE_CHECKING:
+    import torch
 
 CLOUD = "https://omniverse-content-production.s3-us-west-2.amazonaws.com/Assets/Isaac/6.2"
 """Isaac Lab 3.0's default asset root; only its host is asked whether it answers."""
@@ -90,20 +93,20 @@ def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
 def versions() -> dict[str, str]:
     """Return the versions of what computes."""
     names = ("rlnb", "isaaclab", "torch", "warp-lang", "newton", "mujoco-warp", "gymnasium", "numpy")
-    found = {"python": sys.version.split()[0]}
+    versions = {"python": sys.version.split()[0]}
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
-def device(wanted: str) -> str:
+def device(name: str) -> str:
     """Return ``"cpu"`` or ``"cuda:N"`` for ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:N"``."""
     import torch
 
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if wanted == "cuda" else wanted
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" else name
 
 
 # -- tasks ---------------------------------------------------------------------------------------------
@@ -122,14 +125,14 @@ def current_name(name: str) -> str:
     Raises:
         NotFoundError: No such task, with the closest one.
     """
-    known = task_ids()
+    ids = task_ids()
     bare = name.rsplit("-v", 1)[0] if name.rsplit("-v", 1)[-1].isdigit() else name
     for candidate in (name, bare, FORMER_NAMES.get(bare, bare)):
-        if candidate in known:
+        if candidate in ids:
             return candidate
     left_out = "".join(f" The tasks of {package} are left out: {why}." for package, why in _left_out.items())
-    hint = did_you_mean(bare, known)
-    raise NotFoundError(f"No task named {name!r}.{hint} `rlnb tasks` lists all {len(known)}.{left_out}")
+    hint = did_you_mean(bare, ids)
+    raise NotFoundError(f"No task named {name!r}.{hint} `rlnb tasks` lists all {len(ids)}.{left_out}")
 
 
 _left_out: dict[str, str] = {}
@@ -163,8 +166,8 @@ def register(task: Task, source: Path | None = None) -> Registered:
         plugins.load(task.id)  # says what is missing
         return _register_module(task, sys.modules[module_name], attribute)
     gym_id = current_name(task.id)
-    known = plugins.tasks().get(gym_id)
-    reference = task.success or (known.success if known else None)
+    entry = plugins.tasks().get(gym_id)
+    reference = task.success or (entry.success if entry else None)
     return Registered(gym_id=gym_id, success=plugins.load(reference) if reference else None, agents={})
 
 
@@ -201,25 +204,23 @@ def _default(cfg: type) -> type:
     return type(getattr(cfg(), "default", None)) if issubclass(cfg, PresetCfg) else cfg
 
 
-def _only_class(module: ModuleType, wanted: Callable[[type], bool], kind: str, name: str) -> type:
-    own = [
-        cls
-        for cls in vars(module).values()
-        if inspect.isclass(cls) and cls.__module__ == module.__name__ and wanted(cls)
+def _only_class(module: ModuleType, fits: Callable[[type], bool], kind: str, name: str) -> type:
+    classes = [
+        cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == module.__name__ and fits(cls)
     ]
-    leaves = [cls for cls in own if not any(other is not cls and issubclass(other, cls) for other in own)]
+    leaves = [cls for cls in classes if not any(other is not cls and issubclass(other, cls) for other in classes)]
     if len(leaves) != 1:
-        found = ", ".join(sorted(cls.__name__ for cls in leaves)) or "none"
+        names = ", ".join(sorted(cls.__name__ for cls in leaves)) or "none"
         raise RlnbError(
-            f"{module.__file__}: one {kind} class is expected, found {found}. Name it: `{name} = YourClass`."
+            f"{module.__file__}: one {kind} class is expected, found {names}. Name it: `{name} = YourClass`."
         )
     return leaves[0]
 
 
 def selectors(task: Task) -> list[str]:
     """Return the task's selectors in Isaac Lab's command-line form."""
-    chosen = {"presets": ",".join(task.presets), "physics": task.physics, "renderer": task.renderer}
-    return [f"{name}={value}" for name, value in chosen.items() if value]
+    values = {"presets": ",".join(task.presets), "physics": task.physics, "renderer": task.renderer}
+    return [f"{name}={value}" for name, value in values.items() if value]
 
 
 def resolve(task: Task, registered: Registered, library: Library | None) -> tuple[Any, Any]:
@@ -239,10 +240,10 @@ def resolve_agent(task: Task, registered: Registered, library: Library) -> Any:
         return resolve_task_config(registered.gym_id, library.agent_key, overrides=selectors(task))[1]
     # Libraries with the same key, such as one for each framework, share their configs.
     alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
-    named = next((name for name in (library.name, *alike) if name in registered.agents), None)
-    if named is not None:
-        own = registered.agents[named]
-        return own() if callable(own) else own
+    name = next((name for name in (library.name, *alike) if name in registered.agents), None)
+    if name is not None:
+        config = registered.agents[name]
+        return config() if callable(config) else config
     return default_agent(library)
 
 
@@ -259,17 +260,17 @@ def default_agent(library: Library) -> Any:
     return plugins.load(library.default_agent)() if library.default_agent else None
 
 
-def preset_names(gym_id: str) -> dict[str, list[str]]:
-    """Return the names that each selector accepts: ``physics``, ``renderer``, ``presets``."""
+def preset_names(gym_id: str) -> Selectors:
+    """Return the names that each selector of a task accepts."""
     from isaaclab_tasks.utils.preset_cli import enumerate_task_presets
 
-    found = enumerate_task_presets(gym_id) or {}
-    names = {target.value: sorted(options) for target, options in found.items()}
-    return {
-        "physics": names.get("physics", []),
-        "renderer": names.get("renderer", []),
-        "presets": sorted({name for options in names.values() for name in options}),
-    }
+    presets = enumerate_task_presets(gym_id) or {}
+    names = {target.value: tuple(sorted(options)) for target, options in presets.items()}
+    return Selectors(
+        physics=names.get("physics", ()),
+        renderer=names.get("renderer", ()),
+        presets=tuple(sorted({name for options in names.values() for name in options})),
+    )
 
 
 def renderer_for(env_cfg: Any) -> Any:
@@ -347,7 +348,7 @@ def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
     raw._reset_idx = wrapped
 
 
-def reward_sums(env: Any) -> dict[str, Any]:
+def reward_sums(env: Any) -> dict[str, torch.Tensor]:
     """Return what each reward term has added to the return of the episodes under way, shape (num_envs,) each.
 
     Only the manager-based workflow has terms; their sums by env are private to its manager in release line 3.0.

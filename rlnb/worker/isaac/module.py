@@ -25,9 +25,9 @@ def import_file(path: Path, local: Iterable[str]) -> ModuleType:
         return sys.modules[name]
     folder = str(path.parent)
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
-    for found in {path.parent, *((path.parent / name).parent for name in beside)}:
+    for importable in {path.parent, *((path.parent / name).parent for name in beside)}:
         loaders = ((ExtensionFileLoader, EXTENSION_SUFFIXES), (FromText, SOURCE_SUFFIXES))
-        sys.path_importer_cache[str(found)] = FileFinder(str(found), *loaders)
+        sys.path_importer_cache[str(importable)] = FileFinder(str(importable), *loaders)
     for module_name in (_module_name(file) for file in beside if file.endswith(".py")):
         sys.modules.pop(module_name, None)  # of another state, or of a run's own copy
     spec = importlib.util.spec_from_file_location(name, path, loader=FromText(name, str(path)))

@@ -18,7 +18,7 @@ HOT = ("commands", "events", "terminations", "rewards")
 _AT_START = ("startup", "prestartup")
 """Events of these modes have had their effect when the env is there."""
 OWN = "rlnb_task_"
-"""How the modules of tasks' cells are named; see sim.register."""
+"""Prefix of the modules of tasks' cells; see :func:`rlnb.worker.isaac.module.import_file`."""
 
 
 def fingerprints(env_cfg: Any) -> dict[str, str]:
@@ -28,12 +28,12 @@ def fingerprints(env_cfg: Any) -> dict[str, str]:
     the source, with that of everything of the module that they use.
     """
     rest: list[str] = []
-    found = {}
+    hashes = {}
     for name, value in sorted(vars(env_cfg).items()):
         lines = list(_lines(name, value))
         if name == "events" and value:
             for term, cfg in vars(value).items():
-                # A class takes the env as it finds it for its starting point: randomised already, the second time.
+                # A class captures the env when it is built; a second one would capture an env that is randomised.
                 if getattr(cfg, "mode", None) in _AT_START or inspect.isclass(getattr(cfg, "func", None)):
                     rest += _lines(f"events.{term}", cfg)
         if name == "curriculum" and value and any(vars(value).values()):
@@ -41,20 +41,20 @@ def fingerprints(env_cfg: Any) -> dict[str, str]:
         if name == "commands":  # observations may have the size of what these return
             rest += [f"{term} {type(cfg).__qualname__}" for term, cfg in vars(value).items()] if value else []
         if name in HOT:
-            found[name] = _hash(lines)
+            hashes[name] = _hash(lines)
         else:
             rest += lines
-    return {**found, "": _hash(rest)}
+    return {**hashes, "": _hash(rest)}
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the sections to swap so that one env becomes the other; None where it takes a new env."""
     if before[""] != after[""] or before.keys() != after.keys():
         return None
-    found = {name for name in HOT if name in after and before[name] != after[name]}
-    if "terminations" in found and "rewards" in after:
-        found.add("rewards")  # which may name terminations
-    return tuple(name for name in HOT if name in found)
+    names = {name for name in HOT if name in after and before[name] != after[name]}
+    if "terminations" in names and "rewards" in after:
+        names.add("rewards")  # which may name terminations
+    return tuple(name for name in HOT if name in names)
 
 
 def swap(env: Any, env_cfg: Any, sections: tuple[str, ...]) -> None:
@@ -119,32 +119,32 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
-def code(value: Any, seen: set[int] | None = None) -> str:
+def code(value: Any, visits: set[int] | None = None) -> str:
     """Return what a function or class is: its name, and if it is of a task's own module its source and all it uses.
 
-    What cannot be read (a Warp kernel, a TorchScript function) counts as all of its module.
+    An object without readable source (a Warp kernel, a TorchScript function) counts as all of its module.
     """
-    seen = set() if seen is None else seen
+    visits = set() if visits is None else visits
     if isinstance(value, functools.partial):
         parts = [value.func, *value.args, *(part for pair in sorted(value.keywords.items()) for part in pair)]
-        return "\n".join(["partial", *(_used(part, seen) for part in parts)])
+        return "\n".join(["partial", *(_used(part, visits) for part in parts)])
     module = getattr(value, "__module__", "") or ""
     name = f"{'' if module.startswith(OWN) else module}:{getattr(value, '__qualname__', type(value).__name__)}"
-    if not module.startswith(OWN) or id(value) in seen:
+    if not module.startswith(OWN) or id(value) in visits:
         return name
-    seen.add(id(value))
+    visits.add(id(value))
     try:
         source = inspect.getsource(value)
     except (TypeError, OSError):
         return f"{name} {module}"  # the module's name has the hash of its text
-    used = [_used(other, seen) for other in _behind(value)]
+    used = [_used(other, visits) for other in _behind(value)]
     return "\n".join([name, source, *used])
 
 
-def _used(value: Any, seen: set[int]) -> str:
+def _used(value: Any, visits: set[int]) -> str:
     if isinstance(value, types.ModuleType):
         return value.__name__
-    return code(value, seen) if callable(value) else repr(value)
+    return code(value, visits) if callable(value) else repr(value)
 
 
 def _behind(value: Any) -> Iterator[Any]:

@@ -1,13 +1,12 @@
-"""The warm worker: one living process with torch, Isaac Lab and Warp loaded, that answers requests.
+"""The living simulator: one process with torch, Isaac Lab and Warp loaded, that answers requests.
 
-Requests are JSON lines on stdin, replies JSON lines on a pipe of their own, since stdout is the log.
-One request at a time. A request to train hands the process over to that run: it is the last one.
+Calls come as JSON lines on stdin, answers go as JSON lines to a pipe of their own, since stdout is the log.
+One request at a time. An adoption by a run is the last line: the process then trains that run.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import json
 import os
@@ -21,96 +20,98 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.records.layout import JobDir
-from rlnb.spec import JOB_TYPES, Task
-from rlnb.storage.serial import from_json
+from rlnb.spec import Task
+from rlnb.storage.serial import from_json, to_json
+from rlnb.tasks import messages, requests
+from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready
+from rlnb.version import __version__
 from rlnb.worker.requests.tuner import Studio
 
 IDLE_S = 0.2
-"""Silence after which the time is used to warm up."""
+"""Seconds without a call after which the time is used to warm up."""
 
 
 @dataclass
 class Exchange:
-    """What a request can do beside returning its answer."""
+    """Tools of a handler beside its request."""
 
     tell: Callable[[Any], None]
-    """Send something at once: a first picture, say."""
+    """Sends an interim value at once: a first picture, say."""
     after: contextlib.ExitStack
-    """What is left once the answer is sent: an env is closed while the person already looks at its picture."""
+    """Closed once the answer is sent, so that the user sees a picture before its env is closed."""
     studio: Studio
     """The env that is kept from request to request."""
+    root: AssetRoot
+    """The asset root of this process."""
 
 
-Verb = Callable[[Mapping[str, Any], Exchange], Any]
+Handler = Callable[[Any, Exchange], Any]
 
 
 def serve(reply_fd: int) -> int:
-    """Answer requests until stdin ends; return the exit status."""
-    requests = sys.stdin.buffer
-    _load()
-    _send(reply_fd, {"ready": True})
+    """Answer calls until stdin ends; return the exit status."""
+    calls = sys.stdin.buffer
+    root = _load()
+    _send(reply_fd, Ready(rlnb=__version__))
     studio = Studio()
     chores = Chores(studio)
     while True:
-        while not select.select([requests], [], [], IDLE_S)[0] and chores.do_one():
+        while not select.select([calls], [], [], IDLE_S)[0] and chores.do_one():
             pass
-        line = requests.readline()
+        line = calls.readline()
         if not line:
             return 0
-        request = json.loads(line)
-        if request.get("verb") not in KEEPS_ENV:  # a process has one simulation at a time
+        values = json.loads(line)
+        call = None if "adopt" in values else from_json(Call, values)
+        if call is None or call.verb not in KEEPS_ENV:  # a process has one simulation at a time
             with _logged():
                 studio.close()
-        if "adopt" in request:
-            return _become(request)
-        chores.noted(request)
-        tell = functools.partial(_tell, reply_fd, request["id"])
-        exchange = Exchange(tell, contextlib.ExitStack(), studio)
-        _send(reply_fd, {**_answer(request, exchange), "settled": not chores.left})
+        if call is None:
+            return _become(from_json(Adoption, values))
+        exchange = Exchange(_teller(reply_fd, call.id), contextlib.ExitStack(), studio, root)
+        _send(reply_fd, reply(call, exchange, chores))
         with _logged():
             exchange.after.close()
 
 
 @contextlib.contextmanager
 def _logged() -> Iterator[None]:
-    """What an env says as it is closed is for the log: nobody asked for it."""
+    """Write an error of an env that is closed to the log: no request is there to report it to."""
     try:
         yield
     except Exception:
         sys.stderr.write(traceback.format_exc())
 
 
-def _send(reply_fd: int, message: Mapping[str, Any]) -> None:
-    os.write(reply_fd, json.dumps(message).encode() + b"\n")
+def _send(reply_fd: int, message: Message) -> None:
+    os.write(reply_fd, messages.line(message))
 
 
-def _tell(reply_fd: int, number: int, value: Any) -> None:
-    _send(reply_fd, {"id": number, "meanwhile": value})
+def _teller(reply_fd: int, number: int) -> Callable[[Any], None]:
+    return lambda value: _send(reply_fd, Meanwhile(id=number, meanwhile=to_json(value)))
 
 
-def _answer(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
+def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
+    """Do what a call asks for; return its answer, or the error that it ended with."""
     try:
-        value = _VERBS[request["verb"]](request, exchange)
+        request = messages.request_of(call)
+        chores.note(request)
+        value = to_json(_HANDLERS[type(request)](request, exchange))
     except (Exception, SystemExit) as exc:
-        # The whole point of a warm process is to survive what a cell throws at it, and Isaac Lab
+        # A living simulator has to survive whatever the code of a cell raises, and Isaac Lab
         # exits where Isaac Sim would be needed.
-        return {
-            "id": request["id"],
-            "ok": False,
-            "error": f"{type(exc).__name__}: {exc}",
-            "kind": "rlnb" if type(exc).__module__ == "rlnb.errors" else "other",
-            "detail": traceback.format_exc(),
-        }
-    return {"id": request["id"], "ok": True, "value": value}
+        return messages.failure(call.id, exc, settled=not chores.left)
+    return Answer(id=call.id, value=value, settled=not chores.left)
 
 
 class Chores:
-    """What is done while nobody asks for anything, so that the second time is quick: tasks that are new here are
-    rehearsed, libraries imported. In pieces, since a request has to wait for the end of one."""
+    """Work for the time between calls, so that the second request of a kind is quick: new tasks are rehearsed and
+    libraries imported, in pieces, since a call has to wait for the end of one."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
-        self._seen: set[str] = set()
+        self._ids: set[str] = set()
         self._tasks: dict[str, Task] = {}
         self._libraries = [library.backend for library in plugins.libraries().values() if library.simulator]
 
@@ -119,18 +120,19 @@ class Chores:
         """Whether there is something to do."""
         return bool(self._tasks or self._libraries)
 
-    def noted(self, request: Mapping[str, Any]) -> None:
-        """Note the task of a request: one whose card is asked for may be made next."""
-        if request["verb"] == "card" and request["task"]["id"] not in self._seen:
-            self._tasks[request["task"]["id"]] = from_json(Task, request["task"])
-        elif request["verb"] in ("preview", "compile"):
-            self._tasks.pop(request["task"]["id"], None)
-        if "task" in request:
-            self._seen.add(request["task"]["id"])
+    def note(self, request: requests.Request[Any]) -> None:
+        """Note the task of a request: one whose card is requested may be made next."""
+        if not isinstance(request, requests.TaskRequest):
+            return
+        if isinstance(request, requests.Card) and request.task.id not in self._ids:
+            self._tasks[request.task.id] = request.task
+        elif isinstance(request, requests.Preview | requests.Compile):
+            self._tasks.pop(request.task.id, None)
+        self._ids.add(request.task.id)
 
     def do_one(self) -> bool:
-        """Do one thing; return whether there was one. Nothing is done before somebody is interested in a task."""
-        if not (self._seen and self.left):
+        """Do one thing; return whether there was one. Nothing is done before the first request about a task."""
+        if not (self._ids and self.left):
             return False
         try:
             if self._tasks and not self._studio.is_open:
@@ -146,11 +148,11 @@ class Chores:
         return True
 
 
-def _become(request: Mapping[str, Any]) -> int:
+def _become(adoption: Adoption) -> int:
     """Turn into the worker of a run: its log, its environment, its exit status."""
     from rlnb.worker.jobs.job import work
 
-    job = JobDir(Path(request["adopt"]))
+    job = JobDir(Path(adoption.adopt))
     log = os.open(job.log(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -159,110 +161,106 @@ def _become(request: Mapping[str, Any]) -> int:
     return work("train", job.path)
 
 
-def _card(request: Mapping[str, Any], exchange: Exchange) -> Any:
+def _card(request: requests.Card, exchange: Exchange) -> TaskCard:
     from rlnb.worker.requests.card import card
 
-    return card(from_json(Task, request["task"]), request.get("asset_root"))
+    return card(request.task, exchange.root)
 
 
-def _tasks(request: Mapping[str, Any], exchange: Exchange) -> list[str]:
+def _tasks(request: requests.Tasks, exchange: Exchange) -> requests.TaskIds:
     from rlnb.worker.isaac import isaaclab
 
-    isaaclab.start(request.get("asset_root"))
-    return isaaclab.task_ids()
+    return requests.TaskIds(ids=tuple(isaaclab.task_ids()))
 
 
-def _preview(request: Mapping[str, Any], exchange: Exchange) -> Any:
+def _preview(request: requests.Preview, exchange: Exchange) -> requests.Clip:
     from rlnb.worker.requests.preview import preview
 
-    return preview(from_json(Task, request["task"]), request, tell=exchange.tell, after=exchange.after)
+    return preview(request, tell=exchange.tell, after=exchange.after)
 
 
-def _budget(request: Mapping[str, Any], exchange: Exchange) -> Any:
+def _budget(request: requests.Budget, exchange: Exchange) -> requests.Costs:
     from rlnb.worker.requests.budget import budget
 
-    return budget(from_json(Task, request["task"]), request, exchange.tell)
+    return budget(request, exchange.tell)
 
 
-def _job(request: Mapping[str, Any], exchange: Exchange) -> None:
+def _run_job(request: requests.RunJob, exchange: Exchange) -> None:
     from rlnb.worker.jobs.job import do
 
-    do(request["verb"], Path(request["job_dir"]))
+    do(request.kind, Path(request.job_dir))
 
 
-def _compile(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
+def _compile(request: requests.Compile, exchange: Exchange) -> requests.Compilation:
     import time
 
     import warp
 
-    begun = time.monotonic()
-    _make(from_json(Task, request["task"]))
+    start_s = time.monotonic()
+    _make(request.task)
     cache = Path(str(warp.config.kernel_cache_dir))
     size = sum(path.stat().st_size for path in cache.rglob("*") if path.is_file())
-    return {"seconds": time.monotonic() - begun, "cache": str(cache), "cache_mib": size / 2**20}
+    return requests.Compilation(seconds=time.monotonic() - start_s, cache=str(cache), cache_mib=size / 2**20)
 
 
-def _view(request: Mapping[str, Any], exchange: Exchange) -> None:
+def _view(request: requests.View, exchange: Exchange) -> requests.Address:
     from rlnb.worker.requests.viewer import show
 
-    show(from_json(Task, request["task"]), request, exchange.tell)
+    return show(request, exchange.tell)
 
 
-def _ping(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
-    return {"pid": os.getpid()}
+def _ping(request: requests.Ping, exchange: Exchange) -> None:
+    """Answer, which says that the process has started."""
 
 
-def _mirror(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
-    import dataclasses
-
+def _mirror(request: requests.Mirror, exchange: Exchange) -> requests.Mirrored:
     from rlnb.worker.assets import root as assets
     from rlnb.worker.assets.mirror import mirror
-    from rlnb.worker.isaac import isaaclab
     from rlnb.worker.isaac.env import configured
 
-    root = isaaclab.start(request.get("asset_root"))
     names: set[str] = set()
-    for task in request["tasks"]:
-        names |= assets.named_in(configured(from_json(Task, task), None)[1], root)
-    return {"root": root.path, **dataclasses.asdict(mirror(names, root, Path(request["folder"])))}
+    for task in request.tasks:
+        names |= assets.named_in(configured(task, None)[1], exchange.root)
+    return mirror(names, exchange.root, Path(request.folder))
 
 
-def _open(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
-    return exchange.studio.open(from_json(Task, request["task"]), request)
+def _open(request: requests.Open, exchange: Exchange) -> requests.Change:
+    return exchange.studio.open(request)
 
 
-def _advance(request: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
-    return exchange.studio.advance(int(request["steps"]))
+def _advance(request: requests.Advance, exchange: Exchange) -> requests.Rewards:
+    return exchange.studio.advance(request.steps)
 
 
-def _close(request: Mapping[str, Any], exchange: Exchange) -> None:
+def _close(request: requests.Close, exchange: Exchange) -> None:
     exchange.studio.close()
 
 
-_VERBS: dict[str, Verb] = {
-    "card": _card,
-    "tasks": _tasks,
-    "preview": _preview,
-    "budget": _budget,
-    **{kind: _job for kind, job_type in JOB_TYPES.items() if job_type.in_simulator},
-    "view": _view,
-    "compile": _compile,
-    "ping": _ping,
-    "open": _open,
-    "advance": _advance,
-    "close": _close,
-    "mirror": _mirror,
+_HANDLERS: Mapping[type[requests.Request[Any]], Handler] = {
+    requests.Card: _card,
+    requests.Tasks: _tasks,
+    requests.Preview: _preview,
+    requests.Budget: _budget,
+    requests.RunJob: _run_job,
+    requests.View: _view,
+    requests.Compile: _compile,
+    requests.Ping: _ping,
+    requests.Open: _open,
+    requests.Advance: _advance,
+    requests.Close: _close,
+    requests.Mirror: _mirror,
 }
 KEEPS_ENV = ("card", "tasks", "ping", "open", "advance", "mirror")
-"""Requests during which the env of the studio may live on."""
+"""Verbs of requests during which the env of the studio may live on."""
 
 
-def _load() -> None:
-    """Import what every request needs; the asset root is fixed with it."""
+def _load() -> AssetRoot:
+    """Import what every request needs; return the asset root, which is fixed with it."""
     from rlnb.worker.isaac import isaaclab
 
-    isaaclab.start(os.environ.get("RLNB_ASSET_ROOT") or None)
+    root = isaaclab.start(os.environ.get("RLNB_ASSET_ROOT") or None)
     gc.freeze()  # Isaac Lab collects garbage as it closes an env: what was imported is none
+    return root
 
 
 def _make(task: Task) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from rlnb.errors import RlnbError
-from rlnb.spec import Task
+from rlnb.tasks.requests import Change, Open, Rewards
 from rlnb.worker.acting import actions
 from rlnb.worker.isaac import isaaclab, terms
 from rlnb.worker.isaac.env import configured
@@ -28,28 +27,20 @@ class Studio:
         """Whether there is an env."""
         return self._env is not None
 
-    def open(self, task: Task, request: Mapping[str, Any]) -> dict[str, Any]:
+    def open(self, request: Open) -> Change:
         """Have the env of a task: the living one with its terms swapped where that is enough, else a new one.
-
-        Args:
-            task: The task, with ``num_envs``.
-            request: ``seed``, ``device``, ``asset_root`` and ``actions`` (``"random"`` or ``"zero"``).
-
-        Returns:
-            ``how`` it was had, in words; ``seconds`` that it took to ``resolve`` the config, and for the ``change``.
 
         Raises:
             RlnbError: The task is not manager-based: it has no terms.
             ValueError: A term names something that does not exist; the env is as it was.
         """
-        begun = time.monotonic()
-        isaaclab.start(request.get("asset_root"))
-        registered, env_cfg, _ = configured(task, None, seed=int(request["seed"]), device=request["device"])
+        start_s, task = time.monotonic(), request.task
+        registered, env_cfg, _ = configured(task, None, seed=request.seed, device=request.device)
         if not hasattr(env_cfg, "rewards"):
             raise RlnbError(f"{task.id} is not manager-based: its rewards are code, not terms that could be tuned.")
-        prints, key = terms.fingerprints(env_cfg), (task.id, request["device"])
+        prints, key = terms.fingerprints(env_cfg), (task.id, request.device)
         sections = terms.changed(self._prints, prints) if self._env is not None and key == self._key else None
-        resolved = time.monotonic()
+        resolved_s = time.monotonic()
         if sections:
             terms.swap(self._env.unwrapped, env_cfg, sections)
             how = f"{', '.join(sections)} swapped"
@@ -59,18 +50,14 @@ class Studio:
             how = "new env"
         else:
             how = "the same env"
-        self._key, self._prints, self._actions = key, prints, request["actions"]
-        seconds = {"resolve": resolved - begun, "change": time.monotonic() - resolved}
+        self._key, self._prints, self._actions = key, prints, request.actions
+        seconds = {"resolve": resolved_s - start_s, "change": time.monotonic() - resolved_s}
         if sections is None:
-            self._env.reset(seed=int(request["seed"]))
-        return {"how": how, "seconds": seconds}
+            self._env.reset(seed=request.seed)
+        return Change(how=how, seconds=seconds)
 
-    def advance(self, steps: int) -> dict[str, Any]:
+    def advance(self, steps: int) -> Rewards:
         """Step the env; return what its reward terms give.
-
-        Returns:
-            ``terms``: by name a value per env of the last step, weight included, per second. ``reward``: their sum.
-            ``ended``: how many episodes ended meanwhile.
 
         Raises:
             RlnbError: There is no env: another request needed the simulator.
@@ -79,14 +66,13 @@ class Studio:
 
         if self._env is None:
             raise RlnbError("The env was closed, since something else needed the simulator. Run rlnb.tune again.")
-        raw, ended = self._env.unwrapped, 0
+        raw = self._env.unwrapped
         with torch.inference_mode():
             for _ in range(steps):
-                _, _, terminated, truncated, _ = self._env.step(actions(raw, self._actions))
-                ended += int((terminated | truncated).sum())
+                self._env.step(actions(raw, self._actions))
         rows = [dict(raw.reward_manager.get_active_iterable_terms(index)) for index in range(raw.num_envs)]
-        found = {name: [row[name][0] for row in rows] for name in rows[0]}
-        return {"terms": found, "reward": [sum(row[name][0] for name in row) for row in rows], "ended": ended}
+        terms = {name: tuple(row[name][0] for row in rows) for name in rows[0]}
+        return Rewards(terms=terms, reward=tuple(sum(row[name][0] for name in row) for row in rows))
 
     def close(self) -> None:
         """Close the env, if there is one."""

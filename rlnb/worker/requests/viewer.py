@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import select
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from rlnb.errors import RlnbError
-from rlnb.spec import Task
+from rlnb.tasks.requests import Address, View
 from rlnb.worker.acting import acting, joint
 from rlnb.worker.isaac import isaaclab
 
 LOOPBACK = "127.0.0.1"
 
 
-def show(task: Task, request: Mapping[str, Any], tell: Callable[[Any], None]) -> None:
-    """Step an env and serve its view until the next request comes, or stdin ends.
+def show(request: View, tell: Callable[[Address], None]) -> Address:
+    """Step an env and serve its view until the next request comes, or stdin ends; return where that was.
 
     Args:
-        task: What to show.
-        request: ``num_envs``, ``policy``, ``actions``, ``seed``, ``device`` and ``asset_root``, as in
-            :func:`rlnb.worker.requests.preview.preview`; ``speed``, simulated seconds per second.
-        tell: Called with ``port``, where a web server on this machine's loopback shows the env, once it does.
+        request: The task, and how it is moved.
+        tell: Called with the address, once a web server on this machine's loopback shows the env there.
 
     Raises:
         RlnbError: viser is not installed, or it listens elsewhere than on loopback.
     """
     import torch
 
-    isaaclab.start(request.get("asset_root"))
     port = _free_port()
-    task = dataclasses.replace(task, num_envs=int(request["num_envs"]))
+    address = Address(port=port)
 
     def configure(env_cfg: Any) -> None:
         env_cfg.sim.visualizer_cfgs = [isaaclab.viser_visualizer(LOOPBACK, port)]
 
-    with acting(task, request, configure) as (env, act, policy_reset), torch.inference_mode():
-        obs, _ = env.reset(seed=int(request["seed"]))
+    with acting(request, configure) as (env, act, policy_reset), torch.inference_mode():
+        obs, _ = env.reset(seed=request.seed)
         _check_address(port)
-        tell({"port": port})
-        pace_s = isaaclab.task_env(env).step_dt / float(request["speed"])
+        tell(address)
+        pace_s = isaaclab.task_env(env).step_dt / request.speed
         due_s = time.monotonic()
         while not select.select([sys.stdin], [], [], 0)[0]:
             obs, *outcome, _ = env.step(act(obs))
@@ -52,6 +48,7 @@ def show(task: Task, request: Mapping[str, Any], tell: Callable[[Any], None]) ->
             policy_reset(terminated | truncated)
             due_s = max(due_s + pace_s, time.monotonic() - pace_s)  # what was missed is not caught up with
             time.sleep(max(0.0, due_s - time.monotonic()))
+    return address
 
 
 def _free_port() -> int:
@@ -72,4 +69,4 @@ def _check_address(port: int) -> None:
     if any(address.port == port and address.ip != LOOPBACK for address in listening):
         raise RlnbError(f"The viewer listens on more than {LOOPBACK}; it was stopped.")
     if not any(address.port == port for address in listening):
-        raise RlnbError(f"The viewer does not listen on port {port}: somebody else has it. Try again.")
+        raise RlnbError(f"The viewer does not listen on port {port}, which another process has taken. Try again.")

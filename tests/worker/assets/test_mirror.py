@@ -85,7 +85,7 @@ def test_everything_that_is_referred_to_is_copied_and_nothing_else(
     }
     assert done.outside == {"/elsewhere/grain.png": "robots/one/robot.usda"}
     again = mirror(["robots/one/robot.usda"], root, tmp_path / "copy")
-    assert (again.copied, sorted(again.kept), again.bytes) == ([], NEEDED, 0)
+    assert (again.copied, sorted(again.existing), again.bytes) == ((), NEEDED, 0)
 
 
 def test_a_folder_that_cannot_be_written_is_said(folder: Path, tmp_path: Path) -> None:

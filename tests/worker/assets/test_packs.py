@@ -140,7 +140,7 @@ def test_what_somebody_else_put_there_is_kept_even_by_force(installed: Packs, tm
     (mounted / "Robots/arm.usd").write_text("NVIDIA's")
     for force in (False, True):
         built = packs.build(mounted, force=force)
-        assert built.kept == ("Robots/arm.usd",)
+        assert built.foreign == ("Robots/arm.usd",)
         assert (mounted / "Robots/arm.usd").read_text() == "NVIDIA's"
         assert (mounted / "Robots/hand.usd").read_text() == "arms 1"
 
@@ -234,7 +234,7 @@ def test_a_builder_that_another_node_overtakes_takes_what_that_built(installed: 
     installed.module.__dict__["arms"] = overtaken
     built = packs.build()
     assert built.failed == {}
-    assert packs.index(built.folder)["packs"]["arms"]["files"] == {"arm.usd": ENTRY}
+    assert packs.index(built.folder).packs["arms"].files == {"arm.usd": packs.PackedFile(**ENTRY)}
 
 
 def test_a_root_whose_builder_was_killed_before_the_index_is_completed(installed: Packs) -> None:
@@ -243,7 +243,7 @@ def test_a_root_whose_builder_was_killed_before_the_index_is_completed(installed
     index = packs.index(folder)
     (folder / "assets.json").unlink()
     built = packs.build()
-    assert built.kept == ()
+    assert built.foreign == ()
     assert packs.index(folder) == index
     assert installed.calls == ["arms"]
 

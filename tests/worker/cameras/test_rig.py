@@ -13,8 +13,7 @@ import rlnb
 from rlnb.records.camera_files import Audience, Frame, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
-from rlnb.storage.serial import to_json
-from rlnb.tasks import cell
+from rlnb.tasks import cell, requests
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -218,12 +217,11 @@ def test_what_cannot_be_shown_is_said_and_the_simulator_lives_on(folder: Path, m
 def test_kernels_are_compiled_ahead_and_assets_are_copied(folder: Path, tmp_path: Path) -> None:
     living = rlnb.simulator()
     assert living.compile(STATE_TASK) > 0
-    done = simulator.request("compile", None, None, warm=True, task=to_json(rlnb.task(STATE_TASK)))
-    assert list(Path(done["cache"]).rglob("*")), "compiled kernels lie there"
-    done = simulator.request(
-        "mirror", None, None, warm=True, tasks=[to_json(rlnb.task(STATE_TASK))], folder=str(tmp_path)
-    )
-    assert done["missing"] == {}
+    task = rlnb.task(STATE_TASK)
+    compilation = simulator.request(requests.Compile(task=task), warm=True)
+    assert list(Path(compilation.cache).rglob("*")), "compiled kernels lie there"
+    mirrored = simulator.request(requests.Mirror(tasks=(task,), folder=str(tmp_path)), warm=True)
+    assert mirrored.missing == {}
     assert (tmp_path / "Isaac/IsaacLab/Robots/Classic/Cartpole/cartpole.usd").is_file()
 
 
@@ -231,24 +229,7 @@ def test_a_simulator_that_crashed_says_so_and_is_replaced(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Crash", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "t")
     living = rlnb.simulator().wait()
     first = living.pid
-    with pytest.raises(rlnb.WorkerError, match=r"The warm worker ended\. Its log"):
+    with pytest.raises(rlnb.WorkerError, match=r"The living simulator ended\. Its log"):
         rlnb.preview("Crash")
     assert living.state == "none"
     assert rlnb.simulator().wait().pid != first
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("task", "data_types"), [(CAMERA_TASK, None), (STATE_TASK, ["rgb", "depth"])])
-def test_camera_frames_are_measured_by_size_and_number_of_envs(
-    folder: Path, task: str, data_types: list[str] | None
-) -> None:
-    sizes = [(48, 32), (192, 128)]
-    budget = rlnb.camera_budget(task, sizes=sizes, envs=[4, 1], data_types=data_types, frames=3, device="cpu")
-    assert [(cost.size, cost.num_envs) for cost in budget.costs] == [(size, n) for size in sizes for n in (1, 4)]
-    small, large = budget.of(sizes[0])[1], budget.of(sizes[1])[1]
-    assert all(len(cost.times_ms) == 3 for cost in budget.costs)
-    assert large.ms > 2 * small.ms > 0, "sixteen times the pixels"
-    channels = 4 + (4 if data_types else 0)  # rgba, and depth as float32
-    assert large.mib == pytest.approx(4 * 192 * 128 * channels / 2**20, rel=1e-3)
-    with pytest.raises(rlnb.RlnbError, match="cannot give 'smell'"):
-        rlnb.camera_budget(task, envs=[1], data_types=["smell"], device="cpu")

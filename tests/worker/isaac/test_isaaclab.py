@@ -233,10 +233,10 @@ def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_succeeds_by_its_own_wo
 
 def test_an_edited_cell_is_what_trains_next(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Edited", DIRECT_TASK, "test.ipynb")
-    assert rlnb.task_card("Edited")["fields"]["episode_length_s"]["value"] == 1.0
+    assert rlnb.task_card("Edited").fields["episode_length_s"].value == 1.0
     changed = DIRECT_TASK.replace("episode_length_s = 1.0", "episode_length_s = 2.0")
     cell.write_module(rlnb.options.folders, "Edited", changed, "test.ipynb")
-    assert rlnb.task_card("Edited")["fields"]["episode_length_s"]["value"] == 2.0
+    assert rlnb.task_card("Edited").fields["episode_length_s"].value == 2.0
 
 
 def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
@@ -257,10 +257,9 @@ def test_a_task_by_module_and_class_trains(folder: Path) -> None:
 
 
 def test_a_name_of_isaaclab_2_is_understood(folder: Path) -> None:
-    assert rlnb.task_card("Isaac-Cartpole-Direct-v0")["gym_id"] == STATE_TASK
+    assert rlnb.task_card("Isaac-Cartpole-Direct-v0").gym_id == STATE_TASK
     assert (
-        rlnb.task_card("Isaac-Repose-Cube-Shadow-Vision-Direct-v0")["gym_id"]
-        == "Isaac-Reorient-Cube-Shadow-Camera-Direct"
+        rlnb.task_card("Isaac-Repose-Cube-Shadow-Vision-Direct-v0").gym_id == "Isaac-Reorient-Cube-Shadow-Camera-Direct"
     )
 
 
@@ -361,7 +360,7 @@ def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_worker_lives(fo
     cell.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
     with pytest.raises(rlnb.CheckError, match="ZeroDivisionError"):
         rlnb.train("Broken")
-    assert rlnb.task_card(STATE_TASK)["workflow"] == "direct"
+    assert rlnb.task_card(STATE_TASK).workflow == "direct"
 
 
 def test_an_override_reaches_the_env(folder: Path) -> None:

@@ -75,10 +75,12 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError:
         return []  # rlnb says so itself
-    agent = card["agents"].get(manifest.library, {}).get("fields", {})
-    models = {path: field["value"] for path, field in agent.items() if path.startswith("models.")}
+    agent = card.agents.get(manifest.library)
+    fields = agent.fields if agent else {}
+    models = {path: field.value for path, field in fields.items() if path.startswith("models.")}
     seeing = [path for path, value in {**models, **manifest.agent}.items() if path in models and "STATES" in str(value)]
-    state = manifest.task.overrides.get("state_space", card["fields"].get("state_space", {}).get("value"))
+    own = card.fields.get("state_space")
+    state = manifest.task.overrides.get("state_space", own.value if own else None)
     if not seeing or state != 0:
         return []
     what = (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
 import torch
 from skrl.resources.preprocessors.torch import RunningStandardScaler
 
-from rlnb.backend import TrainContext, random_state, restore_random_state, write_whole
+from rlnb.backend import RandomState, TrainContext, random_state, restore_random_state, write_whole
 from rlnb_skrl.part import Part, means_over, parts
 
 
@@ -18,8 +18,7 @@ class ProgressState(TypedDict):
     """:class:`Progress` in a checkpoint."""
 
     timestep: int
-    random_state: Mapping[str, torch.Tensor | list[torch.Tensor]]
-    """As :func:`rlnb.backend.random_state` returns it."""
+    random_state: RandomState
 
 
 class Progress:

@@ -1,0 +1,42 @@
+"""A preview of three moments, three envs and two cameras, without a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlnb.cameras.preview import Preview, read
+from rlnb.tasks.requests import Clip
+
+TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
+
+
+@pytest.fixture
+def take(tmp_path: Path) -> Callable[..., Preview]:
+    """Returns a preview; arrays by ``<camera>/<data type>`` replace its own."""
+
+    def preview(*, inspected: bool = True, **arrays: Any) -> Preview:
+        random = np.random.default_rng(0)
+        shape = (TIMES, len(ENVS), HEIGHT, WIDTH)
+        own = {
+            "state": np.arange(TIMES * len(ENVS), dtype=np.float32).reshape(TIMES, len(ENVS), 1),
+            "wrist/rgb": random.integers(0, 255, (*shape, 3), dtype=np.uint8),
+            "wrist/depth": random.uniform(1.0, 4.0, (*shape, 1)).astype(np.float32),
+            "front/semantic_segmentation": random.integers(0, 3, (*shape, 1), dtype=np.int32),
+        }
+        np.savez(tmp_path / "frames.npz", **{**own, **arrays})
+        clip = Clip(
+            file=str(tmp_path / "frames.npz"),
+            times_s=(0.0, 0.1, 0.2),
+            labels={"front/semantic_segmentation": {"0": "BACKGROUND", "1": "cube", "2": "<hand>"}},
+            ranges_m={"wrist": (0.1, 10.0), "front": (0.1, 10.0)},
+            added=False,
+            seconds={"make": 0.1, "first": 0.2, "total": 0.3},
+        )
+        return read("T", 10, ENVS, clip, inspected=inspected)
+
+    return preview

@@ -1,0 +1,66 @@
+"""What is refused of a preview before the simulator is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.cameras.checks import check_preview
+from rlnb.tasks.card import CameraCard, TaskCard
+
+CARD = TaskCard(
+    task="Demo",
+    cameras={"wrist": CameraCard(data_types=("rgb",), width=64, height=48), "front": CameraCard(width=64, height=48)},
+)
+
+
+def problems(card: TaskCard = CARD, **arguments: Any) -> Sequence[rlnb.Problem]:
+    """Return the problems of a preview that is fine but for these arguments."""
+    fine = {"cameras": None, "data_types": None, "num_envs": 4, "envs": None, "steps": 30, "every": None}
+    try:
+        check_preview(rlnb.Task(id="Demo"), card, **{**fine, "actions": "random", "size": (64, 64), **arguments})
+    except rlnb.CheckError as exc:
+        return exc.problems
+    return ()
+
+
+def test_all_problems_of_a_preview_are_said_at_once() -> None:
+    arguments = {"num_envs": True, "steps": -1, "every": 0, "actions": "wild", "cameras": ["wrost"], "envs": [9]}
+    assert [problem.what for problem in problems(**arguments)] == [
+        "num_envs=True is not a positive whole number.",
+        "steps=-1 is not a whole number from 0 on.",
+        "every=0 is not a positive whole number.",
+        "envs=[9]: [9] is not in 0 to 0.",
+        "actions='wild' is neither 'random' nor 'zero'.",
+        "No camera named 'wrost'. Demo has: front, wrist. Did you mean 'wrist'?",
+    ]
+    assert [problem.fix for problem in problems(**arguments)][:3] == ["num_envs=4", "steps=30", "every=2"]
+
+
+def test_a_preview_that_fits_is_no_problem() -> None:
+    assert problems() == ()
+    assert problems(steps=0, every=10, envs=[0, 3], cameras=["wrist"]) == ()
+    assert problems(TaskCard(task="Demo"), cameras=["preview"]) == (), "the camera that is added"
+
+
+def test_no_env_at_all_is_refused() -> None:
+    (problem,) = problems(envs=[])
+    assert problem.what == "envs=[]: nothing is not in 0 to 3."
+
+
+def test_a_preview_that_would_not_fit_into_memory_is_refused_and_normals_count_three_times() -> None:
+    card = TaskCard(task="Demo", cameras={"wide": CameraCard(data_types=("rgb",), width=1024, height=1024)})
+    assert problems(card, num_envs=110) == ()
+    (problem,) = problems(card, num_envs=110, data_types=["normals"])
+    assert "2 frames of these cameras and envs take about 2.6 GiB, over 2." in problem.what
+    (problem,) = problems(card, num_envs=110, every=10)
+    assert problem.what.startswith("5 frames")
+    assert problems(card, num_envs=110, every=10, envs=range(4)) == ()
+
+
+def test_problems_of_the_task_are_among_them() -> None:
+    with pytest.raises(rlnb.CheckError, match="physics='physx': Demo has none"):
+        check_preview(rlnb.Task(id="Demo", physics="physx"), CARD, None, None, 4, None, 1, None, "zero", (64, 64))

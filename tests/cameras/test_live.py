@@ -1,0 +1,94 @@
+"""The cameras of a training as the kernel asks for them, through the run's folder. No simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb.cameras.live import CameraFeed, shown
+from rlnb.records.camera_files import Frame, Stage
+from rlnb.records.facts import RunFacts
+from rlnb.records.layout import RunDir
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+
+SIZE = (64, 48)
+
+
+def run_of(root: Path, library: str) -> RunDir:
+    """Lay out a run that trains."""
+    folder = RunDir(root / "runs" / f"of-{library}")
+    folder.path.mkdir(parents=True)
+    manifest = rlnb.Manifest(run_id=folder.path.name, created="", task=rlnb.Task(id="Lift"), library=library)
+    files.write_once(folder.manifest, to_json(manifest))
+    return folder
+
+
+def feed_of(folder: RunDir, **arguments: Any) -> CameraFeed:
+    values = {"cameras": ["wrist"], "data_types": [], "num_envs": 2, "size": SIZE, "share": 0.1, **arguments}
+    return CameraFeed(RunFacts(folder.path), **values)
+
+
+@pytest.fixture
+def folder(root: Path) -> RunDir:
+    run = run_of(root, "rsl_rl")
+    run.next_job("train")
+    return run
+
+
+def frame(error: str = "", token: str = "") -> Frame:
+    images = {"wrist/rgb": np.full((2, 48, 64, 3), 9, np.uint8), "wrist/depth": np.ones((2, 48, 64, 1), np.float32)}
+    return Frame(number=0, step=7, cost_s=0.02, error=error, images={} if error else images, token=token)
+
+
+def test_a_request_reaches_the_training_and_its_frame_comes_back_once(folder: RunDir) -> None:
+    feed = feed_of(folder)
+    assert feed.newest() is None
+    stage = Stage(folder)
+    wanted = stage.wanted()
+    assert wanted is not None
+    assert (wanted.cameras, wanted.num_envs, wanted.size, wanted.share) == (("wrist",), 2, SIZE, 0.1)
+    stage.show(frame(token=wanted.token))
+    pictures = feed.newest()
+    assert pictures is not None
+    assert len(pictures.pictures) == 2
+    assert feed.newest() is None, "it is not newer than the last"
+    assert not feed.over()
+
+
+def test_a_training_that_cannot_take_pictures_says_why(folder: RunDir) -> None:
+    feed = feed_of(folder)
+    stage = Stage(folder)
+    wanted = stage.wanted()
+    assert wanted is not None
+    stage.show(frame("No camera named 'wrost'.", wanted.token))
+    with pytest.raises(rlnb.RlnbError, match="No camera named 'wrost'"):
+        feed.newest()
+
+
+@pytest.mark.parametrize("arguments", [{"num_envs": 0}, {"share": 0.0}, {"share": 1.5}])
+def test_a_share_or_a_number_that_is_none_is_refused(folder: RunDir, arguments: dict[str, float]) -> None:
+    with pytest.raises(rlnb.RlnbError, match="has to be at least 1"):
+        feed_of(folder, **arguments)
+
+
+def test_a_library_without_a_simulator_shows_no_cameras(root: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"of-echo \(echo\) is not stepped by rlnb"):
+        feed_of(run_of(root, "echo"))
+
+
+def test_a_run_that_has_ended_is_refused_with_the_call_that_shows_its_policy(folder: RunDir) -> None:
+    (job,) = folder.jobs()
+    files.write_once(job.result, to_json(rlnb.Result(outcome="completed")))
+    with pytest.raises(rlnb.RlnbError, match=r"has ended \(completed\)\. rlnb\.preview\(run\)"):
+        feed_of(folder)
+
+
+def test_colours_may_be_compressed_and_the_caption_names_the_step_and_the_cost() -> None:
+    pictures = shown(frame())
+    assert pictures.lossless == [False, True]
+    assert pictures.caption == "wrist/rgb, wrist/depth; env step 7, cost 20 ms"

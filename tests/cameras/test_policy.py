@@ -1,0 +1,79 @@
+"""What a preview shows: a task, or a run that stands for its task and its policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.cameras.policy import Subject, subject
+from rlnb.records.facts import RunFacts
+from rlnb.records.layout import RunDir
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+from rlnb.tasks.requests import Policy
+
+
+def run_of(root: Path, library: str = "rsl_rl", source: str | None = None) -> RunFacts:
+    """Lay out a run with two checkpoints, made in another interpreter."""
+    folder = RunDir(root / "runs" / f"of-{library}")
+    folder.logs.mkdir(parents=True)
+    manifest = rlnb.Manifest(
+        run_id=folder.path.name,
+        created="",
+        task=rlnb.Task(id="Lift", source=source),
+        library=library,
+        python="/opt/python",
+        asset_root="/assets",
+    )
+    files.write_once(folder.manifest, to_json(manifest))
+    for name in ("model_5.pt", "model_20.pt"):
+        (folder.logs / name).touch()
+    return RunFacts(folder.path)
+
+
+def of(task: Any, **arguments: Any) -> Subject:
+    values = {"policy": None, "checkpoint": None, "trust": False, "python": None, "asset_root": None}
+    return subject(task, **{**values, **arguments})
+
+
+def test_a_task_alone_has_no_policy(root: Path) -> None:
+    assert of("Lift") == Subject(task=rlnb.Task(id="Lift"), policy=None, python=None, asset_root=None)
+
+
+def test_a_run_stands_for_its_task_its_last_policy_and_its_interpreter(root: Path) -> None:
+    run = run_of(root)
+    scene = of(run)
+    assert (scene.task.id, scene.python, scene.asset_root) == ("Lift", "/opt/python", "/assets")
+    assert scene.policy == Policy(run=str(run.path), checkpoint="logs/model_20.pt", trust=False)
+    assert of(run, python="/my/python").python == "/my/python"
+
+
+def test_a_policy_may_act_in_another_task_and_be_named_by_its_id(root: Path) -> None:
+    run = run_of(root)
+    scene = of("Other", policy=run.id, checkpoint="model_5.pt", trust=True)
+    assert scene.task.id == "Other"
+    assert scene.policy == Policy(run=str(run.path), checkpoint="logs/model_5.pt", trust=True)
+
+
+def test_the_task_of_a_run_is_its_own_copy_of_the_module(root: Path) -> None:
+    run = run_of(root, source="/edited/since.py")
+    assert of(run).task.source == str(run.path / "source" / "since.py")
+
+
+def test_what_cannot_act_is_refused(root: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"checkpoint='model_5.pt' is not a checkpoint of a known run"):
+        of("Lift", checkpoint="model_5.pt")
+    with pytest.raises(rlnb.NotFoundError, match=r"No checkpoint named 'model_6\.pt'"):
+        of(run_of(root), checkpoint="model_6.pt")
+    with pytest.raises(rlnb.NotFoundError):
+        of("Lift", policy="no-such-run")
+
+
+def test_a_policy_without_a_simulator_has_nothing_to_look_at(root: Path) -> None:
+    run = run_of(root, "echo")
+    (run.path / "logs" / "model_4.json").write_text("{}")
+    with pytest.raises(rlnb.RlnbError, match="trained with echo, without a simulator"):
+        of(run)

@@ -1,0 +1,98 @@
+"""Task cards of the kernel: what a cached card serves, and when a new one is made. No simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb import options
+from rlnb.simulation import card as cards
+from rlnb.storage import files
+from rlnb.storage.serial import from_json, to_json
+from rlnb.tasks import cell
+from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
+
+NOTEBOOK = "lift.ipynb"
+CARD = TaskCard(
+    task="Demo",
+    gym_id="Demo-v0",
+    workflow="direct",
+    num_envs=64,
+    fields={"sim.dt": ConfigField(type="float", value=0.005), "viewer.eye": ConfigField(type="list", value=[1.0, 2])},
+    presets=Selectors(physics=("physx",)),
+    cameras={"wrist": CameraCard(data_types=("rgb",), width=64, height=48)},
+    agents={"sb3": AgentCard(error="no"), "skrl": AgentCard(fields={"seed": ConfigField(type="int", value=3)})},
+    assets={"remote.usd": Asset(path="https://host/remote.usd", exists=None)},
+    asset_root=AssetRoot(path="/pack", reason="set for this run"),
+    versions={"rlnb": "0"},
+)
+
+
+def cache(task: rlnb.Task, card: TaskCard) -> Path:
+    path = cards.card_path(options.folders, task, None, None)
+    assert path is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_once(path, to_json(card))
+    return path
+
+
+def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -> None:
+    asset = tmp_path / "there.usd"
+    asset.touch()
+    card = dataclasses.replace(CARD, assets={"there.usd": Asset(path=str(asset), exists=True)})
+    cell.write_module(options.folders, "Demo", "TASK = 1\n", NOTEBOOK)
+    task = rlnb.task("Demo")
+    cache(task, card)
+    assert cards.cached_card(options.folders, task, None, None) == card
+    assert rlnb.task_card(rlnb.task("Demo", num_envs=7, overrides={"sim.dt": 1.0})) == card, "neither changes the card"
+    assert cards.cached_card(options.folders, rlnb.task("Demo", physics="physx"), None, None) is None
+    assert cards.cached_card(options.folders, task, None, "/elsewhere") is None
+    assert cards.cached_card(options.folders, task, "/another/python", None) is None
+    cell.write_module(options.folders, "Demo", "TASK = 2\n", NOTEBOOK)
+    assert cards.cached_card(options.folders, rlnb.task("Demo"), None, None) is None
+    asset.unlink()
+    assert cards.cached_card(options.folders, task, None, None) is None, "an asset of it is gone"
+
+
+def test_a_damaged_card_is_as_good_as_none(root: Path) -> None:
+    task = rlnb.Task(id="Demo")
+    path = cache(task, CARD)
+    path.write_text(json.dumps(to_json(CARD))[:50])
+    assert cards.cached_card(options.folders, task, None, None) is None
+
+
+def test_a_card_of_another_version_of_rlnb_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = rlnb.task("Demo")
+    before = cards.card_path(options.folders, task, None, None)
+    monkeypatch.setattr(cards, "CARD_SCHEMA", cards.CARD_SCHEMA + 1)
+    assert cards.card_path(options.folders, task, None, None) != before
+
+
+def test_a_card_comes_back_from_its_file_as_it_was(root: Path) -> None:
+    cache(rlnb.Task(id="Demo"), CARD)
+    assert cards.cached_card(options.folders, rlnb.Task(id="Demo"), None, None) == CARD
+
+
+def test_a_card_with_a_key_or_a_value_that_no_card_has_is_made_anew(root: Path) -> None:
+    task = rlnb.Task(id="Demo")
+    path = cache(task, CARD)
+    for damage in ({"episode_length_s": 5.0}, {"num_envs": "many"}, {"fields": {"sim.dt": {"type": "matrix"}}}):
+        path.write_text(json.dumps({**to_json(CARD), **damage}))
+        assert cards.cached_card(options.folders, task, None, None) is None, damage
+
+
+def test_a_card_of_some_hundred_values_is_read_in_milliseconds() -> None:
+    fields = {f"group_{i}.value": ConfigField(type="float", value=float(i)) for i in range(1000)}
+    values = to_json(dataclasses.replace(CARD, fields=fields))
+    times_s = []
+    for _ in range(5):
+        start_s = time.perf_counter()
+        card = from_json(TaskCard, values)
+        times_s.append(time.perf_counter() - start_s)
+    assert card.fields == fields
+    assert min(times_s) < 0.02

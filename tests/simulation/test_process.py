@@ -1,0 +1,142 @@
+"""The protocol from end to end: the real loop of the worker in a process of its own, without Isaac Lab."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.simulation import simulator
+from rlnb.simulation.process import SimulatorProcess
+from rlnb.tasks import requests
+from rlnb.tasks.card import TaskCard
+
+WORKER = """
+import os, sys
+from rlnb import errors
+from rlnb.errors import Problem
+from rlnb.tasks import requests
+from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.worker.requests import serve
+
+class PluginError(errors.NotFoundError):
+    pass
+
+PROBLEMS = [Problem(what="num_envs=0: 2 problems", fix="num_envs=4"), Problem(what="no camera")]
+ERRORS = {
+    "rlnb": errors.RlnbError("viser is not installed"),
+    "not-found": errors.unknown("task", "typo", ["taxi", "typos"]),
+    "check": errors.CheckError("task Demo: of mine", PROBLEMS),
+    "run": errors.RunError("the run failed"),
+    "worker": errors.WorkerError("a worker of this worker ended"),
+    "plugin": PluginError("a plugin's own class"),
+    "own-code": ValueError("no such joint"),
+    "exit": SystemExit(3),
+}
+
+def card(request, exchange):
+    if request.task.id in ERRORS:
+        raise ERRORS[request.task.id]
+    exchange.tell(TaskCard(task="interim", num_envs=1))
+    return TaskCard(task=request.task.id, asset_root=exchange.root)
+
+serve.IDLE_S = 60.0
+serve._load = lambda: AssetRoot(path=os.environ.get("RLNB_ASSET_ROOT", ""))
+serve._HANDLERS = {**serve._HANDLERS, requests.Card: card}
+sys.exit(serve.serve(int(sys.argv[-1])))
+"""
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProcess]:
+    folder = tmp_path_factory.mktemp("worker")
+    (folder / "worker.py").write_text(WORKER)
+    process = SimulatorProcess(f"{sys.executable} {folder / 'worker.py'}", "/assets", folder / "log" / "worker.log")
+    yield process
+    process.close()
+
+
+def error_of(worker: SimulatorProcess, task: str) -> rlnb.RlnbError:
+    """Return the error that the card of a task ends with."""
+    with pytest.raises(rlnb.RlnbError) as caught:
+        worker.request(requests.Card(task=rlnb.Task(id=task)))
+    assert worker.alive, "it survives every error"
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "message"),
+    [
+        ("rlnb", rlnb.RlnbError, "viser is not installed"),
+        ("not-found", rlnb.NotFoundError, "No task named 'typo'. Installed: taxi, typos. Did you mean 'typos'?"),
+        ("run", rlnb.RunError, "the run failed"),
+        ("worker", rlnb.WorkerError, "a worker of this worker ended"),
+        ("plugin", rlnb.NotFoundError, "a plugin's own class"),
+    ],
+)
+def test_an_error_of_rlnb_keeps_its_class_and_its_message(
+    worker: SimulatorProcess, task: str, kind: type[rlnb.RlnbError], message: str
+) -> None:
+    error = error_of(worker, task)
+    assert (type(error), str(error)) == (kind, message)
+
+
+def test_a_check_error_keeps_its_problems(worker: SimulatorProcess) -> None:
+    error = error_of(worker, "check")
+    assert isinstance(error, rlnb.CheckError)
+    assert [(problem.what, problem.fix) for problem in error.problems] == [
+        ("num_envs=0: 2 problems", "num_envs=4"),
+        ("no camera", ""),
+    ]
+    assert str(error).startswith("task Demo: of mine: 2 problems, nothing was started.\n")
+
+
+@pytest.mark.parametrize(("task", "message"), [("own-code", "ValueError: no such joint"), ("exit", "SystemExit: 3")])
+def test_an_error_of_the_tasks_own_code_is_a_worker_error_with_its_traceback(
+    worker: SimulatorProcess, task: str, message: str
+) -> None:
+    error = error_of(worker, task)
+    assert type(error) is rlnb.WorkerError
+    assert str(error).startswith(f"{message}\n\nTraceback")
+    assert "in card" in str(error)
+
+
+def test_an_answer_and_what_comes_before_it_are_of_the_type_of_the_request(worker: SimulatorProcess) -> None:
+    cards: list[TaskCard] = []
+    card = worker.request(requests.Card(task=rlnb.Task(id="Demo")), meanwhile=cards.append)
+    assert (card.task, card.asset_root.path) == ("Demo", "/assets")
+    assert [interim.task for interim in cards] == ["interim"]
+
+
+def test_a_misspelled_task_is_caught_as_a_name_that_does_not_exist(root: Path, worker: SimulatorProcess) -> None:
+    try:
+        with pytest.raises(rlnb.NotFoundError, match="Did you mean 'typos'"):
+            rlnb.preview("not-found", python=worker.python, warm=True)
+    finally:
+        simulator.shut_down()
+
+
+OF_ANOTHER_VERSION = """
+import json, os, sys
+def send(message):
+    os.write(int(sys.argv[-1]), json.dumps(message).encode() + b"\\n")
+send({"ready": True})
+send({"silent": "/log/of/stacks"})
+send({"id": 99, "value": {"of": "an interrupted request"}})
+send({"news": "of a kind that is not known yet"})
+for line in sys.stdin:
+    send({"id": json.loads(line)["id"], "ok": True, "value": {"task": "Demo", "gym": 6}, "settled": True})
+"""
+
+
+def test_an_answer_of_another_version_names_both(tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    (tmp_path / "worker.py").write_text(OF_ANOTHER_VERSION)
+    with pytest.raises(rlnb.WorkerError, match=f"another version of rlnb.* rlnb {rlnb.__version__}, which") as caught:
+        rlnb.task_card("Demo", python=f"{sys.executable} {tmp_path / 'worker.py'}")
+    assert "TaskCard has no field 'gym'" in str(caught.value)
+    assert "/log/of/stacks" in caplog.text

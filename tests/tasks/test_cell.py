@@ -1,0 +1,110 @@
+"""The module of a cell: where it is saved, whose it is, and the files beside it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb import options
+from rlnb.tasks import cell
+
+BODY = "import helpers_of_mine\n\nTASK = 1\n"
+NOTEBOOK, OTHER_NOTEBOOK = "lift.ipynb", "it's another's.ipynb"
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("Lift-Cube-RGB", "lift_cube_rgb.py"),
+        ("lift cube", "lift_cube.py"),
+        ("../../etc/passwd", "etc_passwd.py"),
+        ("Lift.Cube:v2", "lift_cube_v2.py"),
+    ],
+)
+def test_the_name_of_a_task_gives_the_name_of_its_module(root: Path, name: str, file: str) -> None:
+    assert cell.module_path(options.folders, name) == root / "tasks" / file
+
+
+def test_a_cell_becomes_a_module_that_is_not_executed(root: Path) -> None:
+    body = "raise SystemExit('executed')\n"
+    path = cell.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
+    header, _, rest = path.read_text().partition("\n")
+    assert rest == body
+    assert header == "# rlnb task 'Lift-Cube' of 'lift.ipynb'"
+    assert [child.name for child in path.parent.iterdir()] == ["lift_cube.py"]
+
+
+def test_a_cell_that_is_no_python_writes_nothing(root: Path) -> None:
+    with pytest.raises(SyntaxError) as caught:
+        cell.write_module(options.folders, "Lift-Cube", "x = 1\ndef broken(:\n", NOTEBOOK)
+    assert caught.value.lineno == 2
+    assert caught.value.filename.endswith("lift_cube.py")
+    assert not root.exists()
+
+
+def test_a_syntax_error_leaves_the_module_of_before(root: Path) -> None:
+    path = cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    with pytest.raises(SyntaxError):
+        cell.write_module(options.folders, "Lift-Cube", "def broken(:", NOTEBOOK)
+    assert path.read_text().endswith(BODY)
+
+
+def test_the_same_notebook_may_change_its_task(root: Path) -> None:
+    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    path = cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", NOTEBOOK)
+    assert path.read_text().endswith("TASK = 2\n")
+
+
+@pytest.mark.parametrize(("holder", "other"), [(NOTEBOOK, OTHER_NOTEBOOK), (OTHER_NOTEBOOK, NOTEBOOK)])
+def test_another_notebook_with_another_body_is_refused_and_told_who_holds_it(
+    root: Path, holder: str, other: str
+) -> None:
+    path = cell.write_module(options.folders, "Lift-Cube", BODY, holder)
+    with pytest.raises(rlnb.RlnbError, match="'Lift-Cube' is held by ") as caught:
+        cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", other)
+    assert holder in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert path.read_text().endswith(BODY)
+
+
+def test_another_notebook_with_the_same_body_is_welcome(root: Path) -> None:
+    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    assert cell.write_module(options.folders, "Lift-Cube", BODY, OTHER_NOTEBOOK).read_text().endswith(BODY)
+
+
+def test_two_names_that_share_a_module_are_refused(root: Path) -> None:
+    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    with pytest.raises(rlnb.RlnbError, match="holds another task"):
+        cell.write_module(options.folders, "lift cube", "TASK = 2\n", NOTEBOOK)
+
+
+def test_local_files_that_a_module_imports_or_names_are_found_and_hashed(root: Path) -> None:
+    folder = root / "tasks"
+    (folder / "meshes").mkdir(parents=True)
+    texts = {
+        "helpers_of_mine.py": "from second_of_mine import table\n",
+        "second_of_mine.py": "import json\ntable = 'table.usda'\n",
+        "table.usda": "#usda 1.0",
+        "meshes/cube.obj": "v 0 0 0",
+        "not_named.py": "",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    body = "import json, torch\nimport helpers_of_mine\nCUBE = 'meshes/cube.obj'\nFAR = '/abs/cube.usd', '../up.usd'\n"
+    cell.write_module(options.folders, "Lift-Cube", body, NOTEBOOK)
+    named = ["helpers_of_mine.py", "meshes/cube.obj", "second_of_mine.py", "table.usda"]
+    assert rlnb.task("Lift-Cube").files == {name: sha256(texts[name]) for name in named}
+
+
+def test_modules_that_import_each_other_are_found_once(root: Path) -> None:
+    (root / "tasks").mkdir(parents=True)
+    (root / "tasks" / "helpers_of_mine.py").write_text("import lift_cube, helpers_of_mine\n")
+    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    assert list(rlnb.task("Lift-Cube").files) == ["helpers_of_mine.py"]

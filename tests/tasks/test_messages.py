@@ -1,0 +1,76 @@
+"""The lines on the pipes of the living simulator."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rlnb import errors
+from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.spec import Task
+from rlnb.tasks import messages, requests
+from rlnb.tasks.messages import Adopted, Adoption, Answer, Failure, Hangs, Meanwhile, Message, Ready, Silent
+
+PROBLEMS = (Problem(what="num_envs=0", fix="num_envs=4"), Problem(what="1 problem"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Ready(rlnb="0.2.0"),
+        Meanwhile(id=1, meanwhile={"port": 4711}),
+        Answer(id=1, value=None, settled=False),
+        Answer(id=1, value={"error": "of the user's own making", "meanwhile": 1}),
+        Failure(id=2, error="no", kind="CheckError", subject="task", problems=PROBLEMS, detail="Traceback"),
+        Silent(silent="/log"),
+        Hangs(hangs="The worker hangs."),
+        Adopted(),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_a_message_comes_back_from_its_line(message: Message) -> None:
+    line = messages.line(message)
+    assert line.count(b"\n") == 1
+    assert messages.message(line) == message
+
+
+def test_the_agents_lines_are_read_as_the_agent_writes_them() -> None:
+    assert messages.message(b'{"hangs": "It hangs."}') == Hangs(hangs="It hangs.")
+    assert messages.message(b'{"silent": "/log"}') == Silent(silent="/log")
+    assert messages.message(b'{"adopted": true}') == Adopted()
+    assert b'"adopt"' in messages.line(Adoption(adopt="/job")), "by which the agent tells it from calls"
+
+
+def test_a_line_of_a_newer_rlnb_is_passed_over_and_so_are_its_further_keys() -> None:
+    assert messages.message(b'{"progress": 0.5}') is None
+    assert messages.message(b'{"id": 1, "value": 2, "ok": true}') == Answer(id=1, value=2)
+
+
+def test_a_call_carries_its_request() -> None:
+    request = requests.Card(task=Task(id="Demo"))
+    call = messages.call(7, request)
+    assert (call.id, call.verb) == (7, "card")
+    assert messages.request_of(call) == request
+    assert json.loads(messages.line(call))["payload"]["task"]["id"] == "Demo"
+
+
+@pytest.mark.parametrize("kind", [RlnbError, errors.NotFoundError, errors.RunError, errors.WorkerError])
+def test_an_error_of_rlnb_comes_back_as_it_was(kind: type[RlnbError]) -> None:
+    error = messages.error_of(messages.failure(1, kind("the reason: 2 problems")))
+    assert (type(error), str(error)) == (kind, "the reason: 2 problems")
+
+
+@pytest.mark.parametrize("subject", ["task Demo", "a: b: 2 problems"])
+def test_a_check_error_comes_back_with_its_problems(subject: str) -> None:
+    before = CheckError(subject, PROBLEMS)
+    error = messages.error_of(messages.failure(1, before))
+    assert isinstance(error, CheckError)
+    assert (error.problems, str(error)) == (PROBLEMS, str(before))
+
+
+def test_a_kind_that_is_no_error_of_rlnb_becomes_a_worker_error() -> None:
+    for kind in ("", "Problem", "Iterable", "OfTomorrow"):
+        error = messages.error_of(Failure(id=1, error="ValueError: no", kind=kind, detail="Traceback of it"))
+        assert type(error) is errors.WorkerError
+        assert str(error) == "ValueError: no\n\nTraceback of it"

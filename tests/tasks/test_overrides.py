@@ -1,0 +1,124 @@
+"""Selectors, config values and assets of a task against its card."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.tasks import overrides
+from rlnb.tasks.card import Asset, AssetRoot, ConfigField, Selectors, TaskCard
+
+FIELDS = {
+    "sim.dt": ConfigField(type="float", value=0.005),
+    "sim.device": ConfigField(type="str", value="cpu"),
+    "decimation": ConfigField(type="int", value=2),
+    "scene.replicate": ConfigField(type="bool", value=True),
+    "viewer.eye": ConfigField(type="list", value=[1.0, 2.0]),
+    "episode": ConfigField(type="any"),
+}
+CARD = TaskCard(
+    task="Demo",
+    fields=FIELDS,
+    presets=Selectors(physics=("newton_mjwarp", "physx"), presets=("newton_mjwarp", "physx")),
+    assets={
+        "Robots/there.usd": Asset(path="/pack/Robots/there.usd", exists=True),
+        "Robots/remote.usd": Asset(path="https://host/Robots/remote.usd", exists=None),
+    },
+    asset_root=AssetRoot(path="/pack", reason="set for this run"),
+)
+
+
+def whats(problems: list[rlnb.Problem]) -> list[str]:
+    return [problem.what for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("sim.dt", 0.01),
+        ("sim.dt", 1),
+        ("decimation", 4),
+        ("scene.replicate", False),
+        ("sim.device", "cuda"),
+        ("viewer.eye", [1]),
+        ("viewer.eye", (1, 2)),
+        ("episode", object()),
+        ("sim.dt", None),
+    ],
+)
+def test_a_value_that_fits_is_no_problem(path: str, value: Any) -> None:
+    assert overrides.check_values({path: value}, FIELDS, "override") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "kind"),
+    [
+        ("sim.dt", "abc", "float"),
+        ("sim.dt", True, "float"),
+        ("sim.dt", float("nan"), "float"),
+        ("decimation", 2.5, "int"),
+        ("decimation", True, "int"),
+        ("scene.replicate", 1, "bool"),
+        ("sim.device", 0, "str"),
+        ("viewer.eye", "1,2", "list"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_told_the_right_one(path: str, value: Any, kind: str) -> None:
+    (problem,) = overrides.check_values({path: value}, FIELDS, "override of Demo")
+    now = FIELDS[path].value
+    assert problem.what == f"override of Demo: {path} takes {kind} (now {now!r}), not {value!r}."
+    assert problem.fix == f"Pass {'an' if kind == 'int' else 'a'} {kind}."
+
+
+def test_a_path_that_does_not_exist_is_told_the_closest() -> None:
+    (problem,) = overrides.check_values({"sim.dtt": 0.1}, FIELDS, "override of Demo")
+    assert problem.what == "override of Demo: no config value 'sim.dtt'. Did you mean 'sim.dt'?"
+
+
+def test_a_plus_adds_what_a_yaml_leaves_out() -> None:
+    def found(path: str, takes_more: Sequence[str] = ("", "sim")) -> list[str]:
+        problems = overrides.check_values({path: "new"}, FIELDS, "agent config", takes_more=takes_more)
+        return [f"{problem.what} {problem.fix}" for problem in problems]
+
+    assert found("+gamma") == found("+sim.gamma") == found("+sim.device") == []
+    assert found("gamma") == ["agent config: no config value 'gamma'. Correct the path, or add it: '+gamma'."]
+    assert "this config is a class, to which nothing can be added" in found("+gamma", ["sim"])[0]
+    assert "sim is a class, to which nothing can be added" in found("+sim.gamma", [""])[0]
+    assert found("+sim.empty.gamma", ["sim.empty"]) == []
+    assert found("sim.dtt") == ["agent config: no config value 'sim.dtt'. Did you mean 'sim.dt'? Correct the path."]
+    for nameless in ("", "+", "+sim.", "+.gamma"):
+        assert found(nameless)[0].endswith("Correct the path."), nameless
+    assert found("+sim.dt") == ["agent config: sim.dt takes float (now 0.005), not 'new'. Pass a float."], "it is there"
+    assert "no config value 'sim.dt.of'. Did you mean 'sim.dt'?" in found("+sim.dt.of")[0]
+    assert "It is a group" in found("+sim")[0]
+
+
+def test_a_path_that_is_a_group_is_told_what_is_in_it() -> None:
+    (problem,) = overrides.check_values({"sim": 1}, FIELDS, "override of Demo")
+    assert "It is a group: sim.dt, sim.device" in problem.what
+
+
+def test_selectors_that_the_task_does_not_have_are_told_those_it_has() -> None:
+    task = rlnb.Task(id="Demo", physics="newton_mjwrap", renderer="rtx", presets=("physx", "phisx"))
+    assert whats(overrides.check(task, CARD)) == [
+        "physics='newton_mjwrap': Demo has newton_mjwarp, physx. Did you mean 'newton_mjwarp'?",
+        "renderer='rtx': Demo has none.",
+        "presets='phisx': Demo has newton_mjwarp, physx. Did you mean 'physx'?",
+    ]
+
+
+def test_selectors_and_overrides_that_fit_are_no_problem() -> None:
+    task = rlnb.Task(id="Demo", physics="physx", presets=("newton_mjwarp",), overrides={"decimation": 4})
+    assert overrides.check(task, CARD) == []
+
+
+def test_an_asset_that_is_missing_is_named_with_its_path_and_the_fix() -> None:
+    missing = {"Robots/gone.usd": Asset(path="/pack/Robots/gone.usd", exists=False, fix="Make it.")}
+    card = dataclasses.replace(CARD, assets={**CARD.assets, **missing})
+    (problem,) = overrides.check(rlnb.Task(id="Demo"), card)
+    assert problem.what == "asset Robots/gone.usd is missing: /pack/Robots/gone.usd"
+    assert problem.fix == "Make it. (The root was chosen because: set for this run.)"

@@ -1,0 +1,64 @@
+"""Requests and answers as JSON, both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from rlnb.errors import RlnbError
+from rlnb.spec import Task
+from rlnb.storage.serial import from_json, to_json
+from rlnb.tasks import requests
+from rlnb.tasks.card import TaskCard
+from rlnb.tasks.requests import Policy, answer_type
+
+TASK = Task(id="Demo", presets=("fast",), overrides={"sim.dt": 0.01})
+EXAMPLES: list[requests.Request[Any]] = [
+    requests.Ping(),
+    requests.Card(task=TASK),
+    requests.Mirror(tasks=(TASK, Task(id="Other")), folder="/assets"),
+    requests.Preview(
+        task=TASK,
+        num_envs=4,
+        policy=Policy(run="/runs/a", checkpoint="logs/model_3.pt", trust=False),
+        cameras=("wrist",),
+        envs=(0, 2),
+        steps=30,
+        size=(160, 120),
+        out="/tmp/out",
+    ),
+    requests.View(task=TASK, num_envs=1, speed=2),
+    requests.Budget(task=TASK, sizes=((64, 48), (128, 96)), envs=(1, 4), frames=5),
+    requests.Open(task=TASK, actions="zero"),
+]
+
+
+@pytest.mark.parametrize("request_", EXAMPLES, ids=lambda request: requests.verb(type(request)))
+def test_a_request_comes_back_from_json_as_it_was(request_: requests.Request[Any]) -> None:
+    assert from_json(type(request_), to_json(request_)) == request_
+
+
+def test_each_request_has_a_verb_of_its_own_and_knows_its_answer() -> None:
+    assert len(requests.BY_VERB) == len(requests.ALL)
+    classes = {cls for cls in vars(requests).values() if isinstance(cls, type) and issubclass(cls, requests.Request)}
+    assert classes - {*requests.ALL} == {requests.Request, requests.TaskRequest, requests.ActingRequest}
+    assert answer_type(requests.Card) is TaskCard
+    assert answer_type(requests.Preview) is requests.Clip
+    assert answer_type(requests.Ping) is None
+    assert all(dataclasses.is_dataclass(answer_type(request) or TaskCard) for request in requests.ALL)
+
+
+def test_a_size_of_three_numbers_or_an_action_that_there_is_not_is_refused() -> None:
+    values = to_json(EXAMPLES[3])
+    with pytest.raises(RlnbError, match="Preview: size="):
+        from_json(requests.Preview, {**values, "size": [1, 2, 3]})
+    with pytest.raises(RlnbError, match="Preview: actions='wild'"):
+        from_json(requests.Preview, {**values, "actions": "wild"})
+    with pytest.raises(RlnbError, match="Did you mean 'num_envs'"):
+        from_json(requests.Preview, {**values, "num_env": 3})
+
+
+def test_the_time_of_a_frame_is_the_median() -> None:
+    assert requests.Cost(size=(64, 64), num_envs=1, times_ms=(9.0, 1.0, 2.0), mib=1.0).ms == 2.0

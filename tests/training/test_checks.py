@@ -1,0 +1,220 @@
+"""Everything that would make a training fail, said before anything is written. The echo library, no simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb import options, plugins
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
+from rlnb.training import checks
+
+SOMEBODY = 65534
+CARD = TaskCard(
+    task="Lift",
+    workflow="direct",
+    num_envs=64,
+    fields={"sim.device": ConfigField(type="str", value="cuda:0")},
+    agents={"rsl_rl": AgentCard(fields={"seed": ConfigField(type="int", value=42)})},
+    versions={"rlnb": rlnb.__version__},
+)
+
+
+def echo(**arguments: Any) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", **arguments)
+
+
+def problems_of(call: Callable[[], object]) -> list[str]:
+    with pytest.raises(rlnb.CheckError) as caught:
+        call()
+    return [problem.what for problem in caught.value.problems]
+
+
+def of_card(monkeypatch: pytest.MonkeyPatch, card: TaskCard, **arguments: Any) -> list[str]:
+    """Return the problems of a training whose task has this card."""
+    monkeypatch.setattr(checks, "task_card", lambda *_, **__: card)
+    arguments = {"task": rlnb.Task(id="Lift"), "library": "rsl_rl", **arguments}
+    manifest = rlnb.Manifest(run_id="x", created="", **arguments)
+    same, problems = checks.find_problems(manifest, rlnb.LocalLauncher())
+    assert same == card
+    return [f"{problem.what} {problem.fix}" for problem in problems]
+
+
+def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_written(root: Path) -> None:
+    bad: dict[str, Any] = {
+        "library": "ecko",
+        "max_iterations": 0,
+        "num_envs": 2.5,
+        "nproc_per_node": -1,
+        "seed": -3,
+        "device": "gpu",
+        "agent": {"learning_rate": object()},
+    }
+    found = problems_of(lambda: rlnb.train("Echo", **bad))
+    assert len(found) == len(bad)
+    for word in ("max_iterations=0", "num_envs=2.5", "nproc_per_node=-1", "seed=-3", "device='gpu'", "'learning_rate'"):
+        assert any(word in what for what in found), word
+    assert any("No RL library named 'ecko'" in what and "Did you mean 'echo'?" in what for what in found)
+    assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_iterations", True),
+        ("max_iterations", "10"),
+        ("num_envs", 0),
+        ("nproc_per_node", 0),
+        ("seed", 1.5),
+        ("seed", 2**32),
+        ("tags", "abc"),
+        ("tags", [1]),
+        ("tags", ["a", " "]),
+        ("init_from", 3),
+        ("device", 0),
+        ("device", "gpu:0"),
+        ("agent", {"a": {1, 2}}),
+    ],
+)
+def test_one_bad_argument_is_one_problem(root: Path, name: str, value: Any) -> None:
+    (what,) = problems_of(lambda: echo(**{name: value}))
+    assert name.removesuffix("s") in what
+    assert not root.exists()
+
+
+def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:
+    (what,) = problems_of(lambda: rlnb.train("Ecko", library="echo"))
+    assert "No task named 'Ecko'" in what
+    assert "Did you mean 'Echo'?" in what
+
+
+def test_more_nodes_than_this_machine_has_is_a_problem(root: Path) -> None:
+    manifest = rlnb.Manifest(
+        run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
+    )
+    (what,) = (problem.what for problem in checks.find_problems(manifest, rlnb.LocalLauncher())[1])
+    assert "nodes=2" in what
+
+
+@pytest.mark.parametrize("below", ["", "deeper/still"])
+def test_a_file_in_place_of_the_root_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+    root.touch()
+    monkeypatch.setattr(options, "root", root / below)
+    (what,) = problems_of(echo)
+    assert f"the run folder {root / below} cannot be written" in what
+    assert root.read_bytes() == b""
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o000])
+def test_a_folder_that_this_user_may_not_write_is_a_problem(monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        locked = Path(made) / "locked"
+        locked.mkdir()
+        os.chmod(made, 0o755)
+        locked.chmod(mode)
+        monkeypatch.setattr(options, "root", locked / "rlnb-runs")
+        whats = as_somebody(lambda: problems_of(echo))
+        locked.chmod(0o755)
+    assert len(whats) == 1
+    assert f"{locked / 'rlnb-runs'} cannot be written by user" in whats[0]
+
+
+def as_somebody(call: Callable[[], Any]) -> Any:
+    """Return what a call answers in a process of an ordinary user: root may write everywhere."""
+    if os.geteuid() != 0:
+        return call()
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        answer: Any = "it could not be asked"
+        try:
+            os.setuid(SOMEBODY)
+            answer = call()
+        except BaseException as exc:
+            answer = [f"{type(exc).__name__}: {exc}"]
+        finally:
+            os.write(writer, json.dumps(answer).encode())
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answers:
+        answer = json.loads(answers.read())
+    os.waitpid(pid, 0)
+    return answer
+
+
+def test_a_user_without_a_name_is_no_obstacle(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root.touch()
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found")  # as in a container that was given a bare uid
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    assert len(problems_of(echo)) == 1
+
+
+def test_a_task_of_the_simulator_is_not_trained_without_one(root: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match="without a simulator"):
+        rlnb.train("Isaac-Cartpole-Direct", library="echo")
+    assert not (root / "runs").exists()
+
+
+@pytest.mark.parametrize("library", ["rl_gamez", "sklr", "sb4"])
+def test_an_unknown_library_is_told_the_installed_ones_and_no_package(root: Path, library: str) -> None:
+    with pytest.raises(rlnb.CheckError) as caught:
+        rlnb.train("Echo", library=library)
+    (problem,) = caught.value.problems
+    assert problem.what.startswith(
+        f"No RL library named {library!r}. Installed: {', '.join(sorted(plugins.libraries()))}."
+    )
+    assert problem.fix == "`rlnb libraries` lists the installed libraries."
+
+
+def test_a_task_that_fits_has_no_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of_card(monkeypatch, CARD) == []
+
+
+def test_a_value_that_an_argument_overrules_is_refused_unless_both_are_equal(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = rlnb.Task(id="Lift", overrides={"sim.device": "cuda:1"})
+    resources = rlnb.Resources(device="cpu")
+    (seed, device) = sorted(of_card(monkeypatch, CARD, task=task, resources=resources, agent={"+seed": 7}))
+    assert seed.startswith("agent config of rsl_rl: seed is 7, but seed=42 of rlnb.train holds.")
+    assert device.startswith("override of Lift: sim.device is 'cuda:1', but device='cpu' of rlnb.train holds.")
+    assert of_card(monkeypatch, CARD, agent={"seed": 7}, seed=7) == []
+    assert of_card(monkeypatch, CARD, agent={"seed": 42}, seed=7) == [], "the config's own value is no request"
+
+
+def test_what_the_worker_lacks_is_told_with_the_line_that_installs_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = {"rsl_rl": AgentCard(missing=("rsl-rl-lib>=5 (not installed)",))}
+    card = dataclasses.replace(CARD, agents=lacking, versions={"rlnb": "0.0.1"})
+    package, version = of_card(monkeypatch, card, python="/opt/python")
+    assert "rsl_rl needs rsl-rl-lib>=5 (not installed) in the worker's interpreter /opt/python." in package
+    assert "/opt/python -m pip install 'rsl-rl-lib" in package
+    assert f"rlnb {rlnb.__version__} runs here, rlnb 0.0.1 in the worker's interpreter /opt/python." in version
+
+
+def test_an_agent_config_that_is_missing_or_does_not_load_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = dataclasses.replace(CARD, agents={"skrl": AgentCard(error="ImportError: no jax")})
+    assert of_card(monkeypatch, card)[0].startswith("Lift has no agent config for rsl_rl; it has: skrl.")
+    assert of_card(monkeypatch, card, library="skrl")[0].startswith(
+        "the agent config of skrl does not load: ImportError"
+    )
+
+
+def test_envs_that_the_ranks_cannot_share_are_refused_with_a_number_that_fits(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problem,) = of_card(monkeypatch, CARD, resources=rlnb.Resources(nproc_per_node=3))
+    assert problem == "64 envs cannot be shared by 3 ranks. num_envs=63"

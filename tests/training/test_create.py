@@ -1,0 +1,61 @@
+"""The folder of a new run: whole with its first job, or not there at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb import options
+from rlnb.records.layout import RunDir
+from rlnb.spec import Json
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
+from rlnb.training.create import create_run
+
+
+class Refuses(rlnb.LocalLauncher):
+    """A launcher whose machine takes no job."""
+
+    def submit(self, *_: object, **__: object) -> dict[str, Json]:
+        raise rlnb.RlnbError("the queue is closed")
+
+
+def test_a_run_folder_that_cannot_be_made_leaves_nothing(root: Path) -> None:
+    root.mkdir()
+    (root / "runs").touch()  # the check looks at the root; this is found only as the folder is made
+    with pytest.raises(rlnb.RlnbError, match="could not be made"):
+        rlnb.train("Echo", library="echo")
+    assert [path.name for path in root.iterdir()] == ["runs"]
+
+
+def test_a_run_folder_that_cannot_be_filled_leaves_nothing(root: Path) -> None:
+    gone = rlnb.Task(id="Echo", source=str(root / "tasks" / "deleted_since.py"))
+    with pytest.raises(rlnb.RlnbError, match=r"could not be made.*deleted_since\.py"):
+        rlnb.train(gone, library="echo")
+    assert list((root / "runs").iterdir()) == []
+
+
+def test_a_run_holds_its_manifest_its_task_and_its_first_job(root: Path) -> None:
+    module = root / "tasks" / "mine.py"
+    (module.parent / "meshes").mkdir(parents=True)
+    module.write_text("TASK = 1\n")
+    (module.parent / "meshes" / "cube.obj").write_text("v 0 0 0")
+    task = rlnb.Task(id="Echo", source=str(module), files={"meshes/cube.obj": "0" * 64})
+    manifest = rlnb.Manifest(run_id="a-run", created="", task=task, library="echo", max_iterations=1)
+    run = create_run(options.folders, manifest, rlnb.LocalLauncher(), {"trust": True}, warm=False)
+    folder = RunDir(run.path)
+    assert from_json(rlnb.Manifest, files.read_json(folder.manifest) or {}) == manifest
+    assert (folder.source / "mine.py").read_text() == "TASK = 1\n"
+    assert (folder.source / "meshes" / "cube.obj").read_text() == "v 0 0 0"
+    (job,) = folder.jobs()
+    assert files.read_json(job.job) == {"kind": "train", "options": {"trust": True}}
+    run.wait(60)
+
+
+def test_a_run_that_no_machine_takes_leaves_nothing(root: Path) -> None:
+    manifest = rlnb.Manifest(run_id="a-run", created="", task=rlnb.Task(id="Echo"), library="echo")
+    with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
+        create_run(options.folders, manifest, Refuses(), warm=False)
+    assert list((root / "runs").iterdir()) == []

@@ -1,0 +1,63 @@
+"""The plan of a training: what would start, and everything that is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.training.plan import make_plan, refuse
+from rlnb.training.request import TrainRequest
+
+
+@pytest.mark.parametrize("task", [3, {"id": "Echo"}])
+def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
+    with pytest.raises(rlnb.RlnbError, match="is neither a task nor the name of one"):
+        rlnb.train(task, library="echo")
+    with pytest.raises(rlnb.CheckError, match=r"overrides=3 is no mapping"):
+        rlnb.task("Echo", overrides=3)  # type: ignore[arg-type]
+
+
+def test_a_launcher_is_not_told_by_its_name(root: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"made by one of rlnb\..*rlnb\.local"):
+        rlnb.train("Echo", library="echo", launcher="slurm")  # type: ignore[arg-type]
+
+
+def test_problems_of_every_part_of_a_request_come_together(root: Path) -> None:
+    request = TrainRequest(
+        task="Echo", library="echo", init_from="no-such-run", agent="no-such.yaml", tags="baseline", seed=-1
+    )
+    plan = make_plan(request)
+    whats = [problem.what for problem in plan.problems]
+    assert len(whats) == 4
+    for text in ("init_from='no-such-run'", "no-such.yaml cannot be read", "tags='baseline' is one word", "seed=-1"):
+        assert any(text in what for what in whats), text
+    with pytest.raises(rlnb.CheckError, match="Echo with echo: 4 problems"):
+        refuse(plan)
+    assert not root.exists(), "a plan writes nothing"
+
+
+def test_a_plan_has_the_arguments_in_its_manifest(root: Path) -> None:
+    plan = make_plan(
+        TrainRequest(
+            task="Echo", library="echo", num_envs=8, agent={"group": {"value": 1}}, nproc_per_node=2, tags=["a"]
+        )
+    )
+    manifest = plan.manifest
+    assert (manifest.task.num_envs, manifest.agent, manifest.tags) == (8, {"group.value": 1}, ("a",))
+    assert (manifest.resources.nproc_per_node, plan.measure_ranks) == (2, False)
+    assert plan.card is None, "the echo library has no simulator"
+    assert plan.options == {}
+
+
+def test_arguments_of_a_script_need_a_script_and_a_training_needs_a_task(root: Path) -> None:
+    (problem,) = make_plan(TrainRequest(task="Echo", library="echo", args=["--seed", "3"])).problems
+    assert problem.what == "args=['--seed', '3'], but there is no script to give them to."
+    with pytest.raises(rlnb.RlnbError, match="needs a task"):
+        make_plan(TrainRequest())
+
+
+def test_ranks_are_measured_on_this_machine_only(root: Path) -> None:
+    assert make_plan(TrainRequest(task="Echo", library="echo", nproc_per_node="auto")).measure_ranks

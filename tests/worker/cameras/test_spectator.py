@@ -1,0 +1,41 @@
+"""The picture of the first envs, drawn from a USD stage of plain shapes by Newton, without a simulation."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.skipif(importlib.util.find_spec("newton") is None, reason="newton is not installed here"),
+]
+
+
+def stage_of(num_envs: int) -> Any:
+    """Return a stage with a ground, and in each env a body with a box and a table that has no body."""
+    from pxr import Gf, Usd, UsdGeom, UsdPhysics
+
+    stage = Usd.Stage.CreateInMemory()
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.Xform.Define(stage, "/World")
+    UsdGeom.Cube.Define(stage, "/World/ground")
+    for number in range(num_envs):
+        env = UsdGeom.Xform.Define(stage, f"/World/envs/env_{number}")
+        env.AddTranslateOp().Set(Gf.Vec3d(4.0 * number, 0.0, 0.0))
+        UsdGeom.Cube.Define(stage, f"/World/envs/env_{number}/table")
+        body = UsdGeom.Xform.Define(stage, f"/World/envs/env_{number}/robot")
+        UsdPhysics.RigidBodyAPI.Apply(body.GetPrim())
+        UsdGeom.Cube.Define(stage, f"/World/envs/env_{number}/robot/box")
+    return stage
+
+
+def test_only_the_first_envs_are_drawn_and_their_bodies_bear_the_paths_of_the_simulation() -> None:
+    from rlnb.worker.cameras.spectator import drawn
+
+    origins = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0]])
+    model = drawn(stage_of(5), "/World/envs", origins, "cpu")
+    assert list(model.body_label) == ["/World/envs/env_0/robot", "/World/envs/env_1/robot"]
+    assert model.shape_count == 1 + 2 * 2, "the ground once, a box and a table per env"

@@ -1,0 +1,88 @@
+"""The config of an env with what was requested set in it. Isaac Lab's registry is stood in for by plain configs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb.errors import RlnbError
+from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac.env import configured, environment
+
+
+@dataclass
+class Part:
+    num_envs: int = 64
+    dt: float = 0.01
+    device: str = ""
+
+
+@dataclass
+class Config:
+    scene: Part = field(default_factory=Part)
+    sim: Part = field(default_factory=Part)
+    seed: int = 0
+    log_dir: str = ""
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What Isaac Lab is asked to do, in order."""
+    calls: list[str] = []
+
+    class Env:
+        def close(self) -> None:
+            calls.append("close")
+
+    class Made:
+        def __init__(self, gym_id: str, env_cfg: Config, device: str, *, join_agents: bool) -> None:
+            self.text = f"{gym_id} {env_cfg.scene.num_envs} {env_cfg.log_dir} {device} {join_agents}"
+
+        def __enter__(self) -> Env:
+            calls.append(self.text)
+            return Env()
+
+        def __exit__(self, *_: object) -> None:
+            calls.append("close")
+
+    registered = isaaclab.Registered(gym_id="Demo-v0", success=None, agents={})
+    monkeypatch.setattr(isaaclab, "register", lambda task, module: registered)
+    monkeypatch.setattr(isaaclab, "resolve", lambda task, registered, library: (Config(), {"algorithm": {"lr": 0.1}}))
+    monkeypatch.setattr(isaaclab, "made", Made)
+    return calls
+
+
+def test_overrides_agent_values_seed_and_device_are_set() -> None:
+    task = rlnb.Task(id="Demo", overrides={"sim.dt": 1})
+    _, env_cfg, agent_cfg = configured(task, None, agent={"algorithm.lr": 0.5}, seed=7, device="cpu")
+    assert (env_cfg.sim.dt, env_cfg.seed, env_cfg.sim.device) == (1.0, 7, "cpu")
+    assert isinstance(env_cfg.sim.dt, float)
+    assert agent_cfg == {"algorithm": {"lr": 0.5}}
+
+
+@pytest.mark.parametrize(("num_envs", "share"), [(None, 16), (8, 2)])
+def test_ranks_share_the_envs(num_envs: int | None, share: int) -> None:
+    env_cfg = configured(rlnb.Task(id="Demo", num_envs=num_envs), None, device="cpu", world_size=4)[1]
+    assert env_cfg.scene.num_envs == share
+
+
+def test_a_path_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(RlnbError, match=r"No config value 'sim.dtt'.*Did you mean 'dt'"):
+        configured(rlnb.Task(id="Demo", overrides={"sim.dtt": 1}), None, device="cpu")
+
+
+def test_the_last_word_on_the_config_is_the_callers_and_the_env_is_closed_in_the_end(
+    registry: list[str], tmp_path: Path
+) -> None:
+    def configure(env_cfg: Any) -> None:
+        env_cfg.scene.num_envs = 3
+
+    task = rlnb.Task(id="Demo", num_envs=8)
+    with environment(task, None, device="cpu", log_dir=tmp_path, configure=configure) as (_, agent_cfg):
+        assert registry == [f"Demo-v0 3 {tmp_path} cpu False"]
+        assert agent_cfg == {"algorithm": {"lr": 0.1}}
+    assert registry[-1] == "close"

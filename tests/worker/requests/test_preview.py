@@ -1,0 +1,134 @@
+"""What is read of an env for a preview. The env is a stand-in for Isaac Lab's; real ones: tests/worker/cameras."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rlnb.spec import Task
+from rlnb.tasks.requests import Clip, Preview
+from rlnb.worker.cameras.rig import Camera, Plan
+from rlnb.worker.requests import preview as requests_preview
+from rlnb.worker.requests.preview import _labels, _write, shoot
+
+NUM_ENVS = 3
+
+
+def tensor(values: torch.Tensor) -> Any:
+    return SimpleNamespace(torch=values)
+
+
+def env_of(**output: torch.Tensor) -> Any:
+    """Return an env with one camera."""
+    state = {
+        "articulation": {"robot": {"joint_position": torch.arange(6.0).reshape(3, 2), "joint_velocity": torch.ones(3)}},
+        "gripper": {"none": None},
+    }
+    renderer = SimpleNamespace()
+    cfg = SimpleNamespace(prim_path="/World/envs/env_.*/wrist", renderer_cfg=renderer, spawn=None)
+    info = {"semantic_segmentation": {"idToLabels": {0: {"class": "BACKGROUND"}, 1: {"class": "cube"}}}}
+    data = SimpleNamespace(output={name: tensor(values) for name, values in output.items()}, info=info)
+    scene = SimpleNamespace(
+        env_regex_ns="/World/envs/env_.*",
+        sensors={"wrist": SimpleNamespace(cfg=cfg, data=data)},
+        get_state=lambda *, is_relative: state if is_relative else {},
+    )
+    return SimpleNamespace(num_envs=NUM_ENVS, scene=scene)
+
+
+def plan_of(*data_types: str) -> Plan:
+    plan = Plan(None, None, (4, 4))
+    path = "{ENV_REGEX_NS}/wrist"
+    plan.cameras["wrist"] = Camera(own_path=path, own_types=data_types, twin=None, twin_types=())
+    return plan
+
+
+def test_a_shot_has_the_requested_envs_and_the_state_without_velocities() -> None:
+    rgb = torch.arange(NUM_ENVS, dtype=torch.uint8).reshape(3, 1, 1, 1).expand(3, 4, 4, 3)
+    shot = shoot(env_of(rgb=rgb), plan_of("rgb"), [2, 0])
+    assert shot["wrist/rgb"].shape == (2, 4, 4, 3)
+    assert shot["wrist/rgb"][:, 0, 0, 0].tolist() == [2, 0]
+    assert shot["state"].tolist() == [[4.0, 5.0], [0.0, 1.0]]
+
+
+def test_depth_that_hit_nothing_is_inf_and_the_env_keeps_its_own_picture() -> None:
+    depth = torch.zeros((NUM_ENVS, 2, 2, 1))
+    depth[0] = 1.5
+    shot = shoot(env_of(depth=depth), plan_of("depth"), None)
+    assert np.isfinite(shot["wrist/depth"]).all(axis=(1, 2, 3)).tolist() == [True, False, False]
+    assert depth[1].max() == 0.0
+
+
+def test_shots_become_one_array_per_output_with_time_first(tmp_path: Path) -> None:
+    shots = [{"state": np.zeros((2, 1)), "wrist/rgb": np.full((2, 4, 4, 3), n, np.uint8)} for n in range(5)]
+    with np.load(_write(tmp_path / "frames.npz", shots)) as arrays:
+        assert arrays["wrist/rgb"].shape == (5, 2, 4, 4, 3)
+        assert arrays["wrist/rgb"][:, 0, 0, 0, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_only_segmentations_have_labels() -> None:
+    ids = torch.zeros((NUM_ENVS, 2, 2, 1), dtype=torch.int32)
+    env = env_of(rgb=ids, semantic_segmentation=ids)
+    labels = _labels(env, plan_of("rgb", "semantic_segmentation"))
+    assert labels == {"wrist/semantic_segmentation": {"0": "BACKGROUND", "1": "cube"}}
+
+
+@pytest.fixture
+def env(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An env whose picture is as bright as the number of its steps, with a camera that the plan finds."""
+    env = env_of(rgb=torch.zeros((NUM_ENVS, 4, 4, 3), dtype=torch.uint8))
+    env.step_dt, env.resets = 0.1, []
+    none = torch.zeros(NUM_ENVS, dtype=torch.bool)
+
+    def step(action: str) -> tuple[Any, ...]:
+        assert action == "action of obs"
+        env.scene.sensors["wrist"].data.output["rgb"].torch += 1
+        return "obs", torch.zeros(NUM_ENVS), none, none, {}
+
+    @contextlib.contextmanager
+    def acting(request: Preview, configure: Callable[[Any], None]) -> Iterator[Any]:
+        yield env, lambda obs: f"action of {obs}", lambda ended: None
+        env.resets.append("closed")
+
+    env.step, env.reset = step, lambda *, seed: (env.resets.append(seed), ("obs", {}))[1]
+    monkeypatch.setattr(requests_preview, "acting", acting)
+    monkeypatch.setattr(requests_preview.isaaclab, "task_env", lambda env: env)
+    monkeypatch.setattr(requests_preview, "Plan", lambda *_: plan_of("rgb"))
+    return env
+
+
+@pytest.mark.parametrize(("steps", "every", "moments"), [(6, None, [0, 6]), (6, 2, [0, 2, 4, 6]), (5, 2, [0, 2, 4, 5])])
+def test_the_first_frame_is_told_before_the_clip_of_all_moments(
+    env: Any, tmp_path: Path, steps: int, every: int | None, moments: list[int]
+) -> None:
+    request = Preview(
+        task=Task(id="Demo"), num_envs=3, steps=steps, every=every, size=(4, 4), seed=7, out=str(tmp_path)
+    )
+    firsts: list[Clip] = []
+    with contextlib.ExitStack() as after:
+        clip = requests_preview.preview(request, tell=firsts.append, after=after)
+        assert env.resets == [7], "the env is closed after the answer"
+    assert env.resets == [7, "closed"]
+    (first,) = firsts
+    assert (first.times_s, [*first.seconds]) == ((0.0,), ["make", "first"])
+    assert clip.times_s == tuple(step * 0.1 for step in moments)
+    assert [*clip.seconds] == ["make", "first", "total"]
+    with np.load(clip.file) as arrays:
+        assert arrays["wrist/rgb"][:, 0, 0, 0, 0].tolist() == moments
+
+
+def test_without_steps_the_first_frame_is_the_answer(env: Any, tmp_path: Path) -> None:
+    request = Preview(task=Task(id="Demo"), num_envs=3, steps=0, size=(4, 4), out=str(tmp_path))
+    firsts: list[Clip] = []
+    with contextlib.ExitStack() as after:
+        clip = requests_preview.preview(request, tell=firsts.append, after=after)
+    assert firsts == []
+    assert clip.times_s == (0.0,)
+    assert clip.seconds["total"] == clip.seconds["first"]

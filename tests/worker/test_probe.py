@@ -1,0 +1,68 @@
+"""The doctor's look from within an interpreter: by the standard library alone, as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlnb.doctor.interpreter import Worker
+from rlnb.worker import probe
+from rlnb.worker.probe import Facts
+
+
+def facts_of(*argv: str, **env: str) -> dict[str, Any]:
+    done = subprocess.run([sys.executable, *argv], capture_output=True, text=True, check=True, env=env or None)
+    return json.loads(done.stdout)
+
+
+def install_torch(folder: Path, version: str) -> None:
+    (folder / "torch").mkdir()
+    (folder / "torch" / "__init__.py").write_text("raise RuntimeError('the probe imported torch')")
+    (folder / "torch" / "version.py").write_text(version)
+
+
+def test_it_needs_only_the_standard_library() -> None:
+    facts = facts_of("-I", "-S", probe.__file__)  # -S: no site-packages, so no rlnb
+    assert facts["versions"] == {}
+    assert facts["asset_pack"] == ""
+
+
+def test_it_runs_as_text_too_where_the_file_is_out_of_reach() -> None:
+    text = Path(probe.__file__).read_text(encoding="utf-8")
+    assert facts_of("-I", "-S", "-c", text)["python"] == sys.version.split()[0]
+
+
+def test_its_facts_are_those_of_the_doctor_with_the_same_defaults() -> None:
+    defaults = {field.name: field.default for field in dataclasses.fields(Worker)}
+    for field in dataclasses.fields(Facts):
+        assert field.name in defaults
+        if field.name not in ("python", "versions"):
+            assert field.default == defaults[field.name], field.name
+    assert defaults.keys() - {field.name for field in dataclasses.fields(Facts)} == {"command", "error"}
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "cuda"),
+    [
+        ("__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\n", "2.11.0+cu130", "13.0"),
+        ("__version__ = '2.11.0+cpu'\ncuda: Optional[str] = None\n", "2.11.0+cpu", None),
+    ],
+)
+def test_the_cuda_of_torch_is_read_without_importing_it(
+    tmp_path: Path, text: str, version: str, cuda: str | None
+) -> None:
+    install_torch(tmp_path, text)
+    facts = facts_of("-S", probe.__file__, PYTHONPATH=str(tmp_path))
+    assert (facts["versions"]["torch"], facts["torch_cuda"]) == (version, cuda)
+
+
+def test_modules_that_each_start_compiles_anew_are_told(tmp_path: Path) -> None:
+    install_torch(tmp_path, "__version__ = '2.11.0+cpu'\n")
+    assert facts_of("-S", probe.__file__, PYTHONPATH=str(tmp_path))["bytecode"]
+    assert not facts_of("-S", probe.__file__, PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")["bytecode"]
