@@ -137,7 +137,7 @@ def test_rlnb_asset_packs_are_built_into_the_asset_root(
     monkeypatch.syspath_prepend(tmp_path)
     box = rlnb.AssetPack(name="box", version="1", build="box_pack:build", files={"box.usda": "MIT"})
     registered(rlnb_asset_packs=lambda: [box])
-    monkeypatch.setattr(packs, "_wanted", lambda *, on_request: [box])  # real packs need the simulator to be built
+    monkeypatch.setattr(packs, "_packs", lambda *, on_request: [box])  # real packs need the simulator to be built
     folder = packs.build(tmp_path / "assets").folder
     assert (folder / "box.usda").read_text() == "#usda 1.0"
 

@@ -118,8 +118,8 @@ def verify_sync(
         )
         plan = make_plan(request)
         refuse(plan)
-        chosen = {**plan.options, "synchronised": synchronised}
-        run = create_run(options.folders, plan.manifest, plan.launcher, chosen).wait(timeout_s)
+        job_options = {**plan.options, "synchronised": synchronised}
+        run = create_run(options.folders, plan.manifest, plan.launcher, job_options).wait(timeout_s)
         ranks = ranks_of(run.jobs[0].result)
         assert ranks is not None, "a completed run in the simulator has written the digests of its ranks"
         return ranks

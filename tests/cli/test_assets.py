@@ -13,6 +13,8 @@ import pytest
 from typer.testing import Result
 
 from rlnb.simulation import simulator
+from rlnb.tasks import requests
+from rlnb.tasks.card import Asset, AssetRoot, TaskCard
 
 Invoke = Callable[..., Result]
 
@@ -20,20 +22,22 @@ Invoke = Callable[..., Result]
 def test_mirror_prints_the_number_of_copied_files_and_fails_if_one_is_missing(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requests: dict[str, Any] = {}
-    done = {"root": "https://x", "copied": ["a", "b"], "kept": ["c"], "missing": {}, "outside": {}, "bytes": 3 << 20}
+    mirrors: list[requests.Mirror] = []
+    answers = [
+        requests.Mirrored(root="https://x", copied=("a", "b"), existing=("c",), bytes=3 << 20),
+        requests.Mirrored(root="https://x", missing={"robot.usd": "the task"}),
+    ]
 
-    def request(verb: str, python: object, asset_root: object, **payload: Any) -> Any:
-        requests.update(payload, verb=verb)
-        return done
+    def request(mirror: requests.Mirror, python: object, asset_root: object) -> requests.Mirrored:
+        mirrors.append(mirror)
+        return answers.pop(0)
 
     monkeypatch.setattr(simulator, "request", request)
     result = invoke("assets", "mirror", "Isaac-Ant-Direct", "Isaac-Cartpole", tmp_path / "to")
     assert "2 files, 3.0 MiB; 1 existed" in result.stdout
     assert f"export ISAACSIM_ASSET_ROOT={tmp_path / 'to'}" in result.stdout
-    assert [task["id"] for task in requests["tasks"]] == ["Isaac-Ant-Direct", "Isaac-Cartpole"]
-    assert (requests["verb"], requests["folder"]) == ("mirror", str(tmp_path / "to"))
-    done["missing"] = {"robot.usd": "the task"}
+    assert [task.id for task in mirrors[0].tasks] == ["Isaac-Ant-Direct", "Isaac-Cartpole"]
+    assert mirrors[0].folder == str(tmp_path / "to")
     result = invoke("assets", "mirror", "Isaac-Ant-Direct", tmp_path / "to")
     assert result.exit_code == 1
     assert "missing: robot.usd, used by the task" in result.stdout
@@ -42,12 +46,12 @@ def test_mirror_prints_the_number_of_copied_files_and_fails_if_one_is_missing(
 
 def test_assets_build_prints_the_folder_and_the_packs_that_failed(invoke: Invoke) -> None:
     def build(**changes: Any) -> Any:
-        answer = json.dumps({"folder": "$3:$4:$5:$6", "kept": [], "failed": {}, **changes}).replace('"', '\\"')
+        answer = json.dumps({"folder": "$3:$4:$5:$6", "foreign": [], "failed": {}, **changes}).replace('"', '\\"')
         python = shlex.join(["/bin/sh", "-c", f'echo building; echo "{answer}"', "sh"])
         return invoke("assets", "build", "/here", "--force", "--robots", "--python", python)
 
     assert build().stdout.strip() == "assets-build:/here:--robots:--force"
-    result = build(failed={"hands": "no isaaclab"}, kept=["a.usd"])
+    result = build(failed={"hands": "no isaaclab"}, foreign=["a.usd"])
     assert result.exit_code == 1
     assert "failed: hands: no isaaclab" in result.stderr
     assert "kept: a.usd" in result.stderr
@@ -66,9 +70,10 @@ def test_assets_check_fails_if_a_file_is_missing_now(
 ) -> None:
     for name in files:
         (tmp_path / name).touch()
-    assets: dict[str, Any] = {name: {"path": str(tmp_path / name), "there": False} for name in ("a.usd", "b.usd")}
-    assets["c.usd"] = {"path": "https://cloud/c.usd", "there": None}
-    card = {"task": "T", "assets": assets, "asset_root": {"path": str(tmp_path), "reason": "set for this run"}}
+    assets = {name: Asset(path=str(tmp_path / name), exists=False) for name in ("a.usd", "b.usd")}
+    assets["c.usd"] = Asset(path="https://cloud/c.usd", exists=None)
+    asset_root = AssetRoot(path=str(tmp_path), reason="set for this run")
+    card = TaskCard(task="T", assets=assets, asset_root=asset_root)
     monkeypatch.setattr("rlnb.simulation.card.task_card", lambda *_, **__: card)
     result = invoke("assets", "check", "T")
     assert result.exit_code == status

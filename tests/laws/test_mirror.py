@@ -8,7 +8,10 @@ import pytest
 
 REPO = Path(__file__).parents[2]
 PACKAGE = REPO / "rlnb"
-TESTED_ELSEWHERE: dict[str, str] = {}
+TESTED_ELSEWHERE = {
+    "testing/libraries.py": "plugins/rlnb-rsl-rl/tests/test_conformance.py: it is tests itself; plugins run them",
+    "testing/launchers.py": "tests/launch/test_local.py: it is tests itself; launchers run them",
+}
 """Module to where its tests are, and why."""
 MOST_ELSEWHERE = 10
 MODULES = sorted(

@@ -79,8 +79,8 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
     fields = agent.fields if agent else {}
     models = {path: field.value for path, field in fields.items() if path.startswith("models.")}
     seeing = [path for path, value in {**models, **manifest.agent}.items() if path in models and "STATES" in str(value)]
-    own = card.fields.get("state_space")
-    state = manifest.task.overrides.get("state_space", own.value if own else None)
+    field = card.fields.get("state_space")
+    state = manifest.task.overrides.get("state_space", field.value if field else None)
     if not seeing or state != 0:
         return []
     what = (
