@@ -146,6 +146,7 @@ def prune(
         pruning.apply()
     verb = "Deleted" if yes else "With --yes, this deletes"
     rest = f" Runs that have not ended stay as they are: {pruning.unfinished}." if pruning.unfinished else ""
-    screen.say(f"{verb} {len(pruning.items)} items, {in_words(pruning.size)}.{rest}")
+    count = len(pruning.items)
+    screen.say(f"{verb} {count} item{'' if count == 1 else 's'}, {in_words(pruning.size)}.{rest}")
     if ids and pruning.unfinished:
         raise typer.Exit(1)

@@ -112,7 +112,7 @@ async def test_a_run_that_something_still_goes_on_with_is_not_deleted_and_that_i
     body = json.dumps({"action": "delete", "keys": [key_of(run), "0" * 20, key_of(ended)]})
     name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
     said = await heard(stream, "action", id=name, state="failed")
-    assert "left alone" in said["output"]
+    assert "Runs that have not ended stay as they are: 1." in said["output"]
     assert said["left"] == [key_of(run)]
     assert run.path.exists()
     assert not ended.path.exists()
