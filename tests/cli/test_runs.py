@@ -66,7 +66,7 @@ def test_prune_lists_without_yes_and_refuses_a_run_that_has_not_ended(
     going = start("--agent", "iteration_s=5")
     result = invoke("runs", "prune", "--whole", done, going)
     assert result.exit_code == 1
-    assert "With --yes, this deletes 1 items" in result.stdout
+    assert "With --yes, this deletes 1 item," in result.stdout
     assert "Runs that have not ended stay as they are: 1." in result.stdout
     assert len(rlnb.runs()) == 2
     assert invoke("runs", "prune", "--whole", "--yes", done).exit_code == 0
