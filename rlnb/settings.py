@@ -8,28 +8,22 @@ from pathlib import Path
 from typing import Literal
 
 
-@dataclass(frozen=True)
+@dataclass
 class Root:
     """The folder that holds runs, task modules and cached task cards."""
 
     path: Path
+    runs: Path = field(init=False)
+    tasks: Path = field(init=False)
+    """Modules of ``%%task`` cells."""
+    cards: Path = field(init=False)
+    """Cached task cards."""
+    sweeps: Path = field(init=False)
+    """Storage of Optuna, one file for each sweep."""
 
-    @property
-    def runs(self) -> Path:
-        return self.path / "runs"
-
-    @property
-    def tasks(self) -> Path:
-        return self.path / "tasks"
-
-    @property
-    def cards(self) -> Path:
-        return self.path / "cards"
-
-    @property
-    def sweeps(self) -> Path:
-        """Storage of Optuna, one file for each sweep."""
-        return self.path / "sweeps"
+    def __post_init__(self) -> None:
+        self.runs, self.tasks = self.path / "runs", self.path / "tasks"
+        self.cards, self.sweeps = self.path / "cards", self.path / "sweeps"
 
 
 def default_root() -> Path:

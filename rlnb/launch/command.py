@@ -46,8 +46,9 @@ def worker_command(
     python = interpreter(manifest.python)
     worker = manifest.script or ("-m", WORKER, kind, str(run_dir), str(job_dir))
     ranks = manifest.resources if kind == "train" else Resources()
-    argv = (*python, *worker) if ranks.world_size == 1 else (*python, *torchrun(ranks), *worker)
-    threads = ranks.threads or (threads if kind == "train" and ranks.world_size == 1 else None)
+    alone = ranks.nodes == ranks.nproc_per_node == 1
+    argv = (*python, *worker) if alone else (*python, *torchrun(ranks), *worker)
+    threads = ranks.threads or (threads if kind == "train" and alone else None)
     return Command(
         argv=argv,
         env={"PYTHONUNBUFFERED": "1", **({"OMP_NUM_THREADS": str(threads)} if threads else {})},
@@ -68,6 +69,11 @@ def runs_worker(argv: Sequence[str]) -> bool:
     A training script of the user's is no worker.
     """
     return ("-m", WORKER) in itertools.pairwise(argv)
+
+
+def runs_one_worker(argv: Sequence[str]) -> bool:
+    """Return whether a command starts a worker, and without torchrun."""
+    return runs_worker(argv) and TORCHRUN not in argv
 
 
 def torchrun(ranks: Resources) -> tuple[str, ...]:

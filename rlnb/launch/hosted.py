@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from rlnb.spec import Json
-from rlnb.storage.serial import from_json, to_json
+from rlnb.storage.serial import from_json
 
 
 class Hosts:
@@ -72,6 +74,8 @@ class HostedLauncher:
     :class:`rlnb.HostedJob`.
     """
 
+    module: ClassVar[str]
+    """Module that Python runs as the host; it gets the job's folder as its argument."""
     log = "host.log"
     """File in the job's folder that takes the host's own output."""
     hosts: ClassVar[Hosts] = Hosts()
@@ -79,7 +83,7 @@ class HostedLauncher:
 
     def argv(self, job_dir: Path) -> Sequence[str]:
         """Return the argv that starts the host of a job."""
-        raise NotImplementedError
+        return [sys.executable, "-P", "-m", self.module, str(job_dir)]
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
         """Start the host of a job whose ``command.json`` is written."""
@@ -99,5 +103,4 @@ class HostedLauncher:
 
 def handle_of(pid: int) -> Mapping[str, Json]:
     """Return the handle of a process of this machine, as the JSON of :class:`HostProcess`."""
-    handle: Mapping[str, Json] = to_json(HostProcess.of(pid))
-    return handle
+    return dataclasses.asdict(HostProcess.of(pid))

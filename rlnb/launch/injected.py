@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlnb.errors import Problem
+from rlnb.errors import Problem, whole_number
 from rlnb.records.layout import JobDir
 from rlnb.spec import Json, Manifest
 
@@ -36,11 +36,10 @@ class InjectedLauncher:
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return a problem for each count that is not a positive whole number."""
-        return [
-            Problem(what=f"{name}={value!r} is not a positive whole number.", fix=f"{name}=1")
-            for name, value in (("nodes", self.nodes), ("nproc_per_node", self.nproc_per_node))
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1)
-        ]
+        problems = whole_number("nodes", self.nodes, example=1)
+        if self.nproc_per_node is not None:
+            problems += whole_number("nproc_per_node", self.nproc_per_node, example=1)
+        return problems
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
         """Start nothing. ``job_dir`` holds everything that a pod needs."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import socket
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -28,17 +27,15 @@ class LocalLauncher(HostedLauncher):
     """
 
     name, nodes, nproc_per_node, log = "local", 1, None, "node0.log"
+    module = "rlnb.node"  # a job on one node needs no host beside its agent
 
     def __init__(self, *, max_running: int | None = None, walltime_s: float | None = None) -> None:
         if problems := [*_check_numbers(max_running, walltime_s)]:
             raise RlnbError(" ".join(problems))
         self.max_running = max_running or max(1, gpu_count())
         self.walltime_s = walltime_s
-
-    @property
-    def settings(self) -> Mapping[str, Json]:
+        self.settings: Mapping[str, Json] = {"max_running": self.max_running, "walltime_s": walltime_s}
         """Arguments that make an equal launcher."""
-        return {"max_running": self.max_running, "walltime_s": self.walltime_s}
 
     @property
     def threads(self) -> int | None:
@@ -62,10 +59,6 @@ class LocalLauncher(HostedLauncher):
                 )
             )
         return [*problems, *_check_gpus(manifest.resources)]
-
-    def argv(self, job_dir: Path) -> Sequence[str]:
-        """Return the argv of a job's agent. A job on one node needs no other host."""
-        return [sys.executable, "-P", "-m", "rlnb.node", str(job_dir)]
 
     def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
         """Return the runs that hold this machine's slots, for which a queued job waits."""

@@ -27,7 +27,6 @@ from rlnb.node.usage import Usage
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Command, Json, Outcome, Result
 from rlnb.storage import files
-from rlnb.storage.serial import to_json
 
 POLL_S = 0.25
 """Seconds between looks at the job's folder. The end of the child and signals end the wait at once."""
@@ -249,7 +248,7 @@ class Agent:
             values["interrupted"] = True
         result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
         try:
-            files.write_once(self._job.result, to_json(result), self._job.reserve)
+            files.write_once(self._job.result, result, self._job.reserve)
         except OSError as exc:
             sys.stderr.write(f"rlnb.node: the result could not be written: {exc}\n")
             return 1

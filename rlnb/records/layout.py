@@ -13,13 +13,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.spec import SYSTEM
 from rlnb.storage import files
 
+JOBS = "jobs"
+"""Folder of a run's jobs."""
+JOB, COMMAND, HANDLE = "job.json", "command.json", "handle.json"
+"""First records of a job: what it does, the command that does it, and how its launcher finds it again."""
 _JOB = re.compile(r"(\d+)-([a-z]+)$")
 
 
@@ -93,14 +97,14 @@ class RunDir:
 
     @property
     def jobs_folder(self) -> Path:
-        return self.path / "jobs"
+        return self.path / JOBS
 
     def jobs(self) -> list[JobDir]:
         """Return the run's jobs, oldest first."""
         folders = [(int(m.group(1)), child) for child in _children(self.jobs_folder) if (m := _JOB.match(child.name))]
         return [JobDir(child) for _, child in sorted(folders)]
 
-    def next_job(self, kind: str, write: Callable[[JobDir, str], object] = lambda draft, name: None) -> JobDir:
+    def next_job(self, kind: str, records: Callable[[str], Mapping[str, object]] = lambda name: {}) -> JobDir:
         """Make the folder of a further job and return it.
 
         The folder appears with its records in it: a process that is killed meanwhile, or a full disk, leaves the run
@@ -108,7 +112,7 @@ class RunDir:
 
         Args:
             kind: Kind of the job.
-            write: ``function(draft, name)`` writes the job's records into ``draft``, which is then given its name.
+            records: ``function(name)`` returns the first records of the job with that folder name, by file name.
         """
         while True:
             names = (_JOB.match(child.name.removeprefix(".")) for child in _children(self.jobs_folder))
@@ -120,7 +124,8 @@ class RunDir:
                 continue
             try:
                 if not job.path.exists():  # another kernel took the number just before
-                    write(draft, job.path.name)
+                    for name, record in records(job.path.name).items():
+                        files.write_once(draft.path / name, record)
                     draft.path.rename(job.path)
                     return job
             finally:
@@ -143,15 +148,15 @@ class JobDir:
 
     @property
     def job(self) -> Path:
-        return self.path / "job.json"
+        return self.path / JOB
 
     @property
     def command(self) -> Path:
-        return self.path / "command.json"
+        return self.path / COMMAND
 
     @property
     def handle(self) -> Path:
-        return self.path / "handle.json"
+        return self.path / HANDLE
 
     @property
     def submitted(self) -> Path:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from rlnb.errors import RlnbError
 from rlnb.storage import files
-from rlnb.storage.serial import from_json, to_json
+from rlnb.storage.serial import from_json
 
 Kind = Literal["note", "tag", "untag", "archive", "restore"]
 
@@ -56,7 +56,7 @@ def write(folder: Path, kind: Kind, text: str = "") -> None:
     note = Note(kind=kind, text=text, time=files.now(), author=author)
     try:
         folder.mkdir(exist_ok=True)
-        files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", to_json(note))
+        files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note)
     except OSError as exc:
         raise RlnbError(f"Nothing could be written to {folder}: {exc.strerror or exc}") from exc
 

@@ -175,9 +175,9 @@ class JobRecord:
 class RunRecord:
     """A run that rlnb made: what was asked, what happened, where it stands. Reads only."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, manifest: Manifest | None = None) -> None:
         self.folder = RunDir(path.absolute())
-        self._manifest: Manifest | None = None
+        self._manifest = manifest
         self._metrics: Metrics | None = None
         self._system: SystemMetrics | None = None
         self._jobs: dict[Path, JobRecord] = {}

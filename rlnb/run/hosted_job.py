@@ -94,7 +94,7 @@ class HostedJob:
         """
         values = {"interrupted": True} if interrupted else {}
         result = Result(outcome=outcome, error=error, detail=detail, ended=files.now(), values=values)
-        files.write_once(self._folder.result, to_json(result), self._folder.reserve)
+        files.write_once(self._folder.result, result, self._folder.reserve)
 
     def note(self, *, queue: str, jobs: Sequence[str] = (), dashboard: int | None = None) -> None:
         """Record the job's entry in the queue, once.

@@ -6,22 +6,23 @@ import contextlib
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.errors import RlnbError, RunError, WorkerError
-from rlnb.launch.command import runs_worker, worker_command
+from rlnb.launch.command import runs_one_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
-from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir
 from rlnb.records.options import CheckpointOptions, TrainOptions
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.settings import options
 from rlnb.simulation import simulator
 from rlnb.spec import ENDED, Command, Job, JobKind, Manifest, Result
 from rlnb.storage import files
-from rlnb.storage.serial import from_json, to_json
+from rlnb.storage.serial import to_json
 from rlnb.tasks import requests
 
 POLL_S = 0.25
@@ -53,16 +54,16 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
 def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
     worker = simulator.living_process(record.manifest.python, record.manifest.asset_root)
     folder = record.folder.next_job(kind)
-    files.write_once(folder.job, to_json(Job(kind=kind, options=to_json(job_options))))
+    files.write_once(folder.job, Job(kind=kind, options=to_json(job_options)))
     try:
         worker.request(requests.RunJob(kind=kind, job_dir=str(folder.path)))
     except (RlnbError, WorkerError) as exc:
         first, _, rest = str(exc).partition("\n")
         failed = Result(outcome="failed", error=first, detail=rest, ended=files.now())
-        files.write_once(folder.result, to_json(failed))
+        files.write_once(folder.result, failed)
     except BaseException:  # interrupted: without a result it would look unfinished for ever
         stopped = Result(outcome="cancelled", error="the waiting for it was interrupted", ended=files.now())
-        files.write_once(folder.result, to_json(stopped))
+        files.write_once(folder.result, stopped)
         raise
     return folder
 
@@ -93,26 +94,64 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     )
 
 
-def job_writer(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher) -> Callable[[JobDir, str], None]:
-    """Return what writes the records of a job of ``run_dir`` into its draft: what it does, and its command."""
+@dataclass(kw_only=True, slots=True)
+class NewJob:
+    """A job that is added to a run: first its records are written, then it is started."""
 
-    def write(draft: JobDir, name: str) -> None:
-        command = _command(manifest, job.kind, launcher, run_dir, JobDir(run_dir.jobs_folder / name))
-        wrapper = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=manifest)
-        files.write_once(draft.job, to_json(job))
-        files.write_once(draft.command, to_json(wrapper or command))
+    run_path: Path
+    """Folder of the run, also while that is still a draft of another name."""
+    manifest: Manifest
+    job: Job
+    launcher: Launcher
+    command: Command | None = None
+    """The command, once the records are made."""
+    fits_simulator: bool = False
+    """Whether the living simulator can stand in for the command."""
 
-    return write
+    def records(self, name: str) -> Mapping[str, object]:
+        """Return the job's records by file name.
+
+        Args:
+            name: Name of the job's folder.
+        """
+        command = _command(self.manifest, self.job.kind, self.launcher, self.run_path, self.run_path / JOBS / name)
+        wrapper = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=self.manifest)
+        self.command = wrapper or command
+        self.fits_simulator = (
+            self.job.kind == "train"
+            and isinstance(self.launcher, LocalLauncher)
+            and self.command == command  # a wrapper, such as a container, starts another environment
+            and runs_one_worker(command.argv)
+            and not command.gpu_per_slot
+            and set(command.env) <= {"PYTHONUNBUFFERED"}
+        )
+        return {JOB: self.job, COMMAND: self.command}
+
+    def start(self, folder: JobDir, *, warm: bool | None, undo: Path) -> None:
+        """Start the job, in the living simulator where that fits; remove ``undo`` if the start fails."""
+        assert self.command is not None, "its records are written"
+        worker = None
+        if (options.warm if warm is None else warm) and self.fits_simulator:
+            worker = simulator.idle_process(self.manifest.python, self.manifest.asset_root)
+        try:
+            handle = worker.adopt(folder.path) if worker else self.launcher.submit(self.command, folder.path)
+        except Exception:  # nothing was started
+            shutil.rmtree(undo, ignore_errors=True)
+            raise
+        if worker is not None:
+            simulator.let_go(self.manifest.python, self.manifest.asset_root)
+        with contextlib.suppress(OSError):  # a full disk: it runs, and its agent's heartbeat tells where it stands
+            files.write_once(folder.path / HANDLE, handle)
 
 
-def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_dir: RunDir, job_dir: JobDir) -> Command:
+def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Path, job_path: Path) -> Command:
     """Return the command of a job as rlnb itself would run it."""
     local, gpus = isinstance(launcher, LocalLauncher), gpu_count()
     return worker_command(
         manifest,
         kind,
-        run_dir.path,
-        job_dir.path,
+        run_path,
+        job_path,
         max_running=launcher.max_running,
         walltime_s=launcher.walltime_s,
         gpu_per_slot=local
@@ -129,42 +168,16 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
     Raises:
         RlnbError: The job could not be written; the run is as it was before.
     """
+    new = NewJob(run_path=run_dir.path, manifest=manifest, job=job, launcher=launcher)
     try:
-        folder = run_dir.next_job(job.kind, job_writer(run_dir, manifest, job, launcher))
+        folder = run_dir.next_job(job.kind, new.records)
     except OSError as exc:
         raise RlnbError(
             f"The job could not be written in {run_dir.jobs_folder}: {exc}. Nothing was started, and the run is as it "
             "was before."
         ) from exc
-    begin(folder, job.kind, manifest, launcher, warm=warm, undo=folder.path)
+    new.start(folder, warm=warm, undo=folder.path)
     return folder
-
-
-def begin(
-    folder: JobDir, kind: JobKind, manifest: Manifest, launcher: Launcher, *, warm: bool | None, undo: Path
-) -> None:
-    """Start a job whose command is written, in the living simulator where that fits; remove ``undo`` if that fails."""
-    command = from_json(Command, files.read_json(folder.command) or {})
-    use_warm = options.warm if warm is None else warm
-    fits = kind == "train" and isinstance(launcher, LocalLauncher) and manifest.resources.world_size == 1
-    unwrapped = command == _command(manifest, kind, launcher, run_dir_of(folder.path), folder)
-    worker = None
-    if use_warm and fits and unwrapped and _plain(command):
-        worker = simulator.idle_process(manifest.python, manifest.asset_root)
-    try:
-        handle = worker.adopt(folder.path) if worker is not None else launcher.submit(command, folder.path)
-    except Exception:  # nothing was started
-        shutil.rmtree(undo, ignore_errors=True)
-        raise
-    if worker is not None:
-        simulator.let_go(manifest.python, manifest.asset_root)
-    with contextlib.suppress(OSError):  # a full disk: it runs, and its agent's heartbeat tells where it stands
-        files.write_once(folder.handle, dict(handle))
-
-
-def _plain(command: Command) -> bool:
-    """Return whether the living simulator can stand in for the command."""
-    return runs_worker(command.argv) and not command.gpu_per_slot and set(command.env) <= {"PYTHONUNBUFFERED"}
 
 
 def start_job(

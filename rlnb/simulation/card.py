@@ -20,7 +20,7 @@ from rlnb.settings import Root, options
 from rlnb.simulation import simulator
 from rlnb.spec import CARD_SCHEMA, Task
 from rlnb.storage import files
-from rlnb.storage.serial import from_json, to_json
+from rlnb.storage.serial import from_json
 from rlnb.tasks import requests
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
@@ -35,19 +35,22 @@ def task_card(task: Task | str, *, python: str | None = None, asset_root: str | 
     Raises:
         RlnbError: No such task, or it does not resolve.
     """
-    task = as_task(task)
-    python, asset_root = python or options.python, asset_root or options.asset_root
-    card = cached_card(options.folders, task, python, asset_root)
+    return card_of(options.folders, as_task(task), python or options.python, asset_root or options.asset_root)
+
+
+def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
+    """Return the card of a task, as :func:`task_card`, without a look at ``rlnb.options``."""
+    card = cached_card(root, task, python, asset_root)
     if card is not None:
         return card
     with status(f"Resolving {task.id}: no cached task card, so the worker looks (10 to 15 s if it has to start)"):
         card = simulator.request(requests.Card(task=task), python, asset_root)
-    path = card_path(options.folders, task, python, asset_root)
+    path = card_path(root, task, python, asset_root)
     if path is not None:
         with contextlib.suppress(OSError):  # a cache; that the root cannot be written is found elsewhere
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-            files.write_once(path, to_json(card))
+            files.write_once(path, card)
     return card
 
 
@@ -59,10 +62,10 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
         "schema": CARD_SCHEMA,
         "task": [task.id, task.source_sha256, task.files, task.presets, task.physics, task.renderer, task.success],
         "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
-        "libraries": sorted(plugins.libraries()),
         "versions": _installed(_stamps()),
+        "libraries": sorted(plugins.libraries()),
     }
-    key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
     return root.cards / f"{key[:24]}.json"
 
 

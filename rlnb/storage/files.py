@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import functools
 import json
@@ -11,9 +12,10 @@ import os
 import secrets
 import stat
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from rlnb.errors import RlnbError
 from rlnb.spec import Json
@@ -47,7 +49,24 @@ def there(path: Path) -> bool:
         return False
 
 
-def write_once(path: Path, data: Any, reserve: Path | None = None) -> bool:
+def plain(value: object) -> object:
+    """Return a noun as JSON has it, one level deep: a dataclass or a mapping as a dict, a path as text.
+
+    Raises:
+        RlnbError: The value cannot be written as JSON.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise RlnbError(
+        f"{value!r} ({type(value).__name__}) cannot be written as JSON. Use numbers, strings, lists, dicts."
+    )
+
+
+def write_once(path: Path, data: object, reserve: Path | None = None) -> bool:
     """Write ``data`` as JSON if nobody has written ``path`` yet; return whether this call did.
 
     The text goes to a temporary file, is synced, and is then linked to its name: the link is
@@ -56,7 +75,7 @@ def write_once(path: Path, data: Any, reserve: Path | None = None) -> bool:
 
     Args:
         path: The record.
-        data: Content, as JSON types.
+        data: Content: JSON types, or dataclasses of them.
         reserve: A file in the same folder whose space the text takes, where it is there: a disk that is full has no
             other, and space that is let go of may be somebody else's at once.
 
@@ -64,7 +83,7 @@ def write_once(path: Path, data: Any, reserve: Path | None = None) -> bool:
         OSError: No space, no right to write, and the like.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(data, indent=1, ensure_ascii=False, default=plain) + "\n"
     try:
         if reserve is not None:
             with contextlib.suppress(FileNotFoundError):

@@ -9,30 +9,28 @@ import reprlib
 import types
 import typing
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.spec import SCHEMA, Json
+from rlnb.storage import files
 
 T = TypeVar("T")
 
 
 def to_json(value: Any) -> Any:
-    """Return ``value`` as plain JSON types: dataclasses become dicts, tuples lists, paths strings."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
+    """Return ``value`` as plain JSON types: dataclasses become dicts, tuples lists, paths strings.
+
+    Raises:
+        RlnbError: The value cannot be written as JSON.
+    """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise RlnbError(
-        f"{value!r} ({type(value).__name__}) cannot be written as JSON. Use numbers, strings, lists, dicts."
-    )
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    return to_json(files.plain(value))
 
 
 def from_json(cls: type[T], data: Mapping[str, Json], *, ignore_unknown: bool = False) -> T:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
-from rlnb.errors import CheckError, Problem, RlnbError, unknown
+from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.records.evaluation import Evaluation, mean_interval
 from rlnb.run.run import Run
 from rlnb.settings import options
@@ -179,9 +179,7 @@ def compare_libraries(
             problems.append(Problem(what=str(exc)))
     for name in set(agent or ()) - set(names):
         problems.append(Problem(what=f"agent has values for {name!r}, which is not compared: {', '.join(names)}."))
-    for label, value in (("seeds", seeds), ("frames", frames)):
-        if value < 1:
-            problems.append(Problem(what=f"{label}={value!r} is not a positive whole number."))
+    problems += [*whole_number("seeds", seeds, example=3), *whole_number("frames", frames, example=1_000_000)]
     trainings = [
         {
             **arguments,

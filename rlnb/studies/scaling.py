@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
-from rlnb.errors import CheckError, Problem
+from rlnb.errors import CheckError, Problem, whole_number
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.ranks import ranks_of
 from rlnb.run.run import Run
@@ -214,9 +214,8 @@ def scaling_study(
     task = as_task(task)
     launcher = launcher or LocalLauncher(max_running=1)
     asked_for = arguments.get("nproc_per_node")
-    if asked_for is not None and (isinstance(asked_for, bool) or not isinstance(asked_for, int) or asked_for < 1):
-        what = f"nproc_per_node={asked_for!r} is not a positive whole number."
-        raise CheckError(f"scaling study of {task.id}", [Problem(what=what, fix="nproc_per_node=8")])
+    if asked_for is not None and (odd := whole_number("nproc_per_node", asked_for, example=8)):
+        raise CheckError(f"scaling study of {task.id}", odd)
     at_most = asked_for or launcher.nproc_per_node
     problems = _check_numbers(gpus, mode, at_most)
     if isinstance(launcher, LocalLauncher) and at_most:

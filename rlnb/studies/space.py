@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rlnb.errors import CheckError, Problem, RlnbError, unknown
+from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import agent_values
@@ -119,9 +119,7 @@ def check(trainings: Trainings, space: Space, n_trials: int) -> dict[str, BaseDi
     Raises:
         CheckError: They would not; with all problems.
     """
-    problems, distributions = [], {}
-    if n_trials < 1:
-        problems.append(Problem(what=f"n_trials={n_trials!r} is not a positive whole number."))
+    problems, distributions = whole_number("n_trials", n_trials, example=20), {}
     if not space:
         problems.append(
             Problem(what="space is empty: there is nothing to search.", fix="space={'agent.<path>': (low, high)}")

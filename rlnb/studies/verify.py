@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
 from rlnb.records.ranks import Ranks, ranks_of
-from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.training import train
-from rlnb.training.create import create_run
-from rlnb.training.plan import make_plan, refuse
+from rlnb.training.create import create_run, refuse
+from rlnb.training.plan import make_plan
 from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def verify_sync(
         plan = make_plan(request)
         refuse(plan)
         job_options = {**plan.options, "synchronised": synchronised}
-        run = create_run(options.folders, plan.manifest, plan.launcher, job_options).wait(timeout_s)
+        run = create_run(plan.root, plan.manifest, plan.launcher, job_options).wait(timeout_s)
         ranks = ranks_of(run.jobs[0].result)
         assert ranks is not None, "a completed run in the simulator has written the digests of its ranks"
         return ranks

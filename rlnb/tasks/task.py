@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
 from rlnb.errors import CheckError, Problem, RlnbError, whole_number
-from rlnb.settings import options
+from rlnb.settings import Root, options
 from rlnb.spec import Json, Task
 from rlnb.storage.serial import to_json
 from rlnb.tasks.cell import local_files, module_path, sha256
@@ -48,13 +49,8 @@ def task(
             problems.append(Problem(what=f"override {path!r}: {exc}"))
     if problems:
         raise CheckError(f"task {name!r}", problems)
-    module = module_path(options.folders, name)
-    source = str(module) if os.path.isfile(module) else None  # also where the root cannot be entered
-    return Task(
-        id=name,
-        source=source,
-        source_sha256=sha256(module) if source else None,
-        files=local_files(module) if source else {},
+    return dataclasses.replace(
+        _named(options.folders, name),
         num_envs=num_envs,
         presets=(presets,) if isinstance(presets, str) else tuple(presets),
         physics=physics,
@@ -64,12 +60,24 @@ def task(
     )
 
 
-def as_task(value: Task | str) -> Task:
+def _named(root: Root, name: str) -> Task:
+    """Return the task of a name, with its module if a cell defines one."""
+    module = module_path(root, name)
+    if not os.path.isfile(module):  # also where the root cannot be entered
+        return Task(id=name)
+    return Task(id=name, source=str(module), source_sha256=sha256(module), files=local_files(module))
+
+
+def as_task(value: Task | str | None, root: Root | None = None) -> Task:
     """Return a task that may be given by its name.
+
+    Args:
+        value: The task, or its name.
+        root: Folder whose task modules are searched; None is that of ``rlnb.options``.
 
     Raises:
         RlnbError: It is neither a task nor a name.
     """
     if not isinstance(value, str | Task):
         raise RlnbError(f'{value!r} is neither a task nor the name of one. Use rlnb.task("Isaac-Cartpole-Direct").')
-    return task(value) if isinstance(value, str) else value
+    return _named(root or options.folders, value) if isinstance(value, str) else value

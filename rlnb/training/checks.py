@@ -12,8 +12,8 @@ from pathlib import Path
 from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.errors import Problem, RlnbError, unknown, whole_number
-from rlnb.settings import options
-from rlnb.simulation.card import task_card
+from rlnb.settings import Root
+from rlnb.simulation.card import card_of
 from rlnb.spec import MULTI_AGENT, Json, Library, Manifest
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
@@ -29,41 +29,52 @@ LEAST_FREE_BYTES = 50 * 2**20
 """Free space without which a run is not started."""
 
 
-def find_problems(manifest: Manifest, launcher: Launcher) -> tuple[TaskCard | None, list[Problem]]:
+def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[TaskCard | None, list[Problem]]:
     """Return the task card, where there is one, and everything that would make a run fail. Nothing is written.
 
     Args:
         manifest: What would run.
         launcher: Where it would run.
+        root: Folder for the run.
     """
-    problems = [*_check_arguments(manifest), *_check_root(options.folders.path)]
-    card = None
+    library, card, of_task = None, None, list[Problem]()
     if not manifest.script:  # what a script needs and does is its own affair
-        card, of_task = _check_library(manifest)
-        problems += of_task
-    problems += launcher.check(manifest)
+        library, card, of_task = _look_up(manifest, root)
+    if card is not None:
+        of_task += overrides.check(manifest.task, card)
+        agent = card.agents.get(library.name) if library is not None else None
+        if agent is not None and not agent.error:
+            subject = f"agent config of {manifest.library}"
+            of_task += overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
+        of_task += _check_training(manifest, library, card)
+    of_root = [*_check_root(root.path)]
+    problems = [*_check_arguments(manifest), *of_root, *of_task, *launcher.check(manifest)]
     for of_plugin in plugins.manager().hook.rlnb_check(manifest=manifest):
         problems += of_plugin
     return card, problems
 
 
-def _check_library(manifest: Manifest) -> tuple[TaskCard | None, list[Problem]]:
-    """Return the task card, unless the library has no simulator, and what is wrong with library and task."""
-    spec = plugins.libraries().get(manifest.library)
-    if spec is None:
+def _look_up(manifest: Manifest, root: Root) -> tuple[Library | None, TaskCard | None, list[Problem]]:
+    """Return the library and the task card, where they exist, and the reason where one of them does not."""
+    library, problems = plugins.libraries().get(manifest.library), list[Problem]()
+    if library is not None and not library.simulator:
+        tasks = _without_simulator()
+        if manifest.task.id not in tasks:
+            error = unknown("task", manifest.task.id, tasks, has=f"{library.name} trains without a simulator, on")
+            problems.append(Problem(what=str(error)))
+        return library, None, problems
+    if library is None:
         error = unknown("RL library", manifest.library, plugins.libraries())
-        missing = Problem(what=str(error), fix="`rlnb libraries` lists the installed libraries.")
+        problems.append(Problem(what=str(error), fix="`rlnb libraries` lists the installed libraries."))
         if manifest.task.id in _without_simulator():
-            return None, [missing]
-        card, problems = _check_task(manifest, None)
-        return card, [missing, *problems]
-    if spec.simulator:
-        return _check_task(manifest, spec)
-    tasks = _without_simulator()
-    if manifest.task.id in tasks:
-        return None, []
-    error = unknown("task", manifest.task.id, tasks, has=f"{spec.name} trains without a simulator, on")
-    return None, [Problem(what=str(error))]
+            return None, None, problems
+    try:
+        return library, card_of(root, manifest.task, manifest.python, manifest.asset_root), problems
+    except RlnbError as exc:
+        without = [name for name, spec in plugins.libraries().items() if not spec.simulator]
+        trains = without and manifest.task.id in _without_simulator()
+        fix = f"Without a simulator: library={without[0]!r}." if trains else ""
+        return library, None, [*problems, Problem(what=str(exc), fix=fix)]
 
 
 def _without_simulator() -> set[str]:
@@ -78,15 +89,6 @@ _EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep":
 
 
 def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
-    numbers = {
-        "max_iterations": manifest.max_iterations,
-        "num_envs": manifest.task.num_envs,
-        "nproc_per_node": manifest.resources.nproc_per_node,
-        "keep": manifest.keep,
-    }
-    for name, value in numbers.items():
-        if value is not None:
-            yield from whole_number(name, value, example=_EXAMPLES[name])
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
     if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
@@ -99,6 +101,15 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     device = manifest.resources.device
     if device not in ("auto", "cpu", "cuda") and not (device.startswith("cuda:") and device[5:].isdigit()):
         yield Problem(what=f"device={device!r} is none of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')
+    numbers = {
+        "max_iterations": manifest.max_iterations,
+        "num_envs": manifest.task.num_envs,
+        "nproc_per_node": manifest.resources.nproc_per_node,
+        "keep": manifest.keep,
+    }
+    for name, value in numbers.items():
+        if value is not None:
+            yield from whole_number(name, value, example=_EXAMPLES[name])
 
 
 def _check_root(root: Path) -> Iterator[Problem]:
@@ -110,36 +121,26 @@ def _check_root(root: Path) -> Iterator[Problem]:
         yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", fix=f"Make room. {fix}")
 
 
-def _check_task(manifest: Manifest, library: Library | None) -> tuple[TaskCard | None, list[Problem]]:
-    """Return the task card, and what is wrong with a task and, unless there is no such library, with its training."""
-    ranks, problems = manifest.resources.nproc_per_node, []
-    if library is not None and isinstance(ranks, int) and ranks > 1 and not library.distributed:
-        what = f"{library.name} trains in one process, not in {ranks}."
-        problems.append(Problem(what=what, fix="nproc_per_node=1"))
-    try:
-        card = task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
-    except RlnbError as exc:
-        without = [name for name, spec in plugins.libraries().items() if not spec.simulator]
-        trains = without and manifest.task.id in _without_simulator()
-        fix = f"Without a simulator: library={without[0]!r}." if trains else ""
-        return None, [*problems, Problem(what=str(exc), fix=fix)]
-    problems += overrides.check(manifest.task, card)
-    subject = f"override of {manifest.task.id}"
-    problems += _check_overruled(manifest, manifest.task.overrides, card.fields, OVERRULED, subject)
+def _check_training(manifest: Manifest, library: Library | None, card: TaskCard) -> list[Problem]:
+    """Return what is wrong with a task and, where there is such a library, with its training."""
+    values, subject = manifest.task.overrides, f"override of {manifest.task.id}"
+    problems = [*_check_overruled(manifest, values, card.fields, OVERRULED, subject)]
     if library is not None:
-        problems += [
-            *_check_shares(manifest, card),
-            *_check_agent(manifest, library, card),
-            *_check_version(manifest, card),
-        ]
-    return card, problems
+        problems += _check_ranks(manifest, library, card)
+        problems += _check_agent(manifest, library, card)
+        problems += _check_version(manifest, card)
+    return problems
 
 
-def _check_shares(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
-    """Find envs that the ranks cannot share."""
-    num_envs = manifest.task.num_envs or card.num_envs
-    world = manifest.resources.world_size if isinstance(manifest.resources.nproc_per_node, int) else 1
-    if isinstance(num_envs, int) and world > 1 and num_envs % world:
+def _check_ranks(manifest: Manifest, library: Library, card: TaskCard) -> Iterator[Problem]:
+    """Find ranks that the library does not have, or that cannot share the envs."""
+    ranks, nodes = manifest.resources.nproc_per_node, manifest.resources.nodes
+    if not isinstance(ranks, int) or ranks * nodes <= 1:
+        return
+    if ranks > 1 and not library.distributed:
+        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", fix="nproc_per_node=1")
+    num_envs, world = manifest.task.num_envs or card.num_envs, manifest.resources.world_size
+    if isinstance(num_envs, int) and num_envs % world:
         yield Problem(
             what=f"{num_envs} envs cannot be shared by {world} ranks.",
             fix=f"num_envs={num_envs // world * world or world}",
@@ -166,7 +167,6 @@ def _check_agent(manifest: Manifest, library: Library, card: TaskCard) -> Iterat
                 fix=f"{python} -m pip install {packages}",
             )
         subject = f"agent config of {library.name}"
-        yield from overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
         yield from _check_overruled(manifest, manifest.agent, agent.fields, library.overruled, subject)
 
 

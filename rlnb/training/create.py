@@ -1,4 +1,4 @@
-"""Create the folder of a run and submit its first job."""
+"""Refuse a plan with problems; create the folder of a run and submit its first job."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rlnb.contracts import Launcher
-from rlnb.errors import RlnbError
-from rlnb.records.layout import RunDir
-from rlnb.run.jobs import begin, job_writer
+from rlnb.errors import CheckError, RlnbError
+from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.record import RunRecord
+from rlnb.records.script_record import ScriptRecord
+from rlnb.run.jobs import NewJob
 from rlnb.run.run import Run
 from rlnb.settings import Root
 from rlnb.spec import Job, Json, Manifest
 from rlnb.storage import files
-from rlnb.storage.serial import to_json
+from rlnb.training.plan import Plan
+
+
+def refuse(plan: Plan) -> None:
+    """Raise the problems of a plan.
+
+    Raises:
+        CheckError: There are any; with all of them.
+    """
+    if plan.problems:
+        raise CheckError(f"{plan.manifest.task.id} with {plan.manifest.library}", plan.problems)
 
 
 def create_run(
@@ -37,18 +49,21 @@ def create_run(
     Raises:
         RlnbError: The folder could not be made; nothing is left of it.
     """
-    run_dir = _create(root, manifest, Job(kind="train", options=options or {}), launcher)
-    begin(run_dir.jobs()[-1], "train", manifest, launcher, warm=warm, undo=run_dir.path)
-    return Run(run_dir.path)
+    run_path = root.runs / manifest.run_id
+    job = Job(kind="train", options=options or {})
+    new = NewJob(run_path=run_path, manifest=manifest, job=job, launcher=launcher)
+    folder = _create(root.runs / f".{manifest.run_id}", run_path, new)
+    new.start(folder, warm=warm, undo=run_path)
+    record = ScriptRecord if manifest.script else RunRecord
+    return Run.of(record(run_path, manifest))
 
 
-def _create(root: Root, manifest: Manifest, job: Job, launcher: Launcher) -> RunDir:
-    """Make the run's folder whole, its first job included, then give it its name: a run is there or it is not."""
-    staging, run_dir = root.runs / f".{manifest.run_id}", RunDir(root.runs / manifest.run_id)
+def _create(staging: Path, run_path: Path, new: NewJob) -> JobDir:
+    """Make the run's folder whole, its first job included, then give it its name: a run exists whole or not at all."""
+    draft, manifest = RunDir(staging), new.manifest
+    record, logs = draft.manifest, draft.logs
     try:
-        staging.mkdir(parents=True)
-        draft = RunDir(staging)
-        draft.logs.mkdir()
+        logs.mkdir(parents=True)
         if manifest.task.source:
             module = Path(manifest.task.source)
             draft.source.mkdir()
@@ -56,11 +71,13 @@ def _create(root: Root, manifest: Manifest, job: Job, launcher: Launcher) -> Run
             for name in manifest.task.files:
                 (draft.source / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(module.parent / name, draft.source / name)
-        files.write_once(draft.manifest, to_json(manifest))
-        draft.next_job(job.kind, job_writer(run_dir, manifest, job, launcher))
-        staging.rename(run_dir.path)
+        job = draft.next_job(new.job.kind, new.records)
+        files.write_once(record, manifest)
+        staging.rename(run_path)
     except OSError as exc:
-        raise RlnbError(f"The run folder could not be made in {root.runs}: {exc}. Nothing is left of it.") from exc
+        raise RlnbError(
+            f"The run folder could not be made in {run_path.parent}: {exc}. Nothing is left of it."
+        ) from exc
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return run_dir
+    return JobDir(run_path / job.path.relative_to(staging))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rlnb.contracts import Launcher
@@ -18,7 +18,6 @@ from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import Json, Manifest, Resources, Task
-from rlnb.storage import files
 from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
 
@@ -56,11 +55,11 @@ def make_manifest(
     """
     if request.num_envs is not None:
         task = dataclasses.replace(task, num_envs=request.num_envs)
-    now = datetime.now()
+    now, git = datetime.now().astimezone(), _git()
     name = "".join(c if c.isalnum() else "-" for c in task.id.removeprefix("Isaac-")).strip("-").lower()
     return Manifest(
         run_id=f"{now:%Y%m%d-%H%M%S}-{name[:40]}-{library}-{secrets.token_hex(2)}",
-        created=files.now(),
+        created=now.astimezone(UTC).isoformat(timespec="milliseconds"),
         task=task,
         library=library,
         max_iterations=request.max_iterations,
@@ -74,7 +73,7 @@ def make_manifest(
         launcher_settings=launcher.settings,
         python=request.python or options.python,
         asset_root=request.asset_root or options.asset_root,
-        git=_git(),
+        git=git,
         versions={"rlnb": __version__, "python": sys.version.split()[0]},
         tags=() if isinstance(request.tags, str) else tuple(request.tags),
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
-from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.errors import Problem, RlnbError
 from rlnb.launch.local import LocalLauncher
-from rlnb.spec import Json, Manifest, Task
+from rlnb.settings import Root, options
+from rlnb.spec import Json, Manifest
 from rlnb.tasks.agent_config import agent_values
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.script import script_task
@@ -24,6 +24,8 @@ from rlnb.training.request import TrainRequest
 class Plan:
     """A training that would be started."""
 
+    root: Root
+    """Folder of runs."""
     manifest: Manifest
     launcher: Launcher
     options: Mapping[str, Json]
@@ -40,31 +42,33 @@ def make_plan(request: TrainRequest) -> Plan:
     """Return what a request would start, with everything that is wrong with it. Nothing is written.
 
     Raises:
-        RlnbError: There is neither a task nor a script, or the launcher is not one.
+        RlnbError: The task is not one.
         CheckError: The script does not fit.
     """
-    launcher = _launcher_of(request)
+    root, launcher = options.folders, request.launcher or LocalLauncher()
     measures = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
-    problems: list[Problem] = []
+    problems = [*_odd_arguments(request)] if request.args or isinstance(request.tags, str) else []
     origin, agent = Origin(), dict[str, Json]()
     if request.script is None:
-        task, library = as_task(_task_of(request, problems)), request.library
+        task, library = as_task(request.task, root), request.library
     else:
         task = script_task(request.script, request.args, request.refused_by_a_script())
         library = plugins.SCRIPT.name
-    with _into(problems):
-        origin = origin_of(request.init_from, library)
-    with _into(problems):
+    try:
         agent = agent_values(request.agent)
+    except RlnbError as exc:
+        problems.append(Problem(what=str(exc)))
+    try:
+        origin = origin_of(request.init_from, library)
+    except RlnbError as exc:
+        problems.append(Problem(what=str(exc)))
     ranks = request.nproc_per_node
     if ranks is None or ranks == "auto":
         ranks = 1 if measures else launcher.nproc_per_node or 1
     manifest = make_manifest(request, task, library, launcher, ranks=ranks, agent=agent, parent=origin.parent)
-    if isinstance(request.tags, str):
-        what = f"tags={request.tags!r} is one word, and not several."
-        problems.append(Problem(what=what, fix=f"tags=[{request.tags!r}]"))
-    card, further = find_problems(manifest, launcher)
+    card, further = find_problems(manifest, launcher, root)
     return Plan(
+        root=root,
         manifest=manifest,
         launcher=launcher,
         options={"init_from": origin.checkpoint, "trust": request.trust} if origin.checkpoint else {},
@@ -74,38 +78,13 @@ def make_plan(request: TrainRequest) -> Plan:
     )
 
 
-def refuse(plan: Plan) -> None:
-    """Raise the problems of a plan.
-
-    Raises:
-        CheckError: There are any; with all of them.
-    """
-    if plan.problems:
-        raise CheckError(f"{plan.manifest.task.id} with {plan.manifest.library}", plan.problems)
-
-
-def _launcher_of(request: TrainRequest) -> Launcher:
-    if isinstance(request.launcher, str):
-        calls = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
-        raise RlnbError(f"launcher={request.launcher!r} is a name; a launcher is made by one of {calls}.")
-    return request.launcher or LocalLauncher()
-
-
-def _task_of(request: TrainRequest, problems: list[Problem]) -> Task | str:
-    """Return the task of a request, which has to have one."""
-    if request.task is None:
-        raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
-    if request.args:
-        what = f"args={request.args!r}, but there is no script to give them to."
-        fix = 'script="train.py"; what a task takes is agent={...} and rlnb.task(..., overrides={...}).'
-        problems.append(Problem(what=what, fix=fix))
-    return request.task
-
-
-@contextlib.contextmanager
-def _into(problems: list[Problem]) -> Iterator[None]:
-    """Add what is raised inside to the problems, so that it is reported with the others."""
-    try:
-        yield
-    except RlnbError as exc:
-        problems.append(Problem(what=str(exc)))
+def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:
+    """Find arguments that do not go with the others."""
+    if request.args and request.script is None:
+        yield Problem(
+            what=f"args={request.args!r}, but there is no script to give them to.",
+            fix='script="train.py"; what a task takes is agent={...} and rlnb.task(..., overrides={...}).',
+        )
+    if isinstance(request.tags, str):
+        what = f"tags={request.tags!r} is one word, and not several."
+        yield Problem(what=what, fix=f"tags=[{request.tags!r}]")

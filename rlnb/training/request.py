@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb.errors import did_you_mean
+from rlnb import plugins
+from rlnb.errors import RlnbError, did_you_mean
 from rlnb.spec import Json, Task
 
 if TYPE_CHECKING:
@@ -51,13 +52,20 @@ class TrainRequest:
 
         Raises:
             TypeError: ``rlnb.train`` has no argument of that name.
+            RlnbError: There is neither a task nor a script, or the launcher is not one.
         """
         names = [argument.name for argument in dataclasses.fields(cls)]
         for name in arguments:
             if name not in names:
                 hint = did_you_mean(name, names)
                 raise TypeError(f"rlnb.train() got an unexpected keyword argument {name!r}.{hint}")
-        return cls(task=task, **arguments)
+        request = cls(task=task, **arguments)
+        if isinstance(request.launcher, str):
+            calls = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
+            raise RlnbError(f"launcher={request.launcher!r} is a name, not a launcher. Use one of {calls}.")
+        if request.script is None and task is None:
+            raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
+        return request
 
     def refused_by_a_script(self) -> dict[str, Any]:
         """Return the arguments that were given and do not go with a script, by name."""

@@ -6,11 +6,10 @@ from typing import Any
 
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.run.run import Run
-from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.training.auto_ranks import with_fastest_ranks
-from rlnb.training.create import create_run
-from rlnb.training.plan import make_plan, refuse
+from rlnb.training.create import create_run, refuse
+from rlnb.training.plan import make_plan
 from rlnb.training.request import TrainRequest, signature
 
 
@@ -56,7 +55,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
     refuse(plan)
     if plan.measure_ranks:
         plan = with_fastest_ranks(plan)
-    return create_run(options.folders, plan.manifest, plan.launcher, plan.options, warm=request.warm)
+    return create_run(plan.root, plan.manifest, plan.launcher, plan.options, warm=request.warm)
 
 
 def check(task: Task | str | None = None, **arguments: Any) -> list[Problem]:

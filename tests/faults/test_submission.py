@@ -142,13 +142,19 @@ def test_drafts_of_jobs_are_not_listed_and_their_numbers_not_taken_twice(tmp_pat
     (run.jobs_folder / ".0-train").mkdir(parents=True)
     assert run.jobs() == []
     seen: list[bool] = []
-    job = run.next_job("train", lambda draft, name: seen.append((run.jobs_folder / name).exists()))
+
+    def records(name: str) -> dict[str, object]:
+        seen.append((run.jobs_folder / name).exists())
+        return {"job.json": {"kind": "train"}}
+
+    job = run.next_job("train", records)
     assert (job.path.name, seen) == ("1-train", [False])
+    assert files.read_json(job.job) == {"kind": "train"}
     with pytest.raises(OSError, match="full"):
-        run.next_job("train", lambda draft, name: files.write_once(draft.job, {}) and raise_full())
+        run.next_job("train", lambda name: raise_full())
     assert os.listdir(run.jobs_folder).count("2-train") == 0
     assert run.next_job("train").number == 2
 
 
-def raise_full() -> None:
+def raise_full() -> dict[str, object]:
     raise OSError("the disk is full")

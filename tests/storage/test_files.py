@@ -55,7 +55,7 @@ def test_of_two_processes_that_race_exactly_one_wins_and_no_temporary_is_left(tm
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(RlnbError, match="cannot be written as JSON"):
         files.write_once(tmp_path / "result.json", {"value": object()})
     assert os.listdir(tmp_path) == []
 

@@ -47,8 +47,8 @@ def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, i
         found.append((library, max_iterations, seed))
         return Evaluated()
 
-    for module in (libraries, checks):
-        monkeypatch.setattr(module, "task_card", lambda *_, **__: CARD)
+    monkeypatch.setattr(libraries, "task_card", lambda *_, **__: CARD)
+    monkeypatch.setattr(checks, "card_of", lambda *_: CARD)
     monkeypatch.setattr(libraries.train, "train", train)
     return found
 

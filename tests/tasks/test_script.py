@@ -150,7 +150,7 @@ def test_all_that_is_wrong_is_said_at_once_before_anything_is_made(root: Path, t
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.train("Echo", library="echo", args=["--fast"], agent=tmp_path / "no.yaml", init_from="nobody", keep=0)
     said = [problem.what for problem in caught.value.problems]
-    for word, text in zip(["args=", "init_from='nobody'", "no.yaml cannot be read", "keep=0"], said, strict=True):
+    for word, text in zip(["args=", "no.yaml cannot be read", "init_from='nobody'", "keep=0"], said, strict=True):
         assert word in text
     assert len(rlnb.runs()) == 0
 

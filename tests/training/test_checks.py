@@ -41,10 +41,10 @@ def problems_of(call: Callable[[], object]) -> list[str]:
 
 def of_card(monkeypatch: pytest.MonkeyPatch, card: TaskCard, **arguments: Any) -> list[str]:
     """Return the problems of a training whose task has this card."""
-    monkeypatch.setattr(checks, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr(checks, "card_of", lambda *_, **__: card)
     arguments = {"task": rlnb.Task(id="Lift"), "library": "rsl_rl", **arguments}
     manifest = rlnb.Manifest(run_id="x", created="", **arguments)
-    same, problems = checks.find_problems(manifest, rlnb.LocalLauncher())
+    same, problems = checks.find_problems(manifest, rlnb.LocalLauncher(), rlnb.options.folders)
     assert same == card
     return [f"{problem.what} {problem.fix}" for problem in problems]
 
@@ -101,7 +101,9 @@ def test_more_nodes_than_this_machine_has_is_a_problem(root: Path) -> None:
     manifest = rlnb.Manifest(
         run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
     )
-    (what,) = (problem.what for problem in checks.find_problems(manifest, rlnb.LocalLauncher())[1])
+    (what,) = (
+        problem.what for problem in checks.find_problems(manifest, rlnb.LocalLauncher(), rlnb.options.folders)[1]
+    )
     assert "nodes=2" in what
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.training.plan import make_plan, refuse
+from rlnb.training.create import refuse
+from rlnb.training.plan import make_plan
 from rlnb.training.request import TrainRequest
 
 
@@ -21,7 +22,7 @@ def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
 
 
 def test_a_launcher_is_not_told_by_its_name(root: Path) -> None:
-    with pytest.raises(rlnb.RlnbError, match=r"made by one of rlnb\..*rlnb\.local"):
+    with pytest.raises(rlnb.RlnbError, match=r"Use one of rlnb\..*rlnb\.local"):
         rlnb.train("Echo", library="echo", launcher="slurm")  # type: ignore[arg-type]
 
 
@@ -56,7 +57,7 @@ def test_arguments_of_a_script_need_a_script_and_a_training_needs_a_task(root: P
     (problem,) = make_plan(TrainRequest(task="Echo", library="echo", args=["--seed", "3"])).problems
     assert problem.what == "args=['--seed', '3'], but there is no script to give them to."
     with pytest.raises(rlnb.RlnbError, match="needs a task"):
-        make_plan(TrainRequest())
+        TrainRequest.of(None, {})
 
 
 def test_ranks_are_measured_on_this_machine_only(root: Path) -> None:

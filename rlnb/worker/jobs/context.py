@@ -18,7 +18,7 @@ from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions
 from rlnb.spec import Manifest, Started
 from rlnb.storage import files
-from rlnb.storage.serial import from_json, to_json
+from rlnb.storage.serial import from_json
 from rlnb.worker.jobs.resumed import RESTORED, restored
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class Context:
             restored=self.restored,
             communication=communication() if self.world_size > 1 else {},
         )
-        files.write_once(self._job.started, to_json(started))
+        files.write_once(self._job.started, started)
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
 
     def _devices(self) -> tuple[str, ...]:

@@ -38,9 +38,9 @@ def evaluate(job_dir: Path) -> None:
     else:
         values = backend.evaluate(job.run.path / options.checkpoint, to_json(options))  # type: ignore[attr-defined]
         record = from_json(EvaluationRecord, to_json(values))
-    files.write_once(job.folder.evaluation, to_json(record))
+    files.write_once(job.folder.evaluation, record)
     result = Result(outcome="completed", exit_code=0, checkpoint=options.checkpoint, ended=files.now())
-    files.write_once(job.folder.result, to_json(result))
+    files.write_once(job.folder.result, result)
 
 
 def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> EvaluationRecord:

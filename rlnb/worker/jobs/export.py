@@ -14,7 +14,6 @@ from rlnb.records.export import ExportFile, ExportOptions, values_of
 from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
-from rlnb.storage.serial import to_json
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import open_job
@@ -148,4 +147,4 @@ def export(job_dir: Path) -> None:
             paths = traced(policy, env, run.exports, formats)
     values = values_of([ExportFile(format=name, path=path) for name, path in paths.items()], run)
     result = Result(outcome="completed", exit_code=0, checkpoint=options.checkpoint, ended=files.now(), values=values)
-    files.write_once(job.folder.result, to_json(result))
+    files.write_once(job.folder.result, result)

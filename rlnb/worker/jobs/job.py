@@ -43,7 +43,6 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result
     from rlnb.storage import files
-    from rlnb.storage.serial import to_json
     from rlnb.worker.jobs.context import open_job
 
     if _is_echo(exc):
@@ -58,7 +57,7 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
         ended=files.now(),
     )
     job = JobDir(job_dir)
-    first = files.write_once(job.result, to_json(result), job.reserve)  # else a hook raised after the run had completed
+    first = files.write_once(job.result, result, job.reserve)  # else a hook raised after the run had completed
     if first and kind == "train" and os.environ.get("RANK", "0") == "0":
         opened = open_job(job_dir)
         plugins.manager().hook.rlnb_run_finished(run_dir=opened.run.path, manifest=opened.manifest, result=result)

@@ -80,5 +80,5 @@ def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
     checkpoint = str(checkpoints[-1].relative_to(job.run.path)) if checkpoints else None
     values = {} if digests is None else {KEY: to_json(digests)}
     result = Result(outcome="completed", exit_code=0, checkpoint=checkpoint, ended=files.now(), values=values)
-    files.write_once(job.folder.result, to_json(result), job.folder.reserve)
+    files.write_once(job.folder.result, result, job.folder.reserve)
     plugins.manager().hook.rlnb_run_finished(run_dir=job.run.path, manifest=job.manifest, result=result)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -33,7 +32,7 @@ class ExistingCluster(HostedLauncher):
         max_restarts: Interruptions after which a training goes on by itself from its last checkpoint.
     """
 
-    name = "dask"
+    name, module = "dask", "rlnb_dask.host"
     max_running = walltime_s = limit_s = nproc_per_node = None
     python = hang_after_s = None
 
@@ -64,10 +63,6 @@ class ExistingCluster(HostedLauncher):
             "insecure": self._insecure,
             "max_restarts": self.max_restarts,
         }
-
-    def argv(self, job_dir: Path) -> Sequence[str]:
-        """Return the command that starts the host of a job."""
-        return [sys.executable, "-P", "-m", "rlnb_dask.host", str(job_dir)]
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
         """Start the host of a job; it finds TLS keys that are only in memory in a folder that nobody else can read."""

@@ -54,6 +54,7 @@ class QueueLauncher(HostedLauncher):
             little of a training, and each start waits for its imports.
     """
 
+    module: ClassVar[str] = "rlnb_dask.host"
     name: ClassVar[str]
     """Name of the launcher, and of dask-jobqueue's module."""
     title: ClassVar[str]
@@ -112,10 +113,6 @@ class QueueLauncher(HostedLauncher):
         """Seconds that a node may train, from the start of its job; None without a walltime."""
         seconds = seconds_of(self.walltime)
         return None if seconds is None else seconds - self.grace_s
-
-    def argv(self, job_dir: Path) -> Sequence[str]:
-        """Return the command that starts the host of a job."""
-        return [sys.executable, "-P", "-m", "rlnb_dask.host", str(job_dir)]
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return the wrong settings; where there are none, the reason for which the queue would refuse such a job."""

@@ -1,0 +1,72 @@
+"""The way of a task through the kernel is short: ``rlnb.train`` is followed from call to call."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+import rlnb
+from rlnb.simulation.card import card_path
+from rlnb.storage import files
+from rlnb.storage.serial import to_json
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
+
+PACKAGE = str(Path(rlnb.__file__).parent)
+TASK = "Isaac-Cartpole-Direct"
+CARD = TaskCard(
+    task=TASK,
+    num_envs=64,
+    workflow="direct",
+    fields={"seed": ConfigField(type="int", value=42), "sim.dt": ConfigField(type="float", value=0.01)},
+    agents={"rsl_rl": AgentCard(fields={"seed": ConfigField(type="int", value=42)})},
+    versions={"rlnb": rlnb.__version__},
+)
+MOST_CHANGES = 30
+"""Changes from one file to another; 53 at commit 2fe4a19, with the echo library."""
+MOST_RETURNS = 12
+"""Changes to a file that was left before; 37 at commit 2fe4a19."""
+
+
+def visits(calls: Sequence[str]) -> list[str]:
+    """Return the files of consecutive calls, each run of calls in one file once."""
+    return [file for file, _ in itertools.groupby(calls)]
+
+
+def test_a_training_goes_through_few_files_and_returns_to_few(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rlnb.options, "warm", True)  # as a notebook has it
+    path = card_path(rlnb.options.folders, rlnb.task(TASK), None, None)
+    assert path is not None
+    path.parent.mkdir(parents=True)
+    files.write_once(path, to_json(CARD))
+    rlnb.train("Echo", library="echo", max_iterations=1).wait()  # what is loaded or cached once is no way of a task
+    assert not rlnb.check(TASK, device="cpu")
+    calls: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(PACKAGE):
+            calls.append(file.removeprefix(PACKAGE))
+
+    sys.setprofile(note)
+    try:
+        run = rlnb.train(TASK, device="cpu", num_envs=64, max_iterations=2)
+    finally:
+        sys.setprofile(None)
+    run.cancel()
+    files_in_order = visits(calls)
+    listing = "\n".join(files_in_order)
+    assert len(files_in_order) - 1 <= MOST_CHANGES, f"{len(files_in_order) - 1} changes of file:\n{listing}"
+    returns = len(files_in_order) - len({*files_in_order})
+    assert returns <= MOST_RETURNS, f"{returns} returns:\n{listing}"
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"), [("aab", ["a", "b"]), ("abbab", ["a", "b", "a", "b"])], ids=["one change", "returns"]
+)
+def test_a_visit_is_a_run_of_calls_in_one_file(calls: str, expected: list[str]) -> None:
+    assert visits(list(calls)) == expected
