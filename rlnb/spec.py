@@ -141,24 +141,15 @@ class Manifest:
     """Version of this layout."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobType:
-    """A kind of job, described without importing it."""
-
-    work: str
-    """``"module:function"``; ``function(job_dir)`` does the job in the worker and writes its result."""
-    in_simulator: bool = True
-    """Whether the living simulator does it as one of many requests. A training takes the whole process instead."""
-
-
-JOB_TYPES: Mapping[JobKind, JobType] = types.MappingProxyType(
+JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
     {
-        "train": JobType(work="rlnb.worker.jobs.train:train", in_simulator=False),
-        "evaluate": JobType(work="rlnb.worker.jobs.evaluate:evaluate"),
-        "export": JobType(work="rlnb.worker.jobs.export:export"),
+        "train": "rlnb.worker.jobs.train:train",
+        "evaluate": "rlnb.worker.jobs.evaluate:evaluate",
+        "export": "rlnb.worker.jobs.export:export",
     }
 )
-"""Every kind of job. The worker and the living simulator find the work of each here."""
+"""Every kind of job: ``"module:function"``, where ``function(job_dir)`` does the job in the worker and writes its
+result, in a process of its own as in the living simulator."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,12 +19,11 @@ def do(kind: str, job_dir: Path) -> None:
     """
     from rlnb import plugins
     from rlnb.errors import unknown
-    from rlnb.spec import JOB_TYPES
+    from rlnb.spec import JOB_FUNCTIONS
 
-    job_type = next((job_type for name, job_type in JOB_TYPES.items() if name == kind), None)
-    if job_type is None:
-        raise unknown("kind of job", kind, JOB_TYPES, has="Kinds")
-    plugins.load(job_type.work)(job_dir)
+    if kind not in JOB_FUNCTIONS:
+        raise unknown("kind of job", kind, JOB_FUNCTIONS, has="Kinds")
+    plugins.load(JOB_FUNCTIONS[kind])(job_dir)
 
 
 def work(kind: str, job_dir: Path) -> int:

@@ -11,7 +11,7 @@ import rlnb
 from rlnb import plugins
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
-from rlnb.spec import JOB_TYPES, JobKind
+from rlnb.spec import JOB_FUNCTIONS, JobKind
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.worker.jobs.job import do, work
@@ -30,9 +30,9 @@ def job(tmp_path: Path) -> JobDir:
 
 
 def test_every_kind_of_job_has_its_work_in_the_table() -> None:
-    assert set(JOB_TYPES) == set(get_args(JobKind))
-    for job_type in JOB_TYPES.values():
-        assert callable(plugins.load(job_type.work))
+    assert set(JOB_FUNCTIONS) == set(get_args(JobKind))
+    for function in JOB_FUNCTIONS.values():
+        assert callable(plugins.load(function))
 
 
 def test_a_kind_that_is_none_is_told_with_those_that_are(job: JobDir) -> None:
