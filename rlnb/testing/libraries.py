@@ -154,7 +154,7 @@ class LibraryConformance:
         assert card.agents[self.library].missing == ()
         lacking = dataclasses.replace(card.agents[self.library], missing=(f"{package} (not installed)",))
         without = dataclasses.replace(card, agents={**card.agents, self.library: lacking})
-        monkeypatch.setattr("rlnb.training.checks.task_card", lambda *_, **__: without)
+        monkeypatch.setattr("rlnb.training.checks.card_of", lambda *_: without)
         with pytest.raises(rlnb.CheckError, match=f"{package}.*\n.*pip install"):
             self.train(1)
 
