@@ -294,7 +294,7 @@ class Library:
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
     """Unit of that number."""
     checkpoint_counts_finished: bool = False
-    """Whether it is how many are finished; else it is the one that the checkpoint was written in, from 0."""
+    """True: that number counts finished iterations. False: it is the index, from 0, of the iteration that wrote it."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Name in :data:`METRICS` to the library's own tag."""
     hidden: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ class EvaluationRecord:
     """Undiscounted return of each episode."""
     lengths: tuple[int, ...]
     """Length of each episode, in env steps."""
-    timeouts: tuple[bool, ...]
+    timeouts: tuple[bool | float, ...]
     """Whether each episode ended by its time limit."""
     successes: tuple[bool | float, ...] | None
     """Whether each episode succeeded, also as 1 or 0; None where the task defines no success."""
@@ -103,7 +103,7 @@ class Evaluation:
         return cls(
             returns=record.returns,
             lengths=record.lengths,
-            timeouts=record.timeouts,
+            timeouts=tuple(map(bool, record.timeouts)),
             successes=None if record.successes is None else tuple(map(bool, record.successes)),
             checkpoint=record.checkpoint,
             num_envs=record.num_envs,

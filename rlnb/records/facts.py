@@ -41,7 +41,7 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
     if isinstance(record, StockRecord):
         raise RunError(f"{record.path} was written by stock Isaac Lab; rlnb only reads it.")
     if isinstance(record, ScriptRecord):
-        raise RunError(f"{record.id} is a script's: what can be done with its checkpoints, the script knows.")
+        raise RunError(f"{record.id} is a script's. rlnb cannot load its checkpoints. Use the script for that.")
     checkpoints = record.checkpoints
     if name is None and not checkpoints:
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
@@ -122,7 +122,8 @@ class RunFacts:
         if job is None or handle is None or self.state != "queued":
             return []
         launcher = plugins.load(plugins.launcher(self.manifest.launcher).factory)()
-        return list(launcher.waits_for(handle, job.folder.path))
+        waits_for = getattr(launcher, "waits_for", None)  # launchers written for version 0.1.0 have none
+        return list(waits_for(handle, job.folder.path)) if waits_for else []
 
     @property
     def silent_logs(self) -> list[Path]:

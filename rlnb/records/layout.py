@@ -24,6 +24,8 @@ JOBS = "jobs"
 """Folder of a run's jobs."""
 JOB, COMMAND, HANDLE = "job.json", "command.json", "handle.json"
 """First records of a job: what it does, the command that does it, and how its launcher finds it again."""
+_NUMBER = re.compile(r"\.?(\d+)")
+"""Of a job, and of its draft, whose name begins with a dot."""
 _JOB = re.compile(r"(\d+)-([a-z]+)$")
 
 
@@ -115,15 +117,16 @@ class RunDir:
             records: ``function(name)`` returns the first records of the job with that folder name, by file name.
         """
         while True:
-            names = (_JOB.match(child.name.removeprefix(".")) for child in _children(self.jobs_folder))
+            names = (_NUMBER.match(child.name) for child in _children(self.jobs_folder))
             number = max((int(match[1]) for match in names if match), default=-1) + 1
-            draft, job = (JobDir(self.jobs_folder / f"{prefix}{number}-{kind}") for prefix in (".", ""))
+            draft, job = JobDir(self.jobs_folder / f".{number}"), JobDir(self.jobs_folder / f"{number}-{kind}")
             try:
                 draft.path.mkdir(parents=True)
             except FileExistsError:  # another kernel took that number
                 continue
             try:
-                if not job.path.exists():  # another kernel took the number just before
+                # Another kernel may have taken the number just before, for a job of any kind.
+                if not any(child.name.startswith(f"{number}-") for child in _children(self.jobs_folder)):
                     for name, record in records(job.path.name).items():
                         files.write_once(draft.path / name, record)
                     draft.path.rename(job.path)

@@ -13,10 +13,10 @@ from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.records.submission import Submission
-from rlnb.run import jobs as api
+from rlnb.run.jobs import start_job
 from rlnb.spec import Command, Manifest, Outcome, Result
 from rlnb.storage import files
-from rlnb.storage.serial import from_json, to_json
+from rlnb.storage.serial import from_json
 
 
 class HostedJob:
@@ -104,9 +104,7 @@ class HostedJob:
             jobs: The queue's own ids of the job.
             dashboard: Port of the cluster's dashboard on this machine.
         """
-        files.write_once(
-            self._folder.submitted, to_json(Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
-        )
+        files.write_once(self._folder.submitted, Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
 
     def go_on(self, most: int) -> bool:
         """Start the training again where it was interrupted, as a further job; return whether that was done.
@@ -125,7 +123,7 @@ class HostedJob:
         if jobs[-1].folder.path != self.path or len(interrupted) > most:
             return False
         if self.manifest.library == plugins.SCRIPT.name:
-            raise RlnbError(f"{self._record.id} is a script's: how to go on where it was, the script knows.")
+            raise RlnbError(f"{self._record.id} is a script's, and rlnb cannot resume it. Start the script again.")
         from rlnb.run.run import Run
 
         run = Run(self._record.path)  # its state waits for what is started here
@@ -137,5 +135,5 @@ class HostedJob:
                 options = run.what_is_left(trust=options.trust)
         except RlnbError:  # nothing is left to do: it was interrupted at its very end
             return False
-        api.start_job(self._record, "train", options)
+        start_job(self._record, "train", options)
         return True

@@ -53,8 +53,8 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
 
 def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
     worker = simulator.living_process(record.manifest.python, record.manifest.asset_root)
-    folder = record.folder.next_job(kind)
-    files.write_once(folder.job, Job(kind=kind, options=to_json(job_options)))
+    job = Job(kind=kind, options=to_json(job_options))
+    folder = record.folder.next_job(kind, lambda name: {JOB: job})
     try:
         worker.request(requests.RunJob(kind=kind, job_dir=str(folder.path)))
     except (RlnbError, WorkerError) as exc:
@@ -84,7 +84,7 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     node_log = job.folder.log(result.node if result else 0)
     log = node_log if node_log.exists() else next(iter(job.folder.logs()), job.folder.path)
     last_line = "" if result else files.tail(node_log, 1).strip()
-    end = f". The last that it said: {last_line}" if last_line else ""
+    end = f". Last line of its log: {last_line}" if last_line else ""
     loss = f"its process is gone and left no result (killed, or the machine went down){end}"
     reason = result.error if result else loss
     verb = "resume()" if record.checkpoints else "logs(200)"
@@ -115,7 +115,10 @@ class NewJob:
             name: Name of the job's folder.
         """
         command = _command(self.manifest, self.job.kind, self.launcher, self.run_path, self.run_path / JOBS / name)
-        wrapper = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=self.manifest)
+        try:
+            wrapper = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=self.manifest)
+        except OSError as exc:  # else it would read as if the job's folder could not be written
+            raise RlnbError(f"A plugin could not wrap the command of the run: {exc}.") from exc
         self.command = wrapper or command
         self.fits_simulator = (
             self.job.kind == "train"

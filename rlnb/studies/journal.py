@@ -76,4 +76,6 @@ def common(task: Task, **arguments: Any) -> str:
     for name in ("id", "source", "launcher", "tags"):  # the first has its own name, the others change no value
         common.pop(name, None)
     values = {name: value for name, value in common.items() if value not in (None, (), {}, "")}
-    return json.dumps(to_json(values), sort_keys=True, default=str)
+    origin = values.get("init_from")
+    values |= {"init_from": getattr(origin, "id", str(origin))} if origin is not None else {}
+    return json.dumps(to_json(values), sort_keys=True)

@@ -13,7 +13,6 @@ from rlnb import plugins
 from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.records.evaluation import Evaluation, mean_interval
 from rlnb.run.run import Run
-from rlnb.settings import options
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import agent_values
@@ -164,8 +163,7 @@ def compare_libraries(
         CheckError: A run would fail, or its frames cannot be counted; nothing was started.
     """
     task = as_task(task)
-    python, asset_root = (arguments.get(name) for name in ("python", "asset_root"))
-    card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
+    card = task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root"))
     envs = num_envs or task.num_envs or card.num_envs
     usable = [name for name, agent_card in card.agents.items() if agent_card.usable]
     names = list(libraries) if libraries is not None else sorted(usable)
@@ -206,8 +204,10 @@ def _horizon(card: TaskCard, name: str, values: Mapping[str, Json]) -> int:
     """Return the env steps per iteration of a library's agent config with these values set."""
     library = plugins.library(name)
     agent = card.agents.get(name)
-    if agent is None or agent.error:
+    if agent is None:
         raise unknown("agent config", name, card.agents, has=f"{card.task} has")
+    if agent.error:
+        raise RlnbError(f"The agent config of {name} does not load: {agent.error}")
     defaults = {path: field.value for path, field in agent.fields.items()}
     for path, value in {**defaults, **{path.removeprefix("+"): value for path, value in values.items()}}.items():
         if path.rsplit(".", 1)[-1] == library.horizon_key and isinstance(value, int | float):

@@ -16,7 +16,6 @@ from rlnb.errors import CheckError, Problem, whole_number
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.ranks import ranks_of
 from rlnb.run.run import Run
-from rlnb.settings import options
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.tasks.task import as_task
@@ -262,9 +261,7 @@ def _own_number(task: Task, library: str, **arguments: Any) -> int | None:
     """Return the task's own number of envs; None for a library without a simulator."""
     if not plugins.library(library).simulator:
         return None
-    python, asset_root = (arguments.get(name) for name in ("python", "asset_root"))
-    card = task_card(task, python=python or options.python, asset_root=asset_root or options.asset_root)
-    return card.num_envs
+    return task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root")).num_envs
 
 
 def _with_nodes(launcher: Launcher, nodes: int) -> Launcher:

@@ -31,9 +31,6 @@ _ACCEPTS: Mapping[Kind, tuple[type, ...]] = {
 }
 
 
-# -- against its card ---------------------------------------------------------------------------------------
-
-
 def check(task: Task, card: TaskCard) -> list[Problem]:
     """Return what is wrong with a task's selectors, overrides and assets."""
     problems = []

@@ -47,7 +47,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[T
             subject = f"agent config of {manifest.library}"
             of_task += overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
         of_task += _check_training(manifest, library, card)
-    of_root = [*_check_root(root.path)]
+    of_root = [*_check_root(root.path), *_check_distributed(manifest, library)]
     problems = [*_check_arguments(manifest), *of_root, *of_task, *launcher.check(manifest)]
     for of_plugin in plugins.manager().hook.rlnb_check(manifest=manifest):
         problems += of_plugin
@@ -92,7 +92,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
     if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
-        yield Problem(what=f"tags={list(manifest.tags)!r} are not words.", fix='tags=["baseline"]')
+        yield Problem(what=f"tags={list(manifest.tags)!r} are not all non-empty strings.", fix='tags=["baseline"]')
     for path, setting in manifest.agent.items():
         try:
             to_json(setting)
@@ -126,19 +126,26 @@ def _check_training(manifest: Manifest, library: Library | None, card: TaskCard)
     values, subject = manifest.task.overrides, f"override of {manifest.task.id}"
     problems = [*_check_overruled(manifest, values, card.fields, OVERRULED, subject)]
     if library is not None:
-        problems += _check_ranks(manifest, library, card)
+        problems += _check_ranks(manifest, card)
         problems += _check_agent(manifest, library, card)
         problems += _check_version(manifest, card)
     return problems
 
 
-def _check_ranks(manifest: Manifest, library: Library, card: TaskCard) -> Iterator[Problem]:
-    """Find ranks that the library does not have, or that cannot share the envs."""
+def _check_distributed(manifest: Manifest, library: Library | None) -> Iterator[Problem]:
+    """Find more ranks than the library can train with."""
+    ranks = manifest.resources.nproc_per_node
+    if library is None or not library.simulator:  # a library without a simulator may do as it likes
+        return
+    if isinstance(ranks, int) and ranks > 1 and not library.distributed:
+        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", fix="nproc_per_node=1")
+
+
+def _check_ranks(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
+    """Find envs that the ranks cannot share."""
     ranks, nodes = manifest.resources.nproc_per_node, manifest.resources.nodes
     if not isinstance(ranks, int) or ranks * nodes <= 1:
         return
-    if ranks > 1 and not library.distributed:
-        yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", fix="nproc_per_node=1")
     num_envs, world = manifest.task.num_envs or card.num_envs, manifest.resources.world_size
     if isinstance(num_envs, int) and num_envs % world:
         yield Problem(

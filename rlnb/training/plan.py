@@ -86,5 +86,5 @@ def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:
             fix='script="train.py"; what a task takes is agent={...} and rlnb.task(..., overrides={...}).',
         )
     if isinstance(request.tags, str):
-        what = f"tags={request.tags!r} is one word, and not several."
+        what = f"tags={request.tags!r} is a string, not a list."
         yield Problem(what=what, fix=f"tags=[{request.tags!r}]")

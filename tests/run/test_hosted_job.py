@@ -149,5 +149,5 @@ def test_what_went_without_a_word_shows_what_it_said_last(interrupted: rlnb.Run)
     job.log().write_text("Traceback (most recent call last):\nImportError: random.py of yours\n")
     for beat in job.beats():
         os.utime(beat, (1.0, 1.0))
-    with pytest.raises(rlnb.RunError, match=r"The last that it said: ImportError: random.py of yours\n  log:  .*node0"):
+    with pytest.raises(rlnb.RunError, match=r"Last line of its log: ImportError: random.py of yours\n  log:  .*node0"):
         rlnb.Run(interrupted.path).wait(10)

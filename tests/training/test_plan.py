@@ -33,7 +33,12 @@ def test_problems_of_every_part_of_a_request_come_together(root: Path) -> None:
     plan = make_plan(request)
     whats = [problem.what for problem in plan.problems]
     assert len(whats) == 4
-    for text in ("init_from='no-such-run'", "no-such.yaml cannot be read", "tags='baseline' is one word", "seed=-1"):
+    for text in (
+        "init_from='no-such-run'",
+        "no-such.yaml cannot be read",
+        "tags='baseline' is a string, not a list",
+        "seed=-1",
+    ):
         assert any(text in what for what in whats), text
     with pytest.raises(rlnb.CheckError, match="Echo with echo: 4 problems"):
         refuse(plan)

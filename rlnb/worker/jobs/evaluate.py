@@ -37,7 +37,7 @@ def evaluate(job_dir: Path) -> None:
         record = _roll_out(job, options, backend)
     else:
         values = backend.evaluate(job.run.path / options.checkpoint, to_json(options))  # type: ignore[attr-defined]
-        record = from_json(EvaluationRecord, to_json(values))
+        record = from_json(EvaluationRecord, to_json(values), ignore_unknown=True)
     files.write_once(job.folder.evaluation, record)
     result = Result(outcome="completed", exit_code=0, checkpoint=options.checkpoint, ended=files.now())
     files.write_once(job.folder.result, result)
