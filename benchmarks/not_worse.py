@@ -22,7 +22,7 @@ from pathlib import Path
 from results import ratio_interval, record
 
 HERE = Path(__file__).parents[1]
-NUM_ENVS, ITERATIONS = 512, 60
+NUM_ENVS, ITERATIONS = 512, 30
 TRAINING = f"""
 import itertools, statistics, time, rlnb
 rlnb.options.warm = False

@@ -114,7 +114,7 @@ class Dashboard {
   }
 
   tellWhetherSeen() {
-    this.model.send({view: this.id, visible: this.seen && !document.hidden && !this.paused});
+    this.tell({view: this.id, visible: this.seen && !document.hidden && !this.paused});
   }
 
   addControls() {
@@ -161,7 +161,7 @@ class Dashboard {
       this.take(message.changes, buffers[0]);
       this.showRuns(message.runs);
       this.draw();
-      requestAnimationFrame(() => this.model.send({view: this.id, painted: message.number}));
+      requestAnimationFrame(() => this.tell({view: this.id, painted: message.number}));
     }
   }
 
@@ -238,13 +238,22 @@ class Dashboard {
       label.style.display = label.textContent.toLowerCase().includes(this.wanted.value.toLowerCase()) ? "block" : "none";
   }
 
+  // A page outlives its kernel: after a restart, there is nobody to be told.
+  tell(message) {
+    try {
+      this.model.send(message);
+    } catch (error) {
+      console.debug("the curves have no kernel", error);
+    }
+  }
+
   dispose() {
     this.model.off("msg:custom", this.heard);
     document.removeEventListener("visibilitychange", this.hidden);
     this.watcher.disconnect();
     this.themes.disconnect();
     this.plotly.purge(this.place);
-    this.model.send({view: this.id, ask: "close"});
+    this.tell({view: this.id, ask: "close"});
   }
 }
 

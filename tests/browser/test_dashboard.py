@@ -78,6 +78,7 @@ def test_controls_change_what_is_drawn(watching: Lab, tmp_path: Path) -> None:
     page.wait_for_function(f"({TRACES})() === 12")  # an upper and a lower edge and a mean for each metric
     page.get_by_label("mean over seeds").uncheck()
     page.get_by_text("metrics", exact=True).click()
+    page.wait_for_timeout(7000)  # the first sample of the machine's use is logged after 5 s
     for name in ("episode_length", "success_rate", "fps"):
         page.get_by_label(name, exact=True).uncheck()
         page.wait_for_timeout(800)
