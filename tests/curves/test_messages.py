@@ -22,7 +22,7 @@ def runs(echo_root):
 
 
 def test_every_key_that_the_page_sends_is_a_field():
-    literals = re.findall(r"model\.send\(\{(.*?)\}\)", PAGE)
+    literals = re.findall(r"(?:model\.send|this\.tell)\(\{(.*?)\}\)", PAGE)
     keys = {key for literal in literals for key in re.findall(r"(\w+):", literal)}
     assert keys == set(FromPage.__slots__)
     asks = set(re.findall(r'ask: "([^"]+)"', PAGE))
