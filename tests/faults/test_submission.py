@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.records import record
+from rlnb import plugins
+from rlnb.records import layout, record
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 
@@ -154,6 +155,32 @@ def test_drafts_of_jobs_are_not_listed_and_their_numbers_not_taken_twice(tmp_pat
         run.next_job("train", lambda name: raise_full())
     assert os.listdir(run.jobs_folder).count("2-train") == 0
     assert run.next_job("train").number == 2
+
+
+def test_a_number_that_another_kernel_has_just_taken_for_another_kind_is_not_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDir(tmp_path)
+    run.next_job("evaluate")
+    listings = [iter(())]  # as it was before that
+    real = layout._children
+    monkeypatch.setattr(layout, "_children", lambda folder: listings.pop() if listings else real(folder))
+    assert run.next_job("train").number == 1
+
+
+def test_a_plugin_that_cannot_wrap_the_command_is_named_and_not_the_disk(root: Path) -> None:
+    class Container:
+        @rlnb.hookimpl
+        def rlnb_wrap_command(self, command: rlnb.Command, manifest: rlnb.Manifest) -> None:
+            raise FileNotFoundError("there is no apptainer")
+
+    plugins.manager().register(container := Container())
+    try:
+        with pytest.raises(rlnb.RlnbError, match=r"A plugin could not wrap the command .*no apptainer"):
+            rlnb.train("Echo", library="echo", max_iterations=1)
+    finally:
+        plugins.manager().unregister(container)
+    assert len(rlnb.runs()) == 0
 
 
 def raise_full() -> dict[str, object]:

@@ -220,3 +220,18 @@ def test_envs_that_the_ranks_cannot_share_are_refused_with_a_number_that_fits(
 ) -> None:
     (problem,) = of_card(monkeypatch, CARD, resources=rlnb.Resources(nproc_per_node=3))
     assert problem == "64 envs cannot be shared by 3 ranks. num_envs=63"
+
+
+def test_ranks_that_a_library_does_not_have_are_told_where_the_task_does_not_resolve_either(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> TaskCard:
+        raise rlnb.RlnbError("Lift does not resolve.")
+
+    monkeypatch.setattr(checks, "card_of", fail)
+    resources = rlnb.Resources(nproc_per_node=2, device="cpu")
+    manifest = rlnb.Manifest(run_id="x", created="", task=rlnb.Task(id="Lift"), library="sb3", resources=resources)
+    _, problems = checks.find_problems(manifest, rlnb.LocalLauncher(), rlnb.options.folders)
+    whats = [problem.what for problem in problems]
+    assert "sb3 trains in one process, not in 2." in whats
+    assert "Lift does not resolve." in whats
