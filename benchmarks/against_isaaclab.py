@@ -6,7 +6,7 @@ Each pair runs the stock command and rlnb one after the other, in fresh processe
 seed, envs and assets; the order changes from pair to pair. Read from the event files that both leave:
 
 - start: from the start of the process (``rlnb.train`` called) to the end of the first iteration;
-- warm start: the same for an rlnb run that adopts a warm worker;
+- warm start: the same for an rlnb run that adopts a living simulator;
 - scalars: every tag of the first ten iterations that does not measure time, bit by bit.
 
 Steps/s are printed (median of ``Perf/total_fps`` after three iterations); ``steps_per_s.py`` compares them.
@@ -122,7 +122,7 @@ def timed(tag: str) -> bool:
 
 
 def warm_up(case: Case) -> None:
-    """Resolve the task card once, so that no pair pays for it, and have a warm worker ready."""
+    """Resolve the task card once, so that no pair pays for it, and have a living simulator ready."""
     rlnb.task_card(case.task)
 
 

@@ -3,9 +3,9 @@
     python benchmarks/cluster.py
     python benchmarks/cluster.py --parts end overhead
 
-``end``: how long until a cancelled gang is gone from every node, and until a killed rank is told. ``preflight``: what
-looking at three nodes takes. ``overhead``: from ``rlnb.train()`` to the first iteration, beside the same ranks started
-by torchrun under srun by hand. ``walltime``: what a training loses that the queue's walltime ends again and again.
+``end``: how long until a cancelled training is gone from every node, and until a killed rank is told. ``preflight``:
+the time of the check of three nodes. ``overhead``: from ``rlnb.train()`` to the first iteration, beside the same ranks
+started by torchrun under srun by hand. ``walltime``: what a training loses that the queue's walltime ends again and again.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def training() -> None:
         for path in (Path(rlnb.options.root) / "cards").iterdir():
             path.unlink()
     warm_s = statistics.median(took[1:])
-    record("task card, from a warm worker", f"median of {len(took) - 1}: {warm_s:.2f} s", "<= 1 s", warm_s <= 1)
+    record("task card, from a living simulator", f"median of {len(took) - 1}: {warm_s:.2f} s", "<= 1 s", warm_s <= 1)
     rlnb.task_card(TASK)
     took = []
     for _ in range(REPEATS):

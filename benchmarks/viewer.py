@@ -18,7 +18,7 @@ from against_isaaclab import asset_root
 from results import ratio_interval, record
 
 import rlnb
-from rlnb.records.camera_files import LIVES_S, Audience, Wanted
+from rlnb.records.camera_files import LIVES_S, FrameReader, Wanted
 from rlnb.records.layout import RunDir
 
 CASES = (("Isaac-Ant-Direct", 64), ("Isaac-Cartpole-Camera-Direct", 16))
@@ -27,17 +27,17 @@ NOTICED_S = 5.0
 """Seconds until a training has noticed the last look: it looks between env steps, and learns meanwhile."""
 
 
-def turn(run: rlnb.Run, audience: Audience, seconds: float, *, looking: bool) -> tuple[float, float, int]:
+def turn(run: rlnb.Run, reader: FrameReader, seconds: float, *, looking: bool) -> tuple[float, float, int]:
     """Return begin and end of a turn, and the frames that were seen in it."""
     if not looking:
         time.sleep(LIVES_S + NOTICED_S)
-        audience.newest()  # the last that was drawn for the turn before
+        reader.newest()  # the last that was drawn for the turn before
     begun, frames, told = time.time(), 0, 0.0
     while time.time() < begun + seconds:
         if looking and time.time() - told > 1.0:
-            audience.still_looking()
+            reader.still_looking()
             told = time.time()
-        frames += audience.newest() is not None
+        frames += reader.newest() is not None
         time.sleep(0.05)
     return begun, time.time(), frames
 
@@ -62,13 +62,13 @@ def main() -> None:
         run = rlnb.train(task, num_envs=num_envs, max_iterations=100_000, device="cpu", warm=False)
         while run.state != "running" or run.progress[0] < 2:
             time.sleep(1)
-        audience = Audience(RunDir(run.path))
-        audience.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
-        turn(run, audience, 5.0, looking=True)  # what is made for the first picture is made once
+        reader = FrameReader(RunDir(run.path))
+        reader.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
+        turn(run, reader, 5.0, looking=True)  # what is made for the first picture is made once
         turns = []
         for pair in range(arguments.pairs):
             order = (True, False) if pair % 2 else (False, True)
-            turns.append({looking: turn(run, audience, arguments.turn_s, looking=looking) for looking in order})
+            turns.append({looking: turn(run, reader, arguments.turn_s, looking=looking) for looking in order})
         pairs = [tuple(rate(run, *made[looking][:2]) for looking in (True, False)) for made in turns]
         seen, unseen = (sum(made[looking][2] for made in turns) for looking in (True, False))
         run.cancel()

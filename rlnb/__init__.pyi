@@ -10,11 +10,11 @@ from .cameras.budget import camera_budget as camera_budget
 from .cameras.inspector import Finding as Finding
 from .cameras.preview import Preview as Preview
 from .cameras.preview import preview as preview
-from .cameras.viewer import Scene as Scene
+from .cameras.viewer import Viewer as Viewer
 from .cameras.viewer import view as view
 from .contracts import Launcher as Launcher
 from .curves.live import watch as watch
-from .curves.tensorboard import Board as Board
+from .curves.tensorboard import TensorBoard as TensorBoard
 from .curves.tensorboard import tensorboard as tensorboard
 from .errors import CheckError as CheckError
 from .errors import NotFoundError as NotFoundError

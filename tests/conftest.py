@@ -51,7 +51,7 @@ def viewer(tmp_path: Path) -> str:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A fresh root for runs; nothing of it reaches the user's own, no warm worker is kept, no process is left."""
+    """A fresh root for runs; nothing of it reaches the user's own, no living simulator is kept, no process is left."""
     folder = tmp_path / "rlnb-runs"
     monkeypatch.setenv("RLNB_ROOT", str(folder))
     monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))

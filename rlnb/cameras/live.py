@@ -10,7 +10,7 @@ from rlnb.cameras.grid import tiles
 from rlnb.display import front_end
 from rlnb.display.live_pictures import LiveView, Shown, still
 from rlnb.errors import RlnbError
-from rlnb.records.camera_files import Audience, Frame, Wanted
+from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.records.record import StockRecord
@@ -53,7 +53,7 @@ class CameraFeed:
             raise RlnbError(f"{run.id} ({self._record.library}) is not stepped by rlnb: it shows no cameras.")
         if self.over():
             raise RlnbError(f"{run.id} has ended ({self._record.state}). rlnb.preview(run) shows its policy.")
-        self._audience = Audience(RunDir(run.path))
+        self._audience = FrameReader(RunDir(run.path))
         request = Wanted(
             cameras=tuple(cameras), data_types=tuple(data_types), num_envs=num_envs, size=size, share=share
         )

@@ -24,7 +24,7 @@ from rlnb.tasks.requests import Address, View
 HEIGHT_PX = 480
 
 
-class Scene:
+class Viewer:
     """A task in 3D, moving until it is closed or this kernel ends."""
 
     def __init__(self, task: str, worker: SimulatorProcess, request: View) -> None:
@@ -70,7 +70,7 @@ class Scene:
         self._worker.close()
 
     def __repr__(self) -> str:
-        return f"Scene({self.task!r}, {self.url if self.alive else 'ended'})"
+        return f"Viewer({self.task!r}, {self.url if self.alive else 'ended'})"
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         from rlnb.display.frame import frame
@@ -91,7 +91,7 @@ def view(
     device: str = "auto",
     python: str | None = None,
     asset_root: str | None = None,
-) -> Scene:
+) -> Viewer:
     """Show a task in 3D: in the output of the cell and behind a link, to be turned and zoomed.
 
     It runs in a process of its own, so that the simulator stays free; the Jupyter server hands it through
@@ -132,4 +132,4 @@ def view(
             seed=seed,
             device=device,
         )
-        return Scene(task.id, simulator.start_process(python, asset_root), request)
+        return Viewer(task.id, simulator.start_process(python, asset_root), request)

@@ -13,7 +13,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
 
 
-class Board(Framed):
+class TensorBoard(Framed):
     """TensorBoard on some runs."""
 
     def __init__(self, runs: Sequence[RunFacts], reload_s: float) -> None:
@@ -44,7 +44,7 @@ class Board(Framed):
         self._folder.cleanup()
 
 
-def tensorboard(runs: RunFacts | Sequence[RunFacts], *, reload_s: float = 5.0) -> Board:
+def tensorboard(runs: RunFacts | Sequence[RunFacts], *, reload_s: float = 5.0) -> TensorBoard:
     """Show TensorBoard on the event files of runs: in the output of the cell and behind a link.
 
     It reads the files that the library wrote, and those of the nodes' use (``logs/system``). The Jupyter server hands
@@ -62,7 +62,7 @@ def tensorboard(runs: RunFacts | Sequence[RunFacts], *, reload_s: float = 5.0) -
         raise RlnbError("There is no run for TensorBoard. Start one with rlnb.train(...), or look with rlnb.runs().")
     if not reload_s > 0:
         raise RlnbError(f"reload_s={reload_s!r} is not above 0.")
-    return Board(list({run.path: run for run in several}.values()), reload_s)
+    return TensorBoard(list({run.path: run for run in several}.values()), reload_s)
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ class _Info:
     token: str = ""
 
 
-class Audience:
+class FrameReader:
     """The looking end."""
 
     def __init__(self, run: RunDir) -> None:
@@ -120,7 +120,7 @@ class Audience:
         return frame if frame.token == self._token else None
 
 
-class Stage:
+class FrameWriter:
     """The training's end."""
 
     def __init__(self, run: RunDir) -> None:

@@ -47,6 +47,6 @@ def test_a_scene_is_seen_and_moves_below_a_base_url(tmp_path: Path) -> None:
         assert (np.abs(first - second).max(axis=-1) > 16).sum() > PIXELS_MOVED
         opened.screenshot(tmp_path / "scene.png")
         opened.run(1)
-        assert opened.text(1).startswith("False Scene(")
+        assert opened.text(1).startswith("False Viewer(")
         assert "ended" in opened.text(1)
         assert opened.problems == []

@@ -10,7 +10,7 @@ import pytest
 
 import rlnb
 from rlnb.cameras.live import CameraFeed, shown
-from rlnb.records.camera_files import Frame, Stage
+from rlnb.records.camera_files import Frame, FrameWriter
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
@@ -48,11 +48,11 @@ def frame(error: str = "", token: str = "") -> Frame:
 def test_a_request_reaches_the_training_and_its_frame_comes_back_once(folder: RunDir) -> None:
     feed = feed_of(folder)
     assert feed.newest() is None
-    stage = Stage(folder)
-    wanted = stage.wanted()
+    writer = FrameWriter(folder)
+    wanted = writer.wanted()
     assert wanted is not None
     assert (wanted.cameras, wanted.num_envs, wanted.size, wanted.share) == (("wrist",), 2, SIZE, 0.1)
-    stage.show(frame(token=wanted.token))
+    writer.show(frame(token=wanted.token))
     pictures = feed.newest()
     assert pictures is not None
     assert len(pictures.pictures) == 2
@@ -62,10 +62,10 @@ def test_a_request_reaches_the_training_and_its_frame_comes_back_once(folder: Ru
 
 def test_a_training_that_cannot_take_pictures_says_why(folder: RunDir) -> None:
     feed = feed_of(folder)
-    stage = Stage(folder)
-    wanted = stage.wanted()
+    writer = FrameWriter(folder)
+    wanted = writer.wanted()
     assert wanted is not None
-    stage.show(frame("No camera named 'wrost'.", wanted.token))
+    writer.show(frame("No camera named 'wrost'.", wanted.token))
     with pytest.raises(rlnb.RlnbError, match="No camera named 'wrost'"):
         feed.newest()
 

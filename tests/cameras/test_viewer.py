@@ -32,11 +32,11 @@ def test_a_view_is_there_until_it_is_closed(python: str, tmp_path: Path) -> None
     assert (request["num_envs"], request["actions"], request["speed"]) == (2, "zero", 0.5)
     assert shown.alive
     assert shown.url == "http://127.0.0.1:4711/"
-    assert repr(shown) == "Scene('Demo', http://127.0.0.1:4711/)"
+    assert repr(shown) == "Viewer('Demo', http://127.0.0.1:4711/)"
     shown.close()
     assert not shown.alive
-    assert repr(shown) == "Scene('Demo', ended)"
-    assert shown._repr_mimebundle_() == {"text/plain": repr(shown), "text/html": "Scene(&#x27;Demo&#x27;, ended)"}
+    assert repr(shown) == "Viewer('Demo', ended)"
+    assert shown._repr_mimebundle_() == {"text/plain": repr(shown), "text/html": "Viewer(&#x27;Demo&#x27;, ended)"}
 
 
 def test_a_worker_that_cannot_says_why(python: str, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import rlnb.backend
 
 PUBLIC = [
     "AssetPack",
-    "Board",
     "CameraBudget",
     "Catalog",
     "CheckError",
@@ -38,11 +37,12 @@ PUBLIC = [
     "RunError",
     "Runs",
     "ScalingStudy",
-    "Scene",
     "Simulator",
     "Sweep",
     "Task",
+    "TensorBoard",
     "Tuner",
+    "Viewer",
     "WorkerError",
     "__version__",
     "camera_budget",

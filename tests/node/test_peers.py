@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.node import peers as gang
+from rlnb.node import peers as module
 from rlnb.node.peers import Member, Peers, injected, newest_training
 from rlnb.records.layout import JobDir, RunDir
 
@@ -62,8 +62,8 @@ def test_the_newest_training_is_the_one_to_run(tmp_path: Path) -> None:
 
 
 def test_a_node_that_falls_silent_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gang, "LOOK_S", 0.0)
-    monkeypatch.setattr(gang, "SILENT_S", 0.3)
+    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    monkeypatch.setattr(module, "SILENT_S", 0.3)
     job = JobDir(tmp_path)
     first, third = Peers(job, Member(0, 3, "h:1")), Peers(job, Member(2, 3, "h:1"))
     long_ago = time.time() - 3600  # a clock of another host may be anything
@@ -86,8 +86,8 @@ def test_a_node_that_falls_silent_is_noticed(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_node_that_never_begins_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gang, "LOOK_S", 0.0)
-    monkeypatch.setattr(gang, "JOIN_S", 2.0)
+    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    monkeypatch.setattr(module, "JOIN_S", 2.0)
     job = JobDir(tmp_path)
     peers = Peers(job, Member(0, 2, "h:1"))
     assert peers.missing() == ""

@@ -12,7 +12,7 @@ import pytest
 
 from rlnb.errors import RlnbError
 from rlnb.records import camera_files
-from rlnb.records.camera_files import Audience, Frame, Stage, Wanted
+from rlnb.records.camera_files import Frame, FrameReader, FrameWriter, Wanted
 from rlnb.records.layout import RunDir
 
 WANTED = Wanted(cameras=("wrist",), data_types=(), num_envs=4, size=(160, 120), share=0.04)
@@ -30,92 +30,92 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def frame(stage: Stage, number: int, value: int = 7) -> Frame:
+def frame(writer: FrameWriter, number: int, value: int = 7) -> Frame:
     """Return a frame that answers the present request."""
-    wanted = stage.wanted()
+    wanted = writer.wanted()
     assert wanted is not None
     images = {"wrist/rgb": np.full((4, 6, 8, 3), value, np.uint8)}
     return Frame(number=number, step=10, cost_s=0.01, error="", images=images, token=wanted.token)
 
 
-def asked(stage: Stage) -> Wanted | None:
+def asked(writer: FrameWriter) -> Wanted | None:
     """Return what is wanted, without the token."""
-    wanted = stage.wanted()
+    wanted = writer.wanted()
     return wanted and dataclasses.replace(wanted, token="")
 
 
 def test_nobody_looks_until_somebody_asks_and_again_once_they_stopped(run: RunDir, clock: list[float]) -> None:
-    stage, audience = Stage(run), Audience(run)
-    assert stage.wanted() is None
-    audience.want(WANTED)
-    assert asked(stage) == WANTED
+    writer, reader = FrameWriter(run), FrameReader(run)
+    assert writer.wanted() is None
+    reader.want(WANTED)
+    assert asked(writer) == WANTED
     clock[0] += camera_files.LIVES_S - 0.1
-    assert asked(stage) == WANTED
+    assert asked(writer) == WANTED
     clock[0] += 0.2
-    assert stage.wanted() is None
-    audience.still_looking()
-    assert asked(stage) == WANTED
+    assert writer.wanted() is None
+    reader.still_looking()
+    assert asked(writer) == WANTED
 
 
 def test_a_request_that_is_kept_alive_is_answered_all_the_time(run: RunDir, clock: list[float]) -> None:
-    stage, audience = Stage(run), Audience(run)
-    audience.want(WANTED)
-    assert stage.wanted() is not None
+    writer, reader = FrameWriter(run), FrameReader(run)
+    reader.want(WANTED)
+    assert writer.wanted() is not None
     for second in range(30):
         clock[0] += 1.0
         os.utime(run.wanted, (second, second))  # the clock of another machine
-        assert stage.wanted() is not None
+        assert writer.wanted() is not None
 
 
 def test_a_request_left_from_before_is_not_answered(run: RunDir) -> None:
-    audience = Audience(run)
-    audience.want(WANTED)
+    reader = FrameReader(run)
+    reader.want(WANTED)
     os.utime(run.wanted, (0, 0))
-    stage = Stage(run)
-    assert stage.wanted() is None
-    audience.still_looking()
-    assert asked(stage) == WANTED
+    writer = FrameWriter(run)
+    assert writer.wanted() is None
+    reader.still_looking()
+    assert asked(writer) == WANTED
 
 
 def test_the_same_request_stays_the_same_object_and_a_new_one_replaces_it(run: RunDir) -> None:
-    stage, audience = Stage(run), Audience(run)
-    audience.want(WANTED)
-    first = stage.wanted()
-    audience.still_looking()
-    assert stage.wanted() is first
+    writer, reader = FrameWriter(run), FrameReader(run)
+    reader.want(WANTED)
+    first = writer.wanted()
+    reader.still_looking()
+    assert writer.wanted() is first
     other = Wanted(cameras=(), data_types=("depth",), num_envs=1, size=(160, 120), share=0.5)
-    Audience(run).want(other)
-    assert asked(stage) == other
+    FrameReader(run).want(other)
+    assert asked(writer) == other
 
 
 def test_each_frame_is_seen_once_and_whole(run: RunDir) -> None:
-    stage, audience = Stage(run), Audience(run)
-    audience.want(WANTED)
-    assert audience.newest() is None
-    stage.show(frame(stage, 0))
-    seen = audience.newest()
+    writer, reader = FrameWriter(run), FrameReader(run)
+    reader.want(WANTED)
+    assert reader.newest() is None
+    writer.show(frame(writer, 0))
+    seen = reader.newest()
     assert seen is not None
     assert (seen.number, seen.step, seen.cost_s, seen.error) == (0, 10, 0.01, "")
     assert (seen.images["wrist/rgb"] == 7).all()
-    assert audience.newest() is None
-    stage.show(frame(stage, 1))
-    stage.show(frame(stage, 2))
-    seen = audience.newest()
+    assert reader.newest() is None
+    writer.show(frame(writer, 1))
+    writer.show(frame(writer, 2))
+    seen = reader.newest()
     assert seen is not None
     assert seen.number == 2
 
 
 def test_the_answer_to_an_older_request_is_not_looked_at(run: RunDir) -> None:
-    stage, first = Stage(run), Audience(run)
+    writer, first = FrameWriter(run), FrameReader(run)
     first.want(WANTED)
-    old = frame(stage, 0)
-    stage.show(old)
-    second = Audience(run)
+    old = frame(writer, 0)
+    writer.show(old)
+    second = FrameReader(run)
     second.want(WANTED)
     assert second.newest() is None
-    stage.show(old)
+    writer.show(old)
     assert second.newest() is None
-    stage.show(frame(stage, 1))
+    writer.show(frame(writer, 1))
     seen = second.newest()
     assert seen is not None
     assert seen.number == 1
@@ -124,23 +124,23 @@ def test_the_answer_to_an_older_request_is_not_looked_at(run: RunDir) -> None:
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "view").write_text("a file")
     with pytest.raises(RlnbError, match="A request for pictures cannot be left in"):
-        Audience(RunDir(tmp_path)).want(WANTED)
+        FrameReader(RunDir(tmp_path)).want(WANTED)
 
 
 def test_a_frame_is_never_read_half_written(run: RunDir) -> None:
-    stage, audience = Stage(run), Audience(run)
-    audience.want(WANTED)
+    writer, reader = FrameWriter(run), FrameReader(run)
+    reader.want(WANTED)
     done = threading.Event()
 
     def show() -> None:
         for number in range(200):
-            stage.show(frame(stage, number, number % 256))
+            writer.show(frame(writer, number, number % 256))
         done.set()
 
     threading.Thread(target=show).start()
     seen = 0
     while not done.is_set() or seen == 0:
-        found = audience.newest()
+        found = reader.newest()
         if found is not None:
             assert (found.images["wrist/rgb"] == found.number % 256).all()
             seen += 1

@@ -68,7 +68,7 @@ def test_a_pytorchjob_has_a_master_and_workers_that_see_the_runs(root: Path) -> 
     replicas = found["spec"]["pytorchReplicaSpecs"]
     assert {kind: replicas[kind]["replicas"] for kind in replicas} == {"Master": 1, "Worker": 2}
     for replica in replicas.values():
-        assert replica["restartPolicy"] == "Never", "a pod that comes back alone would not find its gang"
+        assert replica["restartPolicy"] == "Never", "a pod that comes back alone would not find its peers"
         (container,) = replica["template"]["spec"]["containers"]
         assert container["name"] == "pytorch"
         assert container["command"] == ["python", "-m", "rlnb.node", "--injected", str(run.path)]

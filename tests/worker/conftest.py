@@ -12,7 +12,7 @@ import rlnb
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One root and one warm worker for the module: starting a simulator is the slow part."""
+    """One root and one living simulator for the module: starting a simulator is the slow part."""
     from rlnb.simulation import simulator
     from rlnb.worker.assets.packs import build
 

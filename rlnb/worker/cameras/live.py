@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError, unknown
-from rlnb.records.camera_files import Frame, Stage, Wanted
+from rlnb.records.camera_files import Frame, FrameWriter, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.worker.cameras.rig import ADDED, missed_is_inf
 from rlnb.worker.cameras.spectator import Spectator
@@ -35,7 +35,7 @@ class View:
 
     def __init__(self, env: Any, run: RunDir) -> None:
         self._env = isaaclab.task_env(env)
-        self._stage = Stage(run)
+        self._writer = FrameWriter(run)
         self._wanted: Wanted | None = None
         self._take: Take | None = None
         self._next_s = 0.0
@@ -61,7 +61,7 @@ class View:
         """Take a frame if there is a viewer; return in how many seconds to look again."""
         start_s = time.monotonic()
         try:
-            request = self._stage.wanted()
+            request = self._writer.wanted()
             if request is None:
                 self._wanted = self._take = None
                 return LOOK_S
@@ -80,7 +80,7 @@ class View:
         if self._take is None:
             self._take = taker(self._env, request)
         images = self._take()
-        self._stage.show(self._frame(self._cost_s, "", images))
+        self._writer.show(self._frame(self._cost_s, "", images))
         self._number += 1
 
     def _frame(self, cost_s: float, error: str, images: Images) -> Frame:
@@ -89,7 +89,7 @@ class View:
 
     def _fail(self, error: str) -> None:
         try:
-            self._stage.show(self._frame(0.0, error, {}))
+            self._writer.show(self._frame(0.0, error, {}))
         except OSError:
             return  # a full disk: the training itself will say so
 

@@ -28,12 +28,12 @@ def meet(store: Any, rank: int, world_size: int, within_s: float = WITHIN_S) -> 
     import torch
     import torch.distributed as dist
 
-    board, limit = dist.PrefixStore("rlnb", store), timedelta(seconds=within_s)
-    board.set(f"here/{rank}", socket.gethostname())
+    ranks, limit = dist.PrefixStore("rlnb", store), timedelta(seconds=within_s)
+    ranks.set(f"here/{rank}", socket.gethostname())
     try:
-        board.wait([f"here/{other}" for other in range(world_size)], limit)
+        ranks.wait([f"here/{other}" for other in range(world_size)], limit)
     except dist.DistStoreError as exc:
-        raise RlnbError(_absent(board, world_size, within_s)) from exc
+        raise RlnbError(_absent(ranks, world_size, within_s)) from exc
     try:
         # A group of its own, since a bound for this is none for what the ranks do later, such as to save.
         dist.init_process_group(
@@ -42,7 +42,7 @@ def meet(store: Any, rank: int, world_size: int, within_s: float = WITHIN_S) -> 
         dist.all_reduce(torch.ones(1))
         dist.destroy_process_group()
     except RuntimeError as exc:  # what gloo raises has no type of its own
-        hosts = sorted({board.get(f"here/{other}").decode() for other in range(world_size)})
+        hosts = sorted({ranks.get(f"here/{other}").decode() for other in range(world_size)})
         raise RlnbError(
             f"All {world_size} ranks are there, but rank {rank} ({socket.gethostname()}) could not add up a number "
             f"with the others within {within_s:.0f} s ({', '.join(hosts)}). A firewall closes ports between them, or "
@@ -51,8 +51,8 @@ def meet(store: Any, rank: int, world_size: int, within_s: float = WITHIN_S) -> 
         ) from exc
 
 
-def _absent(board: Any, world_size: int, within_s: float) -> str:
-    hosts = {rank: board.get(f"here/{rank}").decode() for rank in range(world_size) if board.check([f"here/{rank}"])}
+def _absent(ranks: Any, world_size: int, within_s: float) -> str:
+    hosts = {rank: ranks.get(f"here/{rank}").decode() for rank in range(world_size) if ranks.check([f"here/{rank}"])}
     absent = [rank for rank in range(world_size) if rank not in hosts]
     beside = {hosts[rank] for rank in _neighbours(absent, world_size) if rank in hosts}
     where = (

@@ -65,7 +65,7 @@ def process_group(device: str, *, synchronised: bool = True) -> Iterator[Clock]:
         torch.cuda.set_device(device)
     store, rank, world_size = next(dist.rendezvous("env://", timeout=timedelta(seconds=handshake.WITHIN_S)))
     handshake.meet(store, rank, world_size)
-    # The limit of the meeting is none for what follows: NCCL finds its peers through this store at the first sum.
+    # The first limit holds for the handshake only: NCCL finds its peers through this store at the first sum, later.
     store.set_timeout(dist.default_pg_timeout)
     dist.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=world_size)
     replaced: list[tuple[Any, str, Any]] = [(dist, "init_process_group", _done)]

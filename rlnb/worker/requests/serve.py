@@ -26,7 +26,7 @@ from rlnb.tasks import messages, requests
 from rlnb.tasks.card import AssetRoot, TaskCard
 from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready
 from rlnb.version import __version__
-from rlnb.worker.requests.tuner import Studio
+from rlnb.worker.requests.tuner import KeptEnv
 
 IDLE_S = 0.2
 """Seconds without a call after which the time is used to warm up."""
@@ -40,7 +40,7 @@ class Exchange:
     """Sends an interim value at once: a first picture, say."""
     after: contextlib.ExitStack
     """Closed once the answer is sent, so that the user sees a picture before its env is closed."""
-    studio: Studio
+    kept_env: KeptEnv
     """The env that is kept from request to request."""
     root: AssetRoot
     """The asset root of this process."""
@@ -54,8 +54,8 @@ def serve(reply_fd: int) -> int:
     calls = sys.stdin.buffer
     root = _load()
     _send(reply_fd, Ready(rlnb=__version__))
-    studio = Studio()
-    chores = Chores(studio)
+    kept_env = KeptEnv()
+    chores = Chores(kept_env)
     while True:
         while not select.select([calls], [], [], IDLE_S)[0] and chores.do_one():
             pass
@@ -66,10 +66,10 @@ def serve(reply_fd: int) -> int:
         call = None if "adopt" in values else from_json(Call, values)
         if call is None or call.verb not in KEEPS_ENV:  # a process has one simulation at a time
             with _logged():
-                studio.close()
+                kept_env.close()
         if call is None:
             return _become(from_json(Adoption, values))
-        exchange = Exchange(_teller(reply_fd, call.id), contextlib.ExitStack(), studio, root)
+        exchange = Exchange(_teller(reply_fd, call.id), contextlib.ExitStack(), kept_env, root)
         _send(reply_fd, reply(call, exchange, chores))
         with _logged():
             exchange.after.close()
@@ -109,8 +109,8 @@ class Chores:
     """Work for the time between calls, so that the second request of a kind is quick: new tasks are rehearsed and
     libraries imported, in pieces, since a call has to wait for the end of one."""
 
-    def __init__(self, studio: Studio) -> None:
-        self._studio = studio
+    def __init__(self, kept_env: KeptEnv) -> None:
+        self._kept_env = kept_env
         self._ids: set[str] = set()
         self._tasks: dict[str, Task] = {}
         self._libraries = [library.backend for library in plugins.libraries().values() if library.simulator]
@@ -135,7 +135,7 @@ class Chores:
         if not (self._ids and self.left):
             return False
         try:
-            if self._tasks and not self._studio.is_open:
+            if self._tasks and not self._kept_env.is_open:
                 _make(self._tasks.pop(next(iter(self._tasks))))
             elif self._libraries:
                 plugins.load(self._libraries.pop(0))
@@ -225,15 +225,15 @@ def _mirror(request: requests.Mirror, exchange: Exchange) -> requests.Mirrored:
 
 
 def _open(request: requests.Open, exchange: Exchange) -> requests.Change:
-    return exchange.studio.open(request)
+    return exchange.kept_env.open(request)
 
 
 def _advance(request: requests.Advance, exchange: Exchange) -> requests.Rewards:
-    return exchange.studio.advance(request.steps)
+    return exchange.kept_env.advance(request.steps)
 
 
 def _close(request: requests.Close, exchange: Exchange) -> None:
-    exchange.studio.close()
+    exchange.kept_env.close()
 
 
 _HANDLERS: Mapping[type[requests.Request[Any]], Handler] = {
@@ -251,7 +251,7 @@ _HANDLERS: Mapping[type[requests.Request[Any]], Handler] = {
     requests.Mirror: _mirror,
 }
 KEEPS_ENV = ("card", "tasks", "ping", "open", "advance", "mirror")
-"""Verbs of requests during which the env of the studio may live on."""
+"""Verbs of requests during which the env of the kept_env may live on."""
 
 
 def _load() -> AssetRoot:

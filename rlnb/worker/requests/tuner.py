@@ -13,7 +13,7 @@ from rlnb.worker.isaac import isaaclab, terms
 from rlnb.worker.isaac.env import configured
 
 
-class Studio:
+class KeptEnv:
     """Holds a manager-based env."""
 
     def __init__(self) -> None:

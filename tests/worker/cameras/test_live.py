@@ -10,7 +10,7 @@ import pytest
 
 from rlnb.errors import RlnbError
 from rlnb.records import camera_files
-from rlnb.records.camera_files import Audience, Wanted
+from rlnb.records.camera_files import FrameReader, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.worker.cameras import live
 
@@ -74,12 +74,12 @@ def wanted(share: float = SHARE, num_envs: int = 1) -> Wanted:
     return Wanted(cameras=(), data_types=(), num_envs=num_envs, size=(160, 120), share=share)
 
 
-def steps(env: Env, seconds: float, audience: Audience | None = None) -> None:
+def steps(env: Env, seconds: float, reader: FrameReader | None = None) -> None:
     begun = env.clock.now
     told = float("-inf")
     while env.clock.now < begun + seconds:
-        if audience and env.clock.now - told > 1.0:
-            audience.still_looking()
+        if reader and env.clock.now - told > 1.0:
+            reader.still_looking()
             told = env.clock.now
         assert env.step(3) == "outcome of 3"
 
@@ -87,9 +87,9 @@ def steps(env: Env, seconds: float, audience: Audience | None = None) -> None:
 def test_nothing_is_rendered_while_nobody_looks(env: Env, run: RunDir) -> None:
     steps(env, 20.0)
     assert env.pictures == 0
-    audience = Audience(run)
-    audience.want(wanted())
-    steps(env, 5.0, audience)
+    reader = FrameReader(run)
+    reader.want(wanted())
+    steps(env, 5.0, reader)
     seen = env.pictures
     assert seen > 0
     steps(env, camera_files.LIVES_S + 1.0)  # the page is closed
@@ -100,30 +100,30 @@ def test_nothing_is_rendered_while_nobody_looks(env: Env, run: RunDir) -> None:
 
 @pytest.mark.parametrize("share", [0.04, 0.2])
 def test_pictures_take_no_more_than_their_share(env: Env, run: RunDir, share: float) -> None:
-    audience = Audience(run)
-    audience.want(wanted(share))
-    steps(env, 5.0, audience)  # the first follows its making at once
+    reader = FrameReader(run)
+    reader.want(wanted(share))
+    steps(env, 5.0, reader)  # the first follows its making at once
     before = env.pictures
-    steps(env, 60.0, audience)
+    steps(env, 60.0, reader)
     spent = (env.pictures - before) * RENDER_S / 60.0
     assert 0.8 * share < spent <= 1.01 * share
 
 
 def test_why_there_are_no_pictures_is_said_and_the_training_goes_on(env: Env, run: RunDir) -> None:
     env.fails = True
-    audience = Audience(run)
-    audience.want(wanted())
+    reader = FrameReader(run)
+    reader.want(wanted())
     steps(env, 3.0)
-    seen = audience.newest()
+    seen = reader.newest()
     assert seen is not None
     assert (seen.error, seen.images) == ("RlnbError: This task has no camera.", {})
 
 
 def test_a_new_request_is_answered_from_its_first_frame_on(env: Env, run: RunDir) -> None:
-    audience = Audience(run)
-    audience.want(wanted())
-    steps(env, 10.0, audience)
-    other = Audience(run)
+    reader = FrameReader(run)
+    reader.want(wanted())
+    steps(env, 10.0, reader)
+    other = FrameReader(run)
     other.want(wanted(0.5, num_envs=3))
     steps(env, 1.5, other)
     seen = other.newest()
@@ -133,7 +133,7 @@ def test_a_new_request_is_answered_from_its_first_frame_on(env: Env, run: RunDir
 
 
 def test_a_request_that_cannot_be_read_does_not_end_the_training(env: Env, run: RunDir) -> None:
-    Audience(run).want(wanted())
+    FrameReader(run).want(wanted())
     run.wanted.write_text('{"nonsense": 1}')
     steps(env, 2.0)
     run.wanted.write_text("{")

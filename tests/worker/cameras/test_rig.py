@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rlnb
-from rlnb.records.camera_files import Audience, Frame, Wanted
+from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
 from rlnb.tasks import cell, requests
@@ -172,13 +172,13 @@ def test_a_policy_acts_in_a_preview_of_its_run(folder: Path) -> None:
 )
 def test_a_training_shows_its_first_envs_while_it_goes_on(folder: Path, task: str, camera: str, data_type: str) -> None:
     run = rlnb.train(task, num_envs=8, max_iterations=10_000, device="cpu", warm=False)
-    audience = Audience(RunDir(run.path))
-    audience.want(Wanted(cameras=(), data_types=(), num_envs=3, size=(80, 60), share=0.5))
+    reader = FrameReader(RunDir(run.path))
+    reader.want(Wanted(cameras=(), data_types=(), num_envs=3, size=(80, 60), share=0.5))
     seen: list[Frame] = []
     deadline = time.monotonic() + 240
     while len(seen) < 5 and time.monotonic() < deadline:
-        audience.still_looking()
-        found = audience.newest()
+        reader.still_looking()
+        found = reader.newest()
         seen += [found] if found else []
         time.sleep(0.1)
     assert run.state in ("starting", "running"), run.logs()

@@ -1,4 +1,4 @@
-"""Real Isaac Lab, on a CPU, with robots that were made on this machine. One warm worker serves most of it."""
+"""Real Isaac Lab, on a CPU, with robots that were made on this machine. One living simulator serves most of it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from rlnb.tasks.card import AssetRoot
 from rlnb.tasks.messages import Answer, Call, Failure, call
 from rlnb.worker.requests import serve
 from rlnb.worker.requests.serve import Chores, Exchange
-from rlnb.worker.requests.tuner import Studio
+from rlnb.worker.requests.tuner import KeptEnv
 
 DEMO, OTHER = Task(id="Demo"), Task(id="Other")
 
@@ -22,7 +22,7 @@ DEMO, OTHER = Task(id="Demo"), Task(id="Other")
 def chores(monkeypatch: pytest.MonkeyPatch) -> Chores:
     """Chores that have no library to import."""
     monkeypatch.setattr(serve.plugins, "libraries", dict)
-    return Chores(Studio())
+    return Chores(KeptEnv())
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def rehearsals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def reply(message: Call, chores: Chores) -> Answer | Failure:
-    exchange = Exchange(lambda _: None, contextlib.ExitStack(), Studio(), AssetRoot(path="/assets", reason="set"))
+    exchange = Exchange(lambda _: None, contextlib.ExitStack(), KeptEnv(), AssetRoot(path="/assets", reason="set"))
     return serve.reply(message, exchange, chores)
 
 

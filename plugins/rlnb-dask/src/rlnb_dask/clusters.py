@@ -59,7 +59,7 @@ class Cluster:
         with self._queue(self._launcher, keys) as cluster, Client(cluster) as client:
             if self._launcher.dashboard:
                 self._dashboard = {"dashboard": cluster.scheduler_info["services"]["dashboard"]}
-            cluster.scale(jobs=1 if self._launcher.gang else self._nodes)
+            cluster.scale(jobs=1 if self._launcher.single_job else self._nodes)
             try:
                 yield client
             finally:
@@ -101,7 +101,9 @@ class Cluster:
         """Return why no nodes are to be expected any more; nothing while they are."""
         if self._errors:
             return last_line(str(self._errors[0]))
-        if isinstance(self._launcher, ExistingCluster) or len(self._ids) < (1 if self._launcher.gang else self._nodes):
+        if isinstance(self._launcher, ExistingCluster) or len(self._ids) < (
+            1 if self._launcher.single_job else self._nodes
+        ):
             return ""
         if not self._line:
             self._line = f"jobs {', '.join(self._ids)}"

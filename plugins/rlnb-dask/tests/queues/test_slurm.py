@@ -56,8 +56,8 @@ def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
 def test_all_nodes_of_a_training_are_one_job() -> None:
     arguments = rlnb.slurm(nodes=3, walltime="01:00:00").job_arguments(3)
     assert (arguments["cores"], arguments["processes"], arguments["memory"]) == (3, 3, "12GiB")
-    assert rlnb.slurm().gang
-    assert not rlnb.pbs().gang
+    assert rlnb.slurm().single_job
+    assert not rlnb.pbs().single_job
 
 
 def test_the_reason_of_an_end_is_not_hidden_by_slurms_reports_on_the_other_nodes() -> None:

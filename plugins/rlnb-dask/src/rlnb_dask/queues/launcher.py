@@ -61,7 +61,7 @@ class QueueLauncher(HostedLauncher):
     """Name of the scheduler in messages."""
     jobqueue: ClassVar[str]
     """First part of the names of dask-jobqueue's classes."""
-    gang: ClassVar[bool] = False
+    single_job: ClassVar[bool] = False
     """Whether one job holds all nodes of a training; else each node is a job, and the jobs wait for each other."""
     needs_walltime: ClassVar[bool] = True
     """Whether a job has to have a walltime."""

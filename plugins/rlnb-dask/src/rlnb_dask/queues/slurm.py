@@ -31,7 +31,7 @@ class Slurm(QueueLauncher):
     name = "slurm"
     title = "Slurm"
     jobqueue = "SLURM"
-    gang = True
+    single_job = True
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
         """Return arguments that have srun start a Dask worker on each node."""
