@@ -5,7 +5,7 @@
 
 ``end``: how long until a cancelled training is gone from every node, and until a killed rank is told. ``preflight``:
 the time of the check of three nodes. ``overhead``: from ``rlnb.train()`` to the first iteration, beside the same ranks
-started by torchrun under srun by hand. ``walltime``: what a training loses that the queue's walltime ends again and again.
+started by torchrun under srun by hand. ``walltime``: what a training loses that the queue's walltime ends repeatedly.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def view(
     """Show a task in 3D: in the output of the cell and behind a link, to be turned and zoomed.
 
     It runs in a process of its own, so that the simulator stays free; the Jupyter server hands it through
-    (jupyter-server-proxy), whatever its base URL is. Needs ``pip install 'rlnb[view]'``.
+    (jupyter-server-proxy), whatever its base URL is. Needs the extra ``rlnb[view]``.
 
     Args:
         task: A task or its name; or a run, which stands for its task and its policy.

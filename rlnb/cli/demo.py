@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
+from rlnb.storage.installation import install_line
 
 if TYPE_CHECKING:
     from traitlets.config import Config
@@ -33,7 +34,7 @@ def execute(out: Path) -> Path:
     try:
         import papermill
     except ImportError as exc:
-        raise RlnbError("papermill is not installed. Use pip install 'rlnb[report]'.") from exc
+        raise RlnbError(f"papermill is not installed. Use {install_line('rlnb[report]')}") from exc
     start_s, folder = time.time(), out.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     notebook = folder / NOTEBOOK

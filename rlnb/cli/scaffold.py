@@ -15,6 +15,7 @@ from pathlib import Path
 import rlnb
 from rlnb import plugins
 from rlnb.errors import CheckError, Problem, RlnbError, unknown
+from rlnb.storage.installation import install_line
 from rlnb.version import ISAACLAB
 
 TEMPLATES = Path(__file__).absolute().parent / "templates"
@@ -137,5 +138,5 @@ def _check_copier() -> Iterator[Problem]:
     if importlib.util.find_spec("copier") is None:
         yield Problem(
             what=f"copier, which fills in the template, is not installed in {sys.executable}.",
-            fix="pip install 'rlnb[plugins]'",
+            fix=install_line("rlnb[plugins]"),
         )

@@ -27,6 +27,7 @@ from rlnb.display import front_end
 from rlnb.display.live_objects import live_objects
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
+from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json, to_json
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def watch(
     figure.check_axis(x)
     if front_end.is_live():
         if importlib.util.find_spec("anywidget") is None:
-            raise RlnbError("Live curves need anywidget: pip install 'rlnb[lab]'")
+            raise RlnbError(f"Live curves need anywidget. Use {install_line('rlnb[lab]')}")
         dashboard = Dashboard(several, metrics, x=x, interval_s=interval_s)
         live_objects.add(dashboard, close=dashboard.stop, alive=dashboard.is_alive)
         dashboard.start()

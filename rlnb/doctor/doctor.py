@@ -18,6 +18,7 @@ from pathlib import Path
 from rlnb.doctor import machine
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.doctor.interpreter import TIMEOUT_S, check_worker, driver, look
+from rlnb.storage.installation import install_line
 from rlnb.version import __version__
 
 KERNEL_PYTHONS = ((3, 11), (3, 13))
@@ -130,6 +131,8 @@ def check_plugins(plugins: Sequence[InstalledPlugin]) -> Finding:
         return fault("rlnb", text, f"Update or uninstall {', '.join(broken)}.")
     if not plugins:
         return fault(
-            "rlnb", f"{text}; no plugin is installed, so there is no RL library", "pip install rlnb-rsl-rl rlnb-tasks"
+            "rlnb",
+            f"{text}; no plugin is installed, so there is no RL library",
+            install_line("rlnb-rsl-rl", "rlnb-tasks"),
         )
     return ok("rlnb", text)

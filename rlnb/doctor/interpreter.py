@@ -11,18 +11,22 @@ from pathlib import Path
 
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.launch.command import interpreter
+from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json
 from rlnb.version import ISAACLAB, __version__
 
 TIMEOUT_S = 4.0
 """Seconds for all checks, which run side by side; a check without an answer by then becomes a warning."""
 LINE = "needs Python 3.12; on 3.11 pip silently resolves isaaclab to 2.3.x, which needs Isaac Sim"
-OWN_ENVIRONMENT = (
-    "python3.12 -m venv isaac && isaac/bin/pip install 'rlnb[isaaclab]', "
-    'then rlnb.options.python = "isaac/bin/python" (--python on the command line)'
-)
 PROBE = Path(__file__).parents[1] / "worker" / "probe.py"
 """Script that another interpreter executes, with ``python -c``; only the worker may import it."""
+
+
+def _own_environment() -> str:
+    """Return the commands that give Isaac Lab an environment of its own."""
+    python = "~/isaac/bin/python"
+    install = install_line("rlnb[isaaclab]", python=python)
+    return f'python3.12 -m venv ~/isaac && {install}, then RLNB_PYTHON={python} or rlnb.options.python = "{python}"'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +92,7 @@ def driver() -> str | None:
 def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env: Mapping[str, str]) -> list[Finding]:
     """Return all findings about the worker's interpreter."""
     if worker.error:
-        fix = f"Set rlnb.options.python to a Python that starts, or make one: {OWN_ENVIRONMENT}"
+        fix = f"Set rlnb.options.python to a Python that starts, or make one: {_own_environment()}"
         return [
             fault("worker", f"{worker.command}: {worker.error}", fix),
             check_driver(worker, driver),
@@ -111,7 +115,7 @@ def check_worker_rlnb(worker: Worker) -> Finding:
     text = f"{worker.command}, Python {worker.python}, rlnb {version or 'missing'}"
     if version == __version__:
         return ok("worker", text)
-    fix = f"{worker.command} -m pip install rlnb=={__version__}"
+    fix = install_line("rlnb", python=worker.command)
     return fault("worker", f"{text}; this process has rlnb {__version__}", fix)
 
 
@@ -121,7 +125,7 @@ def check_isaaclab(worker: Worker) -> Finding:
     if version is not None and f"{version}.".startswith(f"{ISAACLAB}."):
         return ok("Isaac Lab", f"{version} on Python {worker.python}")
     text = f"{version or 'missing'} on Python {worker.python}. Isaac Lab {ISAACLAB} {LINE}."
-    fix = f"{worker.command} -m pip install 'rlnb[isaaclab]'" if on_312 else OWN_ENVIRONMENT
+    fix = install_line("rlnb[isaaclab]", python=worker.command) if on_312 else _own_environment()
     return fault("Isaac Lab", text, fix)
 
 
@@ -129,7 +133,7 @@ def check_torch(worker: Worker, driver: str | None) -> Finding:
     """Judge torch against the driver, by the facts behind ``torch.cuda.is_available()``."""
     version = worker.version("torch")
     if version is None:
-        fix = f"{worker.command} -m pip install 'rlnb[isaaclab]'"
+        fix = install_line("rlnb[isaaclab]", python=worker.command)
         return fault("torch", "missing; it comes with Isaac Lab", fix)
     if worker.devices and worker.torch_cuda is None:
         fix = "Install a CUDA build of torch: https://pytorch.org/get-started/locally"
@@ -172,7 +176,7 @@ def check_bytecode(worker: Worker) -> Finding:
 def check_kernel_cache(worker: Worker) -> Finding:
     """Report Warp's kernel cache. With an empty one, the first run compiles for about half a minute."""
     if not worker.kernel_cache:
-        return warning("Warp kernels", "Warp is missing", f"{worker.command} -m pip install 'rlnb[isaaclab]'")
+        return warning("Warp kernels", "Warp is missing", install_line("rlnb[isaaclab]", python=worker.command))
     folder = worker.kernel_cache
     if worker.kernel_cache_mib < 0.1:
         text = f"{folder}: empty, so the first run compiles for about 30 s"
@@ -200,5 +204,5 @@ def check_assets(worker: Worker, asset_root: str | None, env: Mapping[str, str])
         text = "none set: NVIDIA's cloud if it answers, else the local pack, which the first run builds"
         return ok("asset root", text, "Nothing needs fixing. To build it now: rlnb assets build")
     text = "none set, and no asset pack is installed: robots come from NVIDIA's cloud only"
-    fix = f"{worker.command} -m pip install rlnb-tasks"
+    fix = install_line("rlnb-tasks", python=worker.command)
     return warning("asset root", text, fix)

@@ -15,6 +15,7 @@ from pathlib import Path
 from rlnb.display.browser import find_browser
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.doctor.notebook_host import check_hosted
+from rlnb.storage.installation import install_line
 
 LEAST_MEMORY_GIB = 4.0
 """A worker takes 1.2 to 1.5 GiB; a kernel, a living simulator and a training may run side by side."""
@@ -137,7 +138,7 @@ def check_jupyter(jupyterlab: str | None, ipykernel: str | None) -> Finding:
     """Judge JupyterLab and ipykernel. ipykernel 7.4.0 loses messages of widgets while a cell runs."""
     text = f"jupyterlab {jupyterlab or 'missing'}, ipykernel {ipykernel or 'missing'}"
     if ipykernel is None:
-        return warning("Jupyter", text, "pip install 'rlnb[lab]'")
+        return warning("Jupyter", text, install_line("rlnb[lab]"))
     release = tuple(int(part) for part in re.findall(r"\d+", ipykernel)[:2])
     fix = "pip install 'ipykernel>=7,<7.4'"
     if release >= (7, 4):

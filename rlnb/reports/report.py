@@ -21,6 +21,7 @@ from rlnb.display.browser import find_browser
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.settings import options
+from rlnb.storage.installation import install_line
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
@@ -69,7 +70,7 @@ def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, 
         raise RlnbError("There is no run to report on. See what there is: rlnb.runs()")
     missing = [name for name in ("papermill", "nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
-        raise RlnbError(f"A report needs {', '.join(missing)}: pip install 'rlnb[report]'")
+        raise RlnbError(f"A report needs {', '.join(missing)}. Use {install_line('rlnb[report]')}")
     browser = chromium() if pdf else ""
     target = Path(path).expanduser().absolute() if path is not None else _default_path(several)
     if target.suffix != ".html":

@@ -21,6 +21,7 @@ from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import METRICS, Task
+from rlnb.storage.installation import install_line
 from rlnb.studies.journal import Subject, common, hold, storage
 from rlnb.studies.space import Trainings, check
 from rlnb.studies.trials import Driver, Search, runs_of
@@ -214,7 +215,7 @@ def sweep(
     """Search for good parameters, and return at once: trials are started as long as this kernel lives.
 
     A trial is a run with the tag ``sweep:<name>``. After a restart of the kernel the same call, with the same name,
-    goes on: trials that ran meanwhile are taken up again. Needs ``pip install 'rlnb[sweep]'``.
+    goes on: trials that ran meanwhile are taken up again. Needs the extra ``rlnb[sweep]``.
 
     Args:
         task: A task, or its name.
@@ -240,7 +241,7 @@ def sweep(
     try:
         import optuna  # noqa: F401
     except ImportError as exc:
-        raise RlnbError("A sweep needs Optuna: pip install 'rlnb[sweep]'") from exc
+        raise RlnbError(f"A sweep needs Optuna. Use {install_line('rlnb[sweep]')}") from exc
     task = as_task(task)
     _check_goal(metric, direction)
     if parallel is not None and parallel < 1:

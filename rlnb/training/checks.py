@@ -15,6 +15,7 @@ from rlnb.errors import Problem, RlnbError, unknown, whole_number
 from rlnb.settings import Root
 from rlnb.simulation.card import card_of
 from rlnb.spec import MULTI_AGENT, Json, Library, Manifest
+from rlnb.storage.installation import install_line
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
 from rlnb.tasks.card import ConfigField, Fields, TaskCard
@@ -184,7 +185,7 @@ def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
         python = manifest.python or sys.executable
         yield Problem(
             what=f"rlnb {__version__} runs here, rlnb {theirs} in the worker's interpreter {python}.",
-            fix=f"{python} -m pip install rlnb=={__version__}",
+            fix=install_line("rlnb", python=python),
         )
 
 

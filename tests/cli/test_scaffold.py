@@ -191,7 +191,7 @@ def test_all_that_is_wrong_is_said_at_once(invoke: Invoke, tmp_path: Path, monke
         "The name 'skrl' belongs to",
         "'what'",
         "full exists and is not empty",
-        "'rlnb[plugins]'",
+        "[plugins]'",
     ):
         assert text in result.stderr
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]

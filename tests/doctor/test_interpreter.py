@@ -15,6 +15,7 @@ import pytest
 import rlnb
 from rlnb.doctor import interpreter
 from rlnb.doctor.interpreter import Worker
+from rlnb.storage.installation import install_line
 
 WAIT_S = 20.0
 """For one answer of a busy machine."""
@@ -58,13 +59,13 @@ def test_on_python_3_11_the_doctor_says_which_isaac_lab_pip_takes_and_asks_for_a
 
 def test_a_missing_isaac_lab_on_python_3_12_needs_only_pip() -> None:
     finding = interpreter.check_isaaclab(_without(FIT, "isaaclab"))
-    assert (finding.level, finding.fix) == ("fault", "python -m pip install 'rlnb[isaaclab]'")
+    assert (finding.level, finding.fix) == ("fault", install_line("rlnb[isaaclab]", python="python"))
 
 
 @pytest.mark.parametrize("worker", [_without(FIT, "rlnb"), _with(FIT, "rlnb", "0.0.1")])
 def test_the_worker_needs_this_very_rlnb(worker: Worker) -> None:
     finding = interpreter.check_worker_rlnb(worker)
-    assert (finding.level, finding.fix) == ("fault", f"python -m pip install rlnb=={rlnb.__version__}")
+    assert (finding.level, finding.fix) == ("fault", install_line("rlnb", python="python"))
     assert interpreter.check_worker_rlnb(FIT).level == "ok"
 
 

@@ -101,7 +101,7 @@ def test_without_the_packages_the_build_says_what_to_install(monkeypatch: pytest
     from rlnb_tasks import urdf_robots
 
     monkeypatch.setattr(urdf_robots, "PACKAGE", "no-such-package")
-    with pytest.raises(RlnbError, match=r"no-such-package.*pip install 'rlnb-tasks\[robots\]'"):
+    with pytest.raises(RlnbError, match=r"no-such-package.*pip install example-robot-data"):
         urdf_robots.write(tmp_path)
 
 

@@ -53,7 +53,7 @@ def test_a_missing_package_is_a_problem_before_anything_starts(
     monkeypatch.setenv("PYTHONPATH", str(info.parent))
     problem = problem_of(train, "wandb", python=bare)
     assert problem.what.endswith("No package metadata was found for wandb")
-    assert problem.fix == f"{bare} -m pip install rlnb-wandb wandb"
+    assert problem.fix == f"Install rlnb-wandb for {bare}, from where rlnb was installed; it brings wandb."
     assert not root.exists()
 
 

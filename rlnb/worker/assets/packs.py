@@ -27,6 +27,7 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.spec import AssetPack
 from rlnb.storage import files
+from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json, to_json
 
 logger = logging.getLogger(__name__)
@@ -129,7 +130,9 @@ def build(
         others = plugins.asset_packs().values()
         packs += [pack for pack in others if pack.on_request and pack not in packs and _is_built(pack)]
     if not packs:
-        raise RlnbError("No asset pack is installed, so robots cannot be made offline. pip install rlnb-tasks")
+        raise RlnbError(
+            f"No asset pack is installed, so robots cannot be made offline. Use {install_line('rlnb-tasks')}"
+        )
     folder = destination or root_folder()
     foreign: tuple[str, ...] = ()
     if force or _missing(packs, index(folder), retry):

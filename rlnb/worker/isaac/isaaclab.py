@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb import plugins
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Library, Task
+from rlnb.storage.installation import install_line
 from rlnb.tasks.agent_config import read_agent
 from rlnb.tasks.card import AssetRoot, Selectors
 from rlnb.version import ISAACLAB, ISAACLAB_REQUIREMENT
@@ -59,11 +60,13 @@ def start(asset_root: str | None = None) -> AssetRoot:
     try:
         version = importlib.metadata.version("isaaclab")
     except importlib.metadata.PackageNotFoundError as exc:
-        raise RlnbError(f"isaaclab is not installed in {sys.executable}. pip install '{ISAACLAB_REQUIREMENT}'") from exc
+        raise RlnbError(
+            f"isaaclab is not installed in {sys.executable}. Use pip install '{ISAACLAB_REQUIREMENT}'"
+        ) from exc
     if not version.startswith(ISAACLAB):
         raise RlnbError(
             f"isaaclab {version} is installed in {sys.executable}, rlnb needs {ISAACLAB}.x (Python 3.12). "
-            f"pip install '{ISAACLAB_REQUIREMENT}'"
+            f"Use pip install '{ISAACLAB_REQUIREMENT}'"
         )
     root_found = assets.search(asset_root, CLOUD)  # another process looks meanwhile
     import torch  # noqa: F401
@@ -318,7 +321,7 @@ def viser_visualizer(address: str, port: int) -> Any:
         RlnbError: viser is not installed.
     """
     if importlib.util.find_spec("viser") is None:
-        raise RlnbError(f"viser is not installed in {sys.executable}. pip install 'rlnb[view]'")
+        raise RlnbError(f"viser is not installed in {sys.executable}. Use {install_line('rlnb[view]')}")
     from isaaclab_visualizers.viser import ViserVisualizerCfg
 
     return ViserVisualizerCfg(bind_address=address, display_address=address, port=port, verbose=False)

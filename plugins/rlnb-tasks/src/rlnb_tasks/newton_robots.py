@@ -93,7 +93,7 @@ def source(path: str) -> Path:
     name = files.FROM_NEWTON[path]
     spec = importlib.util.find_spec("newton")  # without importing it, which takes seconds
     if spec is None or not spec.submodule_search_locations:
-        raise RlnbError(f"{path} is made from a file of the newton wheel, which is not installed. pip install isaaclab")
+        raise RlnbError(f"{path} is made from a file of newton, which is not installed. Use pip install isaaclab")
     file = Path(spec.submodule_search_locations[0]) / "examples" / "assets" / name
     if not file.is_file():
         raise RlnbError(f"newton {_version()} has no {name} to make {path} from. {_advice()}")

@@ -69,7 +69,7 @@ def source() -> Path:
     """
     spec = importlib.util.find_spec("isaaclab")  # without importing it, which takes seconds
     if spec is None or not spec.submodule_search_locations:
-        raise RlnbError(f"{files.SHADOW_HAND} is made from a file of the isaaclab wheel. pip install isaaclab")
+        raise RlnbError("isaaclab, whose wheel holds the Shadow Hand, is not installed. Use pip install isaaclab")
     file = Path(spec.submodule_search_locations[0]).parent / SOURCE
     advice = "Install the isaaclab that rlnb doctor asks for, or a newer rlnb-tasks."
     version = metadata.version("isaaclab")

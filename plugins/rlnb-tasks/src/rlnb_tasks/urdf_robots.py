@@ -23,7 +23,7 @@ from rlnb_tasks.urdf import merged
 
 PACKAGE = "example-robot-data"
 CONVERTER = "urdf-usd-converter"
-FIX = "pip install 'rlnb-tasks[robots]'"
+FIX = f"Use pip install {PACKAGE} {CONVERTER}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

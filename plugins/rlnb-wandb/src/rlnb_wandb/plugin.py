@@ -55,7 +55,7 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
         return []
     reason = done.stderr.strip().rpartition("\n")[2]
     if "PackageNotFoundError" in reason:
-        fix = f"{python} -m pip install rlnb-wandb wandb"
+        fix = f"Install rlnb-wandb for {python}, from where rlnb was installed; it brings wandb."
     else:
         fix = f'Run `wandb login`, set WANDB_API_KEY, or use tags=["{OFFLINE}"].'
     return [Problem(what=f"W&B cannot follow this run from {python}: {reason}", fix=fix)]

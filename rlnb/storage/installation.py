@@ -1,0 +1,65 @@
+"""The shell line that installs a package of rlnb from the place that rlnb itself came from.
+
+A package index may hold somebody else's package under one of rlnb's names. A fix must therefore not name an index
+unless rlnb was installed from one.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import urllib.parse
+import urllib.request
+from importlib import metadata
+from pathlib import Path
+
+EXTENSION = "rlnb-jupyterlab"
+"""The one package that is not in the folder ``plugins`` of a checkout."""
+
+
+def install_line(*requirements: str, python: str | None = None) -> str:
+    """Return a shell line that installs packages of rlnb.
+
+    Args:
+        requirements: Packages of rlnb with their extras, such as ``"rlnb[report]"`` or ``"rlnb-tasks"``.
+        python: Command of the interpreter to install into; None is this one.
+    """
+    pip = f"{python or shlex.quote(sys.executable)} -m pip install"
+    names = " ".join(shlex.quote(requirement) for requirement in requirements)
+    source, editable = origin()
+    if source is None:
+        return f"{pip} {names}"
+    if not editable:
+        return f"cd {shlex.quote(str(source))} && {pip} --constraint constraints.txt {names}"
+    if python is None:
+        folders = " ".join(f"--editable {shlex.quote(_folder(requirement))}" for requirement in requirements)
+        return f"cd {shlex.quote(str(source))} && {pip} --constraint constraints.txt {folders}"
+    return f"cd {shlex.quote(str(source))} && make wheels && cd dist && {pip} --constraint constraints.txt {names}"
+
+
+def origin() -> tuple[Path | None, bool]:
+    """Return the folder that rlnb was installed from, and whether that is a checkout.
+
+    It is the folder of the wheel, or the checkout of an editable installation, as ``direct_url.json`` has it (PEP 610).
+    The folder is None for a package from an index.
+    """
+    try:
+        text = metadata.distribution("rlnb").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        text = None
+    record = json.loads(text) if text else {}
+    url = urllib.parse.urlsplit(record.get("url", ""))
+    if url.scheme != "file":
+        return None, False
+    path = Path(urllib.request.url2pathname(url.path))
+    return (path, True) if "dir_info" in record else (path.parent, False)
+
+
+def _folder(requirement: str) -> str:
+    """Return the folder of a package in a checkout, with its extras: ``"plugins/rlnb-tasks[robots]"``."""
+    name, bracket, extras = requirement.partition("[")
+    if name == "rlnb":
+        return f".{bracket}{extras}"
+    parent = "extensions" if name == EXTENSION else "plugins"
+    return f"{parent}/{requirement}"

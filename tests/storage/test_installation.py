@@ -1,0 +1,65 @@
+"""Fixes install packages of rlnb from where rlnb came from, never from an index that it did not come from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from rlnb.storage import installation
+
+
+class Distribution:
+    """An installed package, as ``importlib.metadata`` shows it."""
+
+    def __init__(self, record: object) -> None:
+        self._text = json.dumps(record) if record is not None else None
+
+    def read_text(self, name: str) -> str | None:
+        assert name == "direct_url.json"
+        return self._text
+
+
+@pytest.fixture
+def came_from(monkeypatch: pytest.MonkeyPatch):
+    def source(record: object) -> None:
+        monkeypatch.setattr(metadata, "distribution", lambda name: Distribution(record))
+
+    monkeypatch.setattr(sys, "executable", "/env/bin/python")
+    return source
+
+
+def test_a_wheel_names_its_folder(came_from) -> None:
+    came_from({"url": "file:///data/my%20wheels/rlnb-1.0-py3-none-any.whl", "archive_info": {}})
+    assert installation.install_line("rlnb[report]") == (
+        "cd '/data/my wheels' && /env/bin/python -m pip install --constraint constraints.txt 'rlnb[report]'"
+    )
+    assert installation.install_line("rlnb-tasks", python="/lab/isaaclab.sh -p") == (
+        "cd '/data/my wheels' && /lab/isaaclab.sh -p -m pip install --constraint constraints.txt rlnb-tasks"
+    )
+
+
+def test_a_checkout_is_installed_in_place_here_and_as_wheels_elsewhere(came_from) -> None:
+    came_from({"url": "file:///src/rlnb", "dir_info": {"editable": True}})
+    assert installation.install_line("rlnb[report]", "rlnb-tasks[robots]", "rlnb-jupyterlab") == (
+        "cd /src/rlnb && /env/bin/python -m pip install --constraint constraints.txt "
+        "--editable '.[report]' --editable 'plugins/rlnb-tasks[robots]' --editable extensions/rlnb-jupyterlab"
+    )
+    assert installation.install_line("rlnb[isaaclab]", python="other") == (
+        "cd /src/rlnb && make wheels && cd dist && other -m pip install --constraint constraints.txt 'rlnb[isaaclab]'"
+    )
+
+
+def test_a_package_from_an_index_comes_from_that_index_again(came_from) -> None:
+    came_from(None)
+    assert installation.install_line("rlnb[report]") == "/env/bin/python -m pip install 'rlnb[report]'"
+
+
+def test_this_installation_knows_where_it_came_from() -> None:
+    folder, editable = installation.origin()
+    assert folder is not None
+    assert (folder / "rlnb" / "storage" / "installation.py").is_file() == editable
+    assert Path(folder).is_dir()
