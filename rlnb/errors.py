@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import platform
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -53,6 +55,27 @@ def unknown(kind: str, name: str, names: Iterable[str], *, has: str = "Installed
     choices = sorted(names)
     text = ", ".join(choices) if choices else "none"
     return NotFoundError(f"No {kind} named {name!r}. {has}: {text}.{did_you_mean(name, choices)}")
+
+
+def linux_only(subject: str) -> list[Problem]:
+    """Return the problem that something needs Linux, or nothing on Linux.
+
+    The agent of a job relies on prctl, pidfd and ``/proc``, which no other system has.
+    """
+    if sys.platform == "linux":
+        return []
+    fix = "Use a Linux machine, or WSL 2 on Windows. Existing runs can be read, watched and reported here."
+    return [Problem(what=f"{subject} needs Linux, and this is {platform.system()}.", fix=fix)]
+
+
+def require_linux(subject: str) -> None:
+    """Raise the problem of :func:`linux_only` as an error.
+
+    Raises:
+        RlnbError: This is another system.
+    """
+    for problem in linux_only(subject):
+        raise RlnbError(f"{problem.what} {problem.fix}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from rlnb.display.live_objects import live_objects
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, require_linux
 
 HEIGHT_PX = 800
 _START_S = 60.0
@@ -35,6 +35,7 @@ class Beside:
         Raises:
             RlnbError: It does not start; with the last lines that it wrote.
         """
+        require_linux(title)
         self._title = title
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "rlnb.node", "--beside", *argv],

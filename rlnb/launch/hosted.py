@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from rlnb.errors import require_linux
 from rlnb.spec import Json
 from rlnb.storage.serial import from_json
 
@@ -23,6 +24,7 @@ class Hosts:
 
     def start(self, argv: Sequence[str], log: Path) -> int:
         """Start a host apart from this process, with its output at the end of a log; return its process id."""
+        require_linux("A job")
         self._processes = [process for process in self._processes if process.poll() is None]
         with open(log, "ab") as output:
             process = subprocess.Popen(

@@ -6,7 +6,6 @@ a process ends, so there is nothing to clean up.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 import time
@@ -109,6 +108,8 @@ def _lock(path: Path, create: bool = True, exclusive: bool = True) -> IO[str] | 
         file = open(os.devnull, encoding="utf-8")  # its owner has just left the queue  # noqa: SIM115
         return file
     try:
+        import fcntl  # Windows has none, and imports this module too
+
         fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from rlnb.errors import RlnbError, WorkerError
+from rlnb.errors import RlnbError, WorkerError, require_linux
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
 from rlnb.spec import Json
@@ -56,6 +56,7 @@ class SimulatorProcess:
         self._hangs = ""
         self._ready = Ready()
         self._lock = threading.Lock()
+        require_linux("The living simulator")
         command = interpreter(python)
         if shutil.which(command[0]) is None:
             raise RlnbError(

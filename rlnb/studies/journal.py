@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,8 @@ def hold(path: Path, name: str) -> IO[str]:
     Raises:
         RlnbError: Another does.
     """
+    import fcntl  # Windows has none, and imports this module too
+
     lock = open(path, "w")  # noqa: SIM115  held by the driver
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,12 +6,13 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
-from rlnb.errors import Problem, RlnbError, unknown, whole_number
+from rlnb.errors import Problem, RlnbError, linux_only, unknown, whole_number
+from rlnb.launch.hosted import HostedLauncher
 from rlnb.settings import Root
 from rlnb.simulation.card import card_of
 from rlnb.spec import MULTI_AGENT, Json, Library, Manifest
@@ -49,10 +50,16 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[T
             of_task += overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
         of_task += _check_training(manifest, library, card)
     of_root = [*_check_root(root.path), *_check_distributed(manifest, library)]
-    problems = [*_check_arguments(manifest), *of_root, *of_task, *launcher.check(manifest)]
+    problems = [*_check_arguments(manifest), *of_root, *of_task, *_check_launcher(launcher, manifest)]
     for of_plugin in plugins.manager().hook.rlnb_check(manifest=manifest):
         problems += of_plugin
     return card, problems
+
+
+def _check_launcher(launcher: Launcher, manifest: Manifest) -> Sequence[Problem]:
+    if isinstance(launcher, HostedLauncher) and (problems := linux_only("A training on this machine")):
+        return problems
+    return launcher.check(manifest)
 
 
 def _look_up(manifest: Manifest, root: Root) -> tuple[Library | None, TaskCard | None, list[Problem]]:
@@ -117,7 +124,7 @@ def _check_root(root: Path) -> Iterator[Problem]:
     existing = next(folder for folder in (root, *root.parents) if os.path.exists(folder))
     fix = "Set rlnb.options.root, or RLNB_ROOT, to a folder of yours."
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        yield Problem(what=f"the run folder {root} cannot be written by user {os.getuid()}.", fix=fix)
+        yield Problem(what=f"the run folder {root} cannot be written by this user.", fix=fix)
     elif (free := shutil.disk_usage(existing).free) < LEAST_FREE_BYTES:
         yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", fix=f"Make room. {fix}")
 

@@ -127,7 +127,7 @@ def test_a_folder_that_this_user_may_not_write_is_a_problem(monkeypatch: pytest.
         whats = as_somebody(lambda: problems_of(echo))
         locked.chmod(0o755)
     assert len(whats) == 1
-    assert f"{locked / 'rlnb-runs'} cannot be written by user" in whats[0]
+    assert f"{locked / 'rlnb-runs'} cannot be written by this user" in whats[0]
 
 
 def as_somebody(call: Callable[[], Any]) -> Any:
