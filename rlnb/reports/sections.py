@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from PIL import Image
 
+    from rlnb.display.video import Video
     from rlnb.records.facts import RunFacts
     from rlnb.spec import Json
 
@@ -26,7 +27,7 @@ PICTURE_PX = 720
 USAGES = 12
 """Curves of the use of nodes in a report."""
 PICTURES_BYTES = 600_000
-"""Largest size of all pictures together: a report is for sending."""
+"""Largest size of all pictures together, and of all films together: a report is for sending."""
 
 
 def heading(runs: Sequence[RunFacts]) -> str:
@@ -133,15 +134,30 @@ def pictures(runs: Sequence[RunFacts]) -> str:
 
 
 def films(runs: Sequence[RunFacts]) -> str:
-    """Return a still of the middle of each film of an evaluation, and where the film lies."""
-    stills, weight = [], 0
+    """Return the films of the evaluations, up to 600 KB in all, and a still of each further film."""
+    figures, weight = [], 0
     for run in runs:
         for film in (evaluation.video for evaluation in run.evaluations if evaluation.video):
             picture = film.still() if weight < PICTURES_BYTES else None
             still = _palette(picture) if picture is not None else b""
-            weight += len(still)
-            stills.append(_image(still, str(film.path)) if still else f"<p>{html.escape(str(film.path))}</p>")
-    return "".join(stills) or "<p>None: <code>run.play()</code></p>"
+            size = film.path.stat().st_size if still else 0
+            if still and weight + size + len(still) <= PICTURES_BYTES:
+                weight += size + len(still)
+                figures.append(_film(film, still))
+            else:
+                weight += len(still)
+                figures.append(_image(still, str(film.path)) if still else f"<p>{html.escape(str(film.path))}</p>")
+    return "".join(figures) or "<p>None: <code>run.play()</code></p>"
+
+
+def _film(film: Video, still: bytes) -> str:
+    """Return a film that plays in a browser, with a still for print."""
+    path, poster = html.escape(str(film.path)), base64.b64encode(still).decode()
+    data = base64.b64encode(film.path.read_bytes()).decode()
+    return (
+        f"<figure><video controls loop muted autoplay poster='data:image/png;base64,{poster}' "
+        f"src='data:video/mp4;base64,{data}'></video><figcaption>{path}</figcaption></figure>"
+    )
 
 
 def _small(path: Path) -> bytes | None:

@@ -22,7 +22,8 @@ MISSING = {
 }
 STAND_IN = """
 import importlib, json, os, platform, signal, subprocess, sys
-import anywidget, ctypes, matplotlib.pyplot, numpy, pandas, PIL.Image, plotly.graph_objects, pluggy, psutil, rich.console, rich.table, rich.live
+import anywidget, ctypes, matplotlib.pyplot, numpy, pandas, PIL.Image, plotly.graph_objects, pluggy, psutil
+import rich.console, rich.live, rich.table
 import logging, multiprocessing, tempfile, threading, scipy.stats, tsdownsample
 import tensorboard.compat.proto.event_pb2
 system, missing, root = json.loads(sys.argv[1])

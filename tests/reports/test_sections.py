@@ -1,14 +1,19 @@
 """The sections of a report."""
 
+import base64
 import dataclasses
 import html
+import json
 import re
+from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
 from PIL import Image
 
 import rlnb
+from rlnb.display.video import Mp4
 from rlnb.reports import sections
 
 
@@ -99,3 +104,25 @@ def test_a_run_that_was_extended_is_reported_and_reproduced_as_it_ended(echo_roo
     run.resume(max_iterations=5).wait()
     assert "max_iterations=5" in sections.reproduce([run])
     assert "max_iterations</td><td style='text-align:left'>5</td>" in sections.parameters([run])
+
+
+def test_a_short_film_plays_in_the_report_and_a_long_one_is_a_still(run, monkeypatch):
+    film = run.path / "media" / "film.mp4"
+    writer = Mp4(film, fps=10.0)
+    for value in range(0, 200, 20):
+        writer.add(np.full((32, 48, 3), value, np.uint8))
+    writer.close()
+    run.evaluate(episodes=2)
+    record = run.jobs[-1].folder.path / "evaluation.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "video": str(film)}))
+    page = sections.films([run])
+    assert base64.b64encode(film.read_bytes()).decode() in page
+    assert "<script" not in page
+    monkeypatch.setattr(sections, "PICTURES_BYTES", film.stat().st_size)
+    assert "<video" not in sections.films([run])
+    assert str(film) in sections.films([run])
+
+
+def test_a_report_ends_with_the_films():
+    cells = nbformat.read(Path(sections.__file__).with_name("report.ipynb"), 4).cells
+    assert cells[-1].source == "HTML(sections.films(runs))"
