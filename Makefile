@@ -23,7 +23,7 @@ OUT ?= outputs
 # Isaac Lab and torch are 6,000 modules: where images forbid to write bytecode, each start compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-kernels test-extension test-pages extension extension-wheel wheels lint lab bench slurm-up slurm-down clean
+.PHONY: help install demo test test-all test-kernels test-extension test-pages extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -37,7 +37,7 @@ $(UV): constraints.txt
 
 $(VENV)/.installed: $(UV) pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml) $(EXTENSION)/pyproject.toml
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt \
-		$(EDITABLE) $(WITH_PAGES) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,dev]'
+		$(EDITABLE) $(WITH_PAGES) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,docs,dev]'
 	touch $@
 
 # A gigabyte that few need: the tests of skrl with JAX, and of robots from URDF, are among the slow ones.
@@ -75,11 +75,24 @@ test-pages: install ## the pages of the extension, where there is node, and what
 	else echo "node is not here: the pages are not tested"; fi
 	cd $(EXTENSION) && $(CURDIR)/$(BIN)/python -m pytest -m slow
 
-wheels: install ## rlnb and its plugins as wheels, in dist/: pip install --find-links dist 'rlnb[all]'
+wheels: install ## rlnb and its plugins as wheels, in dist/; docs/installing.md says how to install them
 	for package in . plugins/*; do $(UV) build --quiet --wheel --python $(BIN)/python --out-dir dist $$package || exit 1; done
+	$(BIN)/python tests/rig/release.py constraints dist
 
 extension-wheel: extension ## the wheel of the extension, pages within, in dist/
 	$(UV) build --quiet --wheel --python $(BIN)/python --out-dir dist $(EXTENSION)
+	$(BIN)/python tests/rig/release.py constraints dist
+
+release: install extension ## every wheel into dist/, then all of them with pip into a new environment, and the demo there
+	rm -rf dist
+	$(MAKE) wheels extension-wheel
+	$(BIN)/python tests/rig/release.py check dist $(OUT)/release
+
+docs: install ## the documentation site, docs/_build/html/index.html, without network
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --builder html docs docs/_build/html
+
+gallery: install ## execute the notebooks for the site (about ten minutes)
+	$(BIN)/python docs/execute.py $(OUT)/gallery
 
 slurm-up: install ## a real Slurm of four nodes on this machine, to try the cluster path; as root it installs what it needs
 	$(BIN)/python tests/rig/slurm.py up
@@ -141,4 +154,4 @@ bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should r
 	$(BIN)/python benchmarks/cold_start.py packs
 
 clean:
-	rm -rf $(VENV) .venv-* $(OUT) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-* $(OUT) dist docs/_build .pytest_cache .mypy_cache .ruff_cache

@@ -25,6 +25,7 @@ LINKS = [
     (re.compile(r"\]\((?:\.\./)*docs/"), "](/"),
     (re.compile(r"\]\((?:\.\./)?README\.md(#[\w-]+)?\)"), "](/index.md)"),
     (re.compile(r"\]\((?:\.\./)?CONTRIBUTING\.md(#[\w-]+)?\)"), r"](/contributing.md\1)"),
+    (re.compile(r"\]\((?:\.\./)?benchmarks/RESULTS\.md\)"), "](/results.md)"),
     (re.compile(r"\]\((?:\.\./)?CHANGELOG\.md\)"), "](/changelog.md)"),
 ]
 """Links that hold in the repository, and the pages that they name on the site."""
@@ -37,7 +38,6 @@ release = version = rlnb.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 html_theme = "furo"
 html_title = f"rlnb {release}"
-html_static_path: list[str] = []
 exclude_patterns = ["_build"]
 nb_execution_mode = "off"
 nb_render_markdown_format = "myst"
@@ -82,6 +82,11 @@ def _write_pages() -> None:
         _write(f"{name.lower()}.md", (REPO / f"{name}.md").read_text(encoding="utf-8"))
 
 
+def _write_results() -> None:
+    """Write the page of the measurements. Its first line is the file's own title."""
+    _write("results.md", (REPO / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8"))
+
+
 def _copy_notebooks() -> None:
     (DOCS / "gallery").mkdir(exist_ok=True)
     for notebook in sorted(REPO.glob("notebooks/*.ipynb")):
@@ -97,5 +102,6 @@ def _follow(app: object, name: str, text: list[str]) -> None:
 def setup(app: object) -> None:
     _write_cli()
     _write_pages()
+    _write_results()
     _copy_notebooks()
     app.connect("source-read", _follow)  # type: ignore[attr-defined]
