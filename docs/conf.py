@@ -35,7 +35,7 @@ author = "the rlnb authors"
 copyright = author
 release = version = rlnb.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = f"rlnb {release}"
 exclude_patterns = ["_build"]
@@ -48,7 +48,6 @@ autodoc_typehints = "signature"
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 python_maximum_signature_line_length = 100
-viewcode_line_numbers = True
 
 
 def _write(name: str, text: str) -> None:
