@@ -109,7 +109,7 @@ def test_a_pack_that_fails_leaves_the_others_and_is_not_tried_again_by_itself(in
     assert (built.folder / "leg.usd").is_file()
     assert packs.build(retry=False).failed == built.failed
     assert installed.calls == ["arms", "legs"]
-    assert packs.fix("promised.usd", built.folder).endswith("no isaaclab here. Then: rlnb assets build")
+    assert packs.fix("promised.usd", built.folder).endswith("no isaaclab here. Fix that, then run: rlnb assets build")
 
     installed.install("arms", "arm.usd")
     assert packs.build().failed == {}, "whoever asks for it by hand may have fixed it"
@@ -124,7 +124,7 @@ def test_packs_on_request_are_added_to_what_is_there(installed: Packs, tmp_path:
     assert not (folder / "dog.usd").exists()
     assert packs.fix("dog.usd", folder) == "rlnb assets build --robots"
     assert packs.fix("dog.usd", tmp_path) == f"rlnb assets build --robots {tmp_path}"
-    assert "No installed asset pack makes it" in packs.fix("cat.usd", folder)
+    assert "No installed asset pack makes this file" in packs.fix("cat.usd", folder)
 
     assert packs.build(on_request=True).folder == folder
     assert (folder / "dog.usd").is_file()

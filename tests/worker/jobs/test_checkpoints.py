@@ -51,5 +51,5 @@ def test_what_is_no_checkpoint_is_not_to_be_trusted(tmp_path: Path, trust: bool)
     path = tmp_path / "model_1.pt"
     for text in ('{"iteration": 1}', ""):
         path.write_text(text)
-        with pytest.raises(rlnb.RlnbError, match=r"model_1\.pt is no checkpoint: torch\.save writes no such file"):
+        with pytest.raises(rlnb.RlnbError, match=r"model_1\.pt is not a checkpoint: torch\.save did not write it"):
             rlnb.backend.vet_checkpoint(path, trust)

@@ -34,7 +34,7 @@ def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:
 
 @pytest.mark.parametrize(("horizon", "frames"), [(0, 16.0), (16, 0.0)])
 def test_an_iteration_of_nothing_is_refused(tmp_path: Path, horizon: int, frames: float) -> None:
-    with pytest.raises(rlnb.RlnbError, match="is none: look at the rollout's length"):
+    with pytest.raises(rlnb.RlnbError, match="must be positive: check the rollout's length"):
         context_of(tmp_path, 1).started(horizon=horizon, frames_per_step=frames, max_iterations=1)
 
 

@@ -72,11 +72,11 @@ def test_a_module_is_traced_in_eval_mode(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("act", "groups", "why"),
     [
-        (lambda self, obs, _: self.linear(obs), ["camera"], "the observations are 'camera', and not 'policy'"),
-        (lambda self, obs, every: self.linear(obs + every["depth"]), ["policy", "depth"], "needs the .* 'depth' too"),
-        (lambda self, obs, _: self.linear(obs) * self.calls, ["policy"], "it keeps a state, or samples"),
+        (lambda self, obs, _: self.linear(obs), ["camera"], "the observation groups are 'camera', without 'policy'"),
+        (lambda self, obs, every: self.linear(obs + every["depth"]), ["policy", "depth"], "it also needs the .* 'depth', not"),
+        (lambda self, obs, _: self.linear(obs) * self.calls, ["policy"], "it keeps a state or samples"),
         (lambda self, obs, _: self.linear(obs) / 0.0, ["policy"], "not finite"),
-        (lambda self, obs, _: self.linear(obs if obs[0, 0] < 0 else -obs), ["policy"], "a way that a trace forgets"),
+        (lambda self, obs, _: self.linear(obs if obs[0, 0] < 0 else -obs), ["policy"], "a way that a trace does not record"),
     ],
 )
 def test_a_module_that_a_trace_would_get_wrong_is_refused(
@@ -90,7 +90,7 @@ def test_a_module_that_a_trace_would_get_wrong_is_refused(
 
 def test_a_format_that_no_trace_has_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    with pytest.raises(rlnb.RlnbError, match="as onnx and torchscript, and not as tflite"):
+    with pytest.raises(rlnb.RlnbError, match="tracing writes onnx and torchscript, not tflite"):
         traced(network(lambda self, obs, _: self.linear(obs)), Env("policy"), tmp_path, ["onnx", "tflite"])
 
 
@@ -101,12 +101,12 @@ def test_observations_that_are_no_tensor_are_refused(tmp_path: Path) -> None:
         def reset(self) -> Any:
             return {"policy": super().reset()[0]}, {}
 
-    with pytest.raises(rlnb.RlnbError, match="the observations 'policy' are a dict, not one tensor"):
+    with pytest.raises(rlnb.RlnbError, match="the observation group 'policy' is a dict, not one tensor"):
         traced(network(lambda self, obs, _: self.linear(obs)), Apart("joints"), tmp_path, ["onnx"])
 
 
 def test_a_policy_that_is_no_module_is_told(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    with pytest.raises(rlnb.RlnbError, match=r"no export .* returns Plain, which is no torch.nn.Module"):
+    with pytest.raises(rlnb.RlnbError, match=r"no export .* returns Plain, which is not a torch.nn.Module"):
         traced(Plain(), None, tmp_path, ["onnx"])
     assert not list(tmp_path.iterdir())

@@ -71,7 +71,7 @@ def test_ranks_that_are_there_but_cannot_talk_are_told_what_to_look_at(store: An
 
     for rank in range(1, 4):
         store.set(f"rlnb/here/{rank}", f"host-{rank}")
-    with pytest.raises(RlnbError, match=r"All 4 ranks are there.* interface=") as told:
+    with pytest.raises(RlnbError, match=r"All 4 ranks have started.* interface=") as told:
         meet(store, 0, 4, WITHIN_S)
     assert "host-3" in str(told.value)
 

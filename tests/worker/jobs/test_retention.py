@@ -68,4 +68,4 @@ def test_a_checkpoint_that_cannot_go_is_no_reason_to_lose_a_training(
 
     monkeypatch.setattr(Path, "unlink", refuse)
     tidy(RunRecord(run.path), keep=1)
-    assert "were not tidied: Read-only file system" in caplog.text
+    assert "were not removed: Read-only file system" in caplog.text
