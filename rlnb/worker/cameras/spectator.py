@@ -79,7 +79,7 @@ class Spectator:
 
 
 def drawn(stage: Any, env_ns: str, origins: Any, device: str) -> Any:
-    """Return a Newton model for drawing the first envs: visual shapes, and colliders of bodies that have none.
+    """Return a Newton model for drawing the first envs: visual shapes, and colliders of parts that have none.
 
     Args:
         stage: The simulation's stage. The first env's prims are used for all envs.
