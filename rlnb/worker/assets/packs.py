@@ -1,8 +1,8 @@
 """Asset packs: robot and scene files that plugins make on this machine.
 
-Below ``<cache>/assets`` each version of a pack has its own folder, ``packs/<name>-<version>``. The folder is built once
-and then never changed. An asset root, ``roots/<names and versions>``, holds hard links to the files of all installed
-packs. Another pack, or a newer version of one, adds a root and leaves the files of other packs alone.
+Below ``<cache>/assets`` each version of a pack has its own folder, ``packs/<name>-<version>``. It is built once, and
+replaced only by a forced build. An asset root, ``roots/<names and versions>``, holds hard links to the files of all
+installed packs. Another pack, or a newer version of one, adds a root and leaves the files of other packs alone.
 
 The index of a root, ``assets.json``, lists the pack, SHA-256, licence and source of each file, and the reason for each
 pack that could not be built. Files that are not in the index are the user's and are never overwritten.
@@ -113,7 +113,7 @@ def _folder_name(pack: AssetPack) -> str:
 def build(
     destination: Path | None = None, *, on_request: bool = False, force: bool = False, retry: bool = True
 ) -> Built:
-    """Build the installed packs and put their files into one folder. Packs that exist are not built again.
+    """Build the installed packs and put their files into one folder. Packs that exist are rebuilt only by force.
 
     Args:
         destination: Folder for copies of the files; by default an asset root in the cache folder.

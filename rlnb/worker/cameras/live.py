@@ -72,7 +72,7 @@ class View:
             self._fail(f"{type(exc).__name__}: {exc}")
             return LOOK_S
         self._cost_s = time.monotonic() - start_s
-        if self._number == 1:  # may include compiling kernels, so the next one may cost less
+        if self._number == 1:  # the first frame may include compiling kernels: the next one may cost less
             return LOOK_S
         return max(LEAST_INTERVAL_S, self._cost_s / max(request.share, 1e-3))
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 ADDED = "preview"
 """Name of the camera that is added to a task without one."""
 _TWIN = "rlnb_"
-"""Prefix of the name of a camera's copy. The copy gives the data types that the task's own camera is not set to give;
-some tasks count the data types of their camera, so that one is never changed."""
+"""Prefix of the name of a camera's copy. The copy gives the data types that the task's own camera is not set to give.
+The own camera is left alone, since some tasks count its data types."""
 _LEAST_DISTANCE_M = 3.5
 _SLACK = 0.15
 """How far robots may go from the middle of a picture, as a share of the camera's distance: a third of the way to its
@@ -76,7 +76,7 @@ class Plan:
         """
         cameras = own_cameras(env_cfg)
         if not any("segmentation" in kind for cfg in cameras.values() for kind in cfg.data_types):
-            _label(env_cfg)  # the labels of a task with segmentation are part of its observations
+            _label(env_cfg)  # with segmentation, the labels are part of the task's observations and stay
         if not cameras:
             if self._wanted and list(self._wanted) != [ADDED]:
                 raise NotFoundError(
@@ -285,7 +285,7 @@ class Trail:
 
     def _way(self, env: Any) -> Any:
         way = view_of(env)[1] - self._centres
-        way[:, 2] = 0.0  # the camera does not follow a fall or a jump, so that it is visible
+        way[:, 2] = 0.0  # the camera follows no fall or jump, so that both are visible
         return way
 
     def _distance(self, env: Any) -> Any:

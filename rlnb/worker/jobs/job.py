@@ -1,4 +1,4 @@
-"""Does one job of a run. A failure becomes the job's result."""
+"""One job of a run, whose failure becomes its result."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def _load() -> AssetRoot:
     from rlnb.worker.isaac import isaaclab
 
     root = isaaclab.start(os.environ.get("RLNB_ASSET_ROOT") or None)
-    gc.freeze()  # Isaac Lab collects garbage when it closes an env; imports need no scan
+    gc.freeze()  # Isaac Lab collects garbage when it closes an env; this exempts all imports
     return root
 
 
