@@ -1,8 +1,9 @@
 """``python -m rlnb.worker``: the only folder that may import torch and Isaac Lab.
 
-``__main__`` has its forms: a job, the living simulator (``serve``), the search for an asset root. ``jobs`` does the
-jobs of a run, ``requests`` answers a kernel, ``cameras``, ``assets`` and ``isaac`` serve both, ``acting`` acts in an
-env, and ``probe`` is the doctor's look from within this interpreter, read as text.
+``__main__`` is the command line: a job, the living simulator (``serve``), the asset packs, the search for an asset
+root. ``jobs`` runs the jobs of a run, ``requests`` answers a kernel, and ``cameras``, ``assets`` and ``isaac`` serve
+both. ``acting`` provides actions for an env. ``probe`` collects facts about the worker's interpreter for the doctor,
+which reads the module as text and never imports it.
 
-Belongs here: whatever needs the simulator or a GPU. Does not belong here: anything the kernel imports.
+Belongs here: code that needs the simulator or a GPU. Does not belong here: anything that the kernel imports.
 """

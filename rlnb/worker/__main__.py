@@ -1,7 +1,11 @@
-"""``python -m rlnb.worker KIND RUN_DIR JOB_DIR``, started by the node agent or by torchrun, and
-``python -m rlnb.worker serve REPLY_FD``, the living simulator; ``python -m rlnb.worker assets-build [FOLDER]
-[--robots] [--force]`` writes the offline asset packs and prints the folder and its files, as JSON;
-``python -m rlnb.worker asset-root CLOUD`` prints where robot assets come from."""
+"""The worker's command line.
+
+``python -m rlnb.worker KIND RUN_DIR JOB_DIR`` does a job; the node agent or torchrun starts it.
+``python -m rlnb.worker serve REPLY_FD`` is the living simulator.
+``python -m rlnb.worker assets-build [FOLDER] [--robots] [--force]`` builds the offline asset packs and prints their
+folder, the packs that failed and the files that it kept, as JSON.
+``python -m rlnb.worker asset-root CLOUD`` prints the asset root that robot assets come from, as JSON.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from rlnb.worker.jobs.job import work
 
 
 def _asset_root(cloud: str) -> int:
-    """Print the asset root as JSON, or why there is none; the log of the worker that asks has the details."""
+    """Print the asset root or an error, as JSON. Details go to stderr, the log of the process that started this one."""
     import logging
 
     from rlnb.errors import RlnbError
@@ -27,7 +31,7 @@ def _asset_root(cloud: str) -> int:
     _end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     answer = os.dup(1)
-    os.dup2(2, 1)  # a pack's own prints are for the log
+    os.dup2(2, 1)  # prints of a pack's own code belong in the log
     try:
         message = to_json(root.resolve(cloud))
     except RlnbError as exc:
@@ -44,7 +48,7 @@ def _end_with_parent() -> None:
 
 
 def main(argv: list[str]) -> int:
-    faulthandler.register(signal.SIGUSR1)  # the agent's question where each thread is
+    faulthandler.register(signal.SIGUSR1)  # the agent sends it to get the stacks of all threads
     if argv[0] == "asset-root":
         return _asset_root(argv[1])
     if argv[0] == "serve":
@@ -59,7 +63,7 @@ def main(argv: list[str]) -> int:
         build = packs.build(folder, on_request="--robots" in argv, force="--force" in argv)
         sys.stdout.write(f"{json.dumps(to_json(build))}\n")
         return 0
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun's ranks are in sessions of their own
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun starts each rank in a session of its own
         _end_with_parent()
     kind, _run_dir, job_dir = argv
     return work(kind, Path(job_dir))

@@ -19,22 +19,22 @@ from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
 
 Act = Callable[[Any], Any]
-"""From observations to actions."""
+"""Function from observations to actions."""
 
 
 @contextlib.contextmanager
 def acting(
     request: ActingRequest[Any], configure: Callable[[Any], None]
 ) -> Iterator[tuple[Any, Act, Callable[[Any], None]]]:
-    """Make an env and what acts in it; close it in the end.
+    """Make an env and the function that acts in it; close the env at the end.
 
     Args:
-        request: The task and its number of envs, and the policy or the actions that move them.
-        configure: Called with the env's config, last.
+        request: The task, the number of envs, and the policy or the kind of actions.
+        configure: Called last, with the env's config.
 
     Yields:
-        The env, the function from observations to actions, and one that takes which envs have ended, a bool tensor of
-        shape (num_envs,).
+        The env, the function from observations to actions, and a function that resets the policy's state in the envs
+        whose episodes have ended. It takes a bool tensor of shape (num_envs,), True for those envs.
     """
     task, policy = dataclasses.replace(request.task, num_envs=request.num_envs), request.policy
     make = functools.partial(environment, seed=request.seed, device=request.device, configure=configure)
@@ -78,14 +78,14 @@ def _sample(space: Any, num_envs: int, kind: str, device: str) -> Any:
 
 
 def joint(reward: Any, terminated: Any, truncated: Any) -> tuple[Any, Any, Any]:
-    """Return what a step gave to all agents together: the sum of their rewards, and the ends that all of them share.
+    """Return the outcome of a step for all agents together: the sum of their rewards, and whether all have ended.
 
-    Isaac Lab resets an env of several agents once all are terminated, or all are out of time.
+    Isaac Lab resets an env of several agents once all of them are terminated, or all have timed out.
 
     Args:
-        reward: Shape (num_envs,), or such a tensor by agent; float.
-        terminated: As the reward; bool.
-        truncated: As the reward; bool.
+        reward: Shape (num_envs,), float; for several agents a dict of such tensors.
+        terminated: Shape (num_envs,), bool; for several agents a dict of such tensors.
+        truncated: Shape (num_envs,), bool; for several agents a dict of such tensors.
     """
     if not isinstance(reward, Mapping):
         return reward, terminated, truncated

@@ -1,6 +1,7 @@
-"""The doctor's look from within the worker's interpreter: prints one line of JSON, imports nothing heavy.
+"""Prints facts about the worker's interpreter for the doctor, as one line of JSON; imports nothing heavy.
 
-The standard library is enough, so it runs where rlnb is missing: ``python probe.py``, or its text after ``python -c``.
+It needs only the standard library, so it runs where rlnb is not installed: as ``python probe.py``, or with its text
+after ``python -c``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PACKAGES = ("rlnb", "isaaclab", "torch", "warp-lang")
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """Facts of an interpreter. The doctor's ``Worker`` has the same fields and defaults."""
+    """Facts about an interpreter. The doctor's ``Worker`` has the same fields and defaults."""
 
     python: str
     versions: dict[str, str]
@@ -35,7 +36,7 @@ class Facts:
 
 
 def facts() -> Facts:
-    """Return the facts of this interpreter; those of a package that is missing keep their defaults."""
+    """Return the facts about this interpreter. Fields about a missing package keep their defaults."""
     values = Facts(python=platform.python_version(), versions=_versions())
     for add in (_with_torch, _with_cuda, _with_kernel_cache, _with_asset_pack):
         values = add(values)
@@ -53,8 +54,8 @@ def _versions() -> dict[str, str]:
 
 
 def _with_torch(values: Facts) -> Facts:
-    """Add torch's version, with "+cpu" or "+cu130", and the CUDA it was built for, from its version file."""
-    torch = importlib.util.find_spec("torch")  # finds it without importing it, which takes seconds
+    """Add torch's version, with "+cpu" or "+cu130", and the CUDA version that it was built for, from its version.py."""
+    torch = importlib.util.find_spec("torch")  # does not import torch, which takes seconds
     if torch is None or torch.origin is None:
         return values
     with open(os.path.join(os.path.dirname(torch.origin), "version.py"), encoding="utf-8") as file:
@@ -70,14 +71,14 @@ def _with_torch(values: Facts) -> Facts:
 
 
 def _has_bytecode(module: str) -> bool:
-    """Return whether a start finds the module compiled, or leaves it compiled for the next one."""
+    """Return whether the module's bytecode exists, or the first import of the module can write it."""
     if os.path.exists(importlib.util.cache_from_source(module)):
         return True
     return not sys.dont_write_bytecode and (bool(sys.pycache_prefix) or os.access(os.path.dirname(module), os.W_OK))
 
 
 def _with_cuda(values: Facts) -> Facts:
-    """Add the CUDA version that the driver speaks and the GPUs it shows to this process."""
+    """Add the CUDA version that the driver supports, and the GPUs that this process can see."""
     try:
         cuda, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
     except OSError:
@@ -94,7 +95,10 @@ def _with_cuda(values: Facts) -> Facts:
 
 
 def _with_kernel_cache(values: Facts) -> Facts:
-    """Add Warp's kernel cache by the rule of warp.config.kernel_cache_dir; importing warp takes a second."""
+    """Add the path and size of Warp's kernel cache.
+
+    The path follows the rule of warp.config.kernel_cache_dir; importing warp to read it would take a second.
+    """
     if "warp-lang" not in values.versions:
         return values
     base = os.environ.get("WARP_CACHE_PATH")
@@ -114,7 +118,7 @@ def _with_asset_pack(values: Facts) -> Facts:
             return values
         folder = packs.root_folder()
         return dataclasses.replace(values, asset_pack=str(folder), assets_failed=dict(packs.index(folder).failed))
-    except Exception:  # no rlnb in this interpreter, which is a finding of its own
+    except Exception:  # rlnb is missing in this interpreter; the doctor reports that separately
         return values
 
 

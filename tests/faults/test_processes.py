@@ -1,6 +1,6 @@
-"""What happens to a run when its processes, its disk or its files are hit. Real processes throughout.
+"""Faults in a run's processes, disk and files. All tests use real processes.
 
-Most of it twice: with the echo library, and in `make test-all` with RSL-RL in Isaac Lab.
+Most tests run twice: with the echo library, and in `make test-all` with RSL-RL in Isaac Lab.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ LOST_BOUND_S = 12.0
 
 
 def until(condition: Callable[[], object], timeout_s: float = 20.0) -> float:
-    """Wait for a condition; return how long it took."""
-    begun = time.monotonic()
+    """Wait until a condition holds; return the seconds that it took."""
+    start_s = time.monotonic()
     while not condition():
-        assert time.monotonic() - begun < timeout_s, "it never came"
+        assert time.monotonic() - start_s < timeout_s, f"the condition does not hold after {timeout_s} s"
         time.sleep(0.02)
-    return time.monotonic() - begun
+    return time.monotonic() - start_s
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is trained, and how long it takes to start."""
+    """A training, and a time limit for its start."""
 
     task: str
     library: str
@@ -79,13 +79,13 @@ ISAACLAB = Subject(
                 pytest.mark.isaaclab,
                 pytest.mark.slow,
                 pytest.mark.timeout(600),
-                pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not here"),
+                pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed"),
             ],
         ),
     ]
 )
 def subject(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Subject:
-    """A library to hit: the quick one, and the real one."""
+    """The training under test: of the fast library, or of the real one."""
     if request.param is ISAACLAB:
         from rlnb.worker.assets.packs import build
 
@@ -99,7 +99,7 @@ def running_echo(**agent: object) -> rlnb.Run:
 
 
 def processes_of(run: rlnb.Run) -> list[psutil.Process]:
-    """Return every process that has to do with a run: its agent and all below it."""
+    """Return every process of a run: its agent and all descendants of the agent."""
     handle = run.jobs[-1].handle
     assert handle is not None
     agent = psutil.Process(handle["pid"])
@@ -145,7 +145,7 @@ def test_a_queued_run_can_be_cancelled(root: Path) -> None:
     until(lambda: first.state == "cancelled")
 
 
-def test_a_killed_rank_is_a_failed_run_that_names_log_and_next_call(root: Path, subject: Subject) -> None:
+def test_a_killed_rank_fails_the_run_and_the_error_names_log_and_next_call(root: Path, subject: Subject) -> None:
     run = subject.running()
     processes_of(run)[1].kill()
     with pytest.raises(rlnb.RunError, match="SIGKILL") as error:
@@ -155,7 +155,7 @@ def test_a_killed_rank_is_a_failed_run_that_names_log_and_next_call(root: Path, 
     assert run.state == "failed"
 
 
-def test_a_killed_agent_takes_its_ranks_along_and_the_run_is_lost(root: Path, subject: Subject) -> None:
+def test_a_killed_agent_ends_its_ranks_and_the_run_is_lost(root: Path, subject: Subject) -> None:
     run = subject.running()
     agent, *ranks = processes_of(run)
     agent.kill()
@@ -190,7 +190,7 @@ def test_a_run_outlives_its_killed_kernel_and_is_found_again(root: Path, subject
     assert run.progress == (40, 40)
 
 
-def test_resume_after_a_kill_goes_on_from_the_last_checkpoint_with_one_curve(root: Path, subject: Subject) -> None:
+def test_resume_after_a_kill_continues_from_the_last_checkpoint_with_one_curve(root: Path, subject: Subject) -> None:
     run = subject.running()
     until(lambda: run.progress[0] > 12, subject.start_s)
     processes_of(run)[1].kill()
@@ -203,7 +203,7 @@ def test_resume_after_a_kill_goes_on_from_the_last_checkpoint_with_one_curve(roo
     assert run.started.first_iteration == last + 1
 
 
-def test_a_torn_event_file_keeps_what_came_before(root: Path, subject: Subject) -> None:
+def test_a_torn_event_file_keeps_its_earlier_points(root: Path, subject: Subject) -> None:
     run = subject.trained()
     events = next(run.path.glob("logs/*tfevents*"))
     content = events.read_bytes()
@@ -276,4 +276,4 @@ def test_a_logged_scalar_is_readable_within_a_second(root: Path) -> None:
     until(lambda: run.state == "cancelled")
     *others, worst = sorted(delays)
     assert max(others) < 1.0
-    assert worst < 10.0, "a busy machine may keep one longer"
+    assert worst < 10.0, "a busy machine may delay one point"

@@ -1,4 +1,4 @@
-"""A kernel that dies, or a disk that is full, while a job is made: the run is as it was, or it can be acted on."""
+"""A kernel dies, or the disk fills up, while a job is made: the run is unchanged, or it can be resumed."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ sys.addaudithook(dies)
 run.resume(max_iterations=run.progress[0] + 10) if run else rlnb.train("Echo", library="echo", max_iterations=10)
 print("through", flush=True)
 """
-"""A kernel that is killed before the n-th time that it changes a run's folder."""
+"""Script of a kernel that is killed before its n-th change to a run's folder."""
 WAIT_S = 30.0
 
 
 def until(condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, f"the condition does not hold after {timeout_s} s"
         time.sleep(0.05)
 
 
 def kernel_that_dies(at: int, *run_id: str) -> bool:
-    """Return whether the kernel got through; it was killed before its ``at``-th change otherwise."""
+    """Run a kernel that is killed before its ``at``-th change; return True if it finished with fewer changes."""
     done = subprocess.run([sys.executable, "-c", DIES, str(at), *run_id], capture_output=True, text=True, check=False)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return "through" in done.stdout
@@ -59,7 +59,7 @@ def kernel_that_dies(at: int, *run_id: str) -> bool:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let records without a word from their process count as dead after 3 s instead of a minute."""
+    """Count processes without a sign of life as dead after 3 s instead of a minute."""
     monkeypatch.setattr(record, "SILENT_AFTER_S", 3.0)
 
 
@@ -73,7 +73,7 @@ def test_a_kernel_that_dies_in_resume_leaves_a_run_that_can_be_resumed(root: Pat
         until(lambda: rlnb.get_run(run.id).state in ("completed", "lost"))
         if through:
             break
-    assert at > 4, "the kernel was killed in the middle"
+    assert at > 4, "some kernels were killed in the middle"
     again = rlnb.get_run(run.id)
     again.resume(max_iterations=again.progress[0] + 10).wait(WAIT_S)
     assert again.state == "completed"
@@ -87,12 +87,12 @@ def test_a_kernel_that_dies_in_train_leaves_no_run_or_one_that_ends(root: Path, 
         assert len(rlnb.runs()) - before in (0, 1)
         for run in rlnb.runs():
             until(lambda run=run: rlnb.get_run(run.id).state in ("completed", "lost"))
-    assert at > 6, "the kernel was killed in the middle"
+    assert at > 6, "some kernels were killed in the middle"
     for run in rlnb.runs(state="lost"):
-        assert run.jobs, "a run without a job is not there yet"
+        assert run.jobs, "a run without a job is not listed"
 
 
-def test_what_version_0_1_0_left_of_a_kernel_that_died_is_no_end(root: Path, patient: None) -> None:
+def test_records_that_a_killed_kernel_of_version_0_1_0_left_can_be_read_and_resumed(root: Path, patient: None) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=10).wait(WAIT_S)
     begun = run.path / "jobs" / "1-train"
     begun.mkdir()
@@ -110,7 +110,7 @@ def test_what_version_0_1_0_left_of_a_kernel_that_died_is_no_end(root: Path, pat
     assert rlnb.get_run(run.id).progress == (20, 20)
 
 
-def test_a_disk_that_is_full_refuses_to_resume_and_leaves_the_run_as_it_was(
+def test_resume_on_a_full_disk_is_refused_and_leaves_the_run_unchanged(
     root: Path, small_disk: Callable[[int], Path]
 ) -> None:
     disk = rlnb.options.root = small_disk(60 * 1024)
@@ -138,7 +138,7 @@ def test_a_worker_that_ends_with_status_0_and_leaves_no_result_has_failed(root: 
     assert "Kit closes the process" in run.logs()
 
 
-def test_drafts_of_jobs_are_not_listed_and_their_numbers_not_taken_twice(tmp_path: Path) -> None:
+def test_drafts_of_jobs_are_not_listed_and_their_numbers_are_not_reused(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     (run.jobs_folder / ".0-train").mkdir(parents=True)
     assert run.jobs() == []
@@ -157,18 +157,18 @@ def test_drafts_of_jobs_are_not_listed_and_their_numbers_not_taken_twice(tmp_pat
     assert run.next_job("train").number == 2
 
 
-def test_a_number_that_another_kernel_has_just_taken_for_another_kind_is_not_taken_again(
+def test_a_number_that_another_kernel_has_just_taken_for_another_kind_is_not_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = RunDir(tmp_path)
     run.next_job("evaluate")
-    listings = [iter(())]  # as it was before that
+    listings = [iter(())]  # the listing from before that job
     real = layout._children
     monkeypatch.setattr(layout, "_children", lambda folder: listings.pop() if listings else real(folder))
     assert run.next_job("train").number == 1
 
 
-def test_a_plugin_that_cannot_wrap_the_command_is_named_and_not_the_disk(root: Path) -> None:
+def test_a_plugin_that_cannot_wrap_the_command_is_not_reported_as_a_disk_error(root: Path) -> None:
     class Container:
         @rlnb.hookimpl
         def rlnb_wrap_command(self, command: rlnb.Command, manifest: rlnb.Manifest) -> None:

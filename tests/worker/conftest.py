@@ -1,4 +1,4 @@
-"""What the tests on real Isaac Lab share."""
+"""Fixtures of the tests on real Isaac Lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random actions, zeros, and steps of several agents as one. Spaces are gymnasium's own; no simulator."""
+"""Random and zero actions, and joint steps of several agents. Spaces are gymnasium's own; no simulator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_random_actions_of_a_box_fill_minus_one_to_one_whatever_its_bounds() -> 
     ("space", "sizes"),
     [(gymnasium.spaces.Discrete(3), [3]), (gymnasium.spaces.MultiDiscrete([2, 5]), [2, 5])],
 )
-def test_choices_are_among_those_of_the_space(space: gymnasium.Space[Any], sizes: list[int]) -> None:
+def test_random_choices_cover_a_discrete_space(space: gymnasium.Space[Any], sizes: list[int]) -> None:
     sample = actions(env_of(space), "random")
     assert sample.shape == (NUM_ENVS, len(sizes))
     for column, size in zip(sample.T, sizes, strict=True):
@@ -49,11 +49,11 @@ def test_several_agents_get_an_action_each() -> None:
     }
 
 
-def test_agents_share_the_sum_of_their_rewards_and_the_ends_that_all_of_them_have() -> None:
+def test_agents_share_the_sum_of_their_rewards_and_end_when_all_of_them_end() -> None:
     yes, no = torch.tensor([True, True]), torch.tensor([False, True])
     reward = {"cart": torch.tensor([1.0, 2.0]), "pendulum": torch.tensor([0.5, -2.0])}
     total, terminated, truncated = joint(reward, {"cart": yes, "pendulum": no}, {"cart": no, "pendulum": no})
     assert total.tolist() == [1.5, 0.0]
     assert terminated.tolist() == [False, True]
     assert truncated.tolist() == [False, True]
-    assert joint(reward["cart"], yes, no) == (reward["cart"], yes, no), "one agent's are left as they are"
+    assert joint(reward["cart"], yes, no) == (reward["cart"], yes, no), "the values of a single agent are unchanged"

@@ -1,4 +1,4 @@
-"""What a plugin's backend may leave to rlnb: its export, and the code of its default agent config."""
+"""The default agent config of a plugin's library. Export without a backend's own: tests/worker/jobs/test_export.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notebooks and the README run as they stand, in small sizes, on real Isaac Lab."""
+"""The notebooks and the README run as written, with small sizes, on real Isaac Lab."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def outputs(notebook: Any, mimetype: str) -> list[object]:
 
 
 def executed(name: str, workplace: Path, parameters: dict[str, object]) -> Any:
-    """Execute one of the notebooks by papermill and return what it left."""
+    """Execute one of the notebooks with papermill and return the executed notebook."""
     import papermill
 
     with tempfile.TemporaryDirectory() as sockets:
@@ -58,7 +58,7 @@ def executed(name: str, workplace: Path, parameters: dict[str, object]) -> Any:
 
 def test_the_quickstart_runs_under_papermill_and_leaves_pictures_and_a_report(workplace: Path) -> None:
     done = executed("01_quickstart.ipynb", workplace, {**SMALL, "report": str(workplace / "quickstart.html")})
-    assert len(outputs(done, "image/png")) >= 2  # what the camera sees, and the curves
+    assert len(outputs(done, "image/png")) >= 2  # the camera's picture, and the curves
     assert "widgets" not in done.metadata
     html = (workplace / "quickstart.html").read_text()
     assert len(html) < 1_500_000
@@ -80,7 +80,7 @@ def test_the_notebook_of_libraries_compares_them(workplace: Path) -> None:
 def test_the_notebook_of_tasks_defines_one(workplace: Path) -> None:
     done = executed("02_define_a_task.ipynb", workplace, {"num_envs": 16, "max_iterations": 3})
     printed = "".join(output["text"] for cell in done.cells for output in cell.get("outputs", []) if "text" in output)
-    assert "sim.dtt" in printed, "all problems at once"
+    assert "sim.dtt" in printed, "all problems are reported at once"
     assert "decimation" in printed
     assert "off_centre" in " ".join(str(text) for text in outputs(done, "text/html"))
 
@@ -109,7 +109,7 @@ def test_the_notebook_of_cameras_shows_them(workplace: Path) -> None:
     assert "rewards swapped" in texts
 
 
-def test_the_readme_runs_as_it_stands(workplace: Path) -> None:
+def test_the_readme_runs_as_written(workplace: Path) -> None:
     import nbformat
     from nbclient import NotebookClient
 

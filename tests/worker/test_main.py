@@ -38,7 +38,7 @@ def test_it_does_the_job_and_exits_with_its_status(job: JobDir) -> None:
     assert result.outcome == "completed"
 
 
-def test_a_kind_of_job_that_there_is_not_is_a_failure_with_a_result(job: JobDir) -> None:
+def test_an_unknown_kind_of_job_is_a_failure_with_a_result(job: JobDir) -> None:
     assert worker("trian", job).returncode == 1
     result = JobRecord(job, "local").result
     assert result is not None

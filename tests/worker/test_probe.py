@@ -1,4 +1,4 @@
-"""The doctor's look from within an interpreter: by the standard library alone, as JSON."""
+"""Facts about an interpreter for the doctor: read with the standard library alone, printed as JSON."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_it_needs_only_the_standard_library() -> None:
     assert facts["asset_pack"] == ""
 
 
-def test_it_runs_as_text_too_where_the_file_is_out_of_reach() -> None:
+def test_it_also_runs_as_text_where_the_file_cannot_be_read() -> None:
     text = Path(probe.__file__).read_text(encoding="utf-8")
     assert facts_of("-I", "-S", "-c", text)["python"] == sys.version.split()[0]
 
 
-def test_its_facts_are_those_of_the_doctor_with_the_same_defaults() -> None:
+def test_the_doctor_has_the_same_facts_with_the_same_defaults() -> None:
     defaults = {field.name: field.default for field in dataclasses.fields(Worker)}
     for field in dataclasses.fields(Facts):
         assert field.name in defaults
@@ -62,7 +62,7 @@ def test_the_cuda_of_torch_is_read_without_importing_it(
     assert (facts["versions"]["torch"], facts["torch_cuda"]) == (version, cuda)
 
 
-def test_modules_that_each_start_compiles_anew_are_told(tmp_path: Path) -> None:
+def test_modules_that_every_start_compiles_again_are_reported(tmp_path: Path) -> None:
     install_torch(tmp_path, "__version__ = '2.11.0+cpu'\n")
     assert facts_of("-S", probe.__file__, PYTHONPATH=str(tmp_path))["bytecode"]
     assert not facts_of("-S", probe.__file__, PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")["bytecode"]

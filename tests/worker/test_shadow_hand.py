@@ -1,6 +1,6 @@
-"""The headline task on a CPU: the Shadow Hand, its cube and three camera streams, against pictures that were looked at.
+"""The headline task on a CPU: the Shadow Hand, its cube and three camera streams, compared with reviewed pictures.
 
-To make the pictures anew after a change that is meant to show: RLNB_GOLDEN=write, look at them, commit them.
+After an intended change to the pictures, write them again with RLNB_GOLDEN=write, review them and commit them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ pytestmark = [
 TASK = "Isaac-Reorient-Cube-Shadow-Camera-Direct"
 GOLDEN = Path(__file__).with_name("golden")
 NEAR_M, FAR_M = 0.4, 1.2
-"""Depth that is black and white in the golden picture; the hand lies between, what was missed is white."""
+"""Depths that are black and white in the golden picture. The hand is in between; depth that hit nothing is white."""
 TOLERANCE = 0.02
-"""Share of the pixels that may differ: edges fall otherwise with other maths libraries."""
+"""Share of the pixels that may differ, since other maths libraries move edges."""
 LEVELS = 8
-"""Difference of two 8-bit values from which they count as different."""
+"""Largest difference of two 8-bit values that count as equal."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def labels(hands: rlnb.Preview) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("stream", ["rgb", "depth", "segmentation"])
-def test_a_stream_shows_what_it_showed_when_it_was_looked_at(hands: rlnb.Preview, stream: str) -> None:
+def test_a_stream_matches_its_reviewed_picture(hands: rlnb.Preview, stream: str) -> None:
     from PIL import Image
 
     shown, path = as_pictures(hands)[stream], GOLDEN / f"shadow_hand_{stream}.png"
@@ -65,10 +65,10 @@ def test_a_stream_shows_what_it_showed_when_it_was_looked_at(hands: rlnb.Preview
     assert shown.shape == golden.shape
     differs = np.abs(shown.astype(int) - golden.astype(int)) > LEVELS
     assert differs.mean() <= TOLERANCE
-    assert len(np.unique(golden)) > 1, "a golden picture of one colour would say nothing"
+    assert len(np.unique(golden)) > 1, "a golden picture of one colour would prove nothing"
 
 
-def test_the_streams_are_those_of_the_task_and_nothing_is_wrong_with_them(hands: rlnb.Preview) -> None:
+def test_the_streams_are_those_of_the_task_and_have_no_findings(hands: rlnb.Preview) -> None:
     frames = hands.frames["tiled_camera"]
     assert {kind: image.shape for kind, image in frames.items()} == {
         "rgb": (2, 120, 120, 3),

@@ -1,4 +1,7 @@
-"""Copying exactly the files that some tasks need from an asset root to a folder: for machines without internet."""
+"""Copies the files that some tasks need, and no others, from an asset root to a folder: for machines without internet.
+
+The folder is then an asset root for those tasks.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ USD = (".usd", ".usda", ".usdc")
 TIMEOUT_S = 60.0
 UDIM = "<UDIM>"
 TILES = range(1001, 1101)
-"""Numbers that stand for ``<UDIM>`` in the name of a texture (UDIM's own numbering, ten tiles to a row)."""
+"""Tile numbers that replace ``<UDIM>`` in the name of a texture: UDIM counts from 1001, ten tiles to a row."""
 
 
 def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
-    """Copy files and everything that they refer to: layers, references, payloads, textures.
+    """Copy files and everything they refer to: layers, references, payloads, textures.
 
     References in the text of MDL materials are not followed.
 
     Args:
         names: Files, as paths below the root.
         root: A folder, or a URL.
-        folder: Where to; each file has the same path there, so the folder is an asset root itself.
+        folder: Destination. Each file keeps its path below the root.
 
     Raises:
         RlnbError: A file cannot be read or written.
@@ -41,7 +44,7 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
     size = 0
     waiting = {name: "the task" for name in names}
     visits: set[str] = set()
-    tiles: set[str] = set()  # a texture in tiles need not have all of them
+    tiles: set[str] = set()  # a tiled texture need not have all tiles
     while waiting:
         name, named_by = waiting.popitem()
         visits.add(name)
@@ -70,7 +73,7 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
 
 
 def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
-    """Copy one file whole; return whether the root has it."""
+    """Copy one file; return whether the root has it. The copy appears only when it is complete."""
     temporary = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +87,7 @@ def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
     except FileNotFoundError:
         return False
     except urllib.error.HTTPError as exc:
-        if exc.code in (403, 404):  # cloud storage says 403 of what does not exist
+        if exc.code in (403, 404):  # cloud storage answers 403 for a file that does not exist
             return False
         raise RlnbError(f"{root.path}/{name}: {exc}") from exc
     except OSError as exc:
@@ -96,7 +99,7 @@ def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
 
 
 def _references(path: Path) -> list[str]:
-    """Return what a USD file refers to, as it is written there; nothing for other files."""
+    """Return the references in a USD file, as they are written there; an empty list for other files."""
     if path.suffix.lower() not in USD:
         return []
     from pxr import UsdUtils
@@ -106,13 +109,13 @@ def _references(path: Path) -> list[str]:
 
 
 def _below_root(name: str, reference: str, root: AssetRoot) -> list[str | None]:
-    """Return a reference of a file as paths below the root: several for tiles; None for one that leads out of it."""
+    """Return a file's reference as paths below the root: one for each tile of a texture, None for one outside it."""
     if reference.startswith(f"{root.path}/"):
         below = reference[len(root.path) + 1 :]
     elif "://" in reference or reference.startswith("/"):
         return [None]
     elif not reference.startswith(".") and reference.endswith(".mdl"):
-        return []  # a material of the renderer's own library
+        return []  # a material from the renderer's own library
     else:
         below = posixpath.normpath(posixpath.join(posixpath.dirname(name), reference))
     if below.startswith("../"):

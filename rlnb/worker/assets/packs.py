@@ -1,11 +1,11 @@
 """Asset packs: robot and scene files that plugins make on this machine.
 
-Below ``<cache>/assets`` each pack has a folder of its own name and version, ``packs/<name>-<version>``. It is built
-once and then left as it is. An asset root, ``roots/<names and versions>``, holds hard links to the files of all
-installed packs, so a further pack, or a newer version of one, adds a root and leaves the files of other packs alone.
+Below ``<cache>/assets`` each version of a pack has its own folder, ``packs/<name>-<version>``. It is built once, and
+replaced only by a forced build. An asset root, ``roots/<names and versions>``, holds hard links to the files of all
+installed packs. Another pack, or a newer version of one, adds a root and leaves the files of other packs alone.
 
-The index of a root, ``assets.json``, names for each file its pack, SHA-256, licence and source, and for each pack that
-could not be built the reason. Files that are not in the index are the user's and are never overwritten.
+The index of a root, ``assets.json``, lists the pack, SHA-256, licence and source of each file, and the reason for each
+pack that could not be built. Files that are not in the index are the user's and are never overwritten.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ logger = logging.getLogger(__name__)
 
 INDEX = "assets.json"
 WAIT_S = 600.0
-"""Seconds that a process waits for another one that builds packs in the same folder."""
+"""Seconds that a process waits while another process builds packs in the same folder."""
 _BUILDING = ".building-"
 _LEFT_S = 3600.0
-"""Seconds after which a draft is left from a process that was killed."""
+"""Age in seconds after which a draft is taken for the leftover of a killed process."""
 _LONGEST_NAME = 100
 
 
@@ -56,7 +56,7 @@ class Built:
     failed: Mapping[str, str] = field(default_factory=dict)
     """Packs that could not be built, and why."""
     foreign: tuple[str, ...] = ()
-    """Paths of a pack at which the user's own file was left as it is."""
+    """Paths at which the user's own file was kept, instead of the pack's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +65,7 @@ class PackedFile:
 
     sha256: str
     licence: str
-    """SPDX."""
+    """SPDX identifier."""
     source: str
     """File or script that the file was made from."""
 
@@ -81,14 +81,14 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Index:
-    """The index of an asset root, by the names of packs."""
+    """The index of an asset root, by pack name."""
 
     packs: Mapping[str, Entry] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     """Packs that could not be built, and why."""
 
     def of(self, name: str, outcome: Entry | str) -> Index:
-        """Return the index after a build of a pack: with its entry, or with the reason why it failed."""
+        """Return the index after the build of a pack: with the pack's entry, or with the reason of its failure."""
         failed = {pack: reason for pack, reason in self.failed.items() if pack != name}
         if isinstance(outcome, str):
             return Index(packs=self.packs, failed={**failed, name: outcome})
@@ -96,7 +96,7 @@ class Index:
 
 
 def root_folder() -> Path:
-    """Return the asset root of the installed packs, whether it is there yet or not."""
+    """Return the asset root of the installed packs, which may not exist yet."""
     name = "-".join(_folder_name(pack) for pack in plugins.asset_packs().values() if not pack.on_request)
     if len(name) > _LONGEST_NAME:
         name = hashlib.sha256(name.encode()).hexdigest()[:16]
@@ -114,19 +114,19 @@ def _folder_name(pack: AssetPack) -> str:
 def build(
     destination: Path | None = None, *, on_request: bool = False, force: bool = False, retry: bool = True
 ) -> Built:
-    """Build the installed packs and put their files into one folder; quick when they are there already.
+    """Build the installed packs and put their files into one folder. Packs that exist are rebuilt only by force.
 
     Args:
         destination: Folder for copies of the files; by default an asset root in the cache folder.
-        on_request: Whether to build those too that are built on request only.
-        force: Whether to build again what is there.
-        retry: Whether to build packs again that failed before: the cause may be fixed.
+        on_request: Whether to include the packs that are built only on request.
+        force: Whether to rebuild packs that exist.
+        retry: Whether to retry packs that failed before: the cause may have been fixed.
 
     Raises:
-        RlnbError: No plugin brings a pack, or another process builds packs for longer than :data:`WAIT_S`.
+        RlnbError: No installed plugin has a pack, or another process builds packs for longer than :data:`WAIT_S`.
     """
     packs = _packs(on_request=on_request)
-    if destination is None:  # a pack that was requested once is part of each further root
+    if destination is None:  # a pack that was requested once is part of every later root
         others = plugins.asset_packs().values()
         packs += [pack for pack in others if pack.on_request and pack not in packs and _is_built(pack)]
     if not packs:
@@ -149,12 +149,12 @@ def build(
 
 
 def index(folder: Path) -> Index:
-    """Return the index of an asset root; an empty one where there is none."""
+    """Return the index of an asset root; an empty index if the root has none."""
     return from_json(Index, files.read_json(folder / INDEX) or {}, ignore_unknown=True)
 
 
 def fix(name: str, root: Path) -> str:
-    """Return what brings a missing file of an asset root, in one line.
+    """Return the fix for a file that is missing in an asset root, in one line.
 
     Args:
         name: The file's path below the root.
@@ -162,11 +162,11 @@ def fix(name: str, root: Path) -> str:
     """
     pack = next((pack for pack in plugins.asset_packs().values() if name in pack.files), None)
     if pack is None:
-        return "No installed asset pack makes it: set asset_root to a folder or URL that has it."
+        return "No installed asset pack makes this file. Set asset_root to a folder or URL that has it."
     argv = ["rlnb assets build", *(["--robots"] if pack.on_request else [])]
     command = " ".join([*argv, *([str(root)] if root != root_folder() else [])])
     if why := index(root).failed.get(pack.name):
-        return f"The asset pack {pack.name} could not be built: {why} Then: {command}"
+        return f"The asset pack {pack.name} could not be built: {why} Fix that, then run: {command}"
     return command
 
 
@@ -179,18 +179,18 @@ def _is_built(pack: AssetPack) -> bool:
 
 
 def _missing(packs: list[AssetPack], index: Index, retry: bool) -> list[AssetPack]:
-    """Return the packs that were not built yet in this version, those that failed only where they are to be retried."""
+    """Return the packs whose installed version is not built; those that failed before only with ``retry``."""
     versions = {name: entry.version for name, entry in index.packs.items()}
     passed_over = set() if retry else set(index.failed)
     return [pack for pack in packs if versions.get(pack.name) != pack.version and pack.name not in passed_over]
 
 
 def _add(pack: AssetPack, root: Path, put: Callable[[Path, Path], None], *, force: bool) -> tuple[str, ...]:
-    """Put the files of a pack into a root, or note in its index why that failed; return paths that are not ours."""
+    """Put a pack's files into a root, or write to its index why that failed; return the paths of the user's files."""
     earlier = index(root)
     try:
         source = _built(pack, force=force)
-    except Exception as exc:  # a plugin's: the other packs, and the tasks that need only them, go on
+    except Exception as exc:  # from the plugin; other packs, and tasks that need only those, still work
         logger.warning("asset pack %s could not be built", pack.name, exc_info=True)
         reason = str(exc) if isinstance(exc, RlnbError) else f"{type(exc).__name__}: {exc}"
         _write_index(root, earlier.of(pack.name, reason))
@@ -212,11 +212,11 @@ def _add(pack: AssetPack, root: Path, put: Callable[[Path, Path], None], *, forc
 
 
 def _built(pack: AssetPack, *, force: bool) -> Path:
-    """Return the folder of a pack in the cache, built if it is not there. It appears whole or not at all."""
+    """Return a pack's folder in the cache; build the pack if that does not exist. It appears complete or not at all."""
     folder = _packs_folder() / _folder_name(pack)
     if _is_built(pack) and not force:
         return folder
-    for leftover in folder.parent.glob(f"{_BUILDING}*"):  # of a process that was killed
+    for leftover in folder.parent.glob(f"{_BUILDING}*"):  # left by a killed process
         if files.age_s(leftover) > _LEFT_S:
             shutil.rmtree(leftover, ignore_errors=True)
     logger.info("building asset pack %s %s", pack.name, pack.version)
@@ -225,16 +225,16 @@ def _built(pack: AssetPack, *, force: bool) -> Path:
         draft.mkdir()
         sources = plugins.load(pack.build)(draft)
         if set(sources) != set(pack.files):
-            raise RlnbError(f"it lists other files than it writes: {sorted(set(sources) ^ set(pack.files))}.")
+            raise RlnbError(f"the files that it lists and writes differ: {sorted(set(sources) ^ set(pack.files))}.")
         entries = {path: _entry(draft / path, pack.files[path], sources[path]) for path in sorted(sources)}
         _write_index(draft, Index(packs={pack.name: Entry(version=pack.version, files=entries)}))
-        if _is_built(pack) and not force:  # another node was first: not every shared file system has locks
+        if _is_built(pack) and not force:  # another node was faster: not every shared file system has locks
             return folder
         if folder.exists():
             folder.rename(Path(temporary) / "former")
         try:
             draft.rename(folder)
-        except OSError:  # another node was first by a moment
+        except OSError:  # another node was faster by a moment
             if not _is_built(pack):
                 raise
     return folder
@@ -242,7 +242,7 @@ def _built(pack: AssetPack, *, force: bool) -> Path:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock. It is on the folder itself: the folder around a mounted one may be read-only.
+    """Hold a lock on a folder. It is on the folder itself, since the parent of a mounted folder may be read-only.
 
     Raises:
         RlnbError: Another process holds it for longer than :data:`WAIT_S`.
@@ -274,7 +274,7 @@ def _try_lock(lock: int) -> bool:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Make a hard link, which stays valid where only the asset root is mounted, in a container for example."""
+    """Make a hard link, which stays valid if only the asset root is mounted, as in a container."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         os.link(source, temporary)
@@ -282,7 +282,7 @@ def _link(source: Path, target: Path) -> None:
         _copy(source, target)
         return
     temporary.replace(target)
-    temporary.unlink(missing_ok=True)  # rename(2) does nothing where both names are links to one file
+    temporary.unlink(missing_ok=True)  # rename(2) does nothing if both names are links to the same file
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -25,18 +25,18 @@ from rlnb.worker.assets import packs
 CLOUD_TIMEOUT_S = 2.0
 VARIABLE = "ISAACSIM_ASSET_ROOT"
 WEIGHTS = "/PretrainedCheckpoints/"
-"""In the path of networks that some configs name and their tasks load only in play mode, which rlnb does not use."""
+"""Part of the path of pretrained networks. Tasks load those only in play mode, which rlnb does not use."""
 
 
 def search(explicit: str | None, cloud: str) -> Callable[[], AssetRoot]:
-    """Begin to look for the asset root; return a function that waits for it.
+    """Start the search for the asset root; return a function that waits for its result.
 
-    A question to the cloud, and the build of a pack, run in a process of their own while this one imports torch. In a
-    thread they would import USD beside torch, and two threads that load C libraries can wait for each other for ever:
-    one holds the dynamic loader's lock and needs the GIL, the other holds the GIL and needs that lock.
+    The request to the cloud and the build of packs run in a process of their own while this one imports torch. In a
+    thread they would import USD at the same time as torch, and two threads that load C libraries can deadlock: one
+    holds the dynamic loader's lock and waits for the GIL, the other holds the GIL and waits for that lock.
 
     Args:
-        explicit: What the user set for this run.
+        explicit: Asset root that the user set for this run; None or empty if not set.
         cloud: Isaac Lab's own default root, a URL.
     """
     if (root := _set_root(explicit)) is not None:
@@ -60,10 +60,10 @@ def search(explicit: str | None, cloud: str) -> Callable[[], AssetRoot]:
 
 
 def resolve(cloud: str) -> AssetRoot:
-    """Return NVIDIA's cloud if it answers, else the local asset root, which is built if it is not there."""
+    """Return NVIDIA's cloud if it answers, else the local asset root, which is built if it does not exist."""
     if _answers(cloud):
         return AssetRoot(path=cloud, reason="NVIDIA's cloud answers")
-    local = packs.build(retry=False).folder  # a task that needs a pack that failed names the reason
+    local = packs.build(retry=False).folder  # a task that needs a failed pack reports the reason
     return AssetRoot(path=str(local), reason="local pack: no asset folder is set and NVIDIA's cloud does not answer")
 
 
@@ -81,7 +81,7 @@ def _answers(url: str) -> bool:
     try:
         urllib.request.urlopen(urllib.request.Request(host, method="HEAD"), timeout=CLOUD_TIMEOUT_S).close()
     except urllib.error.HTTPError:
-        return True  # it answered, if only to say that its front page is private
+        return True  # the host answered, even if its front page is private
     except OSError:
         return False
     return True
@@ -93,7 +93,7 @@ def named_in(cfg: Any, root: AssetRoot, *, visits: set[int] | None = None) -> se
     Args:
         cfg: The config, or a part of one.
         root: The asset root.
-        visits: Ids of the parts that were searched.
+        visits: ``id`` of each part that was searched before.
     """
     visits = set() if visits is None else visits
     if isinstance(cfg, str):
@@ -114,7 +114,7 @@ def named_in(cfg: Any, root: AssetRoot, *, visits: set[int] | None = None) -> se
 
 
 def hashes(root: AssetRoot, names: set[str]) -> dict[str, str]:
-    """Return the SHA-256 of each local asset; an empty string for a remote one."""
+    """Return the SHA-256 of each asset by name; an empty string for a remote or missing one."""
     digests = {}
     for name in sorted(names):
         path = Path(root.path) / name

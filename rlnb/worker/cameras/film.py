@@ -1,4 +1,4 @@
-"""A film of an evaluation: what a camera sees of the first envs, tiled, as MP4."""
+"""The film of an evaluation: a camera's view of the first envs, tiled, as MP4."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlnb.worker.cameras.rig import Plan
 ENVS = 4
 """Envs in the picture."""
 FPS = 30.0
-"""Frames per second at most; a film is as slow as the task."""
+"""Target frame rate. A film plays in real time and has at most one frame per env step."""
 LONGEST_S = 60.0
 
 
@@ -21,7 +21,7 @@ class Film:
 
     Args:
         path: The file, ``.mp4``.
-        camera: Which of the task's cameras; None is its first, or one that is added to its scene.
+        camera: Name of one of the task's cameras; None for the first, or for an added one if the task has none.
         size: Width and height of an added camera, in pixels.
     """
 
@@ -41,12 +41,12 @@ class Film:
         self._camera = next(iter(self.plan.cameras))
 
     def take(self, env: Any) -> None:
-        """Take a frame of the present state, if one is due."""
+        """Take a frame of the current state, if one is due."""
         if self._steps % self._every == 0 and self._steps < self._limit:
             self.plan.follow(env)
             self._file.add(tiled(self.plan.read(env, self._camera, "rgb")[:ENVS].cpu().numpy()))
         self._steps += 1
 
     def end(self) -> None:
-        """Write what is left and close the file."""
+        """Write the remaining frames and close the file."""
         self._file.close()

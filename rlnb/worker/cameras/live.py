@@ -1,4 +1,4 @@
-"""Pictures of a training, taken only while there is a viewer, and never for more than a share of its time."""
+"""Pictures of a training, taken only while there is a viewer, and within a set share of the training's time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlnb.worker.isaac import isaaclab
 LOOK_S = 0.5
 """Seconds between two checks for a viewer."""
 LEAST_INTERVAL_S = 0.03
-"""Seconds between two frames at least: no screen shows more."""
+"""Minimum number of seconds between two frames: a screen cannot show more."""
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class View:
-    """Shows an env that is being stepped, to whoever asks through the run's folder.
+    """Shows an env that is being stepped, to viewers that request frames through the run's folder.
 
     Args:
         env: The env, as gymnasium made it.
@@ -44,7 +44,7 @@ class View:
         self._error = ""
 
     def attach(self) -> None:
-        """Look after every step of the env from now on."""
+        """Check for a viewer after the env's steps, from now on."""
         step = self._env.step
 
         def stepped(action: Any) -> Any:
@@ -58,7 +58,7 @@ class View:
         self._env.step = stepped
 
     def _look(self) -> float:
-        """Take a frame if there is a viewer; return in how many seconds to look again."""
+        """Take a frame if there is a viewer; return the number of seconds until the next check."""
         start_s = time.monotonic()
         try:
             request = self._writer.wanted()
@@ -68,11 +68,11 @@ class View:
             if request is not self._wanted:
                 self._wanted, self._take, self._number, self._cost_s = request, None, 0, 0.0
             self._show(request)
-        except Exception as exc:  # looking must never end a training
+        except Exception as exc:  # a failed picture must not end a training
             self._fail(f"{type(exc).__name__}: {exc}")
             return LOOK_S
         self._cost_s = time.monotonic() - start_s
-        if self._number == 1:  # kernels may have been compiled for it: that says nothing of the next
+        if self._number == 1:  # the first frame may include compiling kernels: the next one may cost less
             return LOOK_S
         return max(LEAST_INTERVAL_S, self._cost_s / max(request.share, 1e-3))
 
@@ -91,17 +91,17 @@ class View:
         try:
             self._writer.show(self._frame(0.0, error, {}))
         except OSError:
-            return  # a full disk: the training itself will say so
+            return  # a full disk, say: the training itself reports it
 
 
 def taker(env: Any, request: Wanted) -> Take:
-    """Return a function that takes pictures of the first envs: by the task's own cameras, else by a spectator.
+    """Return a function that takes pictures of the first envs, with the task's own cameras or else with a spectator.
 
-    A task's own cameras are read as they are. Where its observations come from them, that costs a copy; otherwise all
-    envs are rendered for it, which is what they would be for the task.
+    A task's own cameras are read unchanged. If the task's observations come from its cameras, a picture costs only a
+    copy. Otherwise a picture renders all envs, as the task itself would.
 
     Raises:
-        RlnbError: No such camera or data type; or none at all, and none can be added to a living env.
+        RlnbError: The task has no such camera, or the camera does not give such a data type during a training.
     """
     from isaaclab.sensors import Camera
 
@@ -111,7 +111,7 @@ def taker(env: Any, request: Wanted) -> Take:
         for data_type in request.data_types:
             if data_type != "rgb":
                 raise RlnbError(
-                    f"This task has no camera, and one that is added while it trains shows rgb only, not {data_type}."
+                    f"This task has no camera. A camera that is added while it trains shows only rgb, not {data_type}."
                 )
         for name in request.cameras:
             if name != ADDED:

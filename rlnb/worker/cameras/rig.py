@@ -1,4 +1,4 @@
-"""Which sensors show what a task's cameras see: its own, copies of them, or one that is added to its scene."""
+"""The sensors behind a task's cameras: the task's own, copies of them, or one that is added to its scene."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ if TYPE_CHECKING:
 ADDED = "preview"
 """Name of the camera that is added to a task without one."""
 _TWIN = "rlnb_"
-"""Prefix of a copy of a camera, which gives what the task's own is not set to: tasks count its data types."""
+"""Prefix of the name of a camera's copy. The copy gives the data types that the task's own camera is not set to give.
+The own camera is left alone, since some tasks count its data types."""
 _LEAST_DISTANCE_M = 3.5
 _SLACK = 0.15
-"""How far, as a share of its distance, robots may go from the middle of a picture: a third of the way out of it."""
+"""How far robots may go from the middle of a picture, as a share of the camera's distance: a third of the way to its
+edge."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Camera:
-    """A camera, and where each of its data types is read."""
+    """A camera, and the sensor that each of its data types is read from."""
 
     own_path: str | None
     """Prim path of the task's own camera; None for the one that is added."""
     own_types: tuple[str, ...]
-    """Read from the task's own camera: exactly what its policy sees."""
+    """Data types read from the task's own camera: exactly what its policy sees."""
     twin: str | None
-    """Name in the scene of the copy that gives the other data types."""
+    """Name, in the scene, of the copy that gives the other data types; None without a copy."""
     twin_types: tuple[str, ...]
 
     @property
@@ -48,7 +50,7 @@ class Plan:
 
     Args:
         cameras: Names of the task's cameras; None is all of them.
-        data_types: Isaac Lab's names; None is what each camera is set to.
+        data_types: Isaac Lab's names; None is the data types that each camera is set to.
         size: Width and height of an added camera, in pixels.
     """
 
@@ -67,14 +69,14 @@ class Plan:
         return ADDED in self.cameras and self.cameras[ADDED].own_path is None
 
     def apply(self, env_cfg: Any) -> None:
-        """Add to the config of the scene what the task's own cameras do not give.
+        """Add cameras to the scene's config for the data types that the task's own cameras do not give.
 
         Raises:
             RlnbError: There is no such camera, or its renderer has no such data type.
         """
         cameras = own_cameras(env_cfg)
         if not any("segmentation" in kind for cfg in cameras.values() for kind in cfg.data_types):
-            _label(env_cfg)  # a policy that sees labels is shown those that the task has, or its lack of any
+            _label(env_cfg)  # with segmentation, the labels are part of the task's observations and stay
         if not cameras:
             if self._wanted and list(self._wanted) != [ADDED]:
                 raise NotFoundError(
@@ -103,25 +105,25 @@ class Plan:
             setattr(env_cfg.scene, _TWIN + name, copied(cfg, other, _TWIN))
 
     def begin(self, env: Any) -> None:
-        """Set the cameras up in an env that was just reset."""
+        """Set up the cameras in an env that was just reset."""
         if self.added:
             self._trail = Trail(env)
             env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
 
     def follow(self, env: Any) -> None:
-        """Move an added camera along with robots that walk away; to be called before a picture is read."""
+        """Move an added camera along with robots that walk away. Call it before reading a picture."""
         if self._trail is not None and self._trail.behind(env):
             env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
 
     def read(self, env: Any, name: str, data_type: str) -> Any:
-        """Return what a camera sees of all envs now, a tensor of shape (num_envs, height, width, channels).
+        """Return a camera's current picture of all envs, a tensor of shape (num_envs, height, width, channels).
 
-        As the renderer wrote it: depth that hit nothing may be 0 (see :func:`missed_is_inf`).
+        The values are those of the renderer: depth that hit nothing may be 0 (see :func:`missed_is_inf`).
         """
         return self.sensor(env, name, data_type).data.output[data_type].torch
 
     def labels(self, env: Any, name: str, data_type: str) -> dict[str, str]:
-        """Return the label of each id of a segmentation; nothing for other data types."""
+        """Return the label of each id of a segmentation; an empty dict for other data types."""
         info = (self.sensor(env, name, data_type).data.info or {}).get(data_type) or {}
         return {str(number): _text(label) for number, label in info.get("idToLabels", {}).items()}
 
@@ -142,7 +144,7 @@ class Plan:
         return twin
 
     def _follow(self, name: str, sensor: Any, twin: Any) -> None:
-        """Move the copy where the env has moved its camera by hand; one on a link moves with that link anyway."""
+        """Move the copy if the env's code has moved the camera. A camera on a link moves with the link anyway."""
         import torch
 
         pose = torch.cat([sensor.data.pos_w.torch, sensor.data.quat_w_ros.torch], dim=-1)
@@ -155,7 +157,7 @@ class Plan:
 
 
 def own_cameras(env_cfg: Any) -> dict[str, CameraCfg]:
-    """Return the camera configs of a task by name: they stand in its scene, or in a direct env's own config."""
+    """Return the camera configs of a task by name. They are in its scene's config, or in a direct env's own config."""
     from isaaclab.sensors import CameraCfg
 
     return {
@@ -170,9 +172,9 @@ def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:
     """Return an array of camera output with inf where depth hit nothing, whatever the renderer wrote there.
 
     Args:
-        image: Shape (..., 1), float32; changed in place where it is depth.
+        image: Shape (..., 1), float32; changed in place if it is depth.
         data_type: Isaac Lab's name.
-        cfg: The camera's config: it may say that misses are the far clip.
+        cfg: The camera's config. Its renderer may be set to write the far clip where depth hit nothing.
     """
     if data_type in DEPTH:
         image[image <= 0.0] = float("inf")
@@ -182,10 +184,10 @@ def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:
 
 
 def check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
-    """Make sure that a camera's renderer gives some data types.
+    """Check that a camera's renderer gives the data types.
 
     Raises:
-        RlnbError: It does not give one of them; with those that it gives.
+        RlnbError: The renderer does not give one of them. The error lists those that it gives.
     """
     names = sorted(getattr(kind, "value", str(kind)) for kind in cfg.renderer_cfg.supported_output_types())
     for data_type in data_types:
@@ -198,12 +200,12 @@ def check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
 
 
 def copied(cfg: Any, data_types: list[str], prefix: str) -> Any:
-    """Return the config of a camera like another one, with a prim of its own and ids in place of coloured labels.
+    """Return a copy of a camera's config, with a prim of its own and with ids instead of coloured labels.
 
     Args:
         cfg: The camera's config, which is not changed.
-        data_types: What the copy gives.
-        prefix: Of the name of the copy's prim.
+        data_types: Data types of the copy.
+        prefix: Prefix of the name of the copy's prim.
     """
     twin = copy.deepcopy(cfg)
     twin.data_types = data_types
@@ -236,7 +238,7 @@ def added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
 
     Args:
         size: Width and height, in pixels.
-        env_cfg: The task's config, which says what it renders with.
+        env_cfg: The task's config, whose physics determines the renderer.
     """
     import isaaclab.sim as sim_utils
     from isaaclab.sensors import CameraCfg
@@ -253,15 +255,15 @@ def added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
 
 
 def aim(env: Any, sensor: str) -> None:
-    """Point a camera of each env at its robots."""
+    """Point the camera of each env at the env's robots."""
     env.scene.sensors[sensor].set_world_poses_from_view(*view_of(env))
 
 
 class Trail:
-    """Where a camera of each env stands: still before robots that stay, behind those that walk away.
+    """Position of each env's camera: fixed while the robots stay, following them when they walk away.
 
     Args:
-        env: The env, whose robots are in the middle of the picture now.
+        env: The env, whose robots start in the middle of the picture.
     """
 
     def __init__(self, env: Any) -> None:
@@ -269,13 +271,13 @@ class Trail:
         self._slack = _SLACK * (self._eyes - self._centres).norm(dim=-1, keepdim=True)
 
     def behind(self, env: Any) -> bool:
-        """Return whether a robot has gone further from the middle than it may."""
+        """Return whether the robots of an env are too far from the middle of the picture."""
         return bool((self._distance(env) > self._slack).any())
 
     def view(self, env: Any) -> tuple[Any, Any]:
-        """Return from where, and at what, to look now; both of shape (num_envs, 3), metres."""
+        """Return the cameras' current positions, and the points they look at; both of shape (num_envs, 3), metres."""
         distance, way = self._distance(env), self._way(env)
-        # One that was reset elsewhere is in the middle again, at once.
+        # After a reset to another place the camera jumps there at once.
         share = (1.0 - self._slack / distance.clamp(min=1e-6)).clamp(min=0.0)
         share[distance > 2.0 * self._slack] = 1.0
         self._eyes, self._centres = self._eyes + share * way, self._centres + share * way
@@ -283,7 +285,7 @@ class Trail:
 
     def _way(self, env: Any) -> Any:
         way = view_of(env)[1] - self._centres
-        way[:, 2] = 0.0  # what falls or jumps is seen to
+        way[:, 2] = 0.0  # the camera follows no fall or jump, so that both are visible
         return way
 
     def _distance(self, env: Any) -> Any:
@@ -291,7 +293,10 @@ class Trail:
 
 
 def view_of(env: Any) -> tuple[Any, Any]:
-    """Return from where all bodies of each env fit in, and the middle of them; both of shape (num_envs, 3), metres."""
+    """Return camera positions that show all bodies of each env, and the bodies' centres.
+
+    Both have shape (num_envs, 3), in metres.
+    """
     import torch
 
     robots = list(env.scene.articulations.values())

@@ -1,7 +1,7 @@
-"""A camera for a living env that has none: pictures of its first envs only, through Newton's ray tracer.
+"""A camera for a living env that has none: pictures of its first envs only, by Newton's ray tracer.
 
-The simulation itself may have no visual shapes (without a camera in the scene Isaac Lab leaves them out), so the first
-envs are read from the stage once more, for drawing alone, and follow the bodies of the simulation.
+The simulation's own model may have no visual shapes: Isaac Lab leaves them out if the scene has no camera. So the first
+envs are read from the stage again, into a model for drawing only, whose bodies follow those of the simulation.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any, cast
 from rlnb.worker.cameras.rig import Trail
 
 HALF_APERTURE = 20.955 / 24.0 / 2.0
-"""Half the width of the picture at a distance of 1, as of a camera that is added to a preview."""
+"""Half the width of the picture at a distance of 1, the same as for a camera that is added to a preview."""
 BACKGROUND = 0xFFEEEEEE
-"""Light grey, as Isaac Lab's renderers have it; ABGR."""
+"""Light grey, as in Isaac Lab's renderers; ABGR."""
 
 
 class Spectator:
-    """Follows the robots of the first envs.
+    """Draws the first envs; the camera of each follows its robots.
 
     Args:
-        env: The env, which is not changed. Its envs are taken to be alike.
-        count: How many of them to show.
+        env: The env, which is not changed. All of its envs are assumed to be alike.
+        count: Number of envs to draw.
         size: Width and height of a picture, in pixels.
     """
 
@@ -46,7 +46,7 @@ class Spectator:
         self._image = wp.zeros((count, 1, height, width), dtype=wp.uint32, device=self._model.device)
 
     def picture(self) -> Any:
-        """Return what the first envs look like now. Shape (count, height, width, 3), uint8."""
+        """Return the current picture of the first envs, shape (count, height, width, 3), uint8."""
         import newton
         import numpy as np
         from isaaclab.scene_data import SceneDataFormat
@@ -66,7 +66,7 @@ class Spectator:
         return self._image.numpy().view(np.uint8).reshape(count, height, width, 4)[..., :3].copy()
 
     def _transforms(self) -> Any:
-        """Return where each camera stands: shape (1, count), from camera to world, looking along -z with y up."""
+        """Return the pose of each camera, shape (1, count): from camera to world, looking along -z with y up."""
         import torch
         import warp as wp
         from isaaclab.utils.math import create_rotation_matrix_from_view, quat_from_matrix
@@ -79,13 +79,13 @@ class Spectator:
 
 
 def drawn(stage: Any, env_ns: str, origins: Any, device: str) -> Any:
-    """Return a Newton model of what is seen of the first envs: visual shapes, and colliders of what has none.
+    """Return a Newton model for drawing the first envs: visual shapes, and colliders of parts that have none.
 
     Args:
-        stage: The simulation's stage; the first env's prims stand for those of all.
-        env_ns: Path of the prim that all envs are below.
-        origins: Where the envs are, shape (count, 3), metres: what has no body stands still there.
-        device: Where to draw.
+        stage: The simulation's stage. The first env's prims are used for all envs.
+        env_ns: Path of the prim that is the parent of all envs.
+        origins: Positions of the envs, shape (count, 3), metres. Shapes without a body stay there.
+        device: Device to draw on.
     """
     import newton
     import warp as wp

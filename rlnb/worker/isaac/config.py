@@ -1,4 +1,4 @@
-"""Isaac Lab configs as a tree of named values: listing them, and setting them with a check."""
+"""Isaac Lab configs as trees of named values: functions to list the values, and to set them with a check."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def leaves(cfg: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def dicts(cfg: Any, path: str = "") -> Iterator[str]:
-    """Yield the dotted path of every dict of a config, to which values can be added; "" is the config itself."""
+    """Yield the dotted path of every dict in a config, since values can be added to dicts; "" is the config itself."""
     if isinstance(cfg, dict):
         yield path
     for name, value in _children(cfg):
@@ -45,10 +45,10 @@ def _children(cfg: Any) -> list[tuple[str, Any]]:
 
 
 def set_value(cfg: Any, path: str, value: Any) -> None:
-    """Set one value by dotted path; with a + before it, what is not there yet is added to dicts.
+    """Set one value by dotted path. A leading + adds keys that a dict does not have yet.
 
     Raises:
-        RlnbError: There is no such path. Isaac Lab itself would add it in silence.
+        RlnbError: There is no such path. Isaac Lab itself would add it silently.
     """
     adds, path = path.startswith("+"), path.removeprefix("+")
     *parts, leaf = path.split(".")
@@ -79,9 +79,9 @@ def _get(node: Any, name: str, path: str) -> Any:
 
 
 def kind(value: Any) -> Kind:
-    """Return the name of a value's type as a task card has it; ``any`` where None leaves it open."""
+    """Return the name of a value's type for a task card; ``any`` for None, which leaves the type open."""
     if value is None:
         return "any"
-    if isinstance(value, str) and _NUMBER.fullmatch(value):  # YAML 1.1 takes 5e-4 for a word; RL-Games' configs have it
+    if isinstance(value, str) and _NUMBER.fullmatch(value):  # YAML 1.1 reads RL-Games' 5e-4 as a string
         return "float"
     return _KINDS.get(type(value), "list")

@@ -26,18 +26,18 @@ def environment(
     log_dir: Path | None = None,
     configure: Any = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Make the task's env with every requested change; close it in the end.
+    """Make the task's env with every requested change; close it at the end.
 
     Args:
-        task: What to make.
-        library: Whose agent config to resolve with it; None resolves none.
-        module: The task's module, where it is not at ``task.source``.
+        task: The task.
+        library: RL library whose agent config is resolved for the task; None for no agent config.
+        module: The task's module, if it is not at ``task.source``.
         agent: Agent config values by dotted path.
         seed: Seed of this rank.
         device: As in :class:`rlnb.spec.Resources`.
         world_size: Ranks that share the envs.
         manifest: Passed to ``rlnb_configure_env``; None calls no hook.
-        log_dir: Where the env may write.
+        log_dir: Folder that the env may write to.
         configure: ``function(env_cfg)`` called last.
 
     Yields:
@@ -70,7 +70,7 @@ def configured(
     device: str = "auto",
     world_size: int = 1,
 ) -> tuple[Any, Any, Any]:
-    """Return a task as it is registered, its env config and its agent config, with every requested change set.
+    """Return a task's registration, its env config and its agent config, with every requested change applied.
 
     The arguments are those of :func:`environment`.
     """

@@ -1,7 +1,7 @@
-"""The one file that knows Isaac Lab: its version, its start, its registry and its private parts.
+"""The only module that depends on Isaac Lab's version, start, registry and private APIs.
 
-Nothing here imports isaaclab at module level: the asset root has to be known first, because
-isaaclab reads it as it is imported.
+Nothing here imports isaaclab at module level: the asset root has to be set first, because
+isaaclab reads it during the import.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import torch
 
 CLOUD = "https://omniverse-content-production.s3-us-west-2.amazonaws.com/Assets/Isaac/6.2"
-"""Isaac Lab 3.0's default asset root; only its host is asked whether it answers."""
+"""Isaac Lab 3.0's default asset root. The check whether it answers contacts only its host."""
 
 FORMER_NAMES = {
     "Isaac-Repose-Cube-Shadow-Vision-Direct": "Isaac-Reorient-Cube-Shadow-Camera-Direct",
@@ -47,15 +47,15 @@ FORMER_NAMES = {
     "Isaac-Cart-Double-Pendulum-Direct": "Isaac-Pendulum-MARL-Direct",
     "Isaac-Shadow-Hand-Over-Direct": "Isaac-Shadow-Handover-Direct",
 }
-"""Names of Isaac Lab 2.x to those of 3.0, version suffix left out."""
+"""Task names of Isaac Lab 2.x to those of 3.0, without version suffix."""
 
 
 @functools.cache
 def start(asset_root: str | None = None) -> AssetRoot:
-    """Import Isaac Lab with its asset root set, and register its tasks. Once per process.
+    """Set the asset root, import Isaac Lab and register its tasks; once per process.
 
     Raises:
-        RlnbError: Isaac Lab is missing, or of another release line.
+        RlnbError: Isaac Lab is missing, or belongs to another release line.
     """
     try:
         version = importlib.metadata.version("isaaclab")
@@ -68,12 +68,12 @@ def start(asset_root: str | None = None) -> AssetRoot:
             f"isaaclab {version} is installed in {sys.executable}, rlnb needs {ISAACLAB}.x (Python 3.12). "
             f"Use pip install '{ISAACLAB_REQUIREMENT}'"
         )
-    root_found = assets.search(asset_root, CLOUD)  # another process looks meanwhile
+    wait_for_root = assets.search(asset_root, CLOUD)  # another process searches during the imports
     import torch  # noqa: F401
     import warp
 
-    root = root_found()
-    # Policies are trained by the RL library, never through the simulator: no adjoint kernels to compile.
+    root = wait_for_root()
+    # Policies are trained by the RL library, never through the simulator, so adjoint kernels are not needed.
     warp.config.enable_backward = False
     os.environ[assets.VARIABLE] = root.path
     import isaaclab_tasks  # noqa: F401  - registers the tasks
@@ -83,18 +83,18 @@ def start(asset_root: str | None = None) -> AssetRoot:
 
 
 def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
-    """Have packages register their tasks; one that cannot be imported is left out, and said where a task is missed."""
+    """Let packages register their tasks. A package that cannot be imported is left out, and named by later errors."""
     for entry_point in entry_points:
         try:
             entry_point.load()
-        except Exception as exc:  # whatever another package does when it is imported
+        except Exception as exc:  # another package's import may raise anything
             traceback.print_exc()
             package = entry_point.dist.name if entry_point.dist else entry_point.value
             _left_out[package] = f"{type(exc).__name__}: {exc}"
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what computes."""
+    """Return the versions of Python and of the packages that can change a result."""
     names = ("rlnb", "isaaclab", "torch", "warp-lang", "newton", "mujoco-warp", "gymnasium", "numpy")
     versions = {"python": sys.version.split()[0]}
     for name in names:
@@ -116,17 +116,17 @@ def device(name: str) -> str:
 
 
 def task_ids() -> list[str]:
-    """Return every registered Isaac Lab task."""
+    """Return the ids of all registered Isaac Lab tasks, sorted."""
     import gymnasium
 
     return sorted(id for id, spec in gymnasium.registry.items() if spec.kwargs and "env_cfg_entry_point" in spec.kwargs)
 
 
 def current_name(name: str) -> str:
-    """Return the registered id for a name of today or of Isaac Lab 2.x.
+    """Return the registered id for a current task name or one of Isaac Lab 2.x.
 
     Raises:
-        NotFoundError: No such task, with the closest one.
+        NotFoundError: There is no such task. The error names the closest one.
     """
     ids = task_ids()
     bare = name.rsplit("-v", 1)[0] if name.rsplit("-v", 1)[-1].isdigit() else name
@@ -144,21 +144,21 @@ _left_out: dict[str, str] = {}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Registered:
-    """A task as Isaac Lab's registry has it."""
+    """A task in Isaac Lab's registry."""
 
     gym_id: str
     success: Callable[[Any], Any] | None
-    """Success per env as an episode ends, where it is defined."""
+    """Function from the env to success per env, called when episodes end; None if the task has none."""
     agents: dict[str, Any]
-    """Agent configs that the task's own module brings, by library."""
+    """Agent configs that the task's own module defines, by library."""
 
 
 def register(task: Task, source: Path | None = None) -> Registered:
-    """Make a task known to gymnasium, whichever of the three ways it was given.
+    """Register a task with gymnasium: from the file of a module, from ``module:attribute``, or by its id.
 
     Args:
         task: The task.
-        source: Its module, where that is not at ``task.source`` (a run's own copy).
+        source: The task's module, if it is not at ``task.source`` (a run's own copy).
     """
     if source is None and task.source:
         source = Path(task.source)
@@ -166,7 +166,7 @@ def register(task: Task, source: Path | None = None) -> Registered:
         return _register_module(task, import_file(source, task.files))
     if ":" in task.id:
         module_name, _, attribute = task.id.partition(":")
-        plugins.load(task.id)  # says what is missing
+        plugins.load(task.id)  # its error names the missing part
         return _register_module(task, sys.modules[module_name], attribute)
     gym_id = current_name(task.id)
     entry = plugins.tasks().get(gym_id)
@@ -201,7 +201,7 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
 
 
 def _default(cfg: type) -> type:
-    """Return the class that a config class stands for: presets, as the stock camera tasks have, for their default."""
+    """Return a config class itself, or, for presets (as in the stock camera tasks), the class of their default."""
     from isaaclab_tasks.utils import PresetCfg
 
     return type(getattr(cfg(), "default", None)) if issubclass(cfg, PresetCfg) else cfg
@@ -235,7 +235,7 @@ def resolve(task: Task, registered: Registered, library: Library | None) -> tupl
 
 
 def resolve_agent(task: Task, registered: Registered, library: Library) -> Any:
-    """Return a library's agent config for a task, presets resolved; None where there is none."""
+    """Return a library's agent config for a task, presets resolved; None if there is none."""
     import gymnasium
     from isaaclab_tasks.utils import resolve_task_config
 
@@ -251,12 +251,12 @@ def resolve_agent(task: Task, registered: Registered, library: Library) -> Any:
 
 
 def default_agent(library: Library) -> Any:
-    """Return a library's agent config for tasks that bring none; None where it has none."""
+    """Return a library's agent config for tasks that define none; None if the library has no such config."""
     module, _, name = library.default_agent.partition(":")
     if name.endswith(".yaml"):
         try:
             folder = importlib.resources.files(module)
-        except (ImportError, TypeError) as exc:  # TypeError: a module that is no package, on Python 3.11
+        except (ImportError, TypeError) as exc:  # TypeError: the module is not a package (Python 3.11)
             raise RlnbError(f"{library.default_agent!r}: there is no package {module!r}. {exc}") from exc
         with importlib.resources.as_file(folder / name) as path:
             return read_agent(path)
@@ -277,9 +277,9 @@ def preset_names(gym_id: str) -> Selectors:
 
 
 def renderer_for(env_cfg: Any) -> Any:
-    """Return the renderer config that goes with a config's physics; None keeps Isaac Lab's default.
+    """Return the renderer config that suits a config's physics; None keeps Isaac Lab's default.
 
-    The default is RTX, which would start Isaac Sim beside Newton physics.
+    The default is RTX, which would start Isaac Sim in addition to Newton physics.
     """
     from isaaclab_newton.physics import NewtonCfg
     from isaaclab_newton.renderers import NewtonWarpRendererCfg
@@ -289,13 +289,13 @@ def renderer_for(env_cfg: Any) -> Any:
 
 @contextlib.contextmanager
 def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -> Iterator[Any]:
-    """Launch what the config needs, make the env, and close both.
+    """Launch the simulation that the config needs, make the env, and close both at the end.
 
     Args:
         gym_id: The registered task.
         env_cfg: Its config.
         device: ``"cpu"`` or ``"cuda:N"``.
-        join_agents: Whether to make one agent of the agents of a multi-agent task, as Isaac Lab does it.
+        join_agents: Whether to join the agents of a multi-agent task into one, with Isaac Lab's own wrapper.
     """
     import gymnasium
     from isaaclab.app import launch_simulation
@@ -314,7 +314,7 @@ def viser_visualizer(address: str, port: int) -> Any:
     """Return the config of Isaac Lab's 3D view for a browser.
 
     Args:
-        address: Interface of this machine that it listens on.
+        address: Address of this machine that the view listens on.
         port: Port.
 
     Raises:
@@ -328,7 +328,7 @@ def viser_visualizer(address: str, port: int) -> Any:
 
 
 def task_env(env: Any) -> Any:
-    """Return the task's own env: below gymnasium's wrappers, and below the one that joins agents."""
+    """Return the task's own env, without gymnasium's wrappers and without the wrapper that joins agents."""
     from isaaclab.envs import DirectMARLEnv
 
     raw = env.unwrapped
@@ -337,7 +337,7 @@ def task_env(env: Any) -> Any:
 
 
 def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
-    """Call ``callback(env_ids)`` as episodes end, while their last state is still there.
+    """Call ``callback(env_ids)`` when episodes end, before their last state is reset.
 
     ``_reset_idx`` is private to Isaac Lab, but every workflow of release line 3.0 resets through it.
     """
@@ -352,9 +352,9 @@ def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
 
 
 def reward_sums(env: Any) -> dict[str, torch.Tensor]:
-    """Return what each reward term has added to the return of the episodes under way, shape (num_envs,) each.
+    """Return each reward term's contribution to the return of the current episodes, shape (num_envs,) each.
 
-    Only the manager-based workflow has terms; their sums by env are private to its manager in release line 3.0.
+    Only the manager-based workflow has terms; their sums per env are private to its manager in release line 3.0.
     """
     manager = getattr(env, "reward_manager", None)
     return {} if manager is None else dict(manager._episode_sums)

@@ -1,4 +1,4 @@
-"""Hot terms: changed rewards, terminations, events and commands of a living manager-based env, without a new env.
+"""Hot terms: rewards, terminations, events and commands that are changed in a living manager-based env.
 
 Managers are rebuilt from their config, which checks every name as a new env would. (A manager's own ``set_term_cfg``
 accepts joints that do not exist.)
@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 HOT = ("commands", "events", "terminations", "rewards")
-"""Sections of a config that can be swapped, in the order in which managers look each other up."""
+"""Sections of a config that can be swapped without a new env, in the order in which managers look each other up."""
 _AT_START = ("startup", "prestartup")
-"""Events of these modes have had their effect when the env is there."""
+"""Modes of events that act only while the env is made."""
 OWN = "rlnb_task_"
-"""Prefix of the modules of tasks' cells; see :func:`rlnb.worker.isaac.module.import_file`."""
+"""Prefix of the names of task cells' modules; see :func:`rlnb.worker.isaac.module.import_file`."""
 
 
 def fingerprints(env_cfg: Any) -> dict[str, str]:
-    """Return a hash of each hot section of a config, and under ``""`` of all the rest.
+    """Return a hash of each hot section of a config, and under ``""`` a hash of everything else.
 
-    Two configs with the same hash make the same env: values are compared, and of functions from a task's own module
-    the source, with that of everything of the module that they use.
+    Two configs with the same hashes make the same env. A hash covers all values. For a function from a task's own
+    module it covers the function's source, and the source of everything in the module that the function uses.
     """
     rest: list[str] = []
     hashes = {}
@@ -33,12 +33,12 @@ def fingerprints(env_cfg: Any) -> dict[str, str]:
         lines = list(_lines(name, value))
         if name == "events" and value:
             for term, cfg in vars(value).items():
-                # A class captures the env when it is built; a second one would capture an env that is randomised.
+                # A class captures the env when it is built. A second one would capture an env already randomised.
                 if getattr(cfg, "mode", None) in _AT_START or inspect.isclass(getattr(cfg, "func", None)):
                     rest += _lines(f"events.{term}", cfg)
         if name == "curriculum" and value and any(vars(value).values()):
             rest += [line for section in HOT for line in _lines(section, getattr(env_cfg, section, None))]
-        if name == "commands":  # observations may have the size of what these return
+        if name == "commands":  # the size of observations may depend on them
             rest += [f"{term} {type(cfg).__qualname__}" for term, cfg in vars(value).items()] if value else []
         if name in HOT:
             hashes[name] = _hash(lines)
@@ -48,31 +48,31 @@ def fingerprints(env_cfg: Any) -> dict[str, str]:
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the sections to swap so that one env becomes the other; None where it takes a new env."""
+    """Return the sections to swap so that one env becomes the other; None if that needs a new env."""
     if before[""] != after[""] or before.keys() != after.keys():
         return None
     names = {name for name in HOT if name in after and before[name] != after[name]}
     if "terminations" in names and "rewards" in after:
-        names.add("rewards")  # which may name terminations
+        names.add("rewards")  # rewards may refer to terminations
     return tuple(name for name in HOT if name in names)
 
 
 def swap(env: Any, env_cfg: Any, sections: tuple[str, ...]) -> None:
-    """Rebuild the managers of some sections from a changed config. All of them, or none where one refuses.
+    """Rebuild the managers of some sections from a changed config: all of them, or none if one raises an error.
 
     Args:
-        env: A manager-based env, as it lives.
+        env: The living manager-based env.
         env_cfg: The changed config, resolved.
-        sections: Which of :data:`HOT`.
+        sections: Sections to swap, from :data:`HOT`.
 
     Raises:
-        ValueError: A term names a joint, body or entity that does not exist, and the like; from Isaac Lab.
+        ValueError: Isaac Lab refuses a term, for example one that names a joint, body or entity that does not exist.
     """
     before = {name: getattr(env, name) for name, _ in (_managers()[section] for section in sections)}
     try:
         for section in sections:
             name, manager = _managers()[section]
-            setattr(env, name, manager(getattr(env_cfg, section), env))  # the next one may ask it for its terms
+            setattr(env, name, manager(getattr(env_cfg, section), env))  # the next manager may look up its terms
     except BaseException:
         for name, manager in before.items():
             setattr(env, name, manager)
@@ -120,9 +120,10 @@ def _text(value: Any) -> str:
 
 
 def code(value: Any, visits: set[int] | None = None) -> str:
-    """Return what a function or class is: its name, and if it is of a task's own module its source and all it uses.
+    """Return a text that identifies a function or class: its name, plus for one from a task's own module its source.
 
-    An object without readable source (a Warp kernel, a TorchScript function) counts as all of its module.
+    The text also covers everything in the module that the source uses. An object without readable source (a Warp
+    kernel, a TorchScript function) is identified by its whole module.
     """
     visits = set() if visits is None else visits
     if isinstance(value, functools.partial):
@@ -136,7 +137,7 @@ def code(value: Any, visits: set[int] | None = None) -> str:
     try:
         source = inspect.getsource(value)
     except (TypeError, OSError):
-        return f"{name} {module}"  # the module's name has the hash of its text
+        return f"{name} {module}"  # the module's name contains a hash of its text
     used = [_used(other, visits) for other in _behind(value)]
     return "\n".join([name, source, *used])
 
@@ -148,8 +149,10 @@ def _used(value: Any, visits: set[int]) -> str:
 
 
 def _behind(value: Any) -> Iterator[Any]:
-    """Yield what a function, or a class and its methods, use beside their own text: names of the module, values that
-    were bound when they were made, base classes, what a decorator wraps."""
+    """Yield the objects outside their own source that a function, or a class and its methods, use.
+
+    These are globals of the module, defaults and closure values, base classes, and functions that a decorator wraps.
+    """
     yield from getattr(value, "__bases__", ())
     functions = [value] if isinstance(value, types.FunctionType) else _methods(value)
     for function in functions:

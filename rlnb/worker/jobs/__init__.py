@@ -1,6 +1,6 @@
 """The jobs of a run: train, evaluate, export.
 
-``job`` does one and turns a failure into its result. ``context`` is what a backend gets, ``ranks`` and ``handshake``
-join several processes, ``checkpoints`` vets and writes weights, ``resumed`` restores what a resumption needs, and
-``retention`` removes older checkpoints.
+``job`` does one job; a failure becomes its result. ``context`` is the object that a backend gets. ``ranks`` and
+``handshake`` join several processes. ``checkpoints`` vets and writes weights, ``resumed`` reports what a resumed
+training restored, and ``retention`` removes older checkpoints.
 """

@@ -1,4 +1,4 @@
-"""Checkpoints, for every library's backend: vetted, written whole, with the state of random numbers."""
+"""Checkpoints, for every library's backend: vetting, complete writes, and the state of random numbers."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ if TYPE_CHECKING:
     import torch
 
 TORCH_BEGINS = (b"P", b"\x80")
-"""First bytes of a file of ``torch.save``: of an archive (PK), or, before torch 1.6, of a pickle."""
+"""First byte of a file from ``torch.save``: a zip archive (PK), or, before torch 1.6, a pickle."""
 
 
 def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
     """Refuse a checkpoint that holds more than tensors, numbers, strings and their containers.
 
-    The libraries unpickle whatever they are given, which runs any code that a file brings.
+    The libraries unpickle any file, which runs the code in it.
 
     Args:
         checkpoint: A file written by ``torch.save``.
-        trust: Whether the user vouches for its origin; then nothing is checked.
+        trust: Whether the user vouches for the file's origin. If so, its content is not checked.
 
     Raises:
-        RlnbError: torch has not written it; or its weights-only reader refuses it, and nobody vouches for it.
+        RlnbError: torch did not write the file, or its weights-only reader refuses the file and ``trust`` is False.
     """
     with open(checkpoint, "rb") as file:
         if file.read(1) not in TORCH_BEGINS:
-            raise RlnbError(f"{checkpoint} is no checkpoint: torch.save writes no such file.")
+            raise RlnbError(f"{checkpoint} is not a checkpoint: torch.save did not write it.")
     if trust:
         return
     import numpy as np
     import torch
 
-    # Numbers of numpy are harmless, and RL-Games saves the best reward as one.
-    scalar = np.float32(0).__reduce__()[0]  # the function that such a pickle calls
+    # NumPy scalars are harmless, and RL-Games saves the best reward as one.
+    scalar = np.float32(0).__reduce__()[0]  # the function that the pickle of a scalar calls
     numbers: list[Any] = [scalar, np.dtype, np.dtypes.Float32DType, np.dtypes.Float64DType]
     try:
         with torch.serialization.safe_globals(numbers):
@@ -50,11 +50,11 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
 
 
 def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
-    """Have a file appear under its name only once it is whole: a kill may come at any time.
+    """Write a file that appears under its name only when complete, since the process may be killed at any time.
 
     Args:
         path: The file.
-        write: ``function(temporary_path)`` that writes it; the temporary path ends as the file does.
+        write: ``function(temporary_path)`` that writes it; the temporary path has the file's suffix.
     """
     path = Path(path)
     part = path.with_name(f".part-{path.name}")
@@ -64,7 +64,7 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
 
 
 class RandomState(TypedDict):
-    """The state of torch's random numbers, as a checkpoint holds it: weights-only readers take plain dicts alone."""
+    """State of torch's random number generators in a checkpoint: a plain dict, which weights-only readers accept."""
 
     cpu: torch.Tensor
     cuda: list[torch.Tensor]
@@ -72,16 +72,16 @@ class RandomState(TypedDict):
 
 
 def random_state() -> RandomState:
-    """Return the state of torch's random numbers, for a checkpoint."""
+    """Return the state of torch's random number generators, for a checkpoint."""
     import torch
 
     return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []}
 
 
 def restore_random_state(state: RandomState) -> None:
-    """Go on with the random numbers of a checkpoint, on rank 0, whose they were.
+    """Restore the random number generators from a checkpoint on rank 0, which saved it.
 
-    The other ranks keep those of their own seed: with the same numbers all ranks would collect the same data.
+    The other ranks keep the state of their own seed: with the same state all ranks would collect the same data.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""The context of a training, which a library's backend gets from the worker and reports back through."""
+"""The context of a training. A library's backend gets it from the worker and reports back through it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rlnb.worker.jobs.resumed import RESTORED, restored
 
 logger = logging.getLogger(__name__)
 COMMUNICATION = ("NCCL_", "TORCH_NCCL_", "GLOO_")
-"""Prefixes of the variables that set how ranks communicate."""
+"""Prefixes of the environment variables that control how ranks communicate."""
 
 
 class Context:
@@ -51,7 +51,11 @@ class Context:
         self._run, self._job, self._manifest = run, job, manifest
 
     def resumed(self, save: Callable[[str], object]) -> None:
-        """Find out what of the checkpoint was restored: it is saved again with ``save(path)`` and compared. Rank 0."""
+        """Report which parts of the checkpoint were restored. Rank 0 only.
+
+        Args:
+            save: ``function(path)`` that saves the current state, which is then compared with the checkpoint.
+        """
         if self.rank == 0 and self.checkpoint is not None:
             self.restored = restored(self.checkpoint, save)
             for part, report in self.restored.items():
@@ -67,7 +71,7 @@ class Context:
         first_iteration: int = 0,
         num_envs: int | None = None,
     ) -> None:
-        """Write ``started.json`` and tell the plugins. Rank 0 only; the others return at once.
+        """Write ``started.json`` and call the plugins' hook. Rank 0 only; the other ranks return at once.
 
         Raises:
             RlnbError: An iteration would have no steps or no frames.
@@ -76,8 +80,8 @@ class Context:
             return
         if horizon < 1 or frames_per_step <= 0:
             raise RlnbError(
-                f"An iteration of {horizon} env steps, and {frames_per_step:g} frames a step of the curves, is none: "
-                "look at the rollout's length in the agent config."
+                f"An iteration has {horizon} env steps, and {frames_per_step:g} frames per step of the curves. "
+                "Both must be positive: check the rollout's length in the agent config."
             )
         started = Started(
             hosts=self._job.hosts() or (socket.gethostname(),),
@@ -99,16 +103,16 @@ class Context:
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
 
     def _devices(self) -> tuple[str, ...]:
-        """Return the device of each rank: those of one node have its GPUs one after the other."""
+        """Return the device of each rank. The ranks of a node use its GPUs in order."""
         if self.world_size == 1 or not self.device.startswith("cuda"):
             return (self.device,) * self.world_size
         each = self._manifest.resources.nproc_per_node
         return tuple(f"cuda:{rank % each}" for rank in range(self.world_size))
 
     def pool(self, mean: Any, variance: Any) -> None:
-        """Make running statistics that this rank keeps those of all ranks' data, in place.
+        """Replace this rank's running statistics by those of all ranks' data, in place.
 
-        The variance over all data is the mean of the ranks' variances and the variance of their means.
+        The variance of all data is the mean of the ranks' variances plus the variance of their means.
         """
         if self.world_size == 1 or not self.synchronised:
             return
@@ -118,7 +122,7 @@ class Context:
             dist.all_reduce(value)
             return value / self.world_size
 
-        # In float64, and about the common mean: far from zero the difference of squares would leave nothing.
+        # float64, and deviations from the common mean: far from zero, a difference of squares would cancel out.
         local = mean.double()
         common = over_ranks(local.clone())
         variance.copy_(over_ranks(variance.double() + (local - common) ** 2))
@@ -126,9 +130,12 @@ class Context:
 
 
 def communication() -> Mapping[str, str]:
-    """Return the backend that ranks talk over, and the variables it goes by: they often explain a slow cluster."""
+    """Return the backend of the ranks' communication and the variables that control it.
+
+    They often explain why a cluster is slow.
+    """
     settings = {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
-    dist = sys.modules.get("torch.distributed")  # not every library has it
+    dist = sys.modules.get("torch.distributed")  # not every library imports it
     if dist is not None and dist.is_available() and dist.is_initialized():
         settings["backend"] = str(dist.get_backend())
     return settings
@@ -136,7 +143,7 @@ def communication() -> Mapping[str, str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenJob:
-    """A job that the worker does, and the run that it belongs to."""
+    """A job of the worker, and the run that it belongs to."""
 
     run: RunDir
     """Folder of the run."""
@@ -153,7 +160,7 @@ class OpenJob:
 
 
 def open_job(job_dir: Path) -> OpenJob:
-    """Return a job by its folder.
+    """Return the job in a folder.
 
     Raises:
         RlnbError: The manifest of its run cannot be read.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(job_dir: Path) -> None:
-    """Evaluate a checkpoint by the job's options, and write ``evaluation.json`` and the result."""
+    """Evaluate a checkpoint according to the job's options, and write ``evaluation.json`` and the result."""
     job = open_job(job_dir)
     options = options_of(EvaluateOptions, job.folder)
     library = plugins.library(job.manifest.library)
@@ -44,7 +44,7 @@ def evaluate(job_dir: Path) -> None:
 
 
 def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> EvaluationRecord:
-    """Run the episodes in an env of the run's task; return their record, and write film and rollout."""
+    """Run the episodes in an env of the run's task, write film and rollout, and return the record."""
     manifest = job.manifest
     task = dataclasses.replace(manifest.task, num_envs=options.num_envs)
     success = isaaclab.register(task, job.module).success
@@ -82,7 +82,7 @@ def _step(env: Any, policy: Policy, episodes: _Episodes, tape: _Tape, film: Film
     import torch
 
     raw = isaaclab.task_env(env)
-    obs, _ = env.reset(seed=seed)  # loading a policy may have seeded everything with its own
+    obs, _ = env.reset(seed=seed)  # loading a policy may have changed the global seeds
     isaaclab.before_reset(env, episodes.ended)
     if film is not None:
         film.begin(raw)
@@ -98,14 +98,14 @@ def _step(env: Any, policy: Policy, episodes: _Episodes, tape: _Tape, film: Film
 
 
 class _Tape:
-    """Keeps the first observations and what the policy did on them."""
+    """Keeps the first observations and the policy's actions for them."""
 
     def __init__(self, rows: int) -> None:
         self._missing = rows
         self._rows: list[dict[str, np.ndarray]] = []
 
     def keep(self, obs: Any, policy: Policy) -> Any:
-        """Return the policy's actions; copy both while rows are missing: envs write into their buffers."""
+        """Return the policy's actions; while rows are missing, keep copies of both, since envs reuse their buffers."""
         if self._missing <= 0:
             return policy(obs)
         row = _columns("obs", obs)
@@ -125,14 +125,14 @@ class _Tape:
 
 
 def _columns(name: str, value: Any) -> dict[str, np.ndarray]:
-    """Return a copy of a tensor as array ``<name>``; of tensors by group or agent as ``<name>.<key>``."""
+    """Return a copy of a tensor as array ``<name>``; copies of tensors by group or agent as arrays ``<name>.<key>``."""
     if isinstance(value, Mapping):
         return {f"{name}.{key}": part.detach().cpu().numpy().copy() for key, part in value.items()}
     return {name: value.detach().cpu().numpy().copy()}
 
 
 class _Episodes:
-    """Counts whole episodes, the same number per env: else short episodes would count more often."""
+    """Counts whole episodes, the same number per env; otherwise short episodes would be overrepresented."""
 
     def __init__(self, env: Any, per_env: int, success: Any) -> None:
         import torch
@@ -174,7 +174,7 @@ class _Episodes:
             self._ending = None
 
     def record(self, options: EvaluateOptions, video: str | None) -> EvaluationRecord:
-        """Return the episodes as ``evaluation.json`` holds them.
+        """Return the record of the episodes for ``evaluation.json``.
 
         Args:
             options: Options of the evaluation.

@@ -24,14 +24,14 @@ def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]
 
     Args:
         actor: A ``torch.nn.Module`` from observations, shape (n, ...), to actions, shape (n, action_dim), in eval
-            mode, normalisers inside.
+            mode and with its normalisers inside.
         example: Observations to trace it with. The ONNX file names its input ``obs`` and its output ``actions``; n is
             free in both formats.
-        folder: Where to write.
+        folder: Folder for the files.
         formats: ``"torchscript"``, ``"onnx"``.
 
     Returns:
-        Format to file.
+        The file of each format.
     """
     import torch
 
@@ -51,7 +51,7 @@ def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]
                     input_names=["obs"],
                     output_names=["actions"],
                     dynamic_axes=free,
-                    dynamo=False,  # the exporter by tracing keeps n free in modules that look at shapes
+                    dynamo=False,  # the tracing exporter keeps n free in modules that read shapes
                     opset_version=18,
                 )
 
@@ -60,7 +60,7 @@ def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]
 
 
 GROUP = "policy"
-"""Isaac Lab's name of the observations that policies act on."""
+"""Isaac Lab's name of the observation group that policies act on."""
 FORMATS = {"onnx", "torchscript"}
 """Formats that a module can be traced to."""
 EXPORT_TOLERANCE = 1e-5
@@ -68,18 +68,18 @@ EXPORT_TOLERANCE = 1e-5
 
 
 def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
-    """Write the policy of a backend that has no ``export``: its module, traced on observations of the env.
+    """Trace a policy on observations of the env and write it, for backends that have no ``export``.
 
     Raises:
-        RlnbError: The policy is no feed-forward ``torch.nn.Module`` of the observation group ``policy``.
+        RlnbError: The policy is not a feed-forward ``torch.nn.Module`` of the observation group ``policy``.
     """
     import torch
 
     if not isinstance(policy, torch.nn.Module):
-        raise _untraceable(f"its load_policy returns {type(policy).__qualname__}, which is no torch.nn.Module")
+        raise _untraceable(f"its load_policy returns {type(policy).__qualname__}, which is not a torch.nn.Module")
 
     class OfTensor(torch.nn.Module):
-        """The policy as a module of the tensor that a trace needs, instead of Isaac Lab's dict."""
+        """The policy as a module that takes a tensor, as tracing needs, instead of Isaac Lab's dict."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -89,26 +89,26 @@ def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Ma
             return self.policy({GROUP: obs})
 
     if unknown := set(formats) - FORMATS:
-        raise _untraceable(f"it would be as {' and '.join(sorted(FORMATS))}, and not as {', '.join(sorted(unknown))}")
+        raise _untraceable(f"tracing writes {' and '.join(sorted(FORMATS))}, not {', '.join(sorted(unknown))}")
     observations = env.reset()[0]
     if GROUP not in observations:
-        raise _untraceable(f"the observations are {', '.join(map(repr, observations))}, and not {GROUP!r}")
+        raise _untraceable(f"the observation groups are {', '.join(map(repr, observations))}, without {GROUP!r}")
     module, example = OfTensor().eval(), observations[GROUP]
     if not isinstance(example, torch.Tensor):
-        raise _untraceable(f"the observations {GROUP!r} are a {type(example).__name__}, not one tensor")
+        raise _untraceable(f"the observation group {GROUP!r} is a {type(example).__name__}, not one tensor")
     with torch.no_grad():
         try:
             first, second = module(example), module(example)
         except KeyError as exc:
-            raise _untraceable(f"its policy needs the observations {exc} too, not only {GROUP!r}") from exc
+            raise _untraceable(f"it also needs the observation group {exc}, not only {GROUP!r}") from exc
         if not first.isfinite().all():
             raise _untraceable("its actions for the first observations are not finite")
         if not torch.equal(first, second):
-            raise _untraceable("its policy gives other actions for the same observations: it keeps a state, or samples")
+            raise _untraceable("it gives different actions for the same observations, so it keeps a state or samples")
         script = torch.jit.trace(module, example, check_trace=False)
         for other in (-example, 10 * example, example[:1]):
             if not torch.allclose(script(other), module(other), atol=EXPORT_TOLERANCE):
-                raise _untraceable("what it does depends on its observations in a way that a trace forgets")
+                raise _untraceable("its computation depends on its observations in a way that a trace does not record")
     return export_module(module, example, folder, formats)
 
 
@@ -117,7 +117,7 @@ def _untraceable(why: str) -> RlnbError:
 
 
 def export(job_dir: Path) -> None:
-    """Write the policy in the formats that the job asks for, and the result with their paths."""
+    """Write the policy in the formats that the job requests, and the result with the paths of the files."""
     from rlnb.worker.isaac import isaaclab
 
     job = open_job(job_dir)

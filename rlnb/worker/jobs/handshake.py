@@ -1,4 +1,4 @@
-"""The first thing that ranks do together: add up a number, within a bound, or say who did not."""
+"""The ranks' handshake: they sum a number within a time limit, or report which ranks did not take part."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 from rlnb.errors import RlnbError
 
 WITHIN_S = float(os.environ.get("RLNB_MEET_S", "60"))
-"""Seconds that the slowest rank may be behind the first. Their agents began together."""
+"""Seconds that the slowest rank may be behind the first one. The ranks' agents start together."""
 
 
 def meet(store: Any, rank: int, world_size: int, within_s: float = WITHIN_S) -> None:
-    """Add up a number with all other ranks, by gloo, on the network that they will learn over.
+    """Sum a number over all ranks with gloo, on the network that the training will use.
 
     Args:
         store: A torch store that all ranks share.
-        rank: This one.
-        world_size: How many there are.
-        within_s: Seconds that it may take.
+        rank: This rank.
+        world_size: Number of ranks.
+        within_s: Time limit in seconds.
 
     Raises:
-        RlnbError: Not all did; names the ranks that are not there and their hosts.
+        RlnbError: Not all ranks took part. The error names the missing ranks and, if possible, their hosts.
     """
     import torch
     import torch.distributed as dist
@@ -35,39 +35,39 @@ def meet(store: Any, rank: int, world_size: int, within_s: float = WITHIN_S) -> 
     except dist.DistStoreError as exc:
         raise RlnbError(_absent(ranks, world_size, within_s)) from exc
     try:
-        # A group of its own, since a bound for this is none for what the ranks do later, such as to save.
+        # A separate process group: its timeout must not apply to later waits, for example while rank 0 saves.
         dist.init_process_group(
             "gloo", store=dist.PrefixStore("meet", store), rank=rank, world_size=world_size, timeout=limit
         )
         dist.all_reduce(torch.ones(1))
         dist.destroy_process_group()
-    except RuntimeError as exc:  # what gloo raises has no type of its own
+    except RuntimeError as exc:  # gloo's errors have no type of their own
         hosts = sorted({ranks.get(f"here/{other}").decode() for other in range(world_size)})
         raise RlnbError(
-            f"All {world_size} ranks are there, but rank {rank} ({socket.gethostname()}) could not add up a number "
-            f"with the others within {within_s:.0f} s ({', '.join(hosts)}). A firewall closes ports between them, or "
-            f'they found the wrong network: interface="eth0", say, names the right one (`ip addr` lists them). '
-            f"torch says: {exc}"
+            f"All {world_size} ranks have started, but rank {rank} ({socket.gethostname()}) could not sum a number "
+            f"with the others within {within_s:.0f} s ({', '.join(hosts)}). A firewall blocks ports between the hosts, "
+            f'or the ranks chose the wrong network. Set the right one with interface="eth0", for example (`ip addr` '
+            f"lists the interfaces). Error from torch: {exc}"
         ) from exc
 
 
 def _absent(ranks: Any, world_size: int, within_s: float) -> str:
     hosts = {rank: ranks.get(f"here/{rank}").decode() for rank in range(world_size) if ranks.check([f"here/{rank}"])}
     absent = [rank for rank in range(world_size) if rank not in hosts]
-    beside = {hosts[rank] for rank in _neighbours(absent, world_size) if rank in hosts}
+    shared = {hosts[rank] for rank in _neighbours(absent, world_size) if rank in hosts}
     where = (
-        f", probably on {' or '.join(sorted(beside))}"
-        if beside
-        else f"; here are {', '.join(sorted(set(hosts.values())))}"
+        f", probably on {' or '.join(sorted(shared))}"
+        if shared
+        else f"; the others are on {', '.join(sorted(set(hosts.values())))}"
     )
     return (
         f"{'Rank' if len(absent) == 1 else 'Ranks'} {', '.join(map(str, absent))} of {world_size} did not answer "
-        f"within {within_s:.0f} s{where}. The logs of the nodes say what they do instead: run.logs()"
+        f"within {within_s:.0f} s{where}. The logs of the nodes may show the reason: run.logs()"
     )
 
 
 def _neighbours(absent: list[int], world_size: int) -> set[int]:
-    """Return the other ranks of the absent ranks' nodes."""
+    """Return all ranks on the nodes of the absent ranks."""
     per_node = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
     nodes = {rank // per_node for rank in absent}
     return {rank for rank in range(world_size) if rank // per_node in nodes}

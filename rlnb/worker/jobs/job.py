@@ -1,4 +1,4 @@
-"""Do one job of a run, and turn a failure into its result."""
+"""One job of a run, whose failure becomes its result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 ECHO_S = 5.0
-"""Seconds that a rank waits before it reports that another one has left it: that one knows why."""
+"""Seconds a rank waits before reporting a lost peer, so that the peer can report the real cause first."""
 
 
 def do(kind: str, job_dir: Path) -> None:
@@ -30,7 +30,7 @@ def work(kind: str, job_dir: Path) -> int:
     """Do one job; return the exit status. An error is written to the job's result."""
     try:
         do(kind, job_dir)
-    except (Exception, SystemExit) as exc:  # Isaac Lab exits where Isaac Sim would be needed
+    except (Exception, SystemExit) as exc:  # Isaac Lab exits if Isaac Sim is needed
         traceback.print_exc()
         _report(kind, job_dir, exc)
         return 1
@@ -56,14 +56,14 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
         ended=files.now(),
     )
     job = JobDir(job_dir)
-    first = files.write_once(job.result, result, job.reserve)  # else a hook raised after the run had completed
+    first = files.write_once(job.result, result, job.reserve)  # False if, say, a hook raised after the run completed
     if first and kind == "train" and os.environ.get("RANK", "0") == "0":
         opened = open_job(job_dir)
         plugins.manager().hook.rlnb_run_finished(run_dir=opened.run.path, manifest=opened.manifest, result=result)
 
 
 def _is_echo(exc: BaseException) -> bool:
-    """Return whether an exception only says that another rank is gone, in the words of torch, gloo or NCCL."""
+    """Return whether an exception, from torch, gloo or NCCL, only reports that another rank is gone."""
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return False
     return type(exc).__name__.startswith("Dist") or any(word in str(exc) for word in ("gloo", "NCCL", "ncclInternal"))

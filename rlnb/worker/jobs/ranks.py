@@ -1,4 +1,4 @@
-"""The ranks of one training: their process group, and the proof that they learn as one."""
+"""The ranks of one training: their process group, and the proof that they stay synchronised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlnb.worker.jobs import handshake
 
 
 class Clock:
-    """Times calls, as a share of the time since the first of them."""
+    """Measures the time spent in calls, as a share of the time since the first call."""
 
     def __init__(self) -> None:
         self._start_s, self._inside_s = 0.0, 0.0
@@ -35,23 +35,23 @@ class Clock:
 
     @property
     def share(self) -> float:
-        """Part of the time since the first call, 0 to 1; NaN without any."""
+        """Share of the time since the first call, 0 to 1; NaN without calls."""
         return self._inside_s / (time.perf_counter() - self._start_s) if self._start_s else math.nan
 
 
 @contextlib.contextmanager
 def process_group(device: str, *, synchronised: bool = True) -> Iterator[Clock]:
-    """Make the process group of a training with several ranks; do nothing for one.
+    """Make the process group of a training with several ranks; do nothing for a single rank.
 
-    RL libraries make their own with nccl, which needs GPUs. Here it is made once, with gloo on a CPU; what the
-    libraries call later finds it made.
+    RL libraries make their own process group with nccl, which needs GPUs. This function makes it once, with gloo on a
+    CPU, and turns the libraries' later calls of ``init_process_group`` into no-ops.
 
     Args:
         device: Device of this rank.
-        synchronised: False leaves out every sum over ranks: the negative control of a proof of synchronisation.
+        synchronised: False turns every ``all_reduce`` into a no-op: the negative control for the proof.
 
     Yields:
-        A clock of the time that this rank spends in sums over all of them.
+        A clock of the time that this rank spends in ``all_reduce``.
     """
     clock = Clock()
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
@@ -65,7 +65,7 @@ def process_group(device: str, *, synchronised: bool = True) -> Iterator[Clock]:
         torch.cuda.set_device(device)
     store, rank, world_size = next(dist.rendezvous("env://", timeout=timedelta(seconds=handshake.WITHIN_S)))
     handshake.meet(store, rank, world_size)
-    # The first limit holds for the handshake only: NCCL finds its peers through this store at the first sum, later.
+    # The first timeout is for the handshake only: NCCL looks for its peers in this store at the first all_reduce.
     store.set_timeout(dist.default_pg_timeout)
     dist.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=world_size)
     replaced: list[tuple[Any, str, Any]] = [(dist, "init_process_group", _done)]
@@ -73,25 +73,25 @@ def process_group(device: str, *, synchronised: bool = True) -> Iterator[Clock]:
         replaced.append((torch.cuda, "set_device", _done))
     if not synchronised:
         replaced.append((dist, "all_reduce", _done))
-    elif not on_gpu:  # there they go on meanwhile, so the call says nothing
+    elif not on_gpu:  # on a GPU the call returns before the sum is done, so its time means nothing
         replaced.append((dist, "all_reduce", clock.timed(dist.all_reduce)))
     with contextlib.ExitStack() as undo:
         for module, name, stand_in in replaced:
             undo.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, stand_in)
         yield clock
-    if dist.is_initialized():  # a library may have ended it
+    if dist.is_initialized():  # a library may have destroyed it
         dist.destroy_process_group()
 
 
 def _done(*_: object, **__: object) -> None:
-    """Stand in for what has been done already."""
+    """Do nothing, in place of a call that is not needed."""
 
 
 def watch_reset(env: Any) -> Callable[[], str]:
-    """Return a function that gives the digest of the env's first observations, once it was reset.
+    """Return a function that returns the digest of the env's first observations; "" before the first reset.
 
-    They show the seed of the env alone: later ones depend on the policy's too.
+    The first observations depend only on the env's seed. Later ones depend on the policy's seed too.
     """
     raw, digests = env.unwrapped, [""]
     reset = raw.reset
@@ -106,7 +106,7 @@ def watch_reset(env: Any) -> Callable[[], str]:
 
 
 class _Rank(NamedTuple):
-    """The part of one rank in :class:`rlnb.records.ranks.Ranks`."""
+    """One rank's part of :class:`rlnb.records.ranks.Ranks`."""
 
     parameters: str
     buffers: str
@@ -120,7 +120,7 @@ def compare(modules: Iterable[Any], observations: str, communication: float = ma
     Args:
         modules: The trained ``torch.nn.Module`` objects of this rank.
         observations: Digest of this rank's first observations.
-        communication: Share of its time that this rank spent in sums over all of them; NaN leaves it out.
+        communication: Share of the time that this rank spent in ``all_reduce``; NaN leaves it out.
     """
     import torch.distributed as dist
 

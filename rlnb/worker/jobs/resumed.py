@@ -1,4 +1,4 @@
-"""A resumed training: its state, saved again at once, beside the checkpoint it came from; where its envs stand."""
+"""Resumed trainings: a report of the parts of a checkpoint that were restored, and random times in the episodes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ RESTORED = "restored"
 """First word of the report of a part that is bit-equal to the checkpoint's."""
 
 NAMED = 8
-"""Parts of a part that its report names; of more it gives the number alone."""
+"""Maximum number of entries of a part that its report names. For more entries it gives only their number."""
 
 
 def spread_episodes(env: Any, seed: int) -> None:
-    """Have the envs of a resumed training stand at different times of their episodes, as when it was broken off.
+    """Start the envs of a resumed training at different times in their episodes, as they were when it stopped.
 
-    Its first reset puts all of them at the beginning. Rollouts are shorter than episodes, so that each would then show
-    the learner one part of an episode only, and make it worse at the others. RSL-RL does the same at each of its
-    starts (``init_at_random_ep_len``). The random numbers of the training are left alone.
+    The first reset puts all envs at the beginning of an episode. Rollouts are shorter than episodes, so each rollout
+    would show the learner only one part of an episode, and make it worse at the others. RSL-RL does the same at every
+    start (``init_at_random_ep_len``). The training's own random number generators are not used.
 
     Args:
-        env: As :func:`gymnasium.make` returns it, not reset yet.
-        seed: Of the times.
+        env: The env as :func:`gymnasium.make` returns it, not reset yet.
+        seed: Seed of the times.
     """
     import torch
 
@@ -42,18 +42,18 @@ def spread_episodes(env: Any, seed: int) -> None:
 
 
 def restored(checkpoint: Path, save: Callable[[str], object]) -> dict[str, str]:
-    """Return what was restored and what was not, by top-level part of the checkpoint.
+    """Return a report for each top-level part of the checkpoint: restored, or not and why.
 
     Args:
         checkpoint: File that was vetted and loaded, written by ``torch.save``.
-        save: ``function(path)`` that saves the present state as the library does.
+        save: ``function(path)`` that saves the current state as the library does.
     """
     import torch
 
     with tempfile.TemporaryDirectory(prefix="rlnb-restored-") as folder:
         copy = Path(folder) / f"again{checkpoint.suffix}"
         save(str(copy))
-        # Not weights only: a checkpoint that holds more was trusted, and the library has just loaded it so.
+        # weights_only=False is safe: a checkpoint that holds more was trusted, and the library has just loaded it.
         then, now = (torch.load(path, map_location="cpu", weights_only=False) for path in (checkpoint, copy))
     return {str(part): _compare(then[part], now, part) for part in then}
 

@@ -1,4 +1,4 @@
-"""Retention: a run that was told to keep few checkpoints removes the others while it trains."""
+"""Retention: a run with a limit on its checkpoints removes the others while it trains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ EVERY_S = 10.0
 
 @contextlib.contextmanager
 def retention(run: RunDir, keep: int | None) -> Iterator[None]:
-    """Keep the newest ``keep`` checkpoints and the best by reward, now and then and in the end; None keeps all."""
+    """Keep the newest ``keep`` checkpoints and the best by reward; remove the others regularly and at the end.
+
+    Args:
+        run: The run.
+        keep: Number of newest checkpoints to keep; None keeps all checkpoints.
+    """
     if keep is None:
         yield
         return
@@ -39,9 +44,9 @@ def retention(run: RunDir, keep: int | None) -> Iterator[None]:
 
 
 def tidy(record: RunRecord, keep: int) -> None:
-    """Remove what is spare; a reader that is in the middle of one keeps its open file."""
+    """Remove spare checkpoints. A process that is reading one keeps its open file."""
     try:
         for path in record.checkpoints.spare(keep):
             path.unlink(missing_ok=True)
-    except (OSError, RlnbError) as exc:  # too many checkpoints are no reason to lose a training
-        logger.warning("checkpoints of %s were not tidied: %s", record.id, exc)
+    except (OSError, RlnbError) as exc:  # a failed removal must not end a training
+        logger.warning("spare checkpoints of %s were not removed: %s", record.id, exc)

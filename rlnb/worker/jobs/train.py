@@ -1,4 +1,4 @@
-"""Training: one straight line from a manifest to a result."""
+"""Training, from a run's manifest to the job's result."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
 
 
 def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:
-    """Write the result of a training that has completed, and tell the plugins."""
+    """Write the result of a completed training, and call the plugins' hook."""
     checkpoints = job.run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern)
     checkpoint = str(checkpoints[-1].relative_to(job.run.path)) if checkpoints else None
     values = {} if digests is None else {KEY: to_json(digests)}

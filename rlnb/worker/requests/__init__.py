@@ -1,5 +1,5 @@
 """The living simulator's answers to a kernel, one module for each kind of request.
 
-``serve`` reads requests and dispatches them. The kernel's halves have the same names in ``rlnb.simulation`` and
-``rlnb.cameras``.
+``serve`` reads requests and dispatches them. The kernel's side of each other module has the same name, in
+``rlnb.simulation`` or ``rlnb.cameras``.
 """

@@ -1,4 +1,4 @@
-"""Costs of camera frames: one env per number of envs, a camera per size in it, each rendered alone."""
+"""Costs of camera frames. Each number of envs gets an env with one camera per size; each camera renders alone."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Size = tuple[int, int]
 
 
 def budget(request: Budget, tell: Callable[[Costs], None]) -> Costs:
-    """Measure the frames of a camera for several sizes and numbers of envs.
+    """Measure the time and memory of a camera's frames, for several sizes and numbers of envs.
 
     Args:
-        request: The task, its camera, and the numbers.
+        request: The task, its camera, the sizes and the numbers of envs.
         tell: Called with the costs so far, after each number of envs.
     """
     costs = Costs()
@@ -60,13 +60,13 @@ def _sensor(size: Size) -> str:
 
 
 def _frames(env: Any, size: Size, frames: int) -> Cost:
-    """Time frames of one size, each after a step of the env, so that there is something new to draw."""
+    """Time frames of one size, each after a step of the env, so that the picture has to be rendered again."""
     import torch
 
     sensor = env.scene.sensors[_sensor(size)]
     wait = torch.cuda.synchronize if str(env.device).startswith("cuda") else lambda: None
     milliseconds = []
-    for _ in range(frames + 1):  # the first loads kernels
+    for _ in range(frames + 1):  # the first frame loads kernels
         env.step(actions(env, "random"))
         wait()
         start_s = time.perf_counter()

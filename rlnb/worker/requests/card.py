@@ -1,4 +1,4 @@
-"""The task card: what a task is made of, for a kernel that cannot import it."""
+"""The task card: the description of a task for a kernel, which cannot import the task."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
 
 
 def _without_unknown(task: Task, selectors: Selectors) -> Task:
-    """Return a task without the selectors that do not exist, so that its card can name those that do."""
+    """Return a task without selectors that do not exist, so that its card can list the existing ones."""
     return dataclasses.replace(
         task,
         presets=tuple(name for name in task.presets if name in selectors.presets),
@@ -65,7 +65,7 @@ def _fields(cfg: Any) -> Fields:
 
 def _kind(path: str, value: Any) -> Kind:
     kind = config.kind(value)
-    # Isaac Lab takes any number as the weight of a reward term.
+    # Isaac Lab accepts any number as the weight of a reward term.
     return "float" if kind == "int" and path.endswith(".weight") else kind
 
 
@@ -101,7 +101,7 @@ def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> dict[
         if library.simulator and (workflow == MULTI_AGENT or not library.multi_agent):
             try:
                 agent_cfg = isaaclab.resolve_agent(task, registered, library)
-            except Exception as exc:  # an agent config of another library must not hide the task
+            except Exception as exc:  # an error in one library's agent config must not hide the task
                 cards[name] = AgentCard(error=f"{type(exc).__name__}: {exc}"[:500])
                 continue
             if agent_cfg is not None:
@@ -114,7 +114,7 @@ def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> dict[
 
 
 def _missing(requirements: Sequence[str]) -> tuple[str, ...]:
-    """Return the requirements that this interpreter does not meet, with what it has."""
+    """Return the requirements that this interpreter does not meet, with the installed versions."""
     missing = []
     for requirement in map(Requirement, requirements):
         try:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib.ExitStack) -> Clip:
-    """Step a task and photograph it: after the reset, after every so many steps, and after the last.
+    """Step a task and take frames: after the reset, after every ``request.every`` steps, and after the last step.
 
     Args:
-        request: The task, its cameras, and how it is moved.
-        tell: Called with the clip of the first frame alone, as soon as there is one.
-        after: Closes the env, once the answer is sent.
+        request: The task, its cameras, and the policy or the kind of actions.
+        tell: Called with a clip of the first frame alone, as soon as that frame exists.
+        after: Stack that closes the env once the answer is sent.
     """
     import torch
 
@@ -71,7 +71,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
 
 
 def shoot(env: Any, plan: Plan, envs: Sequence[int] | None) -> Arrays:
-    """Read every camera, and the state that it sees."""
+    """Return the images of every camera, and the state that they show."""
     plan.follow(env)
     rows = slice(None) if envs is None else list(envs)
     shot: dict[str, np.ndarray] = {"state": _state(env)[rows]}
@@ -100,7 +100,7 @@ def _labels(env: Any, plan: Plan) -> dict[str, dict[str, str]]:
 
 
 def _state(env: Any) -> Any:
-    """Return what can be seen to move: poses and joint positions, shape (num_envs, values), metres and radians."""
+    """Return the visible state: poses and joint positions, shape (num_envs, values), metres and radians."""
     import numpy as np
 
     parts = [

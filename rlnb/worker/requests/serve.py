@@ -1,7 +1,7 @@
 """The living simulator: one process with torch, Isaac Lab and Warp loaded, that answers requests.
 
-Calls come as JSON lines on stdin, answers go as JSON lines to a pipe of their own, since stdout is the log.
-One request at a time. An adoption by a run is the last line: the process then trains that run.
+Calls come as JSON lines on stdin. Answers go as JSON lines to a pipe of their own, since stdout is the log.
+Requests are handled one at a time. An adoption by a run is the last line: the process then trains that run.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from rlnb.version import __version__
 from rlnb.worker.requests.tuner import KeptEnv
 
 IDLE_S = 0.2
-"""Seconds without a call after which the time is used to warm up."""
+"""Seconds without a call before the process does a chore."""
 
 
 @dataclass
 class Exchange:
-    """Tools of a handler beside its request."""
+    """Objects that a handler gets in addition to its request."""
 
     tell: Callable[[Any], None]
-    """Sends an interim value at once: a first picture, say."""
+    """Sends an interim value at once, for example a first picture."""
     after: contextlib.ExitStack
     """Closed once the answer is sent, so that the user sees a picture before its env is closed."""
     kept_env: KeptEnv
-    """The env that is kept from request to request."""
+    """The env that is kept between requests."""
     root: AssetRoot
     """The asset root of this process."""
 
@@ -64,7 +64,7 @@ def serve(reply_fd: int) -> int:
             return 0
         values = json.loads(line)
         call = None if "adopt" in values else from_json(Call, values)
-        if call is None or call.verb not in KEEPS_ENV:  # a process has one simulation at a time
+        if call is None or call.verb not in KEEPS_ENV:  # a process can have only one simulation at a time
             with _logged():
                 kept_env.close()
         if call is None:
@@ -77,7 +77,7 @@ def serve(reply_fd: int) -> int:
 
 @contextlib.contextmanager
 def _logged() -> Iterator[None]:
-    """Write an error of an env that is closed to the log: no request is there to report it to."""
+    """Write an error from closing an env to the log, since no request is waiting for an answer."""
     try:
         yield
     except Exception:
@@ -93,21 +93,23 @@ def _teller(reply_fd: int, number: int) -> Callable[[Any], None]:
 
 
 def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
-    """Do what a call asks for; return its answer, or the error that it ended with."""
+    """Handle a call; return its answer, or the error that it ended with."""
     try:
         request = messages.request_of(call)
         chores.note(request)
         value = to_json(_HANDLERS[type(request)](request, exchange))
     except (Exception, SystemExit) as exc:
-        # A living simulator has to survive whatever the code of a cell raises, and Isaac Lab
-        # exits where Isaac Sim would be needed.
+        # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
+        # Isaac Sim is needed.
         return messages.failure(call.id, exc, settled=not chores.left)
     return Answer(id=call.id, value=value, settled=not chores.left)
 
 
 class Chores:
-    """Work for the time between calls, so that the second request of a kind is quick: new tasks are rehearsed and
-    libraries imported, in pieces, since a call has to wait for the end of one."""
+    """Work for the time between calls that makes later requests faster: rehearsing new tasks, importing libraries.
+
+    The work is split into pieces, since a call has to wait for the end of the current piece.
+    """
 
     def __init__(self, kept_env: KeptEnv) -> None:
         self._kept_env = kept_env
@@ -121,7 +123,7 @@ class Chores:
         return bool(self._tasks or self._libraries)
 
     def note(self, request: requests.Request[Any]) -> None:
-        """Note the task of a request: one whose card is requested may be made next."""
+        """Note the task of a request. A task whose card is requested is rehearsed, since its env may be made next."""
         if not isinstance(request, requests.TaskRequest):
             return
         if isinstance(request, requests.Card) and request.task.id not in self._ids:
@@ -131,7 +133,7 @@ class Chores:
         self._ids.add(request.task.id)
 
     def do_one(self) -> bool:
-        """Do one thing; return whether there was one. Nothing is done before the first request about a task."""
+        """Do one chore; return whether there was one. No chore is done before the first request about a task."""
         if not (self._ids and self.left):
             return False
         try:
@@ -143,13 +145,13 @@ class Chores:
             else:
                 return False
         except (Exception, SystemExit):
-            # Only a rehearsal: the request that meets the same error reports it.
+            # This was only a rehearsal: a request with the same error will report it.
             sys.stderr.write(traceback.format_exc())
         return True
 
 
 def _become(adoption: Adoption) -> int:
-    """Turn into the worker of a run: its log, its environment, its exit status."""
+    """Become the worker of a run, which writes to the job's log; return the exit status."""
     from rlnb.worker.jobs.job import work
 
     job = JobDir(Path(adoption.adopt))
@@ -210,7 +212,7 @@ def _view(request: requests.View, exchange: Exchange) -> requests.Address:
 
 
 def _ping(request: requests.Ping, exchange: Exchange) -> None:
-    """Answer, which says that the process has started."""
+    """Do nothing: the answer itself shows that the process has started."""
 
 
 def _mirror(request: requests.Mirror, exchange: Exchange) -> requests.Mirrored:
@@ -251,20 +253,20 @@ _HANDLERS: Mapping[type[requests.Request[Any]], Handler] = {
     requests.Mirror: _mirror,
 }
 KEEPS_ENV = ("card", "tasks", "ping", "open", "advance", "mirror")
-"""Verbs of requests during which the env of the kept_env may live on."""
+"""Verbs of requests that leave the kept env open."""
 
 
 def _load() -> AssetRoot:
-    """Import what every request needs; return the asset root, which is fixed with it."""
+    """Import the modules that every request needs; return the asset root, which is fixed from then on."""
     from rlnb.worker.isaac import isaaclab
 
     root = isaaclab.start(os.environ.get("RLNB_ASSET_ROOT") or None)
-    gc.freeze()  # Isaac Lab collects garbage as it closes an env: what was imported is none
+    gc.freeze()  # Isaac Lab collects garbage when it closes an env; this exempts all imports
     return root
 
 
 def _make(task: Task) -> None:
-    """Make a small env of the task, step it, look at it and close it: all kernels are then compiled and loaded."""
+    """Make a small env of the task, step it, read its cameras and close it, so that all kernels are loaded."""
     import dataclasses
 
     from rlnb.worker.acting import actions

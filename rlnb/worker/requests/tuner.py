@@ -1,4 +1,4 @@
-"""One env that lives from request to request: it is stepped, looked into, and its terms are changed."""
+"""One env that is kept between requests, which step it, read its rewards and change its terms."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class KeptEnv:
         return self._env is not None
 
     def open(self, request: Open) -> Change:
-        """Have the env of a task: the living one with its terms swapped where that is enough, else a new one.
+        """Open the env of a task: swap terms of the kept env if that is enough, otherwise make a new env.
 
         Raises:
-            RlnbError: The task is not manager-based: it has no terms.
-            ValueError: A term names something that does not exist; the env is as it was.
+            RlnbError: The task is not manager-based, so it has no terms.
+            ValueError: A term names something that does not exist. The env is unchanged.
         """
         start_s, task = time.monotonic(), request.task
         registered, env_cfg, _ = configured(task, None, seed=request.seed, device=request.device)
@@ -57,7 +57,7 @@ class KeptEnv:
         return Change(how=how, seconds=seconds)
 
     def advance(self, steps: int) -> Rewards:
-        """Step the env; return what its reward terms give.
+        """Step the env; return the values of its reward terms.
 
         Raises:
             RlnbError: There is no env: another request needed the simulator.
@@ -65,7 +65,7 @@ class KeptEnv:
         import torch
 
         if self._env is None:
-            raise RlnbError("The env was closed, since something else needed the simulator. Run rlnb.tune again.")
+            raise RlnbError("The env was closed because another request needed the simulator. Run rlnb.tune again.")
         raw = self._env.unwrapped
         with torch.inference_mode():
             for _ in range(steps):

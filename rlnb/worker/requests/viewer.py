@@ -19,14 +19,14 @@ LOOPBACK = "127.0.0.1"
 
 
 def show(request: View, tell: Callable[[Address], None]) -> Address:
-    """Step an env and serve its view until the next request comes, or stdin ends; return where that was.
+    """Step an env and serve its view until the next request comes, or stdin ends; return the view's address.
 
     Args:
-        request: The task, and how it is moved.
-        tell: Called with the address, once a web server on this machine's loopback shows the env there.
+        request: The task, and the policy or the kind of actions.
+        tell: Called with the address, once a web server on this machine's loopback interface shows the env.
 
     Raises:
-        RlnbError: viser is not installed, or it listens elsewhere than on loopback.
+        RlnbError: viser is not installed, or it does not listen on loopback alone.
     """
     import torch
 
@@ -46,7 +46,7 @@ def show(request: View, tell: Callable[[Address], None]) -> Address:
             obs, *outcome, _ = env.step(act(obs))
             _, terminated, truncated = joint(*outcome)
             policy_reset(terminated | truncated)
-            due_s = max(due_s + pace_s, time.monotonic() - pace_s)  # what was missed is not caught up with
+            due_s = max(due_s + pace_s, time.monotonic() - pace_s)  # late steps are not made up for
             time.sleep(max(0.0, due_s - time.monotonic()))
     return address
 
@@ -58,7 +58,7 @@ def _free_port() -> int:
 
 
 def _check_address(port: int) -> None:
-    """Make sure that this process listens on the port, on loopback and nowhere else."""
+    """Check that this process listens on the port, and only on loopback."""
     import psutil
 
     listening = [
@@ -67,6 +67,6 @@ def _check_address(port: int) -> None:
         if connection.pid == os.getpid() and connection.status == psutil.CONN_LISTEN
     ]
     if any(address.port == port and address.ip != LOOPBACK for address in listening):
-        raise RlnbError(f"The viewer listens on more than {LOOPBACK}; it was stopped.")
+        raise RlnbError(f"The viewer listened on more than {LOOPBACK}, so it was stopped.")
     if not any(address.port == port for address in listening):
-        raise RlnbError(f"The viewer does not listen on port {port}, which another process has taken. Try again.")
+        raise RlnbError(f"The viewer does not listen on port {port}: another process uses it. Try again.")

@@ -1,4 +1,4 @@
-"""Copying what tasks need: everything that a file refers to, nothing else, from a folder and over HTTP."""
+"""Copying the files of tasks: everything that a file refers to, and nothing else, from a folder and over HTTP."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def url(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["folder", "url"])
-def test_everything_that_is_referred_to_is_copied_and_nothing_else(
+def test_all_files_that_are_referred_to_are_copied_and_no_others(
     kind: str, folder: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     root = AssetRoot(path=str(request.getfixturevalue(kind)), reason="")
@@ -88,7 +88,7 @@ def test_everything_that_is_referred_to_is_copied_and_nothing_else(
     assert (again.copied, sorted(again.existing), again.bytes) == ((), NEEDED, 0)
 
 
-def test_a_folder_that_cannot_be_written_is_said(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_an_error(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "copy").write_text("a file")
     with pytest.raises(RlnbError, match=r"robots/one/robot.usda cannot be copied to"):
         mirror(["robots/one/robot.usda"], AssetRoot(path=str(folder), reason=""), tmp_path / "copy")

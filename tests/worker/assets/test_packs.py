@@ -1,4 +1,4 @@
-"""Asset packs: what is built, what is left alone, and what is said where one fails. No simulator."""
+"""Asset packs: builds, files that are left alone, and errors of packs that fail. No simulator."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class Packs(dict[str, AssetPack]):
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Packs:
-    """Return the packs, none as yet, and let the cache be the test's own folder."""
+    """Return the installed packs, empty at first; the cache is a folder of the test."""
     monkeypatch.setenv("RLNB_CACHE", str(tmp_path / "cache"))
     return Packs(monkeypatch)
 
 
-def test_two_packs_share_a_folder_and_its_index_says_who_made_what_from_what(installed: Packs) -> None:
+def test_two_packs_share_a_folder_whose_index_lists_each_file_with_its_source(installed: Packs) -> None:
     installed.install("arms", "Robots/arm.usd")
     installed.install("legs", "Robots/leg.usd", version="2")
     built = packs.build()
@@ -93,7 +93,7 @@ def test_two_packs_share_a_folder_and_its_index_says_who_made_what_from_what(ins
     assert installed.calls == ["arms", "legs"] * 2
 
 
-def test_two_that_start_together_build_a_pack_once(installed: Packs) -> None:
+def test_two_builds_at_the_same_time_build_a_pack_once(installed: Packs) -> None:
     installed.install("arms", "Robots/arm.usd", takes_s=0.3)
     with ThreadPoolExecutor(2) as both:
         first, second = both.map(lambda _: packs.build(), range(2))
@@ -101,7 +101,7 @@ def test_two_that_start_together_build_a_pack_once(installed: Packs) -> None:
     assert (first.failed, second.failed) == ({}, {})
 
 
-def test_a_pack_that_fails_leaves_the_others_and_is_not_tried_again_by_itself(installed: Packs) -> None:
+def test_a_pack_that_fails_leaves_the_others_alone_and_is_retried_only_on_request(installed: Packs) -> None:
     installed.install("arms", fails="no isaaclab here.")
     installed.install("legs", "leg.usd")
     built = packs.build()
@@ -109,14 +109,14 @@ def test_a_pack_that_fails_leaves_the_others_and_is_not_tried_again_by_itself(in
     assert (built.folder / "leg.usd").is_file()
     assert packs.build(retry=False).failed == built.failed
     assert installed.calls == ["arms", "legs"]
-    assert packs.fix("promised.usd", built.folder).endswith("no isaaclab here. Then: rlnb assets build")
+    assert packs.fix("promised.usd", built.folder).endswith("no isaaclab here. Fix that, then run: rlnb assets build")
 
     installed.install("arms", "arm.usd")
-    assert packs.build().failed == {}, "whoever asks for it by hand may have fixed it"
+    assert packs.build().failed == {}, "before a build by hand, the user may have fixed the cause"
     assert (built.folder / "arm.usd").is_file()
 
 
-def test_packs_on_request_are_added_to_what_is_there(installed: Packs, tmp_path: Path) -> None:
+def test_packs_on_request_are_added_to_an_existing_root(installed: Packs, tmp_path: Path) -> None:
     installed.install("arms", "arm.usd")
     installed.install("dogs", "dog.usd", on_request=True)
     folder = packs.build().folder
@@ -124,7 +124,7 @@ def test_packs_on_request_are_added_to_what_is_there(installed: Packs, tmp_path:
     assert not (folder / "dog.usd").exists()
     assert packs.fix("dog.usd", folder) == "rlnb assets build --robots"
     assert packs.fix("dog.usd", tmp_path) == f"rlnb assets build --robots {tmp_path}"
-    assert "No installed asset pack makes it" in packs.fix("cat.usd", folder)
+    assert "No installed asset pack makes this file" in packs.fix("cat.usd", folder)
 
     assert packs.build(on_request=True).folder == folder
     assert (folder / "dog.usd").is_file()
@@ -133,7 +133,7 @@ def test_packs_on_request_are_added_to_what_is_there(installed: Packs, tmp_path:
     assert installed.calls == ["arms", "dogs"]
 
 
-def test_what_somebody_else_put_there_is_kept_even_by_force(installed: Packs, tmp_path: Path) -> None:
+def test_a_file_of_the_user_is_kept_even_by_force(installed: Packs, tmp_path: Path) -> None:
     installed.install("arms", "Robots/arm.usd", "Robots/hand.usd")
     mounted = tmp_path / "mounted"
     (mounted / "Robots").mkdir(parents=True)
@@ -152,7 +152,7 @@ def test_a_pack_that_writes_other_files_than_it_lists_fails(installed: Packs) ->
     assert list(built.folder.iterdir()) == [built.folder / "assets.json"]
 
 
-def test_nothing_is_written_beside_the_folder_and_a_plugins_own_error_says_its_kind(
+def test_nothing_is_written_next_to_the_folder_and_a_plugins_own_error_names_its_type(
     installed: Packs, tmp_path: Path
 ) -> None:
     installed.install("arms", "arm.usd")
@@ -171,7 +171,7 @@ def inodes(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_ino for path in folder.rglob("*.usd")}
 
 
-def test_a_pack_that_comes_changes_or_goes_leaves_the_files_of_the_others_and_the_earlier_root(
+def test_adding_updating_or_removing_a_pack_leaves_other_packs_and_earlier_roots_alone(
     installed: Packs,
 ) -> None:
     installed.install("arms", "Robots/arm.usd")
@@ -185,7 +185,7 @@ def test_a_pack_that_comes_changes_or_goes_leaves_the_files_of_the_others_and_th
     third = packs.build().folder
     assert inodes(third)["Robots/arm.usd"] == files["Robots/arm.usd"]
     assert (third / "Robots/leg.usd").read_text() == "legs 2"
-    assert (second / "Robots/leg.usd").read_text() == "legs 1", "a run made with it names this path"
+    assert (second / "Robots/leg.usd").read_text() == "legs 1", "a run that used this root names this path"
     assert installed.calls == ["arms", "legs", "legs"]
 
     del installed["legs"]
@@ -195,7 +195,7 @@ def test_a_pack_that_comes_changes_or_goes_leaves_the_files_of_the_others_and_th
     assert (third / "Robots/leg.usd").is_file()
 
 
-def test_a_pack_that_is_built_again_by_force_leaves_the_others(installed: Packs) -> None:
+def test_a_pack_that_is_rebuilt_by_force_leaves_the_others_alone(installed: Packs) -> None:
     installed.install("arms", "arm.usd")
     installed.install("dogs", "dog.usd", on_request=True)
     folder = packs.build(on_request=True).folder
@@ -218,7 +218,7 @@ def test_a_builder_that_was_killed_leaves_nothing_behind(installed: Packs) -> No
     assert at_work.exists(), "another node may build there: not every shared file system has locks"
 
 
-def test_a_builder_that_another_node_overtakes_takes_what_that_built(installed: Packs) -> None:
+def test_a_builder_that_another_node_overtakes_uses_the_pack_of_that_node(installed: Packs) -> None:
     installed.install("arms", "arm.usd")
     build = installed.module.__dict__["arms"]
 
@@ -237,7 +237,7 @@ def test_a_builder_that_another_node_overtakes_takes_what_that_built(installed: 
     assert packs.index(built.folder).packs["arms"].files == {"arm.usd": packs.PackedFile(**ENTRY)}
 
 
-def test_a_root_whose_builder_was_killed_before_the_index_is_completed(installed: Packs) -> None:
+def test_a_root_whose_builder_was_killed_before_it_wrote_the_index_is_completed(installed: Packs) -> None:
     installed.install("arms", "Robots/arm.usd")
     folder = packs.build().folder
     index = packs.index(folder)
@@ -248,7 +248,7 @@ def test_a_root_whose_builder_was_killed_before_the_index_is_completed(installed
     assert installed.calls == ["arms"]
 
 
-def test_packs_on_request_come_along_into_the_next_root(installed: Packs) -> None:
+def test_packs_on_request_are_part_of_the_next_root(installed: Packs) -> None:
     installed.install("arms", "arm.usd")
     installed.install("dogs", "dog.usd", on_request=True)
     packs.build(on_request=True)
@@ -259,7 +259,7 @@ def test_packs_on_request_come_along_into_the_next_root(installed: Packs) -> Non
     assert installed.calls == ["arms", "dogs", "legs"]
 
 
-def test_a_build_waits_for_that_of_another_process_and_says_so_within_a_limit(
+def test_a_build_logs_that_it_waits_for_another_process_and_ends_after_a_time_limit(
     installed: Packs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     installed.install("arms", "arm.usd")
@@ -283,7 +283,9 @@ def test_a_build_waits_for_that_of_another_process_and_says_so_within_a_limit(
     assert installed.calls == ["arms"], "the lock of a process that is gone is free"
 
 
-def test_where_there_are_no_hard_links_files_are_copied(installed: Packs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_copied_if_the_file_system_has_no_hard_links(
+    installed: Packs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError("no links here")
 
@@ -294,7 +296,7 @@ def test_where_there_are_no_hard_links_files_are_copied(installed: Packs, monkey
     assert sorted(path.name for path in folder.rglob("*")) == ["Robots", "arm.usd", "assets.json"]
 
 
-def test_many_packs_have_a_root_of_a_short_name(installed: Packs) -> None:
+def test_many_packs_have_a_root_with_a_short_name(installed: Packs) -> None:
     for number in range(30):
         installed.install(f"pack_number_{number}", f"{number}.usd")
     folder = packs.build().folder

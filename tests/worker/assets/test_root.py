@@ -1,4 +1,4 @@
-"""Where robot assets come from, and that no thread looks for them while the worker imports torch."""
+"""The asset root, and the search for it in a separate process while the worker imports torch."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 
 NOWHERE = "https://127.0.0.1:9/assets"
-"""No cloud: nothing listens there."""
+"""A cloud that does not answer: nothing listens on this port."""
 THREADS = """
 import sys, threading
-beside = []
+others = []
 def note(event, arguments):
     if event == "import" and threading.current_thread() is not threading.main_thread():
-        beside.append((threading.current_thread().name, arguments[0]))
+        others.append((threading.current_thread().name, arguments[0]))
 sys.addaudithook(note)
 from rlnb.worker.isaac import isaaclab
 print(isaaclab.start().path)
-assert not beside, beside
+assert not others, others
 """
-"""The first start, which says what threads other than the main one import."""
+"""Script of a first start that fails if a thread other than the main one imports a module."""
 
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without any asset root; its cache is the test's own folder."""
+    """A machine without any asset root; its cache is a folder of the test."""
     monkeypatch.delenv(assets.VARIABLE, raising=False)
     monkeypatch.setenv("RLNB_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 
-def test_what_somebody_has_set_comes_first_and_takes_no_process(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_asset_root_that_is_set_comes_first_and_starts_no_process(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(assets.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     assert assets.search("/mnt/assets/", NOWHERE)() == assets.AssetRoot(path="/mnt/assets", reason="set for this run")
     monkeypatch.setenv(assets.VARIABLE, "/opt/assets")
@@ -59,7 +61,7 @@ def test_the_packs_are_built_in_a_process_of_their_own(fresh: Path) -> None:
     assert "local pack" in root.reason
 
 
-def test_a_reason_why_there_is_no_asset_root_is_passed_on(fresh: Path) -> None:
+def test_the_reason_for_a_missing_asset_root_is_reported(fresh: Path) -> None:
     folder = fresh / "cache" / "rlnb"
     folder.mkdir(parents=True)
     (folder / "assets").write_text("a file, where a folder is needed")
@@ -68,8 +70,8 @@ def test_a_reason_why_there_is_no_asset_root_is_passed_on(fresh: Path) -> None:
 
 
 @pytest.mark.isaaclab
-@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not here")
-def test_the_first_start_imports_nothing_beside_the_main_thread(fresh: Path) -> None:
+@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
+def test_the_first_start_imports_modules_only_in_the_main_thread(fresh: Path) -> None:
     environment = {**os.environ, "RLNB_CACHE": str(fresh / "cache")}
     done = subprocess.run([sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

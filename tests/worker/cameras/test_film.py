@@ -1,4 +1,4 @@
-"""Pictures of several envs as one."""
+"""Pictures of several envs, tiled into one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a training takes pictures: never unasked, and never for more than its share of the time."""
+"""Pictures of a training: taken only on request, and within a share of the training's time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP_S, RENDER_S, SHARE = 0.01, 0.04, 0.05
 
 
 class Clock:
-    """Time passes as steps and pictures take it."""
+    """A clock that only steps and pictures move forward."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -31,7 +31,7 @@ class Clock:
 
 
 class Env:
-    """Counts what is done with it."""
+    """An env that counts its steps and pictures."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.pictures, self.steps, self.fails = clock, 0, 0, False
@@ -75,16 +75,16 @@ def wanted(share: float = SHARE, num_envs: int = 1) -> Wanted:
 
 
 def steps(env: Env, seconds: float, reader: FrameReader | None = None) -> None:
-    begun = env.clock.now
-    told = float("-inf")
-    while env.clock.now < begun + seconds:
-        if reader and env.clock.now - told > 1.0:
+    start_s = env.clock.now
+    last_s = float("-inf")
+    while env.clock.now < start_s + seconds:
+        if reader and env.clock.now - last_s > 1.0:
             reader.still_looking()
-            told = env.clock.now
+            last_s = env.clock.now
         assert env.step(3) == "outcome of 3"
 
 
-def test_nothing_is_rendered_while_nobody_looks(env: Env, run: RunDir) -> None:
+def test_nothing_is_rendered_without_a_viewer(env: Env, run: RunDir) -> None:
     steps(env, 20.0)
     assert env.pictures == 0
     reader = FrameReader(run)
@@ -102,14 +102,14 @@ def test_nothing_is_rendered_while_nobody_looks(env: Env, run: RunDir) -> None:
 def test_pictures_take_no_more_than_their_share(env: Env, run: RunDir, share: float) -> None:
     reader = FrameReader(run)
     reader.want(wanted(share))
-    steps(env, 5.0, reader)  # the first follows its making at once
+    steps(env, 5.0, reader)  # the first frame does not wait for its share of time
     before = env.pictures
     steps(env, 60.0, reader)
     spent = (env.pictures - before) * RENDER_S / 60.0
     assert 0.8 * share < spent <= 1.01 * share
 
 
-def test_why_there_are_no_pictures_is_said_and_the_training_goes_on(env: Env, run: RunDir) -> None:
+def test_the_reason_for_missing_pictures_is_reported_and_the_training_continues(env: Env, run: RunDir) -> None:
     env.fails = True
     reader = FrameReader(run)
     reader.want(wanted())

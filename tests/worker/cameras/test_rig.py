@@ -1,4 +1,4 @@
-"""Cameras of real Isaac Lab on a CPU: what is read from them, and faults that are really there."""
+"""Cameras of real Isaac Lab on a CPU: their pictures, and findings about cameras that are really faulty."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SeenCfg(CartpoleEnvCfg):
 class SeenEnv(CartpoleEnv):
     def _reset_idx(self, env_ids):
         super()._reset_idx(env_ids)
-        # As an event that randomises the pose of a camera would: by hand, after it was made.
+        # Move the camera after it was made, as an event that randomises its pose would.
         eyes = self.scene.env_origins + torch.tensor([-1.5, -1.5, 2.0])
         self.scene.sensors["moved"].set_world_poses_from_view(eyes, self.scene.env_origins + torch.tensor([0, 0, 2.0]))
 """
@@ -95,9 +95,8 @@ def many(folder: Path) -> rlnb.Preview:
     return rlnb.preview("Many-Cameras", steps=20, every=5, data_types=["rgb", "depth", "semantic_segmentation"])
 
 
-def test_faults_that_are_really_there_are_found_and_no_others(many: rlnb.Preview) -> None:
-    found = {(finding.camera, finding.data_type, finding.fault) for finding in many.findings}
-    assert found == {
+def test_real_faults_are_found_and_no_others(many: rlnb.Preview) -> None:
+    assert {(finding.camera, finding.data_type, finding.fault) for finding in many.findings} == {
         ("stale", "rgb", "stale"),
         ("stale", "depth", "stale"),
         ("stale", "semantic_segmentation", "stale"),
@@ -109,45 +108,45 @@ def test_faults_that_are_really_there_are_found_and_no_others(many: rlnb.Preview
     assert {finding.envs for finding in many.findings} == {(0, 1, 2, 3)}
 
 
-def test_a_clip_has_every_moment_that_was_asked_for_and_its_time(many: rlnb.Preview) -> None:
+def test_a_clip_has_every_requested_frame_and_its_time(many: rlnb.Preview) -> None:
     assert many.clip["good"]["rgb"].shape == (5, 4, 32, 48, 3)
     assert many.times_s == pytest.approx([0.0, 5 / 60, 10 / 60, 15 / 60, 20 / 60])
     assert many.state.shape[:2] == (5, 4)
     assert np.abs(many.state[-1] - many.state[0]).max() > 0.05
 
 
-def test_a_copy_stands_where_the_env_has_put_its_camera(many: rlnb.Preview) -> None:
-    """Depth is read from the task's own camera, ids from a copy of it: they have to show the same robot."""
+def test_a_copy_is_moved_along_with_a_camera_that_the_env_moves(many: rlnb.Preview) -> None:
+    """Depth is read from the task's own camera, ids from its copy: both have to show the same robot."""
     ids, depth = many.frames["moved"]["semantic_segmentation"][..., 0], many.frames["moved"]["depth"][..., 0]
     names = many.labels["moved/semantic_segmentation"]
     (robot,) = [number for number, name in names.items() if name == "cartpole"]
     seen = ids == robot
     assert seen.any(axis=(1, 2)).all()
-    assert (depth[seen] < 3.5).all()  # it stands 2 m away from there, and 4 m from where its config has it
+    assert (depth[seen] < 3.5).all()  # the robot is 2 m from the moved camera, but 4 m from its pose in the config
     assert not np.array_equal(many.frames["moved"]["rgb"], many.frames["good"]["rgb"])
 
 
-def test_only_the_envs_that_are_asked_for_are_shown(folder: Path, many: rlnb.Preview) -> None:
+def test_only_the_requested_envs_are_shown(folder: Path, many: rlnb.Preview) -> None:
     two = rlnb.preview("Many-Cameras", cameras=["good"], envs=[3, 1], steps=20, data_types=["rgb"])
     assert two.envs == (3, 1)
     assert (two.frames["good"]["rgb"] == many.frames["good"]["rgb"][[3, 1]]).all()
 
 
-def test_an_added_camera_goes_along_with_robots_that_walk_away(folder: Path) -> None:
+def test_an_added_camera_follows_robots_that_walk_away(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Runaway", RUNAWAY, "test.ipynb")
     shown = rlnb.preview("Runaway", num_envs=2, steps=40, every=10, data_types=["semantic_segmentation"])
     (camera,) = shown.clip
     names = shown.labels[f"{camera}/semantic_segmentation"]
     (robot,) = [number for number, name in names.items() if name == "robot"]
     seen = (shown.clip[camera]["semantic_segmentation"][..., 0] == robot).sum(axis=(2, 3))  # times, envs
-    assert (seen > 0.5 * seen[0]).all(), "20 m away it is as large as before"
+    assert (seen > 0.5 * seen[0]).all(), "20 m away the robot is about as large as before"
 
 
 @pytest.mark.slow
-def test_the_living_simulator_gives_the_numbers_of_a_process_of_its_own(folder: Path) -> None:
-    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # something else has happened in that process before
-    asked = {"num_envs": 3, "steps": 10, "data_types": ["rgb", "depth", "normals", "semantic_segmentation"]}
-    living, fresh = (rlnb.preview(CAMERA_TASK, warm=kept, **asked) for kept in (True, False))  # type: ignore[arg-type]
+def test_the_living_simulator_gives_the_same_numbers_as_a_fresh_process(folder: Path) -> None:
+    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # the living simulator has handled another request before
+    arguments = {"num_envs": 3, "steps": 10, "data_types": ["rgb", "depth", "normals", "semantic_segmentation"]}
+    living, fresh = (rlnb.preview(CAMERA_TASK, warm=warm, **arguments) for warm in (True, False))  # type: ignore[arg-type]
     assert (living.state == fresh.state).all()
     for data_type, frames in living.clip["tiled_camera"].items():
         assert np.array_equal(frames, fresh.clip["tiled_camera"][data_type]), data_type
@@ -156,9 +155,9 @@ def test_the_living_simulator_gives_the_numbers_of_a_process_of_its_own(folder: 
 @pytest.mark.slow
 def test_a_policy_acts_in_a_preview_of_its_run(folder: Path) -> None:
     run = rlnb.train(STATE_TASK, num_envs=16, max_iterations=2, device="cpu").wait(timeout_s=300)
-    asked = {"num_envs": 2, "steps": 10, "seed": 3}
-    shown, again = rlnb.preview(run, **asked), rlnb.preview(STATE_TASK, policy=run.id, **asked)  # type: ignore[arg-type]
-    random, zero = (rlnb.preview(STATE_TASK, actions=kind, **asked) for kind in ("random", "zero"))  # type: ignore[arg-type]
+    same = {"num_envs": 2, "steps": 10, "seed": 3}
+    shown, again = rlnb.preview(run, **same), rlnb.preview(STATE_TASK, policy=run.id, **same)  # type: ignore[arg-type]
+    random, zero = (rlnb.preview(STATE_TASK, actions=kind, **same) for kind in ("random", "zero"))  # type: ignore[arg-type]
     assert (shown.state == again.state).all()
     assert (shown.state[0] == zero.state[0]).all()
     assert not (shown.state[-1] == zero.state[-1]).all()
@@ -170,7 +169,7 @@ def test_a_policy_acts_in_a_preview_of_its_run(folder: Path) -> None:
     ("task", "camera", "data_type"),
     [(STATE_TASK, "preview", "rgb"), (CAMERA_TASK, "tiled_camera", "rgb")],
 )
-def test_a_training_shows_its_first_envs_while_it_goes_on(folder: Path, task: str, camera: str, data_type: str) -> None:
+def test_a_training_shows_its_first_envs_while_it_runs(folder: Path, task: str, camera: str, data_type: str) -> None:
     run = rlnb.train(task, num_envs=8, max_iterations=10_000, device="cpu", warm=False)
     reader = FrameReader(RunDir(run.path))
     reader.want(Wanted(cameras=(), data_types=(), num_envs=3, size=(80, 60), share=0.5))
@@ -178,18 +177,18 @@ def test_a_training_shows_its_first_envs_while_it_goes_on(folder: Path, task: st
     deadline = time.monotonic() + 240
     while len(seen) < 5 and time.monotonic() < deadline:
         reader.still_looking()
-        found = reader.newest()
-        seen += [found] if found else []
+        frame = reader.newest()
+        seen += [frame] if frame else []
         time.sleep(0.1)
     assert run.state in ("starting", "running"), run.logs()
-    still = run.cameras(num_envs=2)  # as a report gets it
+    still = run.cameras(num_envs=2)  # as in a report
     run.cancel()
     assert [frame.error for frame in seen] == [""] * 5
     first, last = (frame.images[f"{camera}/{data_type}"] for frame in (seen[0], seen[-1]))
     assert len(first) == 3
     assert not np.array_equal(first, last), "robots move"
-    assert first.std() > 1, "they are seen"
-    assert not np.array_equal(last[0], last[1]), "each env is another"
+    assert first.std() > 1, "the robots are visible"
+    assert not np.array_equal(last[0], last[1]), "the envs differ"
     assert still.width > 2 * 80  # type: ignore[union-attr]
     while run.state in ("starting", "running"):
         time.sleep(0.2)
@@ -197,7 +196,7 @@ def test_a_training_shows_its_first_envs_while_it_goes_on(folder: Path, task: st
         run.cameras()
 
 
-def test_what_cannot_be_shown_is_said_and_the_simulator_lives_on(folder: Path, many: rlnb.Preview) -> None:
+def test_requests_that_cannot_be_met_are_errors_and_the_simulator_lives_on(folder: Path, many: rlnb.Preview) -> None:
     living = rlnb.simulator().wait()
     pid = living.pid
     with pytest.raises(rlnb.CheckError, match=r"No camera named 'moves'.*Did you mean 'moved'"):
@@ -219,13 +218,13 @@ def test_kernels_are_compiled_ahead_and_assets_are_copied(folder: Path, tmp_path
     assert living.compile(STATE_TASK) > 0
     task = rlnb.task(STATE_TASK)
     compilation = simulator.request(requests.Compile(task=task), warm=True)
-    assert list(Path(compilation.cache).rglob("*")), "compiled kernels lie there"
+    assert list(Path(compilation.cache).rglob("*")), "the compiled kernels are there"
     mirrored = simulator.request(requests.Mirror(tasks=(task,), folder=str(tmp_path)), warm=True)
     assert mirrored.missing == {}
     assert (tmp_path / "Isaac/IsaacLab/Robots/Classic/Cartpole/cartpole.usd").is_file()
 
 
-def test_a_simulator_that_crashed_says_so_and_is_replaced(folder: Path) -> None:
+def test_a_crash_of_the_simulator_is_reported_and_a_new_one_starts(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Crash", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "t")
     living = rlnb.simulator().wait()
     first = living.pid

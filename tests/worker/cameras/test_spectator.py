@@ -32,10 +32,10 @@ def stage_of(num_envs: int) -> Any:
     return stage
 
 
-def test_only_the_first_envs_are_drawn_and_their_bodies_bear_the_paths_of_the_simulation() -> None:
+def test_only_the_first_envs_are_drawn_and_their_bodies_have_the_paths_of_the_simulation() -> None:
     from rlnb.worker.cameras.spectator import drawn
 
     origins = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0]])
     model = drawn(stage_of(5), "/World/envs", origins, "cpu")
     assert list(model.body_label) == ["/World/envs/env_0/robot", "/World/envs/env_1/robot"]
-    assert model.shape_count == 1 + 2 * 2, "the ground once, a box and a table per env"
+    assert model.shape_count == 1 + 2 * 2, "one ground, and a box and a table per env"

@@ -1,4 +1,4 @@
-"""Values set in the configs of Isaac Lab: dicts, as YAML gives them, and classes."""
+"""Setting values in Isaac Lab's configs: dicts, as read from YAML, and classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Algorithm:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def test_what_is_there_is_set_in_its_type() -> None:
+def test_an_existing_value_is_set_with_its_type() -> None:
     cfg = {"agent": {"learning_rate": 1e-3, "sizes": (64,)}, "algorithm": Algorithm()}
     set_value(cfg, "agent.learning_rate", 1)
     set_value(cfg, "agent.sizes", [32, 32])
@@ -25,14 +25,14 @@ def test_what_is_there_is_set_in_its_type() -> None:
     assert cfg == {"agent": {"learning_rate": 1.0, "sizes": (32, 32)}, "algorithm": Algorithm(2.0)}
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_a_value_that_does_not_exist_is_refused() -> None:
     with pytest.raises(rlnb.RlnbError, match="'rate' is not one of learning_rate"):
         set_value({"agent": {"learning_rate": 1e-3}}, "agent.rate", 1)
 
 
 def test_a_plus_adds_to_dicts_only() -> None:
     cfg: dict[str, Any] = {"agent": {"learning_rate": 1e-3}, "algorithm": Algorithm()}
-    assert sorted(dicts(cfg)) == ["", "agent", "algorithm.extra"], "as a card says, against which it is checked"
+    assert sorted(dicts(cfg)) == ["", "agent", "algorithm.extra"], "the paths that a card lists"
     set_value(cfg, "+agent.kl.threshold", 0.01)
     set_value(cfg, "+normalize_input", True)
     set_value(cfg, "+agent.learning_rate", 1)

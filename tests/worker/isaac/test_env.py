@@ -1,4 +1,4 @@
-"""The config of an env with what was requested set in it. Isaac Lab's registry is stood in for by plain configs."""
+"""The config of an env with the requested changes. Plain configs stand in for Isaac Lab's registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Config:
 
 @pytest.fixture(autouse=True)
 def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What Isaac Lab is asked to do, in order."""
+    """Replace Isaac Lab; return the calls to it, in order."""
     calls: list[str] = []
 
     class Env:
@@ -75,7 +75,7 @@ def test_a_path_that_does_not_exist_is_refused() -> None:
         configured(rlnb.Task(id="Demo", overrides={"sim.dtt": 1}), None, device="cpu")
 
 
-def test_the_last_word_on_the_config_is_the_callers_and_the_env_is_closed_in_the_end(
+def test_the_callers_function_changes_the_config_last_and_the_env_is_closed_at_the_end(
     registry: list[str], tmp_path: Path
 ) -> None:
     def configure(env_cfg: Any) -> None:

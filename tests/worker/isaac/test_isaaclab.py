@@ -1,4 +1,4 @@
-"""Real Isaac Lab, on a CPU, with robots that were made on this machine. One living simulator serves most of it."""
+"""Real Isaac Lab, on a CPU, with robots that were built on this machine. Most tests share one living simulator."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def scalars(run: rlnb.Run) -> dict[str, list[float]]:
     }
 
 
-def test_a_state_task_trains_and_says_what_ran(trained: rlnb.Run) -> None:
+def test_a_state_task_trains_and_records_what_ran(trained: rlnb.Run) -> None:
     started = trained.started
     assert started is not None
     assert trained.state == "completed"
@@ -104,8 +104,8 @@ def test_a_state_task_trains_and_says_what_ran(trained: rlnb.Run) -> None:
     assert trained.metrics["reward"].frames[-1] == ITERATIONS * started.horizon * NUM_ENVS
 
 
-def test_an_adopted_warm_worker_gives_the_numbers_of_a_fresh_process(folder: Path, trained: rlnb.Run) -> None:
-    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # something else has happened in that process before
+def test_an_adopted_living_simulator_gives_the_same_numbers_as_a_fresh_process(folder: Path, trained: rlnb.Run) -> None:
+    rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # the living simulator has handled another request before
     run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=True)
     run.wait(timeout_s=300)
     assert scalars(run) == scalars(trained)
@@ -163,10 +163,10 @@ def test_a_policy_is_filmed(folder: Path, trained: rlnb.Run) -> None:
     moved = np.abs(frames[0].astype(int) - frames[20].astype(int)).max(axis=-1) > 50
     tiles = [moved[:240, :320], moved[:240, 320:], moved[240:, :320], moved[240:, 320:]]
     assert all(tile.any() for tile in tiles), "every pole fell"
-    assert moved.mean() < 0.2, "and the camera stood still"
+    assert moved.mean() < 0.2, "the camera stood still"
 
 
-def test_a_camera_that_is_not_there_is_named_before_a_film(folder: Path, trained: rlnb.Run) -> None:
+def test_a_camera_that_does_not_exist_is_refused_before_a_film(folder: Path, trained: rlnb.Run) -> None:
     with pytest.raises(rlnb.RunError, match="No camera named 'wrist'"):
         trained.play(num_envs=1, camera="wrist")
 
@@ -213,7 +213,7 @@ def test_a_preview_shows_each_data_type_and_marks_missed_depth(folder: Path) -> 
     assert shown.image.width > 3 * 96
 
 
-def test_a_preview_adds_a_camera_where_there_is_none(folder: Path) -> None:
+def test_a_preview_adds_a_camera_to_a_task_without_one(folder: Path) -> None:
     shown = rlnb.preview(STATE_TASK, num_envs=2, steps=3, data_types=["rgb", "semantic_segmentation"])
     assert shown.added
     ids = shown.frames["preview"]["semantic_segmentation"]
@@ -222,7 +222,7 @@ def test_a_preview_adds_a_camera_where_there_is_none(folder: Path) -> None:
     assert "cartpole" in seen
 
 
-def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_succeeds_by_its_own_word(folder: Path) -> None:
+def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_success(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Upright", DIRECT_TASK, "test.ipynb")
     run = rlnb.train("Upright", num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(timeout_s=300)
     assert run.manifest.task.source_sha256 == cell.sha256(run.path / "source" / "upright.py")
@@ -231,7 +231,7 @@ def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_succeeds_by_its_own_wo
     assert evaluation.mean_return > 0  # twice the cosine of a small angle
 
 
-def test_an_edited_cell_is_what_trains_next(folder: Path) -> None:
+def test_an_edited_cell_is_used_next(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Edited", DIRECT_TASK, "test.ipynb")
     assert rlnb.task_card("Edited").fields["episode_length_s"].value == 1.0
     changed = DIRECT_TASK.replace("episode_length_s = 1.0", "episode_length_s = 2.0")
@@ -263,7 +263,7 @@ def test_a_name_of_isaaclab_2_is_understood(folder: Path) -> None:
     )
 
 
-def test_all_that_is_wrong_is_said_at_once_and_nothing_is_started(folder: Path) -> None:
+def test_all_problems_are_reported_at_once_and_nothing_starts(folder: Path) -> None:
     before = {path.name for path in folder.glob("runs/*")}
     wrong = {"sim.dtt": 0.1, "sim.dt": "abc", "decimation": 2.5}
     task = rlnb.task(STATE_TASK, overrides=wrong, physics="newton_mjwrap")
@@ -287,7 +287,7 @@ def test_an_unknown_task_is_named_with_the_closest(folder: Path) -> None:
         rlnb.train("Isaac-Cartpol-Direct")
 
 
-def test_a_task_whose_assets_are_missing_says_which(folder: Path, tmp_path: Path) -> None:
+def test_missing_assets_of_a_task_are_named(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(rlnb.CheckError, match=r"cartpole\.usd is missing"):
         rlnb.train(STATE_TASK, asset_root=str(tmp_path))
 
@@ -301,27 +301,29 @@ def test_a_task_whose_assets_are_missing_says_which(folder: Path, tmp_path: Path
         ("sb3", "seed", "n_timesteps", "device"),
     ],
 )
-def test_what_would_be_overruled_is_refused(
+def test_an_agent_value_that_an_argument_would_override_is_refused(
     folder: Path, library: str, seed: str, iterations: str, device: str | None
 ) -> None:
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={seed: 5})
     assert f"{seed} is 5, but seed=42 of rlnb.train holds" in problem.what
     assert rlnb.check(STATE_TASK, library=library, agent={seed: 5}, seed=5) == []
-    assert rlnb.check(STATE_TASK, library=library, agent={seed: 42}, seed=5) == [], "the config's own, as in its file"
+    assert rlnb.check(STATE_TASK, library=library, agent={seed: 42}, seed=5) == [], (
+        "the config's own value is no request"
+    )
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={iterations: 7}, max_iterations=9)
     assert f"{iterations} is 7, but max_iterations=9 of rlnb.train holds" in problem.what
-    assert rlnb.check(STATE_TASK, library=library, agent={iterations: 7}) == [], "which is how long it trains"
+    assert rlnb.check(STATE_TASK, library=library, agent={iterations: 7}) == [], "nothing overrides the value"
     if device:
         (problem,) = rlnb.check(STATE_TASK, library=library, agent={device: "cpu"})
         assert f"{device} is 'cpu', but device='auto' of rlnb.train holds" in problem.what
         assert rlnb.check(STATE_TASK, library=library, agent={device: "cpu"}, device="cpu") == []
 
 
-def test_an_override_that_would_be_overruled_is_refused(folder: Path) -> None:
+def test_an_override_that_an_argument_would_override_is_refused(folder: Path) -> None:
     values = {"scene.num_envs": 8, "seed": 5, "sim.device": "cpu"}
     task = rlnb.task(STATE_TASK, overrides=values)
-    found = rlnb.check(task, num_envs=16)
-    assert [problem.fix for problem in found] == [
+    problems = rlnb.check(task, num_envs=16)
+    assert [problem.fix for problem in problems] == [
         f"Leave it out here, and say {argument}= to rlnb.train." for argument in ("num_envs", "seed", "device")
     ]
     assert rlnb.check(task, num_envs=8, seed=5, device="cpu") == []
@@ -329,19 +331,19 @@ def test_an_override_that_would_be_overruled_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("library", "path"), [("rsl_rl", "seed"), ("rl_games", "params.seed")])
-def test_a_typo_in_an_agent_value_is_no_value(folder: Path, library: str, path: str) -> None:
+def test_a_typo_in_the_name_of_an_agent_value_is_refused(folder: Path, library: str, path: str) -> None:
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={f"{path}x": 5})
     assert "Did you mean" in problem.what
 
 
-def test_a_task_without_a_simulator_names_its_library(folder: Path) -> None:
+def test_the_fix_for_a_task_without_a_simulator_names_its_library(folder: Path) -> None:
     (problem,) = rlnb.check("Echo")
     assert problem.fix == "Without a simulator: library='echo'."
     (problem,) = rlnb.check("Ecco")
     assert not problem.fix
 
 
-def test_a_wrong_library_hides_nothing_of_the_task(folder: Path) -> None:
+def test_a_wrong_library_does_not_hide_problems_of_the_task(folder: Path) -> None:
     task = rlnb.task(STATE_TASK, overrides={"sim.dtt": 0.1})
     whats = [problem.what for problem in rlnb.check(task, library="rslrl")]
     assert "Did you mean 'rsl_rl'?" in whats[0]
@@ -350,13 +352,13 @@ def test_a_wrong_library_hides_nothing_of_the_task(folder: Path) -> None:
     assert "No RL library named 'ecco'" in what
 
 
-def test_what_a_yaml_leaves_out_is_added_and_to_a_class_it_is_not(folder: Path) -> None:
+def test_values_can_be_added_to_a_yaml_config_but_not_to_a_class(folder: Path) -> None:
     assert rlnb.check(STATE_TASK, library="rl_games", agent={"+params.config.schedule_type": "standard"}) == []
     (problem,) = rlnb.check(STATE_TASK, library="rsl_rl", agent={"+algorithm.warmup": 3})
     assert "algorithm is a class" in problem.fix
 
 
-def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_worker_lives(folder: Path) -> None:
+def test_a_cell_that_fails_on_import_shows_its_traceback_and_the_simulator_lives_on(folder: Path) -> None:
     cell.write_module(rlnb.options.folders, "Broken", "import isaaclab\n1 / 0\n", "test.ipynb")
     with pytest.raises(rlnb.CheckError, match="ZeroDivisionError"):
         rlnb.train("Broken")
@@ -372,9 +374,9 @@ def test_an_override_reaches_the_env(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_how_many_ranks_are_fastest_is_measured_once(root: Path) -> None:
-    asked = {"num_envs": 64, "max_iterations": 2, "device": "cpu", "nproc_per_node": "auto"}
-    first = rlnb.train("Isaac-Cartpole-Direct", **asked).wait(timeout_s=300)
+def test_the_fastest_number_of_ranks_is_measured_once(root: Path) -> None:
+    arguments = {"num_envs": 64, "max_iterations": 2, "device": "cpu", "nproc_per_node": "auto"}
+    first = rlnb.train("Isaac-Cartpole-Direct", **arguments).wait(timeout_s=300)
     (remembered,) = root.glob("cards/ranks-*.json")
     rates = json.loads(remembered.read_text())
     tried = auto_ranks.candidates(len(os.sched_getaffinity(0)), 64)
@@ -384,8 +386,8 @@ def test_how_many_ranks_are_fastest_is_measured_once(root: Path) -> None:
     assert (chosen.nproc_per_node, chosen.threads) == auto_ranks.choose(rates)
     assert first.started is not None
     assert (first.started.num_envs, first.started.world_size) == (64, chosen.nproc_per_node)
-    begun = time.monotonic()
-    again = rlnb.train("Isaac-Cartpole-Direct", **asked)
-    assert time.monotonic() - begun < 5.0, "it is not measured again"
+    start_s = time.monotonic()
+    again = rlnb.train("Isaac-Cartpole-Direct", **arguments)
+    assert time.monotonic() - start_s < 5.0, "the ranks are not measured again"
     assert again.wait(timeout_s=300).manifest.resources == chosen
-    assert len(rlnb.runs()) == 2, "what was measured with is gone"
+    assert len(rlnb.runs()) == 2, "the runs of the measurement are removed"

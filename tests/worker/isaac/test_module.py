@@ -1,4 +1,4 @@
-"""Task modules are what their text says, whatever bytecode lies beside them. No simulator."""
+"""Task modules are imported from their source text, whatever bytecode there is. No simulator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bytecode_as_usual(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def write(folder: Path, value: int) -> Path:
-    """Write a task module, a module and a package beside it, all with the same size and time whatever the value."""
+    """Write a task module, and a module and a package next to it; their sizes and times are the same for any value."""
     texts = {
         "lift.py": "import lift_helper, lift_parts.near\n"
         f"FOUND = ({value}, lift_helper.FOUND, lift_parts.near.FOUND)\n",
@@ -49,12 +49,12 @@ def test_an_edit_within_a_second_that_keeps_the_size_is_seen_everywhere(tmp_path
     path = write(tmp_path, 1)
     assert import_file(path, LOCAL).FOUND == (1, 1, 1)
     for name in ("lift.py", *LOCAL):
-        py_compile.compile(str(tmp_path / name))  # as somebody else's import of it leaves it
+        py_compile.compile(str(tmp_path / name))  # as an import by another program leaves it
     write(tmp_path, 2)
     assert import_file(path, LOCAL).FOUND == (2, 2, 2)
 
 
-def test_nothing_is_written_beside_a_task_module(tmp_path: Path) -> None:
+def test_nothing_is_written_next_to_a_task_module(tmp_path: Path) -> None:
     import_file(write(tmp_path, 1), LOCAL)
     assert not list(tmp_path.rglob("__pycache__"))
 

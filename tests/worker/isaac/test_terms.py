@@ -1,4 +1,4 @@
-"""What makes a new env necessary, and what a manager can be rebuilt for: told by configs and by code."""
+"""Changes to configs and code that need a new env, and changes for which a manager is rebuilt."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def between(before: Any, after: Any) -> tuple[str, ...] | None:
     return terms.changed(terms.fingerprints(before), terms.fingerprints(after))
 
 
-def test_a_module_that_was_only_loaded_again_is_the_same(load: Any) -> None:
+def test_a_module_that_was_only_loaded_again_needs_no_change(load: Any) -> None:
     assert between(load().Cfg(), load(("SCALE = 2.0", "\n\nSCALE = 2.0  # the same")).Cfg()) == ()
 
 
@@ -148,16 +148,16 @@ def test_a_changed_term_or_its_function_is_swapped(load: Any, edit: tuple[str, s
         ("decimation: int = 2", "decimation: int = 4"),
         ("SCALE = 2.0", "SCALE = 3.0"),  # an observation uses it too
         ("return SCALE * math.cos(x)", "return SCALE * math.sin(x)"),
-        ('Term(shake, mode="startup")', 'Term(shake, mode="startup", weight=2.0)'),  # it has had its effect
-        ('Term(shake, mode="interval")', 'Term(Lifted, mode="interval")'),  # a class starts from what it finds
-        ("    velocity: Any", "    pose: Any"),  # observations may ask for a command by name
+        ('Term(shake, mode="startup")', 'Term(shake, mode="startup", weight=2.0)'),  # the event has already acted
+        ('Term(shake, mode="interval")', 'Term(Lifted, mode="interval")'),  # a class captures the env when it is built
+        ("    velocity: Any", "    pose: Any"),  # observations may refer to a command by name
     ],
 )
-def test_whatever_else_changes_takes_a_new_env(load: Any, edit: tuple[str, str]) -> None:
+def test_any_other_change_needs_a_new_env(load: Any, edit: tuple[str, str]) -> None:
     assert between(load().Cfg(), load(edit).Cfg()) is None
 
 
-def test_what_only_a_term_uses_is_swapped_with_it(load: Any) -> None:
+def test_a_value_that_only_a_term_uses_is_swapped_with_it(load: Any) -> None:
     alone = ("observe: Any = helper", "observe: Any = fell")
     assert between(load(alone).Cfg(), load(alone, ("SCALE = 2.0", "SCALE = 3.0")).Cfg()) == ("rewards",)
 
@@ -171,8 +171,8 @@ def test_an_override_counts_as_an_edit(load: Any) -> None:
     assert between(module.Cfg(), slower) is None
 
 
-def test_with_a_curriculum_every_edit_takes_a_new_env(load: Any) -> None:
-    """It holds on to the configs of the terms that it changes."""
+def test_with_a_curriculum_every_edit_needs_a_new_env(load: Any) -> None:
+    """A curriculum keeps references to the configs of the terms that it changes."""
     module = load()
     before, after = module.Cfg(), module.Cfg()
     for cfg in (before, after):
@@ -182,7 +182,7 @@ def test_with_a_curriculum_every_edit_takes_a_new_env(load: Any) -> None:
     assert between(before, after) is None
 
 
-def test_a_config_without_terms_takes_a_new_env_for_everything() -> None:
+def test_a_config_without_terms_needs_a_new_env_for_every_change() -> None:
     @dataclasses.dataclass
     class Direct:
         decimation: int = 2

@@ -1,4 +1,4 @@
-"""What plugins get for their checkpoints."""
+"""Functions that plugins use for their checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import rlnb.backend
 from rlnb.records.layout import RunDir
 
 
-def test_a_file_appears_under_its_name_only_once_it_is_whole(tmp_path: Path) -> None:
+def test_a_file_appears_under_its_name_only_when_complete(tmp_path: Path) -> None:
     seen = []
 
     def write(part: str) -> None:
@@ -37,19 +37,19 @@ def test_a_write_that_fails_leaves_the_older_file(tmp_path: Path) -> None:
     assert (tmp_path / "model_3.pt").read_text() == "older"
 
 
-def test_checkpoints_come_by_iteration_and_what_is_being_written_is_none(tmp_path: Path) -> None:
+def test_checkpoints_are_sorted_by_iteration_and_unfinished_files_are_left_out(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     for name in ("model_10.pt", "model_9.pt", "best.pt", ".part-model_11.pt"):
         (logs / name).touch()
-    found = RunDir(tmp_path).checkpoints("*.pt", r"model_(\d+)\.pt$")
-    assert [path.name for path in found] == ["best.pt", "model_9.pt", "model_10.pt"]
+    checkpoints = RunDir(tmp_path).checkpoints("*.pt", r"model_(\d+)\.pt$")
+    assert [path.name for path in checkpoints] == ["best.pt", "model_9.pt", "model_10.pt"]
 
 
 @pytest.mark.parametrize("trust", [False, True])
-def test_what_is_no_checkpoint_is_not_to_be_trusted(tmp_path: Path, trust: bool) -> None:
+def test_a_file_that_is_not_a_checkpoint_is_refused_even_with_trust(tmp_path: Path, trust: bool) -> None:
     path = tmp_path / "model_1.pt"
     for text in ('{"iteration": 1}', ""):
         path.write_text(text)
-        with pytest.raises(rlnb.RlnbError, match=r"model_1\.pt is no checkpoint: torch\.save writes no such file"):
+        with pytest.raises(rlnb.RlnbError, match=r"model_1\.pt is not a checkpoint: torch\.save did not write it"):
             rlnb.backend.vet_checkpoint(path, trust)

@@ -1,4 +1,4 @@
-"""What a rank tells of the run that it is part of."""
+"""Records that a rank writes about its run, and statistics that it shares with other ranks."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def started(tmp_path: Path, device: str, world_size: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("horizon", "frames"), [(0, 16.0), (16, 0.0)])
-def test_an_iteration_of_nothing_is_refused(tmp_path: Path, horizon: int, frames: float) -> None:
-    with pytest.raises(rlnb.RlnbError, match="is none: look at the rollout's length"):
+def test_an_empty_iteration_is_refused(tmp_path: Path, horizon: int, frames: float) -> None:
+    with pytest.raises(rlnb.RlnbError, match="must be positive: check the rollout's length"):
         context_of(tmp_path, 1).started(horizon=horizon, frames_per_step=frames, max_iterations=1)
 
 
 def test_a_kill_leaves_no_half_checkpoint_of_echo(tmp_path: Path) -> None:
     opened: list[str] = []
 
-    def hook(event: str, arguments: tuple[object, ...]) -> None:  # it cannot be taken away again
+    def hook(event: str, arguments: tuple[object, ...]) -> None:  # an audit hook cannot be removed again
         if event == "open" and str(arguments[0]).startswith(str(tmp_path / "logs")):
             opened.append(Path(str(arguments[0])).name)
 
@@ -49,28 +49,30 @@ def test_a_kill_leaves_no_half_checkpoint_of_echo(tmp_path: Path) -> None:
     plugins.load(plugins.library("echo").backend)().train(None, {}, context_of(tmp_path, 1))
     written = [path.name for path in sorted((tmp_path / "logs").glob("model_*.json"))]
     assert len(written) == 4
-    assert not set(opened) & set(written), "each is written under another name, and moved once it is whole"
+    assert not set(opened) & set(written), "each is written under another name, and renamed when complete"
     assert {f".part-{name}" for name in written} <= set(opened)
 
 
-def test_ranks_of_a_node_have_its_gpus_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ranks_of_a_node_use_its_gpus_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "8")
     assert started(tmp_path, "cuda:0", 8)["devices"] == [f"cuda:{number}" for number in (0, 1, 2, 3) * 2]
 
 
-def test_what_ranks_talk_over_is_recorded_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_communication_of_ranks_is_recorded_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     for name, value in {"NCCL_SOCKET_IFNAME": "ib0", "GLOO_SOCKET_IFNAME": "ib0", "SECRET_TOKEN": "x"}.items():
         monkeypatch.setenv(name, value)
-    found = started(tmp_path, "cpu", 2)
-    assert found["communication"] == {"GLOO_SOCKET_IFNAME": "ib0", "NCCL_SOCKET_IFNAME": "ib0"}
-    assert found["devices"] == ["cpu", "cpu"]
+    record = started(tmp_path, "cpu", 2)
+    assert record["communication"] == {"GLOO_SOCKET_IFNAME": "ib0", "NCCL_SOCKET_IFNAME": "ib0"}
+    assert record["devices"] == ["cpu", "cpu"]
 
 
-def test_a_single_rank_talks_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_rank_has_no_communication(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
-    found = started(tmp_path, "cuda:1", 1)
-    assert (found["communication"], found["devices"]) == ({}, ["cuda:1"])
+    record = started(tmp_path, "cuda:1", 1)
+    assert (record["communication"], record["devices"]) == ({}, ["cuda:1"])
 
 
 RANK = """
@@ -113,12 +115,12 @@ def pooled(tmp_path: Path, *arguments: str) -> dict[str, list[list[float]]]:
 
 @pytest.mark.parametrize(("offset", "spread"), [("0", "1"), ("9.81", "0.001")])
 def test_pooled_statistics_become_those_of_all_data(tmp_path: Path, offset: str, spread: str) -> None:
-    found = pooled(tmp_path, offset, spread, "yes")
-    assert found["after"][0] == pytest.approx(found["whole"][0], rel=1e-6, abs=1e-6)
+    result = pooled(tmp_path, offset, spread, "yes")
+    assert result["after"][0] == pytest.approx(result["whole"][0], rel=1e-6, abs=1e-6)
     # A mean in float32 is off by half a unit in its last place.
-    assert found["after"][1] == pytest.approx(found["whole"][1], rel=2e-3)
+    assert result["after"][1] == pytest.approx(result["whole"][1], rel=2e-3)
 
 
 def test_the_negative_control_leaves_statistics_alone(tmp_path: Path) -> None:
-    found = pooled(tmp_path, "0", "1", "no")
-    assert found["after"] == found["before"]
+    result = pooled(tmp_path, "0", "1", "no")
+    assert result["after"] == result["before"]

@@ -1,4 +1,4 @@
-"""The export of a policy whose library has none of its own."""
+"""The export of a policy whose backend has no export of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlnb.worker.jobs.export import traced
 
 
 class Plain:
-    """A policy that is no module."""
+    """A policy that is not a module."""
 
     def __call__(self, obs: Any) -> Any:
         return obs["policy"]
@@ -22,7 +22,7 @@ class Plain:
 
 
 class Env:
-    """What is asked of an env: observations."""
+    """An env that only returns observations."""
 
     def __init__(self, *groups: str) -> None:
         self._groups = groups
@@ -34,7 +34,7 @@ class Env:
 
 
 def network(act: Callable[[Any, Any, Any], Any]) -> Any:
-    """Return a policy of a linear layer and dropout, in train mode, whose actions a function gives."""
+    """Return a policy with a linear layer and dropout, in train mode; ``act`` computes its actions."""
     import torch
 
     class Network(torch.nn.Module):
@@ -61,7 +61,7 @@ def test_a_module_is_traced_in_eval_mode(tmp_path: Path) -> None:
 
     policy = network(lambda self, obs, _: self.dropout(self.linear(obs)))
     written = traced(policy, Env("policy", "critic"), tmp_path, ["torchscript", "onnx"])
-    other = torch.randn(7, 3)  # another number of envs than it was traced with
+    other = torch.randn(7, 3)  # not the number of envs of the trace
     with torch.no_grad():
         expected = policy.linear(other).numpy()
     assert set(written) == {"torchscript", "onnx"}
@@ -72,14 +72,14 @@ def test_a_module_is_traced_in_eval_mode(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("act", "groups", "why"),
     [
-        (lambda self, obs, _: self.linear(obs), ["camera"], "the observations are 'camera', and not 'policy'"),
-        (lambda self, obs, every: self.linear(obs + every["depth"]), ["policy", "depth"], "needs the .* 'depth' too"),
-        (lambda self, obs, _: self.linear(obs) * self.calls, ["policy"], "it keeps a state, or samples"),
+        (lambda self, obs, _: self.linear(obs), ["camera"], "the observation groups are 'camera', without 'policy'"),
+        (lambda self, obs, every: self.linear(obs + every["depth"]), ["policy", "depth"], "also needs the .* 'depth'"),
+        (lambda self, obs, _: self.linear(obs) * self.calls, ["policy"], "it keeps a state or samples"),
         (lambda self, obs, _: self.linear(obs) / 0.0, ["policy"], "not finite"),
-        (lambda self, obs, _: self.linear(obs if obs[0, 0] < 0 else -obs), ["policy"], "a way that a trace forgets"),
+        (lambda self, obs, _: self.linear(obs if obs[0, 0] < 0 else -obs), ["policy"], "a trace does not record"),
     ],
 )
-def test_a_module_that_a_trace_would_get_wrong_is_refused(
+def test_a_module_that_cannot_be_traced_correctly_is_refused(
     tmp_path: Path, act: Any, groups: list[str], why: str
 ) -> None:
     pytest.importorskip("torch")
@@ -88,25 +88,25 @@ def test_a_module_that_a_trace_would_get_wrong_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_format_that_no_trace_has_is_refused(tmp_path: Path) -> None:
+def test_a_format_that_tracing_does_not_write_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    with pytest.raises(rlnb.RlnbError, match="as onnx and torchscript, and not as tflite"):
+    with pytest.raises(rlnb.RlnbError, match="tracing writes onnx and torchscript, not tflite"):
         traced(network(lambda self, obs, _: self.linear(obs)), Env("policy"), tmp_path, ["onnx", "tflite"])
 
 
-def test_observations_that_are_no_tensor_are_refused(tmp_path: Path) -> None:
+def test_observations_that_are_not_one_tensor_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
 
     class Apart(Env):
         def reset(self) -> Any:
             return {"policy": super().reset()[0]}, {}
 
-    with pytest.raises(rlnb.RlnbError, match="the observations 'policy' are a dict, not one tensor"):
+    with pytest.raises(rlnb.RlnbError, match="the observation group 'policy' is a dict, not one tensor"):
         traced(network(lambda self, obs, _: self.linear(obs)), Apart("joints"), tmp_path, ["onnx"])
 
 
-def test_a_policy_that_is_no_module_is_told(tmp_path: Path) -> None:
+def test_a_policy_that_is_not_a_module_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    with pytest.raises(rlnb.RlnbError, match=r"no export .* returns Plain, which is no torch.nn.Module"):
+    with pytest.raises(rlnb.RlnbError, match=r"no export .* returns Plain, which is not a torch.nn.Module"):
         traced(Plain(), None, tmp_path, ["onnx"])
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Ranks that do not come, or cannot talk, are named within a bound."""
+"""Ranks that do not start, or cannot communicate, are named within a time limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if rank == 0:
     print(store.port, flush=True)
 meet(store, rank, 2, 60.0)
 print("met", flush=True)
-dist.init_process_group("gloo", store=store, rank=rank, world_size=2)  # what it left behind is in nobody's way
+dist.init_process_group("gloo", store=store, rank=rank, world_size=2)  # works after the handshake
 dist.barrier()
 """
 
@@ -42,17 +42,17 @@ def store() -> Any:
     return dist.TCPStore("127.0.0.1", 0, 4, is_master=True, wait_for_workers=False)
 
 
-def test_ranks_that_are_all_there_meet_and_make_their_group() -> None:
+def test_ranks_that_have_all_started_pass_the_handshake_and_make_their_group() -> None:
     argv = [sys.executable, "-c", RANK]
     first = subprocess.Popen([*argv, "0", "0"], stdout=subprocess.PIPE, text=True)
     assert first.stdout is not None
-    port = first.stdout.readline().strip()  # one that is free, and stays its own
+    port = first.stdout.readline().strip()  # a free port, which the first rank keeps
     ranks = [first, subprocess.Popen([*argv, "1", port], stdout=subprocess.PIPE, text=True)]
     assert [rank.communicate(timeout=100)[0] for rank in ranks] == ["met\n", "met\n"]
     assert [rank.returncode for rank in ranks] == [0, 0]
 
 
-def test_a_rank_that_does_not_come_is_named_with_the_host_of_its_node(
+def test_a_rank_that_does_not_start_is_named_with_the_host_of_its_node(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rlnb.worker.jobs.handshake import meet
@@ -60,20 +60,20 @@ def test_a_rank_that_does_not_come_is_named_with_the_host_of_its_node(
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     store.set("rlnb/here/1", "host-a")
     store.set("rlnb/here/2", "host-b")
-    begun = time.monotonic()
+    start_s = time.monotonic()
     with pytest.raises(RlnbError, match=r"Rank 3 of 4 did not answer within 2 s, probably on host-b"):
         meet(store, 0, 4, WITHIN_S)
-    assert time.monotonic() - begun < 3 * WITHIN_S
+    assert time.monotonic() - start_s < 3 * WITHIN_S
 
 
-def test_ranks_that_are_there_but_cannot_talk_are_told_what_to_look_at(store: Any) -> None:
+def test_the_error_of_ranks_that_cannot_communicate_has_a_fix_and_names_the_hosts(store: Any) -> None:
     from rlnb.worker.jobs.handshake import meet
 
     for rank in range(1, 4):
         store.set(f"rlnb/here/{rank}", f"host-{rank}")
-    with pytest.raises(RlnbError, match=r"All 4 ranks are there.* interface=") as told:
+    with pytest.raises(RlnbError, match=r"All 4 ranks have started.* interface=") as error:
         meet(store, 0, 4, WITHIN_S)
-    assert "host-3" in str(told.value)
+    assert "host-3" in str(error.value)
 
 
 LATER = """
@@ -86,8 +86,8 @@ with process_group("cpu"):
 """
 
 
-def test_after_the_meeting_the_store_has_torchs_own_time_limit() -> None:
-    """NCCL finds its peers through this store at the first sum, which may come minutes later."""
+def test_after_the_handshake_the_store_has_torchs_own_time_limit() -> None:
+    """NCCL finds its peers through this store at the first all_reduce, which may be minutes later."""
     argv = [sys.executable, "-c", LATER]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

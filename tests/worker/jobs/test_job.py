@@ -1,4 +1,4 @@
-"""One job in the worker: found by its kind, and its failure is its result."""
+"""One job in the worker: its kind selects a function, and a failure becomes its result."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def job(tmp_path: Path) -> JobDir:
     return folder
 
 
-def test_every_kind_of_job_has_its_work_in_the_table() -> None:
+def test_every_kind_of_job_has_a_function() -> None:
     assert set(JOB_FUNCTIONS) == set(get_args(JobKind))
     for function in JOB_FUNCTIONS.values():
         assert callable(plugins.load(function))
 
 
-def test_a_kind_that_is_none_is_told_with_those_that_are(job: JobDir) -> None:
+def test_the_error_for_an_unknown_kind_lists_the_known_kinds(job: JobDir) -> None:
     with pytest.raises(rlnb.NotFoundError, match=r"No kind of job named 'trian'\. Kinds: .*Did you mean 'train'\?"):
         do("trian", job.path)
 
@@ -61,7 +61,9 @@ def test_a_simulator_that_exits_is_a_failure_too(job: JobDir, monkeypatch: pytes
     assert result.error == "SystemExit: Isaac Sim is not installed"
 
 
-def test_a_rank_that_only_lost_another_one_leaves_the_word_to_it(job: JobDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_that_only_lost_a_peer_leaves_the_report_to_that_peer(
+    job: JobDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def lose(*_: object) -> None:
         raise RuntimeError("gloo: connection closed by peer")
 

@@ -1,4 +1,4 @@
-"""What ranks report of their learning, and how their time in sums is measured."""
+"""The digests that ranks report, and the measurement of their time in all_reduce."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 
 class Env:
-    """An env whose first observations depend on the seed alone."""
+    """An env whose first observations depend only on the seed."""
 
     def __init__(self, seed: int) -> None:
         self.unwrapped = SimpleNamespace(reset=self.reset)
@@ -28,20 +28,20 @@ class Env:
 def first_observations(seed: int) -> str:
     env = Env(seed)
     digest = watch_reset(env)
-    assert digest() == "", "before it was reset"
+    assert digest() == "", "before the first reset"
     env.unwrapped.reset()
     first = digest()
     env.unwrapped.reset()
-    assert digest() == first, "later ones depend on the policy too"
+    assert digest() == first, "later observations depend on the policy too"
     return first
 
 
-def test_observations_are_told_apart_by_the_seed_of_the_env() -> None:
+def test_the_digest_of_observations_depends_on_the_seed_of_the_env() -> None:
     assert first_observations(1) == first_observations(1)
     assert first_observations(1) != first_observations(2)
 
 
-def test_the_digests_are_of_parameters_and_of_running_statistics_apart() -> None:
+def test_parameters_and_running_statistics_have_separate_digests() -> None:
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     before = compare([module], "seen")
@@ -59,7 +59,7 @@ def test_a_share_of_time_that_was_measured_is_reported() -> None:
     assert compare([], "seen", communication=0.123456).communication == (0.1235,)
 
 
-def test_a_clock_gives_the_share_of_time_inside_of_its_calls() -> None:
+def test_a_clock_gives_the_share_of_time_inside_its_calls() -> None:
     clock = Clock()
     assert math.isnan(clock.share), "before the first call"
     sleep = clock.timed(time.sleep)

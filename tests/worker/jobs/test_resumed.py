@@ -1,4 +1,4 @@
-"""What a resumed training says of its checkpoint."""
+"""The report of a resumed training about its checkpoint, and the times of its envs in their episodes."""
 
 from __future__ import annotations
 
@@ -28,48 +28,48 @@ def checkpoint(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_bit_equal_is_restored(checkpoint: Path) -> None:
-    found = restored(checkpoint, lambda path: torch.save(state(), path))
-    assert set(found) == {"model", "optimizer", "iteration", "none"}
-    assert all(report.startswith("restored") for report in found.values())
-    assert found["iteration"] == "restored: 24"
-    assert found["model"] == "restored: 2 values (weight, bias)"
+def test_parts_that_are_bit_equal_are_reported_as_restored(checkpoint: Path) -> None:
+    reports = restored(checkpoint, lambda path: torch.save(state(), path))
+    assert set(reports) == {"model", "optimizer", "iteration", "none"}
+    assert all(report.startswith("restored") for report in reports.values())
+    assert reports["iteration"] == "restored: 24"
+    assert reports["model"] == "restored: 2 values (weight, bias)"
 
 
 def test_a_value_that_differs_by_one_bit_is_named(checkpoint: Path) -> None:
     other = state()
     moment = other["optimizer"]["state"][0]["exp_avg"]
     moment[0, 0] = torch.nextafter(moment[0, 0], torch.tensor(9.0))
-    found = restored(checkpoint, lambda path: torch.save(other, path))
-    assert found["optimizer"].startswith("NOT restored: 1 of ")
-    assert "state.0.exp_avg" in found["optimizer"]
-    assert found["model"].startswith("restored")
+    reports = restored(checkpoint, lambda path: torch.save(other, path))
+    assert reports["optimizer"].startswith("NOT restored: 1 of ")
+    assert "state.0.exp_avg" in reports["optimizer"]
+    assert reports["model"].startswith("restored")
 
 
 @pytest.mark.parametrize("change", [{"iteration": 0}, {"iteration": 24.0}, {"iteration": torch.tensor(24)}])
-def test_a_counter_that_begins_anew_is_named(checkpoint: Path, change: dict[str, Any]) -> None:
-    found = restored(checkpoint, lambda path: torch.save({**state(), **change}, path))
-    assert found["iteration"].startswith("NOT restored")
+def test_a_counter_that_starts_again_is_named(checkpoint: Path, change: dict[str, Any]) -> None:
+    reports = restored(checkpoint, lambda path: torch.save({**state(), **change}, path))
+    assert reports["iteration"].startswith("NOT restored")
 
 
-def test_a_part_that_is_not_there_any_more_is_named(checkpoint: Path) -> None:
+def test_a_part_that_no_longer_exists_is_named(checkpoint: Path) -> None:
     less = {name: value for name, value in state().items() if name != "optimizer"}
-    found = restored(checkpoint, lambda path: torch.save(less, path))
-    assert found["optimizer"] == "NOT restored"
+    reports = restored(checkpoint, lambda path: torch.save(less, path))
+    assert reports["optimizer"] == "NOT restored"
 
 
-def test_values_that_are_no_numbers_equal_themselves(tmp_path: Path) -> None:
+def test_nan_equals_itself(tmp_path: Path) -> None:
     odd = {"best": float("nan"), "last": torch.tensor([float("nan"), float("inf")])}
     torch.save(odd, tmp_path / "odd.pt")
-    found = restored(tmp_path / "odd.pt", lambda path: torch.save(odd, path))
-    assert all(report.startswith("restored") for report in found.values())
+    reports = restored(tmp_path / "odd.pt", lambda path: torch.save(odd, path))
+    assert all(report.startswith("restored") for report in reports.values())
     zeros = {"best": 0.0, "last": torch.tensor([0.0, float("inf")])}
-    found = restored(tmp_path / "odd.pt", lambda path: torch.save(zeros, path))
-    assert all(report.startswith("NOT") for report in found.values())
+    reports = restored(tmp_path / "odd.pt", lambda path: torch.save(zeros, path))
+    assert all(report.startswith("NOT") for report in reports.values())
 
 
 class Raw:
-    """An env of which only its clocks are looked at."""
+    """An env that has only the times of its envs in their episodes."""
 
     max_episode_length = 300
 
@@ -81,13 +81,13 @@ class Raw:
         return "observations", {}
 
 
-def test_the_envs_of_a_resumed_training_stand_at_different_times_of_their_episodes() -> None:
+def test_the_envs_of_a_resumed_training_start_at_different_times_in_their_episodes() -> None:
     raw, before = Raw(), torch.get_rng_state()
     spread_episodes(SimpleNamespace(unwrapped=raw), seed=1)
     assert raw.reset() == ("observations", {})
     passed = raw.episode_length_buf
     assert len(passed.unique()) > 32
     assert 0 <= passed.min() < passed.max() < raw.max_episode_length
-    assert torch.equal(torch.get_rng_state(), before), "the training's own random numbers go on where they were"
+    assert torch.equal(torch.get_rng_state(), before), "the training's own random numbers are not used"
     raw.reset()
-    assert not raw.episode_length_buf.any(), "a later reset is a reset"
+    assert not raw.episode_length_buf.any(), "a later reset is a normal one"

@@ -1,4 +1,4 @@
-"""Checkpoints that go while a run trains, and those that stay."""
+"""Checkpoints that are removed while a run trains, and those that are kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(echo_root: Path) -> rlnb.Run:
 
 @pytest.fixture
 def checkpoints(run: rlnb.Run) -> list[Path]:
-    """The checkpoints, written anew for each test."""
+    """The checkpoints, written again for each test."""
     paths = [run.path / "logs" / f"model_{number}.json" for number in (4, 9, 14, 19)]
     for path in paths:
         path.touch()
@@ -33,18 +33,18 @@ def names(run: rlnb.Run) -> list[str]:
     return [path.name for path in run.checkpoints]
 
 
-def test_the_newest_and_the_best_stay(run: rlnb.Run, checkpoints: list[Path]) -> None:
+def test_the_newest_and_the_best_are_kept(run: rlnb.Run, checkpoints: list[Path]) -> None:
     tidy(RunRecord(run.path), keep=1)
     assert names(run) == ["model_9.json", "model_19.json"]
 
 
 def test_spare_checkpoints_are_gone_at_the_end_of_the_training(run: rlnb.Run, checkpoints: list[Path]) -> None:
     with retention(RunDir(run.path), keep=2):
-        assert len(names(run)) == 4, "not at its beginning"
+        assert len(names(run)) == 4, "none is removed at the beginning"
     assert names(run) == ["model_9.json", "model_14.json", "model_19.json"]
 
 
-def test_they_go_now_and_then_while_it_trains(
+def test_spare_checkpoints_are_removed_regularly_while_it_trains(
     run: rlnb.Run, checkpoints: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tidied = threading.Event()
@@ -54,13 +54,13 @@ def test_they_go_now_and_then_while_it_trains(
         assert tidied.wait(10.0)
 
 
-def test_without_a_number_all_stay(run: rlnb.Run, checkpoints: list[Path]) -> None:
+def test_without_a_limit_all_are_kept(run: rlnb.Run, checkpoints: list[Path]) -> None:
     with retention(RunDir(run.path), keep=None):
         pass
     assert len(names(run)) == 4
 
 
-def test_a_checkpoint_that_cannot_go_is_no_reason_to_lose_a_training(
+def test_a_checkpoint_that_cannot_be_removed_does_not_end_the_training(
     run: rlnb.Run, checkpoints: list[Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -68,4 +68,4 @@ def test_a_checkpoint_that_cannot_go_is_no_reason_to_lose_a_training(
 
     monkeypatch.setattr(Path, "unlink", refuse)
     tidy(RunRecord(run.path), keep=1)
-    assert "were not tidied: Read-only file system" in caplog.text
+    assert "were not removed: Read-only file system" in caplog.text

@@ -42,7 +42,7 @@ def test_the_result_names_the_newest_checkpoint_and_the_record_of_the_start(run:
     assert (record.started.first_iteration, record.started.max_iterations) == (0, 6)
 
 
-def test_options_of_the_job_go_before_the_manifest(run: Path) -> None:
+def test_options_of_the_job_take_precedence_over_the_manifest(run: Path) -> None:
     train(job_of(run, 0, TrainOptions()).path)
     job = job_of(run, 1, TrainOptions(checkpoint="logs/model_4.json", max_iterations=8))
     train(job.path)
@@ -59,7 +59,7 @@ def test_a_rank_that_is_not_the_first_writes_no_record(run: Path, monkeypatch: p
     assert {path.name for path in job.path.iterdir()} == {"job.json"}
 
 
-def test_plugins_hear_of_the_end_with_the_result(run: Path) -> None:
+def test_plugins_get_the_result_at_the_end(run: Path) -> None:
     heard: list[tuple[Path, str]] = []
 
     class Listener:

@@ -16,11 +16,11 @@ from rlnb.tasks.card import Asset, AssetRoot, ConfigField, Selectors
 from rlnb.worker.requests.card import _assets, _fields, _missing, _without_unknown
 
 
-def test_what_is_there_is_not_missing() -> None:
+def test_an_installed_package_is_not_missing() -> None:
     assert _missing(("pluggy>=1", "numpy")) == ()
 
 
-def test_what_is_absent_or_of_another_version_is_named_with_what_there_is() -> None:
+def test_a_missing_package_or_version_is_named_with_the_installed_version() -> None:
     assert _missing(("pluggy<1", "no-such-package>=2")) == (
         f"pluggy<1 (installed: {metadata.version('pluggy')})",
         "no-such-package>=2 (not installed)",
@@ -37,7 +37,7 @@ class Reward:
 
 def test_fields_have_a_type_and_a_value_that_json_can_hold() -> None:
     fields = _fields({"alive": Reward()})
-    assert fields["alive.weight"] == ConfigField(type="float", value=1), "Isaac Lab takes any number as a weight"
+    assert fields["alive.weight"] == ConfigField(type="float", value=1), "Isaac Lab accepts any number as a weight"
     assert fields["alive.params.steps"] == ConfigField(type="int", value=3)
     assert fields["alive.func"] == ConfigField(type="str", value="mdp:alive")
     assert fields["alive.target"] == ConfigField(type="any", value=None)

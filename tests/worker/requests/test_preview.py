@@ -1,4 +1,4 @@
-"""What is read of an env for a preview. The env is a stand-in for Isaac Lab's; real ones: tests/worker/cameras."""
+"""Data that a preview reads from an env. The env is a stand-in for Isaac Lab's; real ones: tests/worker/cameras."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def env(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(("steps", "every", "moments"), [(6, None, [0, 6]), (6, 2, [0, 2, 4, 6]), (5, 2, [0, 2, 4, 5])])
-def test_the_first_frame_is_told_before_the_clip_of_all_moments(
+def test_the_first_frame_is_sent_before_the_clip_of_all_frames(
     env: Any, tmp_path: Path, steps: int, every: int | None, moments: list[int]
 ) -> None:
     request = Preview(

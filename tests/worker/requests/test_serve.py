@@ -1,4 +1,4 @@
-"""How a call becomes an answer, and the work between calls. No simulator; the loop: tests/simulation/test_process."""
+"""Answers to calls, and chores between calls. No simulator; the loop: tests/simulation/test_process."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_a_request_without_an_answer_is_answered_too(chores: Chores) -> None:
     assert reply(call(3, requests.Ping()), chores) == Answer(id=3, value=None, settled=True)
 
 
-def test_a_step_of_an_env_that_is_not_open_is_refused_with_the_next_call(chores: Chores) -> None:
+def test_a_step_of_an_env_that_is_not_open_is_refused_with_a_fix(chores: Chores) -> None:
     failure = reply(call(1, requests.Advance(steps=2)), chores)
     assert isinstance(failure, Failure)
     assert failure.kind == "RlnbError"
     assert failure.error.endswith("Run rlnb.tune again.")
 
 
-def test_a_verb_or_a_field_that_there_is_not_is_a_failure_and_no_end(chores: Chores) -> None:
+def test_an_unknown_verb_or_field_is_a_failure_that_does_not_end_the_process(chores: Chores) -> None:
     unknown = reply(Call(id=1, verb="pong", payload={}), chores)
     assert isinstance(unknown, Failure)
     assert unknown.kind == "NotFoundError"
@@ -64,7 +64,9 @@ def test_a_verb_or_a_field_that_there_is_not_is_a_failure_and_no_end(chores: Cho
     assert "Advance has no field 'speed'" in newer.error
 
 
-def test_an_exit_of_the_tasks_code_is_a_failure_and_no_end(chores: Chores, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exit_of_the_tasks_code_is_a_failure_that_does_not_end_the_process(
+    chores: Chores, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def leave(*_: Any) -> None:
         raise SystemExit("Isaac Sim is needed")
 
@@ -75,12 +77,12 @@ def test_an_exit_of_the_tasks_code_is_a_failure_and_no_end(chores: Chores, monke
 
 
 def test_a_task_is_rehearsed_once_its_card_was_requested(chores: Chores, rehearsals: list[str]) -> None:
-    assert not chores.do_one(), "nothing before the first request"
+    assert not chores.do_one(), "no chore before the first request"
     chores.note(requests.Card(task=DEMO))
     assert chores.left
     assert chores.do_one()
     chores.note(requests.Card(task=DEMO))
-    assert not chores.do_one(), "it is known already"
+    assert not chores.do_one(), "the task was rehearsed already"
     assert rehearsals == ["Demo"]
 
 
@@ -106,7 +108,7 @@ def test_a_rehearsal_that_fails_is_for_the_log_only(
     assert "Demo has no robot" in capsys.readouterr().err
 
 
-def test_the_answer_says_whether_there_is_something_left_to_load(chores: Chores, rehearsals: list[str]) -> None:
+def test_an_answer_tells_whether_chores_are_left(chores: Chores, rehearsals: list[str]) -> None:
     chores.note(requests.Card(task=DEMO))
     assert not reply(call(1, requests.Ping()), chores).settled
     chores.do_one()

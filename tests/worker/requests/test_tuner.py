@@ -1,4 +1,4 @@
-"""Terms of a living env of real Isaac Lab on a CPU: swapped where that is enough, refused where names are wrong."""
+"""Terms of a living env of real Isaac Lab on a CPU: swapped if that is enough, refused if a name is wrong."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_weight_or_a_parameter_is_swapped_into_the_living_env(tuner: rlnb.Tune
     assert tuner.tunable["rewards.constant.weight"] == 3.0
 
 
-def test_an_edited_cell_is_swapped_too_within_its_bound(tuner: rlnb.Tuner) -> None:
+def test_an_edited_cell_is_swapped_too(tuner: rlnb.Tuner) -> None:
     write(("torch.full((env.num_envs,), value", "torch.full((env.num_envs,), value + 1.0"))
     again = rlnb.tune("Tuned", num_envs=4, device="cpu")
     assert (again.how, again.values["constant"]) == ("rewards swapped", pytest.approx([1.5] * 4))
@@ -81,12 +81,12 @@ def test_an_edited_cell_is_swapped_too_within_its_bound(tuner: rlnb.Tuner) -> No
     assert again.values["more"] == again.values["alive"]
 
 
-def test_any_other_edit_makes_a_new_env_and_says_so(tuner: rlnb.Tuner) -> None:
+def test_any_other_edit_makes_a_new_env_and_reports_it(tuner: rlnb.Tuner) -> None:
     write(("self.decimation = 2", "self.decimation = 4"))
     assert rlnb.tune("Tuned", num_envs=4, device="cpu").how == "new env"
 
 
-def test_a_joint_that_does_not_exist_is_refused_and_the_env_is_as_it_was(tuner: rlnb.Tuner) -> None:
+def test_a_joint_that_does_not_exist_is_refused_and_the_env_is_unchanged(tuner: rlnb.Tuner) -> None:
     write(('joint_names=["cart_to_pole"]', 'joint_names=["cart_to_pool"]'))
     with pytest.raises(rlnb.WorkerError, match="cart_to_pool"):
         rlnb.tune("Tuned", num_envs=4, device="cpu")
@@ -115,9 +115,9 @@ def test_a_reward_may_name_a_termination_that_comes_with_it(tuner: rlnb.Tuner) -
     assert again.values["high"] == [0.0] * 4
 
 
-def test_a_preview_takes_the_simulator_and_the_tuner_says_so(tuner: rlnb.Tuner) -> None:
+def test_a_preview_closes_the_env_and_the_tuner_reports_it(tuner: rlnb.Tuner) -> None:
     rlnb.preview("Isaac-Cartpole-Direct", num_envs=2, steps=1)
-    with pytest.raises(rlnb.RlnbError, match=r"something else needed the simulator\. Run rlnb\.tune again"):
+    with pytest.raises(rlnb.RlnbError, match=r"another request needed the simulator\. Run rlnb\.tune again"):
         tuner.step()
     assert rlnb.tune("Tuned", num_envs=4, device="cpu").how == "new env"
 
@@ -127,7 +127,7 @@ def test_a_direct_task_has_no_terms(folder: Path) -> None:
         rlnb.tune("Isaac-Cartpole-Direct")
 
 
-def test_an_edited_file_beside_the_cell_is_imported_anew(folder: Path) -> None:
+def test_an_edited_file_next_to_the_cell_is_imported_again(folder: Path) -> None:
     helper = rlnb.options.folders.tasks / "beside.py"
     helper.write_text("VALUE = 2.0\n")
     edit = ("import torch\n", "import torch\nimport beside\n")

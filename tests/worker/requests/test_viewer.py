@@ -1,4 +1,4 @@
-"""Where a 3D view may listen. The view itself is tested in tests/browser."""
+"""Addresses that a 3D view may listen on. The view itself is tested in tests/browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlnb.worker.requests import viewer
 
 
 @pytest.mark.parametrize(("address", "refused"), [("127.0.0.1", None), ("0.0.0.0", "more than 127.0.0.1")])
-def test_a_view_that_listens_elsewhere_than_on_loopback_is_refused(address: str, refused: str | None) -> None:
+def test_a_view_that_does_not_listen_on_loopback_alone_is_refused(address: str, refused: str | None) -> None:
     with socket.socket() as listening:
         listening.bind((address, 0))
         listening.listen()
@@ -23,6 +23,6 @@ def test_a_view_that_listens_elsewhere_than_on_loopback_is_refused(address: str,
                 viewer._check_address(port)
 
 
-def test_a_port_that_somebody_else_took_is_refused() -> None:
+def test_a_port_that_another_process_uses_is_refused() -> None:
     with pytest.raises(RlnbError, match="does not listen on port"):
         viewer._check_address(viewer._free_port())
