@@ -1,0 +1,203 @@
+"""The snippets of the README and the guides do what the page says. Each page is a notebook that papermill executes."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+import rlnb
+import rlnb.backend
+from rlnb import hookspecs
+from rlnb.cli import demo
+
+REPO = Path(__file__).parents[2]
+GENERATED = {"changelog.md", "cli.md", "contributing.md", "results.md"}
+GUIDES = [path for path in REPO.glob("docs/*.md") if path.name not in GENERATED]
+PAGES = sorted([REPO / "README.md", *GUIDES, *REPO.glob("[pe]*s/*/README.md")])
+BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+SIZES = {
+    r"num_envs=\d+": "num_envs=4",
+    r"max_iterations=\d+": "max_iterations=3",
+    r"count >= 100": "count >= 3",
+    r'"num_envs": 256\b': '"num_envs": 4',
+    r'"num_envs": \[256, 512\]': '"num_envs": [4, 8]',
+    r"n_trials=\d+": "n_trials=2",
+    r"episodes=\d+": "episodes=4",
+    r"envs=\[1, 4, 16, 64\]": "envs=[1, 2]",
+    r"envs=\[0, 7\]": "envs=[0, 3]",
+    r'since="[\d-]+"': 'since="2026-01-01"',
+}
+"""Numbers of the pages, and those that a test has time for."""
+ON_A_CPU = {
+    r'partition="gpu", nodes=2, gpus_per_node=4, walltime="08:00:00"': 'nodes=2, walltime="00:10:00"',
+    r"launcher=gpu\)": 'launcher=gpu, device="cpu")',
+    r"gpus=\[1, 2, 4, 8, 16\]": "gpus=[1, 2]",
+    r"nodes=(\d), nproc_per_node=8\)\)": r'nodes=\1, nproc_per_node=1), device="cpu")',
+    r"run\.watch\(\)  # queued": "start_pods(run)\nrun.watch()  # queued",
+}
+"""What a cluster of CPUs has instead of GPUs, and the pods that a platform would start."""
+PODS = """
+import os, shlex, subprocess
+import rlnb
+
+
+def start_pods(run):
+    nodes = run.manifest.resources.nodes
+    for node in range(nodes):
+        pod = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511", "WORLD_SIZE": str(nodes), "RANK": str(node)}
+        subprocess.Popen(shlex.split(rlnb.render(run, "shell")), env={**os.environ, **pod})
+"""
+
+
+def blocks(page: Path) -> list[str]:
+    """Return the Python snippets of a page, in its order."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [
+        re.sub(f"^{indent}", "", code, flags=re.MULTILINE) for indent, language, code in found if language == "python"
+    ]
+
+
+def smaller(code: str, changes: Mapping[str, str]) -> str:
+    for pattern, text in changes.items():
+        code = re.sub(pattern, text, code)
+    return code
+
+
+def execute(cells: list[str], folder: Path) -> nbformat.NotebookNode:
+    """Execute a notebook of these cells."""
+    import papermill
+
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "python3", "language": "python"}
+    nbformat.write(notebook, folder / "page.ipynb")
+    with tempfile.TemporaryDirectory() as sockets:
+        return papermill.execute_notebook(
+            folder / "page.ipynb",
+            folder / "done.ipynb",
+            cwd=folder,
+            progress_bar=False,
+            kernel_name="python3",
+            config=demo.kernel_over(Path(sockets)),
+        )
+
+
+def execute_page(name: str, folder: Path, changes: Mapping[str, str] = SIZES, first: str = "import rlnb") -> None:
+    execute([first, *(smaller(block, changes) for block in blocks(REPO / name))], folder)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPO)))
+def test_every_call_of_rlnb_takes_the_arguments_of_the_page(page: Path) -> None:
+    for block in blocks(page):
+        for call in (node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call)):
+            name = ast.unparse(call.func)
+            if not re.fullmatch(r"rlnb\.\w+", name):
+                continue
+            signature = inspect.signature(getattr(rlnb, name.removeprefix("rlnb.")))
+            keywords = {keyword.arg: None for keyword in call.keywords if keyword.arg}
+            signature.bind(*call.args, **keywords)
+
+
+def test_every_page_with_snippets_is_executed() -> None:
+    tests = Path(__file__).read_text() + (REPO / "tests/cluster/test_guide.py").read_text()
+    executed = set(re.findall(r'"((?:docs/|plugins/)?[\w/-]+\.md)"', tests))
+    assert {str(page.relative_to(REPO)) for page in PAGES if blocks(page)} <= executed
+
+
+def test_the_ten_lines_are_ten() -> None:
+    (block,) = blocks(REPO / "README.md")
+    assert len(block.strip().splitlines()) == 10
+
+
+def test_the_hooks_of_the_guide_register_and_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+    import pluggy
+
+    namespace: dict[str, Any] = {}
+    for block in blocks(REPO / "docs/hooks.md"):
+        exec(block, namespace)
+    plugin = type(
+        "Guide", (), {name: staticmethod(value) for name, value in namespace.items() if name.startswith("rlnb_")}
+    )
+    manager = pluggy.PluginManager("rlnb")
+    manager.add_hookspecs(hookspecs)
+    manager.register(plugin)
+    manager.check_pending()
+    assert {name for name in vars(hookspecs) if name.startswith("rlnb_")} <= {*namespace}
+    assert manager.hook.rlnb_libraries() == [[rlnb.Library(**vars_of(namespace["rlnb_libraries"]()[0]))]]
+    assert manager.hook.rlnb_colorize(frames=np.ones((2, 4, 4, 1)), data_type="depth").shape == (2, 4, 4, 3)
+    assert manager.hook.rlnb_colorize(frames=np.ones((2, 4, 4, 3)), data_type="rgb") is None
+    wrapped = manager.hook.rlnb_wrap_command(command=rlnb.Command(argv=("python",)), manifest=None)
+    assert wrapped.argv[:2] == ("apptainer", "exec")
+
+
+def vars_of(library: rlnb.Library) -> dict[str, Any]:
+    return {name: getattr(library, name) for name in library.__dataclass_fields__}
+
+
+def test_the_plugin_of_the_guide_is_one(root: Path, tmp_path: Path) -> None:
+    library, backend, call, *contracts = blocks(REPO / "docs/plugins.md")
+    namespace: dict[str, Any] = {}
+    exec(library, namespace)
+    (echo,) = namespace["rlnb_libraries"]()
+    assert (echo.name, echo.backend) == ("echo", "rlnb_echo.backend:Echo")
+    exec(backend, namespace)
+    for name in ("train", "load_policy", "export"):
+        protocol = rlnb.backend.Exporting if name == "export" else rlnb.backend.Backend
+        described = {*inspect.signature(getattr(namespace["Echo"], name)).parameters}
+        assert described == {*inspect.signature(getattr(protocol, name)).parameters}
+    for contract in contracts:
+        exec(contract, namespace)
+    assert namespace["TestMyRl"].library == "my_rl"
+    execute([call], tmp_path)
+
+
+with_isaaclab = [
+    pytest.mark.isaaclab,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+
+
+class TestOnIsaacLab:
+    """The pages that need the simulator."""
+
+    pytestmark = with_isaaclab
+
+    @pytest.fixture(autouse=True)
+    def place(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from rlnb.worker.assets.packs import build
+
+        monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
+
+    def test_the_ten_lines_of_the_readme_train_and_report(self, root: Path, tmp_path: Path) -> None:
+        execute_page("README.md", tmp_path)
+        (run,) = rlnb.runs()
+        assert run.state == "completed"
+        assert [evaluation.video is not None for evaluation in run.evaluations] == [False, True]
+        (report,) = root.rglob("*.html")
+        assert "<video" in report.read_text()
+
+    def test_cameras(self, tmp_path: Path) -> None:
+        execute_page("docs/cameras.md", tmp_path)
+        assert (tmp_path / "film.gif").is_file()
+
+    def test_watching(self, tmp_path: Path) -> None:
+        execute_page("docs/watching.md", tmp_path)
+        assert (tmp_path / "cartpole.html").is_file()
+
+    def test_hosted(self, tmp_path: Path) -> None:
+        execute_page("docs/hosted.md", tmp_path, {**SIZES, **ON_A_CPU}, PODS)
+
+    def test_skrl(self, tmp_path: Path) -> None:
+        without_jax = () if importlib.util.find_spec("jax") else {r".*skrl_jax.*": ""}
+        execute_page("plugins/rlnb-skrl/README.md", tmp_path, {**SIZES, **dict(without_jax)})
