@@ -1,4 +1,4 @@
-"""Dask settings for a worker that only starts an agent and waits: Dask's own work would take CPU time from the ranks."""
+"""Dask settings for a worker that only starts an agent and waits; Dask's own work takes CPU time from the ranks."""
 
 QUIET = {
     "distributed.worker.profile.enabled": False,  # it samples every thread 100 times a second

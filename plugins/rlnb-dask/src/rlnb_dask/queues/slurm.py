@@ -77,7 +77,7 @@ class Slurm(QueueLauncher):
             return None
         return Problem(
             what=f"Slurm would refuse this job: {objection}",
-            fix="`sinfo` lists partitions and their limits. If it fails too, check that SLURM_CONF names a running Slurm.",
+            fix="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no running Slurm.",
         )
 
     def look(self, ids: Sequence[str]) -> str | None:
