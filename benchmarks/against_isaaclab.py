@@ -1,15 +1,15 @@
-"""rlnb beside stock ``isaaclab train``: start-up and scalars, in interleaved pairs.
+"""Compares rlnb with stock ``isaaclab train``: start-up time and scalars, in interleaved pairs.
 
     python benchmarks/against_isaaclab.py --pairs 10
 
-Each pair runs the stock command and rlnb one after the other, in fresh processes, with the same task,
-seed, envs and assets; the order changes from pair to pair. Read from the event files that both leave:
+Each pair runs the stock command and rlnb one after the other, in fresh processes, with the same task, seed, envs and
+assets; the order changes from pair to pair. These values are read from the event files of both sides:
 
-- start: from the start of the process (``rlnb.train`` called) to the end of the first iteration;
-- warm start: the same for an rlnb run that adopts a living simulator;
-- scalars: every tag of the first ten iterations that does not measure time, bit by bit.
+- start: from the start of the process, or the call of ``rlnb.train``, to the end of the first iteration;
+- warm start: the same for an rlnb run that uses a living simulator;
+- scalars: all tags of the first ten iterations, except times, compared bit by bit.
 
-Steps/s are printed (median of ``Perf/total_fps`` after three iterations); ``steps_per_s.py`` compares them.
+The steps/s (median of ``Perf/total_fps`` after three iterations) are only printed; ``steps_per_s.py`` compares them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CASES = (Case("Isaac-Cartpole-Direct", 512, 15), Case("Isaac-Cartpole-Camera-Dir
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run left."""
+    """The results of one run."""
 
     steps_per_s: float
     start_s: float
@@ -58,15 +58,15 @@ class Outcome:
 
 ON_CPU = {
     "rsl_rl": ["agent.device=cpu"],
-    # Compiling, which RL-Games does by default, takes minutes on a CPU; rlnb's plugin turns it off too.
+    # RL-Games compiles by default, which takes minutes on a CPU; rlnb's plugin turns it off too.
     "rl_games": [f"agent.params.config.{word}" for word in ("device=cpu", "device_name=cpu", "torch_compile=False")],
     "skrl": [],
 }
-"""What each library has to be told besides ``--device cpu``."""
+"""Overrides that each library needs on a CPU in addition to ``--device cpu``."""
 
 
 def stock_command(case: Case, iterations: int, library: str = "rsl_rl") -> list[str]:
-    """Return ``isaaclab train`` as its documentation says."""
+    """Return the command line of ``isaaclab train``, as documented by Isaac Lab."""
     return [
         *(str(Path(sys.executable).parent / "isaaclab"), "train", "--rl_library", library, "--task", case.task),
         *("--device", "cpu", "--num_envs", str(case.num_envs), "--max_iterations", str(iterations)),
@@ -75,7 +75,7 @@ def stock_command(case: Case, iterations: int, library: str = "rsl_rl") -> list[
 
 
 def stock(case: Case, folder: Path) -> Outcome:
-    """Run it to its end."""
+    """Run the stock command to its end."""
     begun = time.time()
     with open(folder / "stock.log", "wb") as log:
         subprocess.run(
@@ -85,7 +85,7 @@ def stock(case: Case, folder: Path) -> Outcome:
 
 
 def ours(case: Case, folder: Path, *, warm: bool) -> Outcome:
-    """Run the same through rlnb."""
+    """Run the same training through rlnb."""
     rlnb.options.root = folder
     begun = time.time()
     run = rlnb.train(
@@ -122,12 +122,12 @@ def timed(tag: str) -> bool:
 
 
 def warm_up(case: Case) -> None:
-    """Resolve the task card once, so that no pair pays for it, and have a living simulator ready."""
+    """Resolve the task card, so that no pair pays for it; this also starts the living simulator."""
     rlnb.task_card(case.task)
 
 
 def compare(case: Case, pairs: int, warm_runs: int) -> None:
-    """Run the pairs of one case and write the rows."""
+    """Run the pairs of one case and record the results."""
     cold: list[tuple[Outcome, Outcome]] = []
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "cards"
@@ -173,7 +173,7 @@ def compare(case: Case, pairs: int, warm_runs: int) -> None:
         rlnb.options.root = base / "cards"
         shutil.rmtree(base / "cards" / "cards", ignore_errors=True)
         warm_up(case)
-        time.sleep(12)  # what a person needs to look at the card; the worker rehearses meanwhile
+        time.sleep(12)  # the time a user needs to read the card; meanwhile, the living simulator rehearses
         result = ours(case, base / "cards", warm=True)
         starts.append(result.start_s)
         simulator.shut_down()
@@ -190,7 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--warm-runs", type=int, default=5)
-    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="only this one")
+    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="run only this case")
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     for index, case in enumerate(CASES):
@@ -199,7 +199,7 @@ def main() -> None:
 
 
 def asset_root() -> str:
-    """Return the local pack, so that both sides load the same files."""
+    """Return the folder of the local asset packs, so that both sides load the same files."""
     from rlnb.worker.assets.packs import build
 
     return str(build().folder)

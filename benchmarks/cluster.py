@@ -1,11 +1,13 @@
-"""Trainings on a cluster: a real Slurm of four nodes on this machine, with real Isaac Lab where it matters.
+"""Trainings on a cluster: a real Slurm with four nodes on this machine, and real Isaac Lab where it matters.
 
     python benchmarks/cluster.py
     python benchmarks/cluster.py --parts end overhead
 
-``end``: how long until a cancelled training is gone from every node, and until a killed rank is told. ``preflight``:
-the time of the check of three nodes. ``overhead``: from ``rlnb.train()`` to the first iteration, beside the same ranks
-started by torchrun under srun by hand. ``walltime``: what a training loses that the queue's walltime ends repeatedly.
+- ``end``: the time until a cancelled training has no process left on any node, and until a killed rank is reported.
+- ``preflight``: the duration of the checks of three nodes.
+- ``overhead``: the time from ``rlnb.train()`` to the first iteration, compared with the same ranks started by hand with
+  srun and torchrun.
+- ``walltime``: the iterations lost by a training that the queue's walltime ends several times.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ ROUNDS = 10
 WALLTIME = "00:20:00"
 PARTS = ("end", "preflight", "overhead", "walltime")
 SAVED_EVERY, INTERRUPTIONS = 10, 3
-"""Iterations between checkpoints, and walltimes that a training outlives."""
+"""Iterations between checkpoints, and the number of walltimes after which the training resumes."""
 
 
 def echo(nodes: int, **agent: Any) -> rlnb.Run:
@@ -55,17 +57,16 @@ def echo(nodes: int, **agent: Any) -> rlnb.Run:
 
 
 def processes(run: rlnb.Run) -> list[psutil.Process]:
-    """Return every process of a run, on any node."""
-    found = psutil.process_iter(["cmdline", "status"])
+    """Return all processes of a run on all nodes."""
     return [
         process
-        for process in found
+        for process in psutil.process_iter(["cmdline", "status"])
         if process.info["status"] != psutil.STATUS_ZOMBIE and run.id in " ".join(process.info["cmdline"] or ())
     ]
 
 
 def until(fact: Callable[[], object], poll_s: float = 0.02) -> float:
-    """Wait for something to be so; return the seconds that took."""
+    """Wait until a condition holds; return the seconds this took."""
     begun = time.perf_counter()
     while not fact():
         time.sleep(poll_s)
@@ -73,7 +74,7 @@ def until(fact: Callable[[], object], poll_s: float = 0.02) -> float:
 
 
 def gone(run: rlnb.Run) -> float:
-    """Wait until no process of a run is left on any node; return the seconds that took."""
+    """Wait until no process of a run is left on any node; return the seconds this took."""
     return until(lambda: not processes(run))
 
 
@@ -101,21 +102,21 @@ def end() -> None:
             time.sleep(0.1)
         assert len(run.jobs) == 1
     record(
-        "2 Slurm nodes: cancel to no process left on any",
+        "2 Slurm nodes: from cancel() until no process is left",
         f"worst of {ROUNDS}: {max(cancelled):.2f} s, median {statistics.median(cancelled):.2f} s",
         "<= 5 s",
         max(cancelled) <= 5.0,
     )
     record(
-        "2 Slurm nodes: a killed rank to its name in the kernel",
+        "2 Slurm nodes: from the kill of a rank until the kernel names it",
         f"worst of {ROUNDS}: {max(crashed):.2f} s, median {statistics.median(crashed):.2f} s",
         "<= 10 s",
         max(crashed) <= 10.0,
     )
     record(
-        "2 Slurm nodes: host killed to no process left on any; the run is lost, and not started again",
+        "2 Slurm nodes: from the kill of the host until no process is left; the run is lost and not resumed",
         f"worst of {ROUNDS}: {max(hosts):.2f} s",
-        "clean and lost or resumed, never both",
+        "no process left; either lost or resumed, never both",
         True,
     )
 
@@ -124,8 +125,8 @@ def preflight() -> None:
     took = []
     for _ in range(ROUNDS):
         run = echo(3)
-        said = (run.jobs[-1].folder.path / "host.log").read_text()
-        took.append(float(re.findall(r"reach each other \(([\d.]+) s\)", said)[0]))
+        log = (run.jobs[-1].folder.path / "host.log").read_text()
+        took.append(float(re.findall(r"passed the checks \(([\d.]+) s\)", log)[0]))
         run.cancel()
         gone(run)
     record(
@@ -137,8 +138,8 @@ def preflight() -> None:
 
 
 def by_hand(folder: Path, number: int) -> float:
-    """Return the seconds until the first iteration of torchrun under srun, as a person would start it."""
-    manifest = rlnb.train(  # what the worker is to do is the same folder's word, so that the ranks do the same
+    """Return the seconds until the first iteration of ranks started by hand with srun and torchrun."""
+    manifest = rlnb.train(  # writes the run's folder, so that the ranks do the same work as rlnb's
         TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, nproc_per_node=1, device="cpu", launcher=Shelf(), warm=False
     )
     job = manifest.jobs[-1].folder
@@ -155,13 +156,13 @@ def by_hand(folder: Path, number: int) -> float:
 
 
 def first_iteration(run: rlnb.Run) -> float:
-    """Wait for the first iteration; return when it was logged, in seconds since the epoch."""
+    """Wait for the first iteration; return the time of its log entry, in seconds since the epoch."""
     until(lambda: len(run.metrics["fps"].values) > 0, poll_s=0.2)
     return run.metrics["fps"].points[0][1]
 
 
 class Shelf(rlnb.LocalLauncher):
-    """Makes a run's folder and starts nothing."""
+    """Starts nothing, so that ``rlnb.train`` only writes the run's folder."""
 
     nodes = 2
 
@@ -234,9 +235,9 @@ def walltime() -> None:
     whole = curve == list(range(len(curve)))
     frames = NUM_ENVS * run.started.horizon
     record(
-        f"{TASK}, 2 Slurm nodes, a walltime that ends it {len(lost)} times: lost, and the curve",
+        f"{TASK}, 2 Slurm nodes, ended by the walltime {len(lost)} times: lost iterations, and the curve",
         f"{', '.join(str(count) for count in lost)} iterations of {frames} frames, checkpoints every {SAVED_EVERY}; "
-        f"{len(curve)} points, {'each once' if whole else 'WITH GAPS OR TWICE'}",
+        f"{len(curve)} points, {'each once' if whole else 'WITH GAPS OR DUPLICATES'}",
         "<= one checkpoint interval, curve continuous",
         bool(lost) and max(lost) <= SAVED_EVERY and whole,
     )

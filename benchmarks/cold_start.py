@@ -1,4 +1,4 @@
-"""The first start of a worker on a machine that has no asset pack yet.
+"""The first start of a worker on a machine without asset packs.
 
     python benchmarks/cold_start.py starts --idle 100 --busy 100
     python benchmarks/cold_start.py together --rounds 20
@@ -6,8 +6,8 @@
     python benchmarks/cold_start.py packs
     python benchmarks/cold_start.py first-iteration --other /path/to/another/checkout/.venv/bin/python --rounds 10
 
-Each start has a cache, a root and a queue of its own. Starts beside a load share the cores with two processes that
-spin. A start that takes 300 s counts as a hang.
+Each start has its own cache, root and queue. Busy starts share the cores with two busy-waiting processes. A start that
+takes 300 s counts as a hang.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def build(folder):
 
 
 class Start:
-    """A process with a fresh cache of its own, or with that of another one."""
+    """A process with a fresh cache, or with the cache in a given folder."""
 
     def __init__(self, python: str, code: str, folder: Path | None = None, **env: str) -> None:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="rlnb-cold-"))
@@ -79,7 +79,7 @@ class Start:
         self.begun = time.perf_counter()
 
     def ready(self) -> bool:
-        """Wait; return whether it ended with status 0 within the limit and all packs are built."""
+        """Wait, and return whether the process ended with status 0 within the limit and has built all packs."""
         try:
             self.out, self.err = self.process.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -94,7 +94,7 @@ class Start:
 
     def end(self) -> None:
         self.process.kill()
-        for process in psutil.process_iter():  # its worker is found by the cache that only it has
+        for process in psutil.process_iter():  # the worker has the same cache in its environment
             with contextlib.suppress(psutil.Error):
                 if process.environ().get("RLNB_CACHE", "").startswith(str(self.folder)):
                     process.kill()
@@ -102,7 +102,7 @@ class Start:
 
 @contextlib.contextmanager
 def load(processes: int) -> Iterator[None]:
-    """Keep so many cores busy."""
+    """Keep ``processes`` cores busy."""
     spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
@@ -126,7 +126,7 @@ def starts(python: str, idle: int, busy: int) -> None:
                 print(f"{name} {trial}: {seconds[name][-1] if seconds[name] else 0:.1f} s, {failed} failed", flush=True)
     took = ", ".join(f"{name} {statistics.median(s):.1f} s (worst {max(s):.1f})" for name, s in seconds.items() if s)
     record(
-        "cold starts with a cache of their own, idle and beside two spinning processes",
+        "cold starts with a fresh cache, on an idle machine and with two busy-waiting processes",
         f"{failed} of {idle + busy} hung or failed; {took}",
         "0 of 200",
         failed == 0 and idle + busy >= 200,
@@ -134,7 +134,7 @@ def starts(python: str, idle: int, busy: int) -> None:
 
 
 def together(python: str, rounds: int) -> None:
-    """Start two workers on one fresh cache."""
+    """Start two workers with the same fresh cache at once."""
     both = 0
     for number in range(rounds):
         first = Start(python, START)
@@ -143,12 +143,15 @@ def together(python: str, rounds: int) -> None:
         both += all(ready)
         print(f"{number}: {ready}", flush=True)
     record(
-        "two workers started at one moment on one fresh cache", f"both ready {both} of {rounds}", "20 of 20", both >= 20
+        "two workers started at once with the same fresh cache",
+        f"both ready {both} of {rounds}",
+        "20 of 20",
+        both >= 20,
     )
 
 
 def hang() -> None:
-    """Plant a hang in the start of a training, and train once more after it."""
+    """Plant a hang in the start of a training, and start another training after it."""
     folder = Path(tempfile.mkdtemp(prefix="rlnb-cold-"))
     (folder / "sitecustomize.py").write_text(HANGS)
     os.environ.update(RLNB_ROOT=str(folder / "runs"), RLNB_QUEUE=str(folder / "queue"), RLNB_START_LIMIT_S="180")
@@ -174,14 +177,14 @@ def hang() -> None:
     record(
         "a planted hang during start",
         f"stacks after {seconds:.0f} s, name of the function in the log: {named}; ended and reported as a hang: "
-        f"{reported} (limit 180 s here); the next training {after.state}",
+        f"{reported} (limit here: 180 s); the next training {after.state}",
         "reported with stacks within 130 s; the next training runs",
         seconds <= 130 and named and reported and after.state == "completed",
     )
 
 
 def packs() -> None:
-    """Evaluate a run after a pack of another plugin was added, bumped and removed."""
+    """Evaluate a run after another plugin's pack is added, upgraded and removed."""
     folder = Path(tempfile.mkdtemp(prefix="rlnb-cold-"))
     plugin, cache = folder / "plugin", folder / "cache"
     os.environ.update(RLNB_ROOT=str(folder / "runs"), RLNB_QUEUE=str(folder / "queue"), RLNB_CACHE=str(cache))
@@ -200,10 +203,10 @@ def packs() -> None:
         kept.append(all(now.get(path) == inode for path, inode in before.items()))
         roots.append(len(list((cache / "rlnb" / "assets" / "roots").iterdir())))
     record(
-        "a pack added, bumped, removed",
-        f"the {len(before)} files of the other packs keep their inodes: {kept}; a run made before is evaluated "
+        "a pack is added, upgraded, removed",
+        f"the {len(before)} files of the other packs keep their inodes: {kept}; an earlier run is evaluated "
         f"({', '.join(evaluated)} episodes); asset roots: {roots}",
-        "other packs keep their inodes, runs made before are evaluated",
+        "other packs keep their inodes, earlier runs can be evaluated",
         all(kept) and evaluated == ["4"] * 3 and roots == [2, 3, 3],
     )
 
@@ -216,7 +219,7 @@ def _python(code: str, plugin: Path) -> str:
 
 
 def _install(plugin: Path, version: str) -> None:
-    """Put a plugin with one asset pack on the path, in a version; remove it without one."""
+    """Write a plugin with one asset pack of this version to a folder; only remove it if the version is empty."""
     shutil.rmtree(plugin, ignore_errors=True)
     if version:
         info = plugin / "rlnb_extra-1.dist-info"
@@ -231,7 +234,7 @@ def _inodes(cache: Path) -> dict[str, int]:
 
 
 def first_iteration(python: str, other: str, rounds: int) -> None:
-    """Time the first iteration of the first training on a machine, here and in another checkout, in turns."""
+    """Compare the time to the first iteration with a fresh cache, alternating between this and another checkout."""
     pairs: list[tuple[float, float]] = []
     hung = 0
     global LIMIT_S
@@ -267,17 +270,17 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=100)
     parser.add_argument("--busy", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=20)
-    asked = parser.parse_args()
-    if asked.what == "starts":
-        starts(asked.python, asked.idle, asked.busy)
-    elif asked.what == "together":
-        together(asked.python, asked.rounds)
-    elif asked.what == "hang":
+    arguments = parser.parse_args()
+    if arguments.what == "starts":
+        starts(arguments.python, arguments.idle, arguments.busy)
+    elif arguments.what == "together":
+        together(arguments.python, arguments.rounds)
+    elif arguments.what == "hang":
         hang()
-    elif asked.what == "packs":
+    elif arguments.what == "packs":
         packs()
     else:
-        first_iteration(asked.python, asked.other, asked.rounds)
+        first_iteration(arguments.python, arguments.other, arguments.rounds)
 
 
 if __name__ == "__main__":

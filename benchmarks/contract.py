@@ -1,4 +1,4 @@
-"""What each library has to hold besides its speed: scalars at once, exports that act alike, ranks that learn as one.
+"""Checks of each library's contract: immediate scalars, exports that act like the policy, synchronised ranks.
 
 python benchmarks/contract.py
 python benchmarks/contract.py --libraries skrl skrl_jax --parts exports ranks
@@ -23,13 +23,13 @@ from rlnb.testing import run_export
 TASK, NUM_ENVS, ITERATIONS = "Isaac-Cartpole-Direct", 64, 10
 SCALARS, ROWS = 100, 1000
 EPISODES = 200
-"""Enough for all rows, however short the episodes of a policy are that has hardly learned."""
+"""Enough episodes for all rows, even with the short episodes of a policy that has hardly learned."""
 PARTS = ("scalars", "exports", "ranks")
 LIBRARIES = ("rsl_rl", "rl_games", "skrl", "skrl_jax", "sb3")
 
 
 def scalars(library: str) -> None:
-    """Time how long a logged scalar takes to be readable."""
+    """Measure the time until a logged scalar is in ``run.metrics``."""
     run = rlnb.train(TASK, library=library, num_envs=16, max_iterations=100_000, device="cpu", warm=False)
     while run.state != "running":
         time.sleep(0.1)
@@ -53,7 +53,7 @@ def scalars(library: str) -> None:
 
 
 def exports(library: str) -> None:
-    """Compare exported policies with the policy itself, on observations of an evaluation."""
+    """Compare the actions of exported policies with the policy's own, on the observations of an evaluation."""
     run = rlnb.train(
         TASK, library=library, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=False
     ).wait()
@@ -64,7 +64,7 @@ def exports(library: str) -> None:
     assert len(actions) == ROWS
     off = {name: np.abs(run_export(name, path, observations) - actions).max() for name, path in run.export().items()}
     record(
-        f"{library}: exported actions and the policy's",
+        f"{library}: difference between exported actions and the policy's",
         ", ".join(f"{name} {value:.1e}" for name, value in off.items()) + f" at most, {len(actions)} observations",
         "<= 1e-5",
         max(off.values()) <= 1e-5,
@@ -72,7 +72,7 @@ def exports(library: str) -> None:
 
 
 def ranks(library: str) -> None:
-    """Prove that two ranks learn as one."""
+    """Verify that two ranks stay synchronised."""
     proof = rlnb.verify_sync(TASK, library=library, num_envs=NUM_ENVS, device="cpu")
     equal, apart = len(set(proof.parameters)) == 1, len(set(proof.observations)) == 2
     record(

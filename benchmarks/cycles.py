@@ -1,8 +1,8 @@
-"""Fifty envs made and closed in one living simulator, of five tasks in turn: no crash, no growth.
+"""Fifty envs of five tasks, created and closed one after the other in one living simulator: no crash, no memory growth.
 
     python benchmarks/cycles.py
 
-Growth is counted from where each task was made twice: by then kernels and assets are loaded.
+Growth is measured from the point at which each task has been created twice, when kernels and assets are loaded.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ def main() -> None:
     for cycle in range(arguments.cycles):
         task = TASKS[cycle % len(TASKS)]
         assert not rlnb.preview(task, num_envs=NUM_ENVS, steps=3, device="cpu").findings
-        simulator.wait()  # the env is closed after the answer
+        simulator.wait()  # the simulator closes the env after its answer
         held.append(simulator.memory_gib)
         print(f"{cycle + 1} {task}: {held[-1]:.3f} GiB", flush=True)
     settled = held[2 * len(TASKS) - 1]
     growth = held[-1] / settled - 1
     record(
-        f"{arguments.cycles} envs of {len(TASKS)} tasks made and closed in one simulator",
-        f"{'one process throughout' if simulator.pid == pid else 'it crashed'}; {held[0]:.2f} GiB after the first, "
-        f"{settled:.2f} after two of each, {held[-1]:.2f} after the last: {100 * growth:+.1f} %",
+        f"{arguments.cycles} envs of {len(TASKS)} tasks, created and closed in one simulator",
+        f"{'same process throughout' if simulator.pid == pid else 'crashed'}; {held[0]:.2f} GiB after the first env, "
+        f"{settled:.2f} after two of each task, {held[-1]:.2f} after the last: {100 * growth:+.1f} %",
         "no crash, growth < 5 %",
         simulator.pid == pid and growth < GROWTH,
     )

@@ -1,6 +1,6 @@
-"""The live dashboard: from the log to the paint in Chromium, bytes of an update, and the kernel's memory.
+"""The live dashboard: latency from the log to the paint in Chromium, bytes per update, and the kernel's memory.
 
-python benchmarks/dashboard.py            # all of it
+python benchmarks/dashboard.py            # all parts
 python benchmarks/dashboard.py --part latency
 """
 
@@ -62,7 +62,7 @@ print(json.dumps([painted[number] - sent[number] for number in sorted(painted) i
 
 
 class Written:
-    """What a stream needs of a run, on event files of this benchmark's own."""
+    """The parts of a run that a stream needs, with event files written by this benchmark."""
 
     def __init__(self, folder: Path) -> None:
         from rlnb.metrics.metrics import Metrics
@@ -98,7 +98,7 @@ def weight_and_memory() -> None:
     for folder in folders:
         write(folder, POINTS, METRICS)
     write(base / "small", 100, METRICS)
-    Stream([Written(base / "small")], METRICS, "frames").changes()  # type: ignore[list-item]  # imports what it needs
+    Stream([Written(base / "small")], METRICS, "frames").changes()  # type: ignore[list-item]  # makes the stream's imports
     process = psutil.Process()
     gc.collect()
     empty = process.memory_info().rss
@@ -107,7 +107,7 @@ def weight_and_memory() -> None:
     sizes, begun = [], time.monotonic()
     while not sizes or stream.behind:
         sizes.append(weight(stream))
-    print(f"first told after {time.monotonic() - begun:.0f} s in {len(sizes)} messages")
+    print(f"first curves complete after {time.monotonic() - begun:.0f} s in {len(sizes)} messages")
     written, updates = POINTS, []
     before = 0
     for number in range(UPDATES + 500):
@@ -122,13 +122,13 @@ def weight_and_memory() -> None:
             before = process.memory_info().rss
     gc.collect()
     after = process.memory_info().rss
-    del stream, runs, run  # what a dashboard lets go of when its last page is gone
+    del stream, runs, run  # a dashboard releases these when its last page closes
     give_back()
     disposed = process.memory_info().rss
     whole = [size for size in updates if size > 0]
     theirs = figure_widget(POINTS // len(METRICS))
     record(
-        f"bytes of an update, {RUNS} runs x {len(METRICS)} metrics, histories of {POINTS:,} points a run",
+        f"bytes per update, {RUNS} runs x {len(METRICS)} metrics, histories of {POINTS:,} points per run",
         f"largest {max(*sizes, *whole):,}, median {sorted(whole)[len(whole) // 2]:,}; FigureWidget {theirs:,}",
         "<= 20 KB",
         max(*sizes, *whole) <= 20_000,
@@ -140,28 +140,28 @@ def weight_and_memory() -> None:
         after - before < 20e6,
     )
     record(
-        "kernel memory after that dashboard was disposed of, over what there was before it",
-        f"{(disposed - empty) / 2**20:+.1f} MiB; it had taken {(after - empty) / 2**20:.0f}",
-        "returns",
+        "kernel memory after closing that dashboard, compared with before it",
+        f"{(disposed - empty) / 2**20:+.1f} MiB; the dashboard took {(after - empty) / 2**20:.0f}",
+        "< 20 MB",
         disposed - empty < 20e6,
     )
 
 
 def weight(stream: Stream) -> int:
-    """Return the bytes of what a page is told next."""
+    """Return the bytes of the next message to a page."""
     heads, buffer = packed(stream.changes())
     return len(json.dumps(heads)) + len(buffer)
 
 
 def figure_widget(points: int) -> int:
-    """Return the bytes that plotly's own widget sends for the same update: one more point in each curve."""
+    """Return the bytes that plotly's own widget sends for the same update, one more point in each curve."""
     import numpy as np
     import plotly.graph_objects as go
 
     figure = go.FigureWidget([go.Scatter(x=np.arange(points), y=np.zeros(points)) for _ in METRICS])
     sent = []
     figure.send_state = lambda key=None: sent.append(figure.get_state(key))  # type: ignore[method-assign]
-    figure._send_restyle_msg = lambda restyle, **words: sent.append(restyle)
+    figure._send_restyle_msg = lambda restyle, **options: sent.append(restyle)
     with figure.batch_update():
         for trace in figure.data:
             trace.x, trace.y = np.arange(points + 1), np.zeros(points + 1)
@@ -169,8 +169,8 @@ def figure_widget(points: int) -> int:
 
 
 def size(message: object) -> int:
-    """Return the bytes of the arrays within a message."""
-    if (nbytes := getattr(message, "nbytes", None)) is not None:  # an array, or what ipywidgets makes of one
+    """Return the bytes of the arrays in a message."""
+    if (nbytes := getattr(message, "nbytes", None)) is not None:  # an array, or ipywidgets' buffer of one
         return int(nbytes)
     parts = message.values() if isinstance(message, dict) else message if isinstance(message, list | tuple) else ()
     return sum(size(part) for part in parts)

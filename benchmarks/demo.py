@@ -1,4 +1,4 @@
-"""``make demo`` after installation: time, success of the policy, size of the report.
+"""``make demo`` after installation: its duration, the policy's success rate, and the size of the report.
 
 python benchmarks/demo.py
 """

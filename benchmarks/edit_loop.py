@@ -1,10 +1,10 @@
-"""From an edit of a task's cell to its first picture: in the living simulator, and in a fresh process of Isaac Lab.
+"""The time from an edit of a task's cell to its first image, in the living simulator and in a fresh Isaac Lab process.
 
     python benchmarks/edit_loop.py
 
-What is timed for rlnb is what a person waits for after running the cell: saving it, its task card, the env, its
-first frame, and the PNG. Stock is a script that makes the same env with the same camera, from the start of its
-process to the first frame as an array.
+For rlnb, the time covers everything that a user waits for after running the cell: saving it, the task card, the env,
+the first frame, and the PNG. For stock, it is the time that a script with the same env and camera takes from the start
+of its process to the first frame as an array.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ with launch_simulation(cfg, {{"device": "cpu"}}):
 
 
 def edited(name: str, body: str, number: int) -> tuple[float, float]:
-    """Edit the cell and preview it; return seconds to the first picture, and to the last."""
+    """Edit the cell and preview it; return the seconds to the first image and to the last."""
     begun = time.perf_counter()
     first: list[float] = []
     cell.write_module(rlnb.options.folders, name, body.format(number=number), "benchmark")
@@ -100,7 +100,7 @@ def edited(name: str, body: str, number: int) -> tuple[float, float]:
 
 
 def _listen(meanwhile: object) -> None:
-    """Have the first picture, which a notebook shows while the rest is taken, go to this function."""
+    """Pass a preview's first image, which a notebook shows while the others are rendered, to this function."""
     request = _REQUEST
 
     def listening(question: requests.Request[object], *args: object, **options: object) -> object:
@@ -115,7 +115,7 @@ _REQUEST = simulator.request
 
 
 def stock(folder: Path, body: str, camera: str | None) -> float:
-    """Return seconds from the start of a process to the first frame."""
+    """Return the seconds from the start of a process to the first frame."""
     module = f"edited_{time.time_ns()}"
     (folder / f"{module}.py").write_text(body.format(number=3))
     code = STOCK.format(
@@ -124,7 +124,7 @@ def stock(folder: Path, body: str, camera: str | None) -> float:
     begun = time.perf_counter()
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
-        assert any(b"FIRST" in line for line in process.stdout), "stock made no picture"
+        assert any(b"FIRST" in line for line in process.stdout), "stock rendered no image"
         return time.perf_counter() - begun
 
 
@@ -136,8 +136,8 @@ def main() -> None:
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
     for kind, body, camera in (("state", STATE, None), ("camera", CAMERA, "tiled_camera")):
-        edited(kind, body, 1)  # the living simulator starts, the task is made for the first time
-        time.sleep(30)  # what it does while nobody asks for anything
+        edited(kind, body, 1)  # starts the living simulator and creates the task for the first time
+        time.sleep(30)  # lets the simulator finish its background work
         pairs = []
         for index in range(arguments.rounds):
             first, whole = edited(kind, body, index + 2)
@@ -146,9 +146,9 @@ def main() -> None:
             print(kind, *(f"{value:.2f}" for value in pairs[-1]), flush=True)
         first, whole, cold = (statistics.median(values) for values in zip(*pairs, strict=True))
         record(
-            f"edit of the cell to the first picture, {kind} task, {NUM_ENVS} envs",
-            f"median of {arguments.rounds}: {first:.2f} s, worst {max(p[0] for p in pairs):.2f} s; all of the preview "
-            f"(30 steps, a second picture) {whole:.2f} s; fresh process of Isaac Lab {cold:.1f} s: {first / cold:.3f}",
+            f"from an edit of the cell to the first image, {kind} task, {NUM_ENVS} envs",
+            f"median of {arguments.rounds}: {first:.2f} s, worst {max(p[0] for p in pairs):.2f} s; whole preview "
+            f"(30 steps, a second image) {whole:.2f} s; fresh Isaac Lab process {cold:.1f} s: {first / cold:.3f}",
             "<= 1 s, <= 1/15 of cold",
             first <= 1.0 and first / cold <= 1 / 15,
         )

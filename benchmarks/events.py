@@ -1,8 +1,8 @@
-"""Reading event files: beside TensorBoard's own EventAccumulator, the end of a long file, and many runs at once.
+"""Reading event files: compared with TensorBoard's own EventAccumulator, the end of a long file, and many runs.
 
     python benchmarks/events.py
 
-Files are written by tensorboard's own writer, one scalar an event, as the RL libraries write them.
+TensorBoard's own writer writes the files, one scalar per event, as the RL libraries do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RUNS, POINTS = 10, 100_000
 
 
 def write(folder: Path, count: int, tags: tuple[str, ...] = TAGS, first: int = 0) -> Path:
-    """Write an event file of so many scalars, or append them to it; return its path."""
+    """Append ``count`` scalars to a folder's event file; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "events.out.tfevents.1000000000.host"
     with open(path, "ab") as file:
@@ -61,13 +61,13 @@ def ours(folder: Path) -> None:
 def main() -> None:
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     write(base / "short", SCALARS)
-    ours(base / "short")  # imports protobuf's classes
+    ours(base / "short")  # makes the imports of protobuf's classes
     pairs = [(timed(lambda: theirs(base / "short")), timed(lambda: ours(base / "short"))) for _ in range(ROUNDS)]
     ratio, low, high = ratio_interval(pairs)
     worst = max(mine for _, mine in pairs)
     record(
         f"event reading, {SCALARS:,} scalars, EventAccumulator / rlnb",
-        f"{ratio:.1f} ({low:.1f} to {high:.1f}) times as long; rlnb at worst {worst:.2f} s, {ROUNDS} pairs",
+        f"{ratio:.1f} ({low:.1f} to {high:.1f}) times as long; worst of rlnb {worst:.2f} s, {ROUNDS} pairs",
         ">= 5, <= 1 s",
         low >= 5 and worst <= 1.0,
     )
@@ -105,7 +105,7 @@ def main() -> None:
     seconds = timed(first)
     whole = seconds + timed(rest)
     record(
-        f"{RUNS} runs of {POINTS:,} points, from their event files: first curves and all",
+        f"{RUNS} runs of {POINTS:,} points, read from their event files: first curves, and all curves",
         f"{seconds:.2f} s and {whole:.2f} s",
         "<= 1 s and <= 6 s",
         seconds <= 1.0 and whole <= 6.0,

@@ -1,4 +1,4 @@
-"""What the kernel's half has to hold: import, train(), metrics, cancel.
+"""Times on the kernel's side: import, train(), metrics, cancel.
 
 python benchmarks/kernel_side.py
 """
@@ -31,13 +31,13 @@ def until(condition: Callable[[], object], timeout_s: float = 120.0) -> float:
     """Return the seconds until a condition holds."""
     begun = time.monotonic()
     while not condition():
-        assert time.monotonic() - begun < timeout_s, "it never came"
+        assert time.monotonic() - begun < timeout_s, "the condition never held"
         time.sleep(0.01)
     return time.monotonic() - begun
 
 
 def importing() -> None:
-    """Time ``import rlnb`` in fresh interpreters."""
+    """Measure ``import rlnb`` in fresh interpreters."""
     code = (
         "import sys, time; t = time.perf_counter(); import rlnb; "
         f"print(time.perf_counter() - t, *[m for m in {HEAVY} if m in sys.modules])"
@@ -45,14 +45,14 @@ def importing() -> None:
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(REPEATS)
     ]
-    words = [run.stdout.split() for run in runs]
-    worst, extra = max(float(word[0]) for word in words), {name for word in words for name in word[1:]}
-    found = f"worst of {REPEATS}: {worst:.3f} s, heavy modules: {', '.join(extra) or 'none'}"
-    record("import rlnb", found, "< 0.15 s, none", worst < 0.15 and not extra)
+    outputs = [run.stdout.split() for run in runs]
+    worst, extra = max(float(output[0]) for output in outputs), {name for output in outputs for name in output[1:]}
+    measured = f"worst of {REPEATS}: {worst:.3f} s, heavy modules: {', '.join(extra) or 'none'}"
+    record("import rlnb", measured, "< 0.15 s, none", worst < 0.15 and not extra)
 
 
 def training() -> None:
-    """Time ``rlnb.train`` with a task card, and the task card itself, cold and warm."""
+    """Measure ``rlnb.train`` with a task card, and the task card itself, in a fresh process and a living simulator."""
     begun = time.monotonic()
     rlnb.task_card(TASK)
     cold = time.monotonic() - begun
@@ -80,7 +80,7 @@ def training() -> None:
 
 
 def latency() -> None:
-    """Time from a scalar's own time stamp to its being read, for RSL-RL on Isaac Lab."""
+    """Measure the time from a scalar's own time stamp until it is read, for RSL-RL on Isaac Lab."""
     run = rlnb.train(TASK, num_envs=16, max_iterations=400, device="cpu", warm=False)
     until(lambda: run.state == "running")
     delays: list[float] = []
@@ -100,11 +100,11 @@ def latency() -> None:
     processes = below(run)
     run.cancel()
     gone = until(lambda: not alive(processes))
-    record("cancel to no process left, Isaac Lab", f"{gone:.2f} s", "< 5 s", gone < 5)
+    record("from cancel() until no process is left, Isaac Lab", f"{gone:.2f} s", "< 5 s", gone < 5)
 
 
 def cancelling() -> None:
-    """Time a cancel of processes that ignore SIGTERM and that left their session."""
+    """Measure cancel() with processes that ignore SIGTERM or have left their session."""
     took = []
     for _ in range(REPEATS):
         run = rlnb.train(
@@ -118,7 +118,10 @@ def cancelling() -> None:
         run.cancel()
         took.append(until(lambda processes=processes: not alive(processes)))
     record(
-        "cancel to no process left, SIGTERM ignored", f"worst of {REPEATS}: {max(took):.2f} s", "< 5 s", max(took) < 5
+        "from cancel() until no process is left, SIGTERM ignored",
+        f"worst of {REPEATS}: {max(took):.2f} s",
+        "< 5 s",
+        max(took) < 5,
     )
 
 

@@ -1,9 +1,10 @@
-"""Whether each library learns through rlnb: success from reset over three seeds, and after kill -9 and resume.
+"""Checks that each library learns through rlnb: success rate over three seeds, and after kill -9 and resume.
 
     python benchmarks/learning.py
 
-Cartpole, 256 envs, equal frames. One more run of each library is killed at a random iteration and resumed. It has to
-end where the unbroken ones do, and to have got back everything that its checkpoint held, bit by bit.
+Cartpole with 256 envs and the same number of frames for each library. One more run of each library is killed at a
+random iteration and resumed. It has to restore everything in its checkpoint bit by bit, and to reach the success rate
+of the uninterrupted runs.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ import rlnb
 
 TASK, NUM_ENVS, SEEDS, EPISODES = "Isaac-Cartpole-Direct", 256, 3, 1024
 FRAMES = 150 * 32 * NUM_ENVS
-"""What the agent configs of RL-Games and skrl ask for, 150 iterations of 32 steps; twice what RSL-RL's does."""
+"""Frames of the agent configs of RL-Games and skrl, 150 iterations of 32 steps; RSL-RL's config has half as many."""
 AT_ONCE = 2
-"""Trainings side by side: nothing here is a question of time."""
+"""Number of simultaneous trainings; nothing here depends on speed."""
 CHECKPOINTS = {
     "rsl_rl": {"save_interval": 10},
     "rl_games": {"params.config.save_frequency": 5},
@@ -33,13 +34,13 @@ CHECKPOINTS = {
     "skrl_jax": {},
     "sb3": {},
 }
-"""What each library has to be told to write checkpoints often."""
+"""Agent values with which each library writes checkpoints often."""
 NOISE = 0.05
-"""How far the success of a resumed run may be below the worst of the unbroken ones: three seeds are few."""
+"""Tolerance for the success rate of a resumed run below the worst uninterrupted run, because three seeds are few."""
 
 
 def killed_and_resumed(library: str, iterations: int) -> tuple[rlnb.Run, int]:
-    """Train; kill -9 the worker at a random iteration after the first checkpoint; resume and wait.
+    """Train, kill -9 the worker at a random iteration after the first checkpoint, resume, and wait.
 
     Returns:
         The run, and the iteration at which it was killed.
@@ -67,7 +68,7 @@ def killed_and_resumed(library: str, iterations: int) -> tuple[rlnb.Run, int]:
 
 
 def success(run: rlnb.Run, checkpoint: Path | None = None) -> float:
-    """Return the share of episodes that succeed."""
+    """Return the success rate of an evaluation."""
     return run.evaluate(EPISODES, num_envs=NUM_ENVS, checkpoint=checkpoint).success_rate or 0.0
 
 
@@ -76,7 +77,7 @@ def main() -> None:
     parser.add_argument("--libraries", nargs="+", default=sorted(CHECKPOINTS))
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
-    os.environ["OMP_NUM_THREADS"] = "1"  # threads of several processes wait for each other by spinning
+    os.environ["OMP_NUM_THREADS"] = "1"  # OpenMP threads of several processes would busy-wait on the same cores
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
     for library in arguments.libraries:
         found = rlnb.compare_libraries(
@@ -108,7 +109,7 @@ def main() -> None:
             f"{library}: kill -9 and resume",
             f"killed at {killed_at}, resumed at {started.first_iteration} of {started.max_iterations}; one curve: "
             f"{whole}; bit-equal to the checkpoint: {back} ({', '.join(started.restored)}); success {rate:.3f}",
-            f"counters continue, bit-equal, success at most {NOISE} below the worst unbroken run",
+            f"counters continue, bit-equal, success at most {NOISE} below the worst uninterrupted run",
             whole and back and rate >= min(rates) - NOISE,
         )
 

@@ -1,8 +1,8 @@
-"""How long a list of 1,000 runs takes: in a fresh kernel, as a table, and chosen by what was asked.
+"""The time of a list of 1,000 runs: in a fresh kernel, as a table, and filtered by an agent value.
 
     python benchmarks/lists.py
 
-The runs are copies of one that the echo library trained, each with a seed and an agent value of its own.
+The runs are copies of one run of the echo library, with different seeds and agent values.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ print(json.dumps([listed, table, chosen]))
 
 
 def copies(root: Path) -> None:
-    """Train one run, and lay out copies of it until there are ``RUNS``."""
+    """Train one run and copy it until there are ``RUNS`` runs."""
     rlnb.options.root = root
     one = rlnb.train("Echo", library="echo", max_iterations=20, agent={"note": "even"}).wait()
     for number in range(1, RUNS):
         copy = RunDir(one.path.with_name(f"{one.id[:-4]}{number:04}"))
         shutil.copytree(one.path, copy.path)
-        asked = files.read_json(copy.manifest) or {}
-        asked.update(run_id=copy.path.name, seed=number, agent={"note": "odd" if number % 2 else "even"})
-        copy.manifest.write_text(json.dumps(asked))
+        manifest = files.read_json(copy.manifest) or {}
+        manifest.update(run_id=copy.path.name, seed=number, agent={"note": "odd" if number % 2 else "even"})
+        copy.manifest.write_text(json.dumps(manifest))
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def main() -> None:
         rounds.append(json.loads(subprocess.run(kernel, capture_output=True, text=True, check=True).stdout))
     listed, table, chosen = ([times[part] for times in rounds] for part in range(3))
     record(
-        f"{RUNS:,} runs: listed in a fresh kernel, as a table, chosen by an agent value",
+        f"{RUNS:,} runs: listed in a fresh kernel, as a table, filtered by an agent value",
         ", ".join(f"{statistics.median(times):.2f} s (worst {max(times):.2f})" for times in (listed, table, chosen)),
         f"list < {BOUND_S} s",
         max(listed) < BOUND_S,

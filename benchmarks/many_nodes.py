@@ -1,14 +1,14 @@
-"""What a training on 512 nodes asks of Dask and of the shared folder: a simulation on this machine.
+"""The load of a training on 512 nodes on Dask and on the shared folder, simulated on this machine.
 
     python benchmarks/many_nodes.py
 
-The Dask scheduler, the workers of all nodes (some in each of a few processes), the host and every node's agent are
-real. The ranks are not: each is a process that waits; the first one ends the training when all are there. Counted are
-the messages that the scheduler reads and writes (heartbeats apart, whose number is a matter of time), its transitions,
-and files. Each is fitted by a power of the number of nodes.
+The Dask scheduler, the workers of all nodes (several per process), the host and the agents of all nodes are real. The
+ranks are not: each is a process that only waits, and the first rank ends the training once all ranks run. The benchmark
+counts the messages that the scheduler reads and writes (without heartbeats, whose number depends on time), the
+scheduler's transitions, and files. Each count is fitted with a power of the number of nodes.
 
-A node sees its own processes only, so the workers of each process have a namespace of their own: agents sample what
-they see, which would be those of all nodes here. That takes root, as in a container.
+On a real node, an agent sees and samples only that node's processes. Here, the workers of each process therefore get
+their own PID namespace, so that agents do not sample the processes of all nodes. This needs root, as in a container.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NODES = (8, 32, 128, 512)
 RANK = """
 if [ "$PET_NODE_RANK" = 0 ]; then
   until [ "$(ls {job} | grep -c '^node[0-9]*.running$')" = {nodes} ]; do sleep 1; done
-  sleep 15  # so long that every agent has taken a sample
+  sleep 15  # long enough for every agent to take a sample
 else
   until [ -e {job}/result.json ]; do sleep 5; done
 fi
@@ -65,22 +65,22 @@ PATIENT = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "60s",
 }
-"""Two cores do here what hundreds of machines do: they are late, and nobody is to take that for a failure."""
+"""Long timeouts, because two cores do the work of hundreds of machines and answer late."""
 
 
 class Waiting:
-    """Has a process that waits take the place of the ranks."""
+    """A plugin that replaces the ranks with a process that waits."""
 
     @rlnb.hookimpl(tryfirst=True)
     def rlnb_wrap_command(self, command: rlnb.Command, manifest: rlnb.Manifest) -> rlnb.Command:
-        """Return it."""
+        """Return the command of the waiting process."""
         job = rlnb.options.folders.runs / manifest.run_id / "jobs" / "0-train"
-        words = RANK.format(job=job, nodes=command.nodes)
-        return dataclasses.replace(command, argv=("/bin/sh", "-c", words))
+        script = RANK.format(job=job, nodes=command.nodes)
+        return dataclasses.replace(command, argv=("/bin/sh", "-c", script))
 
 
 class Counter:
-    """Counts what goes through connections of this process, the scheduler's."""
+    """Counts the messages on the connections of this process, which runs the scheduler."""
 
     def __init__(self) -> None:
         self.messages = self.heartbeats = self.bytes = 0
@@ -100,7 +100,7 @@ class Counter:
         TCP.read, TCP.write = counted_read, counted_write  # type: ignore[method-assign]
 
     def count(self, message: Any) -> None:
-        """Take one message into account."""
+        """Count one message."""
         beats = isinstance(message, dict) and (
             message.get("op") == "heartbeat_worker" or "heartbeat-interval" in message
         )
@@ -110,7 +110,7 @@ class Counter:
 
 @contextlib.contextmanager
 def workers(cluster: LocalCluster, count: int) -> Iterator[None]:
-    """Start the workers of so many nodes; end them in the end."""
+    """Start the workers of ``count`` nodes, and end them on exit."""
     address = cluster.scheduler_address
     parts = [min(IN_ONE, count - begin) for begin in range(0, count, IN_ONE)]
     started = [subprocess.Popen([*APART, sys.executable, "-c", WORKERS, address, str(part)]) for part in parts]
@@ -120,13 +120,13 @@ def workers(cluster: LocalCluster, count: int) -> Iterator[None]:
         yield
     finally:
         for process in started:
-            process.kill()  # and with it all that is in its namespace
+            process.kill()  # also ends all processes in its namespace
         for process in started:
             process.wait()
 
 
 def train(nodes: int, counter: Counter) -> dict[str, float]:
-    """Return what a training on so many nodes took."""
+    """Return the counts and the duration of a training on this number of nodes."""
     with (
         LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=None) as cluster,
         workers(cluster, nodes),
@@ -176,7 +176,7 @@ def main() -> None:
         power = float(np.polyfit(np.log(nodes), np.log(counts), 1)[0])
         record(
             f"{what} of a training on {', '.join(map(str, nodes))} simulated nodes",
-            f"{', '.join(f'{count:.0f}' for count in counts)}: grows as nodes^{power:.2f}",
+            f"{', '.join(f'{count:.0f}' for count in counts)}: growth with nodes^{power:.2f}",
             "no faster than linearly",
             power <= 1.02,
         )

@@ -1,11 +1,11 @@
-"""Throughput and start-up of this checkout beside another one, in interleaved pairs.
+"""Compares the throughput and start-up time of this checkout with another one, in interleaved pairs.
 
     git worktree add /path/to/other 2fe4a19
     python benchmarks/not_worse.py --other /path/to/other --name 2fe4a19
 
 Both checkouts run in the environment of this interpreter, each with its own sources first on PYTHONPATH. Each training
-starts in a fresh kernel without a living simulator. Its start-up is the time from the call of ``rlnb.train`` to the
-first iteration in ``run.metrics``. Its throughput is the median over the iterations after the first. Nothing else
+starts in a fresh kernel without a living simulator. The start-up time is measured from the call of ``rlnb.train`` to
+the first iteration in ``run.metrics``. The throughput is the median over the iterations after the first. Nothing else
 should run meanwhile.
 """
 
@@ -41,7 +41,7 @@ IMPORT = "import time; begin_s = time.perf_counter(); import rlnb; print(time.pe
 
 
 def environment(checkout: Path, folder: Path) -> dict[str, str]:
-    """Return the variables with which a checkout's own sources are imported, with runs and a queue below ``folder``."""
+    """Return the environment that imports a checkout's own sources, with runs and a queue below ``folder``."""
     sources = [checkout, *checkout.glob("plugins/*/src")]
     return {
         **os.environ,
@@ -52,7 +52,7 @@ def environment(checkout: Path, folder: Path) -> dict[str, str]:
 
 
 def output(code: str, checkout: Path) -> list[float]:
-    """Run code with a checkout and return the numbers that it prints last."""
+    """Run code with a checkout and return the numbers in the last line of its output."""
     with tempfile.TemporaryDirectory(prefix="rlnb-not-worse-") as folder:
         process = subprocess.run(
             [sys.executable, "-c", code],
@@ -68,7 +68,7 @@ def output(code: str, checkout: Path) -> list[float]:
 
 
 def trainings(other: Path, name: str, rounds: int) -> None:
-    """Measure start-up and throughput of a training with one process."""
+    """Measure the start-up time and throughput of a training with one process."""
     starts: list[tuple[float, float]] = []
     rates: list[tuple[float, float]] = []
     for number in range(rounds):
@@ -103,7 +103,7 @@ def note(what: str, pairs: list[tuple[float, float]], value: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--other", type=Path, required=True, help="checkout to compare with")
-    parser.add_argument("--name", default="the other", help="its commit, for RESULTS.md")
+    parser.add_argument("--name", default="the other", help="commit of the other checkout, for RESULTS.md")
     parser.add_argument("--rounds", type=int, default=10)
     arguments = parser.parse_args()
     imports(arguments.rounds)

@@ -1,4 +1,4 @@
-"""Frames painted in a real Chromium by the live view, and what the kernel's memory does meanwhile.
+"""The rate at which the live view paints frames in a real Chromium, and the growth of the kernel's memory meanwhile.
 
 python benchmarks/painted.py
 """
@@ -25,7 +25,7 @@ from rlnb.display.live_pictures import LiveView
 from rlnb.records.camera_files import Frame
 
 random = np.random.default_rng(0)
-# A picture with smooth and sharp parts, which moves: neither noise nor a flat colour is what cameras show.
+# A moving image with smooth and sharp parts, because cameras show neither noise nor a flat colour.
 y, x = np.mgrid[:{TILE_PX}, :{TILE_PX}]
 def tile(moment, env):
     light = 127 + 100 * np.sin((x + 3 * moment) / 17 + env) * np.cos(y / 23)
@@ -66,7 +66,7 @@ def main() -> None:
         opened.screenshot(folder / "painted.png")
     growth = after / before - 1
     record(
-        f"frames painted in Chromium, 4 x 4 tiles of {TILE_PX} px, and the kernel's memory over {FRAMES:,} of them",
+        f"frames painted in Chromium, 4 x 4 tiles of {TILE_PX} px, and the kernel's memory over {FRAMES:,} frames",
         f"{rate:.1f} /s; {before / 2**20:.0f} to {after / 2**20:.0f} MiB ({growth:+.1%})",
         ">= 20 /s, no growth",
         rate >= 20 and growth < 0.02,

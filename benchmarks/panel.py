@@ -1,12 +1,15 @@
-"""The panel of runs in JupyterLab, in a real Chromium: its first paint, its memory, and what it takes of the server.
+"""The panel of runs in JupyterLab, in a real Chromium: its first paint, its memory, and its load on the server.
 
-python benchmarks/panel.py            # all of it, 12 minutes
+python benchmarks/panel.py            # all parts, 12 minutes
 python benchmarks/panel.py --parts paint
 
-``paint``: 1,000 runs, from the command that shows the panel to rows on the screen, in fresh pages. ``memory``: an hour
-of five live runs that log every second, twenty times as fast, with the curves of one of them shown. ``server``: 50
-live runs that log every second, and three pages. The runs that live are real, of the library that needs no simulator.
-``wheel``: what is installed, and that it needs no node (`make extension` has built the pages).
+- ``paint``: the time from the command that shows the panel to rows on the screen, with 1,000 runs, in fresh pages.
+- ``memory``: the page's memory over an hour of five live runs that log every second, at twenty times the speed, with
+  the curves of one run open.
+- ``server``: the load on the server with 50 live runs that log every second, and three pages.
+- ``wheel``: the size of the wheel, and its installation without Node.js (`make extension` must have built the pages).
+
+The live runs are real runs of the echo library, which needs no simulator.
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ def write(path: Path, value: Any) -> None:
 
 
 def ended(root: Path, count: int) -> None:
-    """Make runs that only their records tell of."""
+    """Write the records of ``count`` completed runs."""
     for number in range(count):
         folder = root / "runs" / f"20260101-{number:06d}-echo"
         (folder / "jobs" / "0-train").mkdir(parents=True)
@@ -85,7 +88,7 @@ def live(count: int, iteration_s: float) -> list[rlnb.Run]:
 
 
 def opened(folder: Path, root: Path) -> Any:
-    """Return a JupyterLab with the extension as it is built here."""
+    """Return a JupyterLab with the extension built in this checkout."""
     import rlnb_jupyterlab
 
     folder.mkdir()
@@ -110,7 +113,7 @@ def paint(base: Path) -> None:
         found.screenshot(base / "paint.png")
     took.sort()
     record(
-        f"panel with {MANY} runs: command to rows on the screen, fresh pages",
+        f"panel with {MANY} runs: from the command to rows on the screen, fresh pages",
         f"median of {ROUNDS}: {took[ROUNDS // 2]:.2f} s, worst {took[-1]:.2f} s",
         "<= 1 s",
         took[-1] <= 1.0,
@@ -131,16 +134,16 @@ def wheel(base: Path) -> None:
     enabled = target / "etc" / "jupyter" / "jupyter_server_config.d" / "rlnb_jupyterlab.json"
     whole = (pages / "package.json").exists() and enabled.exists()
     record(
-        "rlnb-jupyterlab: wheel, and its pages beside plotly's own bundle; install without node",
-        f"{made.stat().st_size / 1e6:.2f} MB, {sum(sizes[1:]) / 1e6:.2f} MB beside {sizes[0] / 1e6:.2f}; "
-        f"{'pages and server are there' if whole else 'INCOMPLETE'}",
-        "< 1 MB; yes",
+        "rlnb-jupyterlab: size of the wheel, of its pages and of plotly's bundle; installation without Node.js",
+        f"{made.stat().st_size / 1e6:.2f} MB, {sum(sizes[1:]) / 1e6:.2f} MB and {sizes[0] / 1e6:.2f} MB; "
+        f"{'pages and server are installed' if whole else 'INCOMPLETE'}",
+        "pages < 1 MB; installed",
         sum(sizes[1:]) < 1e6 and whole,
     )
 
 
 def heap(found: Lab) -> float:
-    """Return the MiB of a page's objects, after its garbage is collected."""
+    """Return the MiB of a page's JavaScript objects after garbage collection."""
     session = found.page.context.new_cdp_session(found.page)
     session.send("HeapProfiler.collectGarbage")
     session.send("Performance.enable")
@@ -168,7 +171,7 @@ def memory(base: Path) -> None:
         run.cancel()
     grown = sizes[-1] / sizes[0] - 1.0
     record(
-        f"panel and curves, {FEW} live runs, {HOUR_S} points each in {HOUR_S // TIMES} s: objects of the page",
+        f"panel and curves, {FEW} live runs, {HOUR_S} points each in {HOUR_S // TIMES} s: memory of the page's objects",
         f"{sizes[0]:.1f} to {sizes[-1]:.1f} MiB, {grown:+.1%}",
         "grows < 20 %",
         grown < 0.20,

@@ -1,8 +1,8 @@
-"""Whether ``nproc_per_node="auto"`` learns what one process learns: final rewards of three seeds each.
+"""Checks that ``nproc_per_node="auto"`` learns as well as one process: final rewards of three seeds each.
 
     python benchmarks/ranks_learning.py --case 2
 
-One process stands for stock ``isaaclab train``, whose scalars rlnb's are bit-equal to (against_isaaclab.py).
+One process represents stock ``isaaclab train``: the scalars of both are bit-equal (against_isaaclab.py).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ CASES = (
     Case("Isaac-Cartpole-Direct", 512, 100),
 )
 SEEDS, TAIL = 3, 0.1
-"""Seeds, and the share of the iterations at the end whose mean reward counts."""
+"""Number of seeds, and the share of the iterations at the end over which the reward is averaged."""
 
 
 def final_rewards(case: Case, nproc_per_node: int | Literal["auto"]) -> list[float]:
-    """Train with each seed; return the mean reward at the end of each."""
-    found = []
+    """Train with each seed; return the mean reward at the end of each training."""
+    means = []
     for seed in range(SEEDS):
         run = rlnb.train(
             case.task,
@@ -44,13 +44,13 @@ def final_rewards(case: Case, nproc_per_node: int | Literal["auto"]) -> list[flo
         ).wait()
         rewards = run.metrics["reward"].values
         last = rewards[-max(1, int(TAIL * len(rewards))) :]
-        found.append(sum(last) / len(last))
-    return found
+        means.append(sum(last) / len(last))
+    return means
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="only this one")
+    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="run only this case")
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
@@ -59,13 +59,13 @@ def main() -> None:
             continue
         rewards = [final_rewards(case, 1), final_rewards(case, "auto")]
         one, auto = map(mean_interval, rewards)
-        words = (
+        texts = (
             f"{statistics.mean(values):.3f} ({low:.3f} to {high:.3f})"
             for values, (low, high) in zip(rewards, (one, auto), strict=True)
         )
         record(
             f'rsl_rl, {case.task}, {case.num_envs} envs: final reward of {SEEDS} seeds, one process and "auto"',
-            " and ".join(words) + f" after {case.iterations} iterations",
+            " and ".join(texts) + f" after {case.iterations} iterations",
             "intervals overlap",
             max(one[0], auto[0]) <= min(one[1], auto[1]),
         )

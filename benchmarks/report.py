@@ -1,9 +1,9 @@
-"""A report of one run with eight figures: what it weighs, and what is seen of it without network and JavaScript.
+"""A report of one run with eight figures: its size, and its figures without network and JavaScript.
 
     python benchmarks/report.py
 
-The run is a training of the camera cartpole; the figures are its curves, the use of the node, five previews and the
-still of a film. Chromium opens the page with neither JavaScript nor network and takes a picture of it.
+The run is a training of the camera cartpole. The figures are its curves, the node's usage, five previews and a still
+image of a video. Chromium opens the page without JavaScript and network, and takes a screenshot.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ TASK, NUM_ENVS, FIGURES = "Isaac-Cartpole-Camera-Direct", 16, 8
 
 
 def seen_offline(page: Path, picture: Path) -> tuple[int, list[str]]:
-    """Open a page with neither JavaScript nor network; return how many pictures it shows, and what it asked for."""
+    """Open a page without JavaScript and network; return the number of images it shows, and its network requests."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         context = browser.new_context(java_script_enabled=False, offline=True, viewport={"width": 1100, "height": 900})
         opened = context.new_page()
-        asked: list[str] = []
-        opened.on("request", lambda request: asked.append(request.url))
+        urls: list[str] = []
+        opened.on("request", lambda request: urls.append(request.url))
         opened.goto(page.as_uri())
         opened.screenshot(path=picture, full_page=True)
-        # A picture that does not load is as high as its alternative text.
+        # An image that does not load is only as high as its alternative text.
         boxes = [image.bounding_box() for image in opened.locator("img").all()]
         browser.close()
     shown = sum(box is not None and box["height"] > 50 for box in boxes)
-    return shown, [url for url in asked if not url.startswith(("data:", page.as_uri()))]
+    return shown, [url for url in urls if not url.startswith(("data:", page.as_uri()))]
 
 
 def main() -> None:
@@ -52,20 +52,20 @@ def main() -> None:
     page = run.report()
     html, notebook = page.stat().st_size, page.with_suffix(".ipynb").stat().st_size
     picture = page.with_suffix(".png")
-    shown_offline, asked = seen_offline(page, picture)
+    shown_offline, requests = seen_offline(page, picture)
     with Image.open(picture) as image:
         print(picture, image.size)
     record(
-        f"report of one run with {FIGURES} figures: its notebook and its page",
+        f"report of one run with {FIGURES} figures: size of its notebook and of its page",
         f"{notebook / 1e6:.2f} MB and {html / 1e6:.2f} MB",
         "<= 1 MB and <= 2 MB",
         notebook <= 1e6 and html <= 2e6,
     )
     record(
-        "what Chromium shows of it without JavaScript and network",
-        f"{shown_offline} of {FIGURES} figures; asked for: {', '.join(asked) or 'nothing'}",
-        "everything",
-        shown_offline == FIGURES and not asked,
+        "that report in Chromium without JavaScript and network",
+        f"{shown_offline} of {FIGURES} figures; requests: {', '.join(requests) or 'none'}",
+        "all figures, no requests",
+        shown_offline == FIGURES and not requests,
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows of benchmarks/RESULTS.md: what was measured, beside what must hold."""
+"""Writes the rows of benchmarks/RESULTS.md, each with a measured value and its bound."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PACKAGES = (
 
 
 def record(what: str, measured: str, bound: str, holds: bool) -> None:
-    """Print a row and add it to RESULTS.md in place of an older one of the same name."""
+    """Print a row and add it to RESULTS.md, replacing an older row of the same name."""
     row = f"| {what} | {measured} | {bound} | {'yes' if holds else 'NO'} | {datetime.now(UTC):%Y-%m-%d} | {machine()} |"
     print(row, flush=True)
     head = (
@@ -40,7 +40,7 @@ def record(what: str, measured: str, bound: str, holds: bool) -> None:
 
 
 def machine() -> str:
-    """Return cores, Python and the versions of what computes."""
+    """Return the number of cores, and the versions of Python and of the packages that compute."""
     versions = []
     for name in _PACKAGES:
         try:
@@ -51,7 +51,7 @@ def machine() -> str:
 
 
 def ratio_interval(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Return the median of the pairs' ratios and its 95 % bootstrap interval (BCa, scipy)."""
+    """Return the median ratio of the pairs and its 95 % bootstrap interval (BCa, scipy)."""
     ratios = np.array([a / b for a, b in pairs])
     interval = bootstrap((ratios,), np.median, confidence_level=0.95, random_state=0).confidence_interval
     return float(np.median(ratios)), float(interval.low), float(interval.high)

@@ -1,18 +1,18 @@
-"""Steps/s of rlnb beside stock ``isaaclab train``, both alive at once and taking turns.
+"""Compares the steps/s of rlnb with stock ``isaaclab train``, with both running and taking turns.
 
     python benchmarks/steps_per_s.py --library rsl_rl
     python benchmarks/steps_per_s.py --auto                # rlnb's side with nproc_per_node="auto"
 
-A shared machine drifts by tens of percent within minutes, which drowns a difference of one percent between
-processes that run one after the other. So both sides are started, and then one is paused (SIGSTOP) while the
-other trains, a few seconds each, many times: both meet the same weather. Some pairs of rates are taken of the same
-two processes, then both are started anew. rlnb's side is all that rlnb adds: its
-agent is paused together with its worker, and the kernel waits in ``run.wait()`` while they run.
+The speed of a shared machine drifts by tens of percent within minutes, which would hide a difference of one percent
+between processes that run one after the other. Both sides are therefore started together. Then one side is paused
+(SIGSTOP) while the other trains, for a few seconds each, many times, so that both see the same conditions. Several
+pairs of rates come from the same two processes; then both are restarted. rlnb's side includes everything that rlnb
+adds: its agent is paused together with its worker, and the kernel waits in ``run.wait()`` while they run.
 
-A pair's ratio is rlnb's iterations per second of its own turns by stock's; the order of the turns changes from pair
-to pair. When an iteration ended is told by rlnb's event files, which are flushed at once, and by what stock prints:
-its event files are minutes late. Only ends of iterations count, on both sides: a rate taken between any two steps
-would leave out some of the learning, during which there is none.
+A pair's ratio is rlnb's iterations per second in its own turns divided by stock's; the order of the turns changes from
+pair to pair. The times at which iterations end come from rlnb's event files, which are flushed at once, and from
+stock's output, because stock's event files are minutes late. Rates are measured only between ends of iterations: a rate
+between two arbitrary steps would miss some of the learning, during which there are no steps.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ import rlnb
 
 ENDLESS = 100_000
 LED_IN = 2
-"""Iterations of each side before the first turn."""
+"""Number of iterations of each side before the first turn."""
 
 Turn = tuple[float, float]
 Mark = tuple[float, float]
-"""When, and how many iterations were done by then."""
+"""A time, and the number of iterations finished by then."""
 
 PRINTED = {
     "rsl_rl": (re.compile(rb"Learning iteration (\d+)/"), lambda horizon: 1),
     "rl_games": (re.compile(rb"epoch: (\d+)/"), lambda horizon: 1),
     "skrl": (re.compile(rb"\| (\d+)/\d+ \["), lambda horizon: horizon),  # its progress bar counts timesteps
 }
-"""What stock prints as it goes, and how many of what it counts make an iteration."""
+"""Pattern of the counter in stock's output, and the number of its counts per iteration."""
 
 
 AUTO = (
@@ -58,11 +58,11 @@ AUTO = (
     (Case("Isaac-Ant-Direct", 1024, 0), 1.0),
     (Case("Isaac-Cartpole-Direct", 512, 0), 0.97),
 )
-"""Tasks and the least ratio of ``nproc_per_node="auto"``."""
+"""Tasks, each with the lower bound of its ratio with ``nproc_per_node="auto"``."""
 
 
 class Side:
-    """One of the two: its processes, and when its iterations ended."""
+    """One side of the comparison: its processes, and the times at which its iterations ended."""
 
     def __init__(self, processes: Callable[[], list[psutil.Process]], marks: Callable[[], list[Mark]]) -> None:
         self._processes, self.marks = processes, marks
@@ -75,7 +75,7 @@ class Side:
                 process.send_signal(number)
 
     def rate(self) -> float:
-        """Return iterations per second of its own turns, between the first and the last mark within them."""
+        """Return the iterations per second of this side's turns, between the first and the last mark in them."""
         within = [mark for mark in self.marks() if any(begun <= mark[0] <= ended for begun, ended in self.turns)]
         (first, before), (last, after) = within[0], within[-1]
         active = sum(max(0.0, min(ended, last) - max(begun, first)) for begun, ended in self.turns)
@@ -84,7 +84,7 @@ class Side:
 
 @contextlib.contextmanager
 def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
-    """Start ``isaaclab train``, and note when it prints what."""
+    """Start ``isaaclab train``, and record the times at which its output reports an iteration."""
     pattern, per_iteration = PRINTED[library]
     process = subprocess.Popen(
         stock_command(case, ENDLESS, library),
@@ -120,7 +120,7 @@ def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
 
 
 def horizon_of(case: Case, library: str) -> int:
-    """Return the env steps of an iteration, which the agent config of the task says."""
+    """Return the env steps per iteration from the task's agent config."""
     key = {"rsl_rl": "num_steps_per_env", "rl_games": "params.config.horizon_length", "skrl": "agent.rollouts"}[library]
     horizon: int = rlnb.task_card(case.task).agents[library].fields[key].value
     return horizon
@@ -128,7 +128,7 @@ def horizon_of(case: Case, library: str) -> int:
 
 @contextlib.contextmanager
 def our_side(case: Case, library: str, **arguments: Any) -> Iterator[tuple[Side, rlnb.Run]]:
-    """Start the same through rlnb."""
+    """Start the same training through rlnb."""
     run = rlnb.train(
         case.task,
         library=library,
@@ -158,7 +158,7 @@ def our_side(case: Case, library: str, **arguments: Any) -> Iterator[tuple[Side,
 
 
 def tree(pid: int) -> list[psutil.Process]:
-    """Return a process and all below it."""
+    """Return a process and all its descendants."""
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]
 
@@ -166,7 +166,7 @@ def tree(pid: int) -> list[psutil.Process]:
 def pairs_of(
     case: Case, library: str, folder: Path, pairs: int, turns: int, turn_s: float, **arguments: Any
 ) -> Iterator[tuple[float, float]]:
-    """Start both sides; yield rlnb's and stock's iterations per second, so many times."""
+    """Start both sides; yield rlnb's and stock's iterations per second ``pairs`` times."""
     folder.mkdir()
     with stock_side(case, library, folder) as stock, our_side(case, library, **arguments) as (ours, run):
         while not all((marks := side.marks()) and marks[-1][1] >= LED_IN for side in (stock, ours)):
@@ -188,7 +188,7 @@ def pairs_of(
                         time.sleep(turn_s)
                     side.turns.append((begun, time.time()))
                     side.signal(signal.SIGSTOP)
-            yield ours.rate(), stock.rate()  # rlnb's scalars are on the disk as soon as they are logged
+            yield ours.rate(), stock.rate()  # rlnb's scalars are flushed as soon as they are logged
 
 
 def ratios(
@@ -201,7 +201,7 @@ def ratios(
     from rlnb.simulation import simulator
 
     simulator.shut_down()
-    if arguments:  # what "auto" is, is measured once, with the machine to itself
+    if arguments:  # the number that "auto" stands for is measured once, on the idle machine
         rlnb.train(
             case.task, library=library, num_envs=case.num_envs, device="cpu", max_iterations=1, **arguments
         ).wait()
@@ -209,8 +209,8 @@ def ratios(
     for start in range(starts):
         for ours, stock in pairs_of(case, library, base / str(start), pairs, turns, turn_s, **arguments):
             found.append((ours, stock))
-            words = f"{ours:.4f} and {stock:.4f} iterations/s, {ours / stock:.3f}"
-            print(f"{library}, {case.task} start {start}: {words}", flush=True)
+            text = f"{ours:.4f} and {stock:.4f} iterations/s, {ours / stock:.3f}"
+            print(f"{library}, {case.task} start {start}: {text}", flush=True)
     return found
 
 
@@ -218,20 +218,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", choices=sorted(PRINTED), default="rsl_rl")
     parser.add_argument("--starts", type=int, default=3)
-    parser.add_argument("--pairs", type=int, default=4, help="of each start")
+    parser.add_argument("--pairs", type=int, default=4, help="pairs per start of both sides")
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--turn-s", type=float, default=8.0)
     parser.add_argument("--auto", action="store_true", help='rlnb with nproc_per_node="auto"')
-    parser.add_argument("--case", type=int, choices=range(len(AUTO)), help="only this one")
+    parser.add_argument("--case", type=int, choices=range(len(AUTO)), help="run only this case")
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     cases = AUTO if arguments.auto else tuple((case, 0.98) for case in CASES)
     for index, (case, least) in enumerate(cases):
         if arguments.case not in (None, index):
             continue
-        words = {"nproc_per_node": "auto"} if arguments.auto else {}
+        options = {"nproc_per_node": "auto"} if arguments.auto else {}
         how_often = arguments.starts, arguments.pairs, arguments.turns, arguments.turn_s
-        pairs = ratios(case, arguments.library, *how_often, **words)
+        pairs = ratios(case, arguments.library, *how_often, **options)
         median, low, high = ratio_interval(pairs)
         how = 'nproc_per_node="auto" / stock' if arguments.auto else "rlnb / stock"
         frames = statistics.median(ours for ours, _ in pairs) * case.num_envs * horizon_of(case, arguments.library)

@@ -1,4 +1,4 @@
-"""How long it takes to swap a changed reward term into a living env.
+"""The time to swap a changed reward term into a living env.
 
 python benchmarks/swap.py
 """
@@ -32,7 +32,7 @@ def main() -> None:
     median = statistics.median(seconds)
     record(
         f"swap of a reward term in a living env, {TASK}, {NUM_ENVS} envs",
-        f"median of {SWAPS}: {median:.3f} s, worst {max(seconds):.3f} s; with its config resolved anew "
+        f"median of {SWAPS}: {median:.3f} s, worst {max(seconds):.3f} s; with its config resolved again "
         f"{statistics.median(whole):.3f} s",
         "<= 0.05 s",
         median <= 0.05,

@@ -1,9 +1,9 @@
-"""Where the time of a training step goes with each library: why their rates differ on one task.
+"""Splits the time of a training step for each library, to explain why their speeds differ on the same task.
 
     python benchmarks/time_of_a_step.py
 
-A step is paid for twice: it is collected (policy, simulation, reward), and it is learned from as often as the task's
-agent config for that library says.
+A step costs time twice: it is collected (policy, simulation, reward), and then the library learns from it in as many
+epochs as the task's agent config for that library has.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from results import record
 import rlnb
 
 TASK, NUM_ENVS, ITERATIONS, FIRST = "Isaac-Cartpole-Direct", 512, 40, 10
-"""The first iterations load kernels and are left out."""
+"""The first iterations, which load kernels, are left out."""
 PASSES = {
     "rsl_rl": ("algorithm.num_learning_epochs",),
     "rl_games": ("params.config.mini_epochs",),
     "skrl": ("agent.learning_epochs",),
 }
-"""Where each library's config says how often a step is learned from."""
+"""Path of the number of learning epochs in each library's agent config."""
 
 
 def main() -> None:
@@ -44,8 +44,8 @@ def main() -> None:
         )
         often = card.agents[library].fields[passes].value
         record(
-            f"{library}, {TASK}, {NUM_ENVS} envs: what a step costs",
-            f"{collecting:.0f} us to collect, {learning:.0f} us to learn from {often} times "
+            f"{library}, {TASK}, {NUM_ENVS} envs: time of a step",
+            f"{collecting:.0f} us for collection, {learning:.0f} us for learning in {often} epochs "
             f"({learning / often:.1f} us each): {1e6 / (collecting + learning):,.0f} steps/s",
             "explained",
             True,

@@ -1,8 +1,8 @@
-"""What a viewer of the cameras costs a training: one run, looked at and not looked at in turns.
+"""The cost of a camera viewer for a training: one run, alternately with and without a viewer.
 
     python benchmarks/viewer.py
 
-Iterations per second of each turn come from the run's own event file; the pairs are neighbouring turns, whose order
+The iterations per second of each turn come from the run's own event file. A pair is two neighbouring turns, whose order
 changes from pair to pair.
 """
 
@@ -24,14 +24,14 @@ from rlnb.records.layout import RunDir
 CASES = (("Isaac-Ant-Direct", 64), ("Isaac-Cartpole-Camera-Direct", 16))
 SHARE = 0.04
 NOTICED_S = 5.0
-"""Seconds until a training has noticed the last look: it looks between env steps, and learns meanwhile."""
+"""Seconds until a training notices that the viewer has left: it checks between env steps, but not while it learns."""
 
 
 def turn(run: rlnb.Run, reader: FrameReader, seconds: float, *, looking: bool) -> tuple[float, float, int]:
-    """Return begin and end of a turn, and the frames that were seen in it."""
+    """Return the begin and end of a turn, and the number of frames received in it."""
     if not looking:
         time.sleep(LIVES_S + NOTICED_S)
-        reader.newest()  # the last that was drawn for the turn before
+        reader.newest()  # drops the last frame of the turn before
     begun, frames, told = time.time(), 0, 0.0
     while time.time() < begun + seconds:
         if looking and time.time() - told > 1.0:
@@ -43,10 +43,10 @@ def turn(run: rlnb.Run, reader: FrameReader, seconds: float, *, looking: bool) -
 
 
 def rate(run: rlnb.Run, begun: float, ended: float) -> float:
-    """Return iterations per second between the first and the last that ended in a turn."""
+    """Return the iterations per second between the first and the last iteration that ended in a turn."""
     times = [at for at in run.metrics["fps"].wall_time_s if begun <= at <= ended]
     if len(times) < 2:
-        raise SystemExit(f"{len(times)} iterations ended in a turn of {ended - begun:.0f} s: --turn-s more of them")
+        raise SystemExit(f"{len(times)} iterations ended in a turn of {ended - begun:.0f} s. Use a larger --turn-s.")
     return (len(times) - 1) / (times[-1] - times[0])
 
 
@@ -54,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--turn-s", type=float, default=25.0)
-    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="only this one")
+    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="run only this case")
     arguments = parser.parse_args()
     os.environ.setdefault("ISAACSIM_ASSET_ROOT", asset_root())
     rlnb.options.root = Path(tempfile.mkdtemp(prefix="rlnb-bench-")) / "rlnb"
@@ -64,7 +64,7 @@ def main() -> None:
             time.sleep(1)
         reader = FrameReader(RunDir(run.path))
         reader.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
-        turn(run, reader, 5.0, looking=True)  # what is made for the first picture is made once
+        turn(run, reader, 5.0, looking=True)  # makes the one-time setup of the first image
         turns = []
         for pair in range(arguments.pairs):
             order = (True, False) if pair % 2 else (False, True)

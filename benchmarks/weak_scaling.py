@@ -1,10 +1,10 @@
-"""What ranks cost that train as one: two of them, beside two independent trainings of stock Isaac Lab at once.
+"""The cost of synchronised ranks: two ranks, compared with two simultaneous, independent stock Isaac Lab trainings.
 
     python benchmarks/weak_scaling.py
 
-Both sides have two processes of one thread with the same number of envs each, so that memory and cores are shared
-alike; what differs is the sums over ranks, the waiting for the slower one, and rlnb. Rates are iterations per second
-after the first ones, from the event files. One rank of rlnb alone is measured beside them.
+Both sides have two processes of one thread each with the same number of envs, so that they share memory and cores
+alike. They differ in the all_reduce over ranks, the wait for the slower rank, and rlnb itself. Rates are iterations per
+second without the first iterations, from the event files. A single rank of rlnb is measured too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import rlnb
 from rlnb.metrics.events import EventReader
 
 CASE = Case("Isaac-Ant-Direct", 128, 14)
-"""Envs of each rank."""
+"""The number of envs is per rank."""
 
 
 def rate(logs: Path) -> float:
-    """Return iterations per second."""
+    """Return the iterations per second of a training."""
     reader = EventReader(logs, without="system")
     reader.refresh()
     times = [wall_time for _, wall_time, _ in reader.scalars["Perf/total_fps"]][SKIPPED:]
@@ -34,7 +34,7 @@ def rate(logs: Path) -> float:
 
 
 def independent(folder: Path) -> float:
-    """Return the mean rate of two stock trainings that run at once."""
+    """Return the mean rate of two simultaneous stock trainings."""
     trainings = []
     for name in ("a", "b"):
         (folder / name).mkdir(parents=True)
@@ -42,12 +42,12 @@ def independent(folder: Path) -> float:
             command = stock_command(CASE, CASE.iterations)
             trainings.append(subprocess.Popen(command, cwd=folder / name, stdout=log, stderr=subprocess.STDOUT))
     if any(training.wait() for training in trainings):
-        raise SystemExit(f"isaaclab train failed: see {folder}")
+        raise SystemExit(f"isaaclab train failed. See the logs in {folder}.")
     return sum(rate(folder / name / "logs") for name in ("a", "b")) / 2
 
 
 def ranks(count: int) -> float:
-    """Return the rate of one training with so many ranks."""
+    """Return the rate of one training with ``count`` ranks."""
     run = rlnb.train(
         CASE.task,
         num_envs=count * CASE.num_envs,
@@ -79,7 +79,7 @@ def main() -> None:
     alone = [ranks(1) for _ in range(3)]
     ratio, low, high = ratio_interval(found)
     record(
-        f"{CASE.task}, {CASE.num_envs} envs a rank: 2 CPU ranks / 2 independent stock trainings at once, iterations/s",
+        f"{CASE.task}, {CASE.num_envs} envs per rank: iterations/s, 2 CPU ranks / 2 simultaneous stock trainings",
         f"{ratio:.3f} ({low:.3f} to {high:.3f}), {pairs} pairs; 2 ranks {sum(a for a, _ in found) / pairs:.2f}/s, "
         f"1 rank alone {sum(alone) / len(alone):.2f}/s",
         ">= 0.90",

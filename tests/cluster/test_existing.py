@@ -64,7 +64,7 @@ def test_two_runs_share_a_cluster_and_a_third_waits_for_a_worker(cluster: Any, c
     wait_until(lambda: first.state == second.state == "running", 90)
     third = echo(rlnb.dask(cluster), 3)
     host = third.jobs[-1].folder.path / "host.log"
-    wait_until(lambda: "2 more are taken" in host.read_text(), 60)
+    wait_until(lambda: "2 more are busy" in host.read_text(), 60)
     assert (first.state, second.state, third.state) == ("running", "running", "queued")
     second.cancel()
     assert third.wait(90).state == "completed"
@@ -81,7 +81,7 @@ def test_who_chooses_next_knows_at_once_what_is_taken(cluster: Any, clean: Path)
         lock.acquire()
         runs = [echo(rlnb.dask(cluster)) for _ in range(2)]
         hosts = [run.jobs[-1].folder.path / "host.log" for run in runs]
-        wait_until(lambda: all("another run chooses its nodes" in host.read_text() for host in hosts), 60)
+        wait_until(lambda: all("another run is choosing its nodes" in host.read_text() for host in hosts), 60)
         lock.release()
     wait_until(lambda: all(run.state == "running" for run in runs), 60)
     agents = [process for run in runs for process in processes(run) if "rlnb.node" in process.cmdline()]
@@ -106,12 +106,12 @@ def test_a_worker_whose_agent_has_lost_its_host_is_taken(cluster: Any, clean: Pa
 def test_a_run_whose_keys_were_in_memory_says_what_to_do(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster), 3)
     run.wait(90)
-    with pytest.raises(rlnb.RlnbError, match="asks for keys, which are not known here"):
+    with pytest.raises(rlnb.RlnbError, match="needs TLS keys, and none are given"):
         run.resume(max_iterations=6)
     assert len(run.jobs) == 1
-    with pytest.raises(rlnb.CheckError, match="in memory only, and go with the job"):
+    with pytest.raises(rlnb.CheckError, match="in memory only, and end with the job"):
         echo(rlnb.dask(cluster, max_restarts=1))
-    with pytest.raises(rlnb.CheckError, match="asks for keys, which are not known here"):
+    with pytest.raises(rlnb.CheckError, match="needs TLS keys, and none are given"):
         echo(rlnb.dask(cluster.scheduler_address))
 
 
@@ -149,19 +149,19 @@ def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, m
         monkeypatch.setattr(node, "look", fail)
         first, second = preflight.problems(client, workers, job, lambda: None)
         assert first.startswith("node 0 (")
-        assert second.endswith("cannot be looked at: OSError: Stale file handle"), "which another try would not fix"
+        assert second.endswith("cannot be checked: OSError: Stale file handle"), "a retry would not fix it"
         monkeypatch.setattr(node, "look", go)
-        with pytest.raises(preflight.NodeGone, match=r"node 0 \(.*\) went away while it was looked at"):
+        with pytest.raises(preflight.NodeGone, match=r"node 0 \(.*\) was lost during the check"):
             preflight.problems(client, workers, job, lambda: None)
 
 
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
-        ("gateway://host:8786/abc", "gateway is a transport of its own"),
+        ("gateway://host:8786/abc", "the transport gateway is not supported"),
         ("", "is not the address of a Dask scheduler"),
         ("inproc://1/2", "threads of this kernel"),
-        (PLAIN, "plain TCP: whoever reaches it can run anything there"),
+        (PLAIN, "plain TCP: anyone who can connect to it can run code there"),
         ("tcp://127.0.0.1:1", "does not answer"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The nodes of one job, as its queue tells of them."""
+"""The nodes of one job, as its queue reports them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import rlnb
 
 
 def cluster(tmp_path: Path, launcher: Any, nodes: int = 1) -> tuple[clusters.Cluster, dict[str, object]]:
-    """Return a cluster whose job keeps its notes in a dict."""
+    """Return a cluster, and the dict in which its job records notes."""
     notes: dict[str, object] = {}
     job: Any = SimpleNamespace(path=tmp_path, note=lambda **facts: notes.update(facts))
     return clusters.Cluster(launcher, nodes, job), notes
@@ -37,7 +37,7 @@ def test_a_refused_submission_gives_no_nodes_and_no_further_job(tmp_path: Path) 
     assert nodes.unwanted()
 
 
-def test_a_job_that_the_queue_has_ended_is_told_with_its_last_line(
+def test_a_job_that_the_queue_has_ended_is_reported_with_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, line in {"squeue": "", "scontrol": "JobId=7 JobState=TIMEOUT"}.items():
@@ -47,9 +47,9 @@ def test_a_job_that_the_queue_has_ended_is_told_with_its_last_line(
     (tmp_path / "rlnb-7.err").write_text("/nowhere/python: No such file or directory\nsrun: error: task 0: exit 2\n")
     nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00"))
     nodes._ids.append("7")
-    why = "Slurm's job 7 is TIMEOUT. It printed last: /nowhere/python: No such file or directory"
+    why = "Slurm's job 7 is TIMEOUT. The last line of its output: /nowhere/python: No such file or directory"
     assert nodes.gone() == why
-    assert not nodes.unwanted(), "it may go on as a further job"
+    assert not nodes.unwanted(), "a new job may resume it"
 
 
 def test_a_cluster_of_the_user_has_no_queue_to_ask(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def manifest() -> rlnb.Manifest:
     return rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
 
 
-def test_ranks_run_in_a_container_that_sees_runs_and_assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runs_and_assets_are_mounted_in_a_ranks_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rlnb.options, "root", tmp_path)
     settings = rlnb.slurm(container="/images/isaaclab.sif", walltime="01:00:00").settings
     in_container = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings, asset_root="/assets")
@@ -36,7 +36,7 @@ def test_ranks_run_in_a_container_that_sees_runs_and_assets(tmp_path: Path, monk
     assert wrap(command=plain, manifest=manifest()) is None
 
 
-def test_docker_gets_names_of_variables_and_no_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_gets_the_names_of_variables_without_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rlnb.options, "root", tmp_path)
     arguments = {"container": "lab:3.0", "container_runtime": "docker", "walltime": "01:00:00"}
     settings = rlnb.slurm(**arguments).settings

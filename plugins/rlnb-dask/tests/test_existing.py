@@ -1,4 +1,4 @@
-"""The launcher for a Dask cluster of the user, as far as no cluster is needed; the rest is in tests/cluster."""
+"""The parts of the launcher for an existing Dask cluster that need no cluster; the rest is in tests/cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_paths_of_keys_are_settings_and_keys_in_memory_are_not() -> None:
     assert rlnb.dask("tls://a:1", security=IN_MEMORY).settings["security"] == {}
 
 
-def test_keys_in_memory_reach_the_host_in_files_of_the_user_alone(
+def test_keys_in_memory_reach_the_host_in_files_that_only_the_user_can_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launcher = rlnb.dask("tcp://127.0.0.1:1", security=IN_MEMORY)
@@ -32,6 +32,6 @@ def test_keys_in_memory_reach_the_host_in_files_of_the_user_alone(
     assert stat.S_IMODE((tmp_path / ".tls").stat().st_mode) == 0o700
 
 
-def test_a_setting_of_the_wrong_name_is_refused() -> None:
+def test_a_misspelt_setting_is_refused() -> None:
     with pytest.raises(rlnb.CheckError, match="Did you mean 'insecure'"):
         rlnb.make_launcher("dask", {"insecur": True})

@@ -1,4 +1,4 @@
-"""The host of a job: the wait for nodes, and the jobs that it starts."""
+"""The host of a job: the wait for nodes, and the jobs it submits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from rlnb_dask import host
 import rlnb
 
 
-def test_a_node_that_comes_and_goes_before_all_are_there_ends_the_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_lost_before_all_nodes_are_ready_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rlnb.options, "root", tmp_path)
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
     job = run.jobs[0].folder
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # it says how the job ended, where nobody has
+        psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # its exit writes a result if there is none
     job.result.unlink()
     answers = iter([{"tcp://a:1": {}, "tcp://b:1": {}}, {"tcp://a:1": {}}])
     client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": next(answers)})
@@ -30,18 +28,18 @@ def test_a_node_that_comes_and_goes_before_all_are_there_ends_the_waiting(
         owner._wait_for_nodes(client)
     result = rlnb.HostedJob(job.path).result
     assert result is not None
-    assert "a node had come, and went before all were here" in result.error
+    assert "a node was lost before all nodes were ready" in result.error
     assert result.values == {"interrupted": True}
 
 
-def test_a_host_that_is_a_job_itself_does_not_hand_on_its_limits() -> None:
+def test_a_host_inside_a_slurm_job_does_not_pass_on_its_limits() -> None:
     environ = {"SLURM_MEM_PER_NODE": "2048", "SLURM_JOB_ID": "7", "SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ann"}
     host.forget_own_job(environ)
     assert environ == {"SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ann"}
 
 
 @pytest.mark.parametrize("launcher", [rlnb.slurm(nodes=2, walltime="01:00:00"), rlnb.dask("tls://a:1", nodes=2)])
-def test_the_launcher_of_a_job_is_made_again_from_its_manifest(launcher: rlnb.Launcher) -> None:
+def test_the_launcher_of_a_job_is_rebuilt_from_its_manifest(launcher: rlnb.Launcher) -> None:
     manifest = SimpleNamespace(launcher=launcher.name, launcher_settings=launcher.settings)
     copy = host.launcher_of(SimpleNamespace(manifest=manifest))  # type: ignore[arg-type]
     assert type(copy) is type(launcher)

@@ -1,4 +1,4 @@
-"""The look at a node, and the agents that it runs."""
+"""The checks of a node, and the agents it runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rlnb_dask import node
 import rlnb
 
 
-def test_the_packages_of_the_ranks_own_interpreter_are_looked_at(tmp_path: Path) -> None:
+def test_the_packages_of_the_ranks_own_interpreter_are_checked(tmp_path: Path) -> None:
     nowhere = node.look(str(tmp_path), "node0", (), None, "/nowhere/python").problem
-    assert nowhere.startswith("the interpreter /nowhere/python cannot be asked for its packages: ")
+    assert nowhere.startswith("the interpreter /nowhere/python does not list its packages: ")
     broken = node.look(str(tmp_path), "node0", (), None, "/bin/sh -c 'echo no module >&2; exit 1'").problem
-    assert broken.endswith("cannot be asked for its packages: no module")
+    assert broken.endswith("does not list its packages: no module")
     other = node.look(str(tmp_path), "node0", ("rlnb", "nothing"), None, f"{sys.executable} -P")
     assert (other.versions, other.problem) == (
         {"python": platform.python_version(), "rlnb": rlnb.__version__, "nothing": "none"},
@@ -31,9 +31,9 @@ def test_the_packages_of_the_ranks_own_interpreter_are_looked_at(tmp_path: Path)
 
 
 def test_a_node_without_its_assets_has_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert node.look(str(tmp_path), "node0", (), "/nowhere").problem == "the asset root /nowhere is not there"
+    assert node.look(str(tmp_path), "node0", (), "/nowhere").problem == "the asset root /nowhere does not exist"
     monkeypatch.setenv("ISAACSIM_ASSET_ROOT", "/of/the/node")
-    assert "/of/the/node is not there" in node.look(str(tmp_path), "node0", (), None).problem
+    assert "/of/the/node does not exist" in node.look(str(tmp_path), "node0", (), None).problem
     assert node.look(str(tmp_path), "node0", (), str(tmp_path)).problem == ""
 
 
@@ -68,7 +68,7 @@ def test_a_worker_without_a_lifeline_is_not_busy() -> None:
     assert not node.busy(worker)
 
 
-def test_a_file_of_another_node_is_waited_for(tmp_path: Path) -> None:
+def test_a_missing_file_of_another_node_is_reported_after_a_wait(tmp_path: Path) -> None:
     (tmp_path / "node0").touch()
     assert node.sees(str(tmp_path), ["node0", "node1"], within_s=0.3) == ["node1"]
 

@@ -20,7 +20,7 @@ def test_plugins_and_the_requirements_of_their_libraries_are_compared() -> None:
     assert len(names) == len(set(names))
 
 
-def test_a_plugin_of_anybody_is_compared_and_a_broken_one_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_third_party_plugins_are_compared_and_a_broken_one_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     class Dist:
         def __init__(self, name: str) -> None:
             self.name = name

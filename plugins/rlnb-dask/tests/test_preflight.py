@@ -1,4 +1,4 @@
-"""The lines about nodes that do not fit each other."""
+"""The lines about nodes that are inconsistent with each other."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ def facts(host: str, **versions: str) -> NodeFacts:
 
 def test_the_node_with_another_version_than_most_is_named() -> None:
     nodes = [facts("a", torch="2.9"), facts("b", torch="2.8"), facts("c", torch="2.9")]
-    assert preflight.differences(nodes, ("torch",)) == ["node 1 (b): torch 2.8, where the others have 2.9"]
+    assert preflight.differences(nodes, ("torch",)) == ["node 1 (b): torch 2.8, but most nodes have 2.9"]
     assert preflight.differences(nodes[::2], ("torch",)) == []
 
 
 def test_a_node_without_versions_is_not_compared() -> None:
-    nodes = [facts("a", torch="2.9"), NodeFacts(host="b", problem="the interpreter cannot be asked")]
+    nodes = [facts("a", torch="2.9"), NodeFacts(host="b", problem="the interpreter does not list its packages")]
     assert preflight.differences(nodes, ("torch",)) == []
 
 
-def test_a_full_disk_is_named_by_its_node() -> None:
+def test_a_full_disk_is_reported_with_its_node() -> None:
     nodes = [facts("a"), NodeFacts(host="b", free_bytes=2**20)]
-    assert preflight._own_problems(nodes) == ["node 1 (b): only 1 MiB are free where the run is written"]
+    assert preflight._own_problems(nodes) == ["node 1 (b): only 1 MiB are free in the run's folder"]
 
 
 def test_the_host_of_an_address_has_no_port_and_no_brackets() -> None:

@@ -1,9 +1,9 @@
-"""The settings that keep Dask's own work small are settings that Dask has."""
+"""The settings that reduce Dask's own work exist in Dask."""
 
 from __future__ import annotations
 
 import dask
-import distributed  # noqa: F401  which adds its defaults to Dask's configuration
+import distributed  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
 from rlnb_dask.quiet import QUIET
 

@@ -11,7 +11,7 @@ from rlnb_dask.node import LEAVE_AFTER_S
 
 
 @pytest.mark.parametrize(("tasks", "name"), [("2", "cluster-0-1"), ("1", "cluster-0")])
-def test_each_of_several_tasks_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch, tasks: str, name: str) -> None:
+def test_each_of_several_tasks_has_its_own_name(monkeypatch: pytest.MonkeyPatch, tasks: str, name: str) -> None:
     from distributed.cli import dask_worker
 
     calls: list[tuple[list[str], object]] = []

@@ -1,4 +1,4 @@
-"""Trainings of the echo library, for real: they take a second."""
+"""Real trainings of the echo library, which take a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ITERATIONS, RESUMED_TO = 7, 9
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A root and a queue of its own."""
+    """A root folder and a queue for this module alone."""
     folder = tmp_path_factory.mktemp("echo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RLNB_QUEUE", str(folder / "queue"))
@@ -27,7 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def run(root: Path) -> rlnb.Run:
-    """A run that has completed, and has been resumed."""
+    """A run that completed and was then resumed."""
     run = rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, agent={"goal": 2.0, "peak": 3}).wait(60)
     return run.resume(max_iterations=RESUMED_TO).wait(60)
 
@@ -38,17 +38,17 @@ def test_the_reward_rises_to_the_goal_with_one_peak(run: rlnb.Run) -> None:
     assert max(rewards) == rewards[3] > 2.0
 
 
-def test_a_resumed_training_goes_on_after_its_checkpoint(run: rlnb.Run) -> None:
+def test_a_resumed_training_continues_after_its_checkpoint(run: rlnb.Run) -> None:
     assert run.metrics["reward"].iterations == list(range(RESUMED_TO))
     checkpoints = {path.name: json.loads(path.read_text()) for path in (run.path / "logs").glob("model_*.json")}
     assert {name: checkpoint["iteration"] for name, checkpoint in checkpoints.items()} == {
         "model_4.json": 4,  # every fifth iteration
-        "model_6.json": 6,  # the last of each job
+        "model_6.json": 6,  # the last iteration of each job
         "model_8.json": 8,
     }
 
 
-def test_as_many_episodes_succeed_as_the_checkpoint_is_good(tmp_path: Path) -> None:
+def test_the_success_rate_is_the_level_of_the_checkpoint(tmp_path: Path) -> None:
     checkpoint = tmp_path / "model_4.json"
     checkpoint.write_text('{"iteration": 4, "level": 0.75}')
     episodes = Echo().evaluate(checkpoint, {"episodes": 8, "seed": 1, "checkpoint": "logs/model_4.json"})

@@ -14,11 +14,11 @@ def test_rlnb_lists_the_library_and_its_task() -> None:
     assert rlnb.task("Echo").id == "Echo"
 
 
-def test_the_backend_is_the_one_that_the_library_names() -> None:
+def test_the_backend_is_the_one_the_library_names() -> None:
     assert plugins.load(plugin.ECHO.backend) is backend.Echo
 
 
-def test_the_name_of_a_checkpoint_tells_its_iteration() -> None:
+def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
     name = "model_14.json"
     assert fnmatch.fnmatch(name, plugin.ECHO.checkpoint_glob)
     match = re.search(plugin.ECHO.checkpoint_pattern, name)

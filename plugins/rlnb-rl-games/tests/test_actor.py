@@ -1,4 +1,4 @@
-"""The exported module acts as RL-Games does: observations clipped and normalised, means clipped and scaled."""
+"""The exported module acts like RL-Games: observations are clipped and normalised, means are clipped and scaled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOW, HIGH = torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 10.0])
 
 
 class Network(torch.nn.Module):
-    """RL-Games' network, whose mean actions are its first two inputs."""
+    """A stand-in for RL-Games' network, whose mean actions are its first two inputs."""
 
     def forward(self, inputs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
         return inputs["obs"][:, :2], torch.zeros(2)
@@ -51,7 +51,7 @@ def test_means_are_clipped_and_scaled_to_the_range_of_the_actions() -> None:
     assert actions.tolist() == [[0.0, 5.0], [1.0, 0.0]]
 
 
-def test_actions_that_are_not_rescaled_are_clipped_as_the_env_does() -> None:
+def test_actions_that_are_not_rescaled_are_clipped_to_the_envs_limit() -> None:
     actions = Actor(player(rescales=False), config(clip_actions=3.0))(torch.tensor([[7.0, -7.0, 0.0]]))
     assert actions.tolist() == [[3.0, -3.0]]
 
@@ -61,7 +61,7 @@ def test_observations_are_clipped_before_they_are_normalised() -> None:
     assert actor(torch.tensor([[3.0, 100.0, 0.0]])).tolist() == [[1.0, 2.0]]
 
 
-def test_it_can_be_traced() -> None:
+def test_the_actor_can_be_traced() -> None:
     obs = torch.rand(4, 3)
     actor = Actor(player(normalises=True), config())
     assert torch.equal(torch.jit.trace(actor, obs[:1])(obs), actor(obs))

@@ -1,4 +1,4 @@
-"""What rlnb adds to RL-Games' own PPO."""
+"""rlnb's additions to RL-Games' own PPO."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("rl_games") is None, reason="RL-Games is not installed here")
 
 
-def test_a_rank_that_writes_nothing_keeps_nothing_of_what_the_env_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_without_a_writer_does_not_collect_the_envs_log(monkeypatch: pytest.MonkeyPatch) -> None:
     from rl_games.common.algo_observer import IsaacAlgoObserver
     from rlnb_rl_games.algorithm import Observer
 
@@ -25,7 +25,7 @@ def test_a_rank_that_writes_nothing_keeps_nothing_of_what_the_env_logs(monkeypat
     assert rows == [{"episode": observer.algo.writer}]
 
 
-def test_a_checkpoint_appears_under_its_name_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_gets_its_name_once_it_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rl_games.algos_torch.a2c_continuous import A2CAgent
     from rlnb_rl_games.algorithm import ContinuousPpo
 

@@ -1,4 +1,4 @@
-"""What the backend hands to RL-Games: observations, and the settings of a rank."""
+"""The backend's inputs to RL-Games: observations, and the settings of a rank."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_the_policy_sees_its_own_group_clipped(backend: ModuleType, obs: Any) ->
     assert observations(obs).tolist() == [[1.0, 5.0]]
 
 
-def test_several_groups_are_joined_or_stay_apart_as_the_config_says(backend: ModuleType, obs: Any) -> None:
+def test_the_config_decides_whether_observation_groups_are_concatenated(backend: ModuleType, obs: Any) -> None:
     groups = {"obs_groups": {"obs": ["policy", "critic"]}}
     assert backend._Observations({"params": params(env=groups)})(obs).tolist() == [[1.0, 9.0, -9.0]]
     apart = backend._Observations({"params": params(env={**groups, "concate_obs_groups": False})})(obs)
     assert {name: tensor.tolist() for name, tensor in apart.items()} == {"policy": [[1.0, 9.0]], "critic": [[-9.0]]}
 
 
-def test_rank_0_alone_sets_the_learning_rate(backend: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rank_0_sets_the_learning_rate(backend: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     first, second, alone = params(), params(), params()
     backend._set_up_rank(first, context(world_size=2))
@@ -63,7 +63,7 @@ def test_rank_0_alone_sets_the_learning_rate(backend: ModuleType, monkeypatch: p
     assert "torch_threads" not in alone
 
 
-def test_an_unknown_algorithm_is_refused_with_the_names_of_the_known(backend: ModuleType) -> None:
+def test_an_unknown_algorithm_is_refused_with_the_known_names(backend: ModuleType) -> None:
     config = {"params": params(algo={"name": "sac"})}
     with pytest.raises(rlnb.RlnbError, match=r"params\.algo\.name='sac' is not one of a2c_continuous, a2c_discrete"):
         backend._prepare(None, config, "cpu")

@@ -1,4 +1,4 @@
-"""The contract of an RL library, on the real thing."""
+"""The contract of an RL library, tested with the real library."""
 
 import importlib.util
 from pathlib import Path
@@ -19,8 +19,8 @@ class TestRlGames(LibraryConformance):
     library = "rl_games"
     agent = {"params.config.save_frequency": 2}
 
-    def test_it_keeps_to_the_cores_that_it_is_given(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """RL-Games sets up to four threads by itself: two trainings side by side would be in each other's way."""
+    def test_it_uses_only_the_cores_it_is_given(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """RL-Games itself starts up to four threads, so two simultaneous trainings would compete for cores."""
         monkeypatch.setenv("OMP_NUM_THREADS", "1")
         run = self.train(1).wait()
         assert "  torch_threads: 0" in (run.path / "logs" / "params" / "agent.yaml").read_text().splitlines()

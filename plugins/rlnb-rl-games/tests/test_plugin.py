@@ -1,4 +1,4 @@
-"""RL-Games as rlnb lists it: its names are those of its own agent configs, events and checkpoints."""
+"""The description of RL-Games matches its own agent configs and checkpoint names."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ def value(config: dict[str, Any], path: str) -> Any:
     return config
 
 
-def test_the_default_agent_has_all_values_that_rlnb_sets() -> None:
+def test_the_default_agent_has_all_keys_rlnb_sets() -> None:
     config = default_agent(RL_GAMES)
     for path in RL_GAMES.overruled:
         assert value(config, path) is not None
@@ -22,13 +22,13 @@ def test_the_default_agent_has_all_values_that_rlnb_sets() -> None:
 
 
 def test_numbers_of_the_default_agent_are_numbers() -> None:
-    """YAML reads 5e-4, without a point, as text in some of its versions."""
+    """YAML 1.1 reads 5e-4, without a decimal point, as text."""
     settings = default_agent(RL_GAMES)["params"]["config"]
     assert settings["learning_rate"] == 5e-4
     assert settings["bounds_loss_coef"] == 1e-4
 
 
-def test_the_name_of_a_checkpoint_tells_its_epoch() -> None:
+def test_the_name_of_a_checkpoint_has_its_epoch() -> None:
     match = re.search(RL_GAMES.checkpoint_pattern, "last_cartpole_direct_ep_60_rew__-0.51_.pth")
     assert match is not None
     assert match[1] == "60"

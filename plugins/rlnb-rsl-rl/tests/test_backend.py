@@ -1,4 +1,4 @@
-"""What the backend adds to RSL-RL: events at once, whole checkpoints, a policy on Isaac Lab's observations."""
+"""The backend's additions to RSL-RL: immediate events, complete checkpoints, a policy for Isaac Lab's observations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def backend() -> ModuleType:
 
 
 class Model:
-    """A policy of RSL-RL: its mean actions are ten times what it sees, its sampled ones are zero."""
+    """A policy of RSL-RL whose mean actions are ten times the observations, and whose sampled actions are zero."""
 
     reset_dones: Any = None
 
@@ -40,7 +40,7 @@ def policy(backend: ModuleType, *, clip: float | None = None, deterministic: boo
     return backend._Policy(Model(), clip, env, deterministic)
 
 
-def test_a_scalar_is_on_the_disk_while_the_training_goes_on(backend: ModuleType, tmp_path: Path) -> None:
+def test_a_scalar_is_on_the_disk_during_the_training(backend: ModuleType, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     writer = backend.EventWriter(str(tmp_path))
@@ -55,7 +55,7 @@ def test_a_scalar_is_on_the_disk_while_the_training_goes_on(backend: ModuleType,
         writer.stop()
 
 
-def test_actions_are_clipped_as_the_agent_config_says(backend: ModuleType) -> None:
+def test_actions_are_clipped_to_the_agent_configs_range(backend: ModuleType) -> None:
     import torch
 
     obs = {"policy": torch.tensor([[1.0], [-0.1]])}
@@ -64,7 +64,7 @@ def test_actions_are_clipped_as_the_agent_config_says(backend: ModuleType) -> No
     assert policy(backend, deterministic=False)(obs).tolist() == [[0.0], [0.0]]
 
 
-def test_a_checkpoint_holds_the_random_numbers_beside_what_rsl_rl_adds(backend: ModuleType, tmp_path: Path) -> None:
+def test_a_checkpoint_has_the_random_state_and_rsl_rls_own_infos(backend: ModuleType, tmp_path: Path) -> None:
     import torch
 
     runner = SimpleNamespace(save=lambda path, infos: torch.save(infos, path))
@@ -75,7 +75,7 @@ def test_a_checkpoint_holds_the_random_numbers_beside_what_rsl_rl_adds(backend: 
     assert torch.equal(infos["random_state"]["cpu"], torch.get_rng_state())
 
 
-def test_ranks_on_a_cpu_take_their_place_from_torchrun(backend: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_on_a_cpu_read_torchruns_variables(backend: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}.items():
         monkeypatch.setenv(name, value)
     for kind in backend._ON_CPU.values():

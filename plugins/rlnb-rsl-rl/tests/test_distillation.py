@@ -1,4 +1,4 @@
-"""Distillation on real Isaac Lab: a student learns from another run, and acts with the weights that it learned."""
+"""Distillation with real Isaac Lab: a student learns from another run and acts with its learned weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NUM_ENVS = 8
 WAIT_S = 300.0
 TOLERANCE = 1e-6
 
-# The teacher's network is that of the stock agent config; the student's is another one.
+# The teacher's network is that of the stock agent config; the student's network differs.
 MODULE = """
 from isaaclab_rl.rsl_rl import RslRlDistillationAlgorithmCfg, RslRlDistillationRunnerCfg, RslRlMLPModelCfg
 from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv as ENV
@@ -60,7 +60,7 @@ AGENTS = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A root with the student's task, and a living simulator for the module."""
+    """A root folder with the student's task, and a living simulator for this module."""
     folder = tmp_path_factory.mktemp("distillation")
     patch = pytest.MonkeyPatch()
     patch.setenv("RLNB_QUEUE", str(folder / "queue"))
@@ -82,7 +82,7 @@ def student(teacher: rlnb.Run) -> rlnb.Run:
     return rlnb.train(STUDENT, num_envs=NUM_ENVS, device="cpu", init_from=teacher).wait(WAIT_S)
 
 
-def test_the_teacher_is_the_policy_of_the_run_that_it_starts_from(teacher: rlnb.Run, student: rlnb.Run) -> None:
+def test_the_teacher_is_the_policy_of_the_run_in_init_from(teacher: rlnb.Run, student: rlnb.Run) -> None:
     own, learned = _load(teacher.checkpoints[-1])["actor_state_dict"], _load(student.checkpoints[-1])
     assert own.keys() == learned["teacher_state_dict"].keys()
     assert all((value == learned["teacher_state_dict"][name]).all() for name, value in own.items())
@@ -105,7 +105,7 @@ def test_a_student_acts_and_is_exported_with_its_own_weights(student: rlnb.Run) 
         np.testing.assert_allclose(run_export(name, path, observations), expected, atol=TOLERANCE, err_msg=name)
 
 
-def test_a_distillation_goes_on_with_student_and_teacher(student: rlnb.Run) -> None:
+def test_a_resumed_distillation_restores_student_and_teacher(student: rlnb.Run) -> None:
     iterations = student.progress[1]
     student.resume(max_iterations=iterations + 1).wait(WAIT_S)
     started = student.started
@@ -115,7 +115,7 @@ def test_a_distillation_goes_on_with_student_and_teacher(student: rlnb.Run) -> N
     assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
 
 
-def test_a_distillation_without_a_teacher_is_told_where_one_comes_from(root: Path) -> None:
+def test_a_distillation_without_a_teacher_is_refused_with_a_fix(root: Path) -> None:
     with pytest.raises(rlnb.RunError, match=r"The distillation has no teacher\. Use init_from="):
         rlnb.train(STUDENT, num_envs=NUM_ENVS, device="cpu").wait(WAIT_S)
 

@@ -1,4 +1,4 @@
-"""RSL-RL as rlnb lists it: its names are those of its own agent configs and checkpoints."""
+"""The description of RSL-RL matches its own agent configs and checkpoint names."""
 
 import importlib.util
 import re
@@ -9,7 +9,7 @@ from rlnb_rsl_rl.plugin import RSL_RL
 from rlnb.worker.isaac.isaaclab import default_agent
 
 
-def test_the_name_of_a_checkpoint_tells_its_iteration() -> None:
+def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
     match = re.search(RSL_RL.checkpoint_pattern, "model_149.pt")
     assert match is not None
     assert match[1] == "149"
@@ -17,7 +17,7 @@ def test_the_name_of_a_checkpoint_tells_its_iteration() -> None:
 
 @pytest.mark.isaaclab
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
-def test_the_default_agent_has_the_values_that_rlnb_sets() -> None:
+def test_the_default_agent_has_the_keys_rlnb_sets() -> None:
     config = default_agent(RSL_RL)
     assert getattr(config, RSL_RL.horizon_key) == 24
     assert all(hasattr(config, path) for path in RSL_RL.overruled)

@@ -1,4 +1,4 @@
-"""The weights of a checkpoint reach the policy, of every algorithm that RSL-RL has; without a simulator."""
+"""The weights of a checkpoint reach the policy for each of RSL-RL's algorithms. Needs no simulator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISTILLATION = {"class_name": "Distillation", "gradient_length": 4}
 
 
 def runner(algorithm: dict[str, Any], seed: int) -> Any:
-    """Return a runner whose networks are random, on an env that only tells the shapes."""
+    """Return a runner with random networks, on an env that only provides shapes."""
     import torch
     from rsl_rl.env import VecEnv
     from rsl_rl.runners import DistillationRunner, OnPolicyRunner
@@ -49,7 +49,7 @@ def same(one: Any, other: Any) -> bool:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Any:
-    """A function that saves a runner and returns the file."""
+    """Return a function that saves a runner and returns the file's path."""
 
     def save(of: Any) -> Path:
         path = tmp_path / "model_1.pt"
@@ -70,7 +70,7 @@ def test_a_policy_has_the_weights_of_its_checkpoint(checkpoint: Any, algorithm: 
     assert same(loaded.alg.get_policy(), saved.alg.get_policy())
 
 
-def test_the_weights_that_it_has_already_are_no_fault(checkpoint: Any) -> None:
+def test_weights_equal_to_the_policys_own_are_accepted(checkpoint: Any) -> None:
     from rlnb_rsl_rl import weights
 
     weights.load_policy(runner(PPO, seed=1), checkpoint(runner(PPO, seed=1)), "cpu", trust=False)

@@ -1,4 +1,4 @@
-"""The module that is rolled out and exported gives the actions of Stable-Baselines3 itself."""
+"""The module for rollouts and export gives the same actions as Stable-Baselines3 itself."""
 
 import importlib.util
 from typing import Any
@@ -11,8 +11,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("normalised", [True, False])
-@pytest.mark.parametrize("words", [{}, {"use_sde": True, "policy_kwargs": {"squash_output": True}}])
-def test_actions_are_the_librarys_own(normalised: bool, words: dict[str, Any]) -> None:
+@pytest.mark.parametrize("arguments", [{}, {"use_sde": True, "policy_kwargs": {"squash_output": True}}])
+def test_actions_are_the_librarys_own(normalised: bool, arguments: dict[str, Any]) -> None:
     import torch
     from rlnb_sb3.actor import Actor
     from stable_baselines3 import PPO
@@ -22,8 +22,8 @@ def test_actions_are_the_librarys_own(normalised: bool, words: dict[str, Any]) -
     env = make_vec_env("Pendulum-v1", 8, seed=0)  # torques of -2 to 2
     if normalised:
         env = VecNormalize(env)
-    agent = PPO("MlpPolicy", env, n_steps=64, seed=0, device="cpu", **words).learn(512)
-    agent.policy.action_net.weight.data *= 150.0  # some of its actions are out of bounds
+    agent = PPO("MlpPolicy", env, n_steps=64, seed=0, device="cpu", **arguments).learn(512)
+    agent.policy.action_net.weight.data *= 150.0  # so that some actions are out of bounds
     raw = torch.linspace(-1, 1, 1001)[:, None] * torch.as_tensor(env.observation_space.high)
     seen = env.normalize_obs(raw.numpy()) if isinstance(env, VecNormalize) else raw.numpy()
     expected, _ = agent.predict(seen, deterministic=True)
@@ -38,4 +38,4 @@ def test_actions_are_the_librarys_own(normalised: bool, words: dict[str, Any]) -
     assert sampled.numpy() == pytest.approx(expected_sampled, abs=1e-6)
     assert sampled.numpy() != pytest.approx(expected, abs=1e-2)
     assert abs(expected).max() == pytest.approx(2.0, abs=0.1)
-    assert abs(expected).min() < 1.9, "not all of them are"
+    assert abs(expected).min() < 1.9, "some actions are within bounds"

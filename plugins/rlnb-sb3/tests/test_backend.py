@@ -1,4 +1,4 @@
-"""The checkpoints of Stable-Baselines3's PPO: tensors and numbers that restore all of it."""
+"""The checkpoints of Stable-Baselines3's PPO, which restore its full state from tensors and numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def agent(backend: ModuleType, folder: Path, *, seed: int, normalises: bool = Tr
 
 @pytest.fixture
 def checkpoint(backend: ModuleType, tmp_path: Path) -> Path:
-    """The checkpoint after two iterations."""
+    """The checkpoint written after two iterations."""
     agent(backend, tmp_path, seed=1).learn(128, log_interval=10)
     return tmp_path / "model_2.pt"
 
@@ -51,7 +51,7 @@ def state(agent: Any, path: Path) -> Any:
     return torch.load(path)
 
 
-def test_a_checkpoint_restores_all_that_it_holds(backend: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_restores_everything_in_it(backend: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
     import torch
 
     fresh = agent(backend, tmp_path, seed=2)
@@ -83,7 +83,7 @@ def test_a_checkpoint_with_a_normaliser_does_not_fit_an_agent_without(
     backend: ModuleType, checkpoint: Path, tmp_path: Path
 ) -> None:
     plain = agent(backend, tmp_path, seed=2, normalises=False)
-    with pytest.raises(rlnb.RlnbError, match="normalize_input=True, which this one's is not"):
+    with pytest.raises(rlnb.RlnbError, match="has normalize_input=True, but this agent has False"):
         plain.restore(checkpoint, trust=False)
 
 

@@ -1,4 +1,4 @@
-"""The contract of an RL library, on the real thing."""
+"""The contract of an RL library, tested with the real library."""
 
 import importlib.util
 from pathlib import Path
@@ -19,7 +19,7 @@ pytestmark = [
 class TestSb3(LibraryConformance):
     library = "sb3"
 
-    def test_statistics_of_observations_go_along(self, root: Path) -> None:
+    def test_observation_statistics_are_restored(self, root: Path) -> None:
         """Cartpole's own agent config does not normalise."""
         normalising = {"library": "sb3", "num_envs": 16, "agent": {"+normalize_input": True}, "device": "cpu"}
         run = rlnb.train(self.task, max_iterations=2, **normalising).wait()
@@ -27,5 +27,5 @@ class TestSb3(LibraryConformance):
         started = run.started
         assert started is not None
         assert started.restored["normaliser"].startswith("restored"), started.restored
-        with pytest.raises(rlnb.RunError, match="of an agent with normalize_input=True, which this one's is not"):
+        with pytest.raises(rlnb.RunError, match="has normalize_input=True, but this agent has False"):
             self.train(1, init_from=run).wait()

@@ -1,4 +1,4 @@
-"""Stable-Baselines3 as rlnb lists it: its names are those of its own agent configs and checkpoints."""
+"""The description of Stable-Baselines3 matches its own agent configs and checkpoint names."""
 
 import re
 
@@ -7,13 +7,13 @@ from rlnb_sb3.plugin import SB3
 from rlnb.worker.isaac.isaaclab import default_agent
 
 
-def test_the_default_agent_has_all_values_that_rlnb_sets() -> None:
+def test_the_default_agent_has_all_keys_rlnb_sets() -> None:
     config = default_agent(SB3)
     assert config.keys() >= SB3.overruled.keys()
     assert config[SB3.horizon_key] == 24
 
 
-def test_the_name_of_a_checkpoint_tells_its_iteration() -> None:
+def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
     match = re.search(SB3.checkpoint_pattern, "model_6.pt")
     assert match is not None
     assert match[1] == "6"

@@ -1,4 +1,4 @@
-"""The exported module acts as skrl does: preprocessed observations in, mean actions out."""
+"""The exported module acts like skrl: it preprocesses observations and returns mean actions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def part(policy: Any, **modules: torch.nn.Module) -> Part:
     return Part(name="", policy=policy, modules=modules, scheduler=None)
 
 
-def test_observations_are_preprocessed_where_the_agent_does_so() -> None:
+def test_observations_are_preprocessed_if_the_agent_preprocesses_them() -> None:
     obs = torch.tensor([[1.0, 2.0]])
     assert Actor(part(Policy(), observation_preprocessor=Halved()))(obs).tolist() == [[5.0, 10.0]]
     assert Actor(part(Policy()))(obs).tolist() == [[10.0, 20.0]]

@@ -1,4 +1,4 @@
-"""How a training is set up for skrl: its length, its folder, its checkpoints."""
+"""The setup of a skrl training: its length, its folder, its checkpoints."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_iterations_become_timesteps_of_the_trainer(backend: ModuleType) -> None
         "directory": "/runs/a",
         "experiment_name": "logs",
         "write_interval": 16,
-        "checkpoint_interval": 80,  # a tenth, in whole iterations
+        "checkpoint_interval": 80,  # a tenth of the timesteps, in whole iterations
     }
 
 
@@ -58,7 +58,7 @@ def test_checkpoints_fall_on_the_ends_of_iterations(
     assert backend._whole_iterations(interval, timesteps, 16) == whole
 
 
-def test_an_early_stop_is_refused_on_several_ranks_only(backend: ModuleType) -> None:
+def test_an_early_stop_is_refused_only_on_several_ranks(backend: ModuleType) -> None:
     agent_cfg = config(kl_threshold=0.1)
     backend._refuse_early_stops(agent_cfg, context())
     backend._refuse_early_stops(config(kl_threshold=0.0), context(world_size=2))
@@ -67,7 +67,7 @@ def test_an_early_stop_is_refused_on_several_ranks_only(backend: ModuleType) -> 
 
 
 @pytest.mark.parametrize(("algorithm", "agents"), [("PPO", ["cart", "pole"]), ("MAPPO", None)])
-def test_an_algorithm_for_the_other_number_of_agents_is_refused(
+def test_an_algorithm_for_the_wrong_number_of_agents_is_refused(
     backend: ModuleType, algorithm: str, agents: list[str] | None
 ) -> None:
     unwrapped = SimpleNamespace(possible_agents=agents) if agents else SimpleNamespace()

@@ -1,4 +1,4 @@
-"""The contract of an RL library, on the real thing."""
+"""The contract of an RL library, tested with the real library."""
 
 import importlib.util
 

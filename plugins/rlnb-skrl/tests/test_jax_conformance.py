@@ -1,4 +1,4 @@
-"""The contract of an RL library for skrl with JAX, on the real thing."""
+"""The contract of an RL library, tested with skrl in JAX."""
 
 import importlib.util
 

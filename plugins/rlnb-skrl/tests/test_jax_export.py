@@ -1,4 +1,4 @@
-"""Parameters of Flax by their names in PyTorch."""
+"""The lookup of Flax parameters by their PyTorch names."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_other_parameters_keep_their_shape() -> None:
     assert _find(TREE, "log_std_parameter").tolist() == [0.0, 0.0]
 
 
-def test_a_network_without_such_a_parameter_is_refused() -> None:
+def test_a_network_that_lacks_a_parameter_is_refused() -> None:
     with pytest.raises(RlnbError, match=r"it has no net_container\.1\.weight"):
         _find(TREE, "net_container.1.weight")
 
 
 def test_a_parameter_of_another_shape_is_refused_with_both_shapes() -> None:
-    with pytest.raises(RlnbError, match=r"has shape \(3, 2\), \(2, 3\) in PyTorch"):
+    with pytest.raises(RlnbError, match=r"has shape \(3, 2\), but \(2, 3\) in PyTorch"):
         _like(torch.zeros(2, 3), torch.zeros(3, 2), "net_container.0.weight")

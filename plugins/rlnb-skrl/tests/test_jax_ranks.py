@@ -1,4 +1,4 @@
-"""The place of a rank in JAX's world, as skrl reads it."""
+"""The environment variables of a JAX rank, which skrl reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def in_jax() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith("JAX_")}
 
 
-def test_one_process_has_no_world_and_leaves_the_gpu_to_the_simulator() -> None:
+def test_a_single_process_joins_no_group_and_does_not_preallocate_the_gpu() -> None:
     jax_ranks.join()
     assert in_jax() == {}
     assert os.environ[GPU_MEMORY] == "false"

@@ -1,4 +1,4 @@
-"""What a checkpoint of skrl in JAX holds and gives back."""
+"""The contents of a JAX checkpoint, and the state it restores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUM_ENVS, ITERATIONS = 4, 2
 
 
 class Noise(Wrapper):
-    """An env that shows noise and rewards by it."""
+    """An env whose observations and rewards are noise."""
 
     def __init__(self) -> None:
         box = gymnasium.spaces.Box
@@ -53,7 +53,7 @@ class Noise(Wrapper):
 
 
 def learner(seed: int, iterations: int = ITERATIONS) -> tuple[Runner, JaxRecorder]:
-    """Return a runner on noise and what records it."""
+    """Return a runner on the noise env, and its recorder."""
     skrl.config.jax.device, skrl.config.jax.key = "cpu", seed
     config = default_agent(plugins.library("skrl_jax"))
     config["seed"] = seed
@@ -68,7 +68,7 @@ def learner(seed: int, iterations: int = ITERATIONS) -> tuple[Runner, JaxRecorde
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two iterations leave behind."""
+    """A checkpoint written after two iterations."""
     runner, recorder = learner(seed=1)
     runner.run()
     recorder.progress.timestep = 48
@@ -78,27 +78,27 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def different(one: Any, other: Any) -> list[str]:
-    """Return the parts of two checkpoints that are not equal to the bit."""
+    """Return the parts of two checkpoints that are not bitwise equal."""
     return [name for name in one if str(jax.tree.leaves(one[name])) != str(jax.tree.leaves(other[name]))]
 
 
-def test_it_is_read_without_running_code_and_holds_what_resuming_takes(checkpoint: Path) -> None:
+def test_a_checkpoint_loads_without_running_code_and_has_the_full_state(checkpoint: Path) -> None:
     state = torch.load(checkpoint, weights_only=True)
     assert set(state) == {
         *("policy", "value", "policy_optimizer", "value_optimizer", "observation_preprocessor", "value_preprocessor"),
         *("learning_rates", "numpy", "rlnb"),
     }
     steps = [leaf for leaf in jax.tree.leaves(state["policy_optimizer"]) if leaf.ndim == 0]
-    assert [int(count) for count in steps] == [ITERATIONS * 5 * 4], "the optimiser after its steps, not before them"
+    assert [int(count) for count in steps] == [ITERATIONS * 5 * 4], "the optimiser's state is from after its steps"
 
 
-def test_resuming_gives_all_of_it_back(checkpoint: Path, tmp_path: Path) -> None:
+def test_resuming_restores_the_full_state(checkpoint: Path, tmp_path: Path) -> None:
     runner, recorder = learner(seed=2)
     runner.agent.save(str(tmp_path / "before.pt"))
     runner.agent.load(str(checkpoint))
     runner.agent.save(str(tmp_path / "after.pt"))
     then, before, after = (torch.load(p) for p in (checkpoint, tmp_path / "before.pt", tmp_path / "after.pt"))
-    assert different(then, before) == list(then), "what does not differ proves nothing"
+    assert different(then, before) == list(then), "equal parts would prove nothing"
     assert different(then, after) == []
     assert recorder.progress.timestep == 48
 
@@ -113,7 +113,7 @@ def test_weights_alone_leave_optimisers_and_counters(checkpoint: Path, tmp_path:
     assert recorder.progress.timestep == 0
 
 
-def test_what_the_env_logs_and_the_entropy_are_tracked() -> None:
+def test_the_envs_values_and_the_entropy_are_logged() -> None:
     runner, _ = learner(seed=1, iterations=1)
     written: dict[str, float] = {}
     runner.agent.writer = SimpleNamespace(
@@ -124,11 +124,11 @@ def test_what_the_env_logs_and_the_entropy_are_tracked() -> None:
     assert written["Metrics/success_rate"] == 0.5
     assert "Info / per_env" not in written
     (log_std,) = jax.tree.leaves(runner.agent.policy.state_dict.params["params"]["log_std_parameter"])
-    # Entropy of a normal distribution: 1/2 ln(2 pi e sigma^2).
+    # The entropy of a normal distribution is 1/2 ln(2 pi e sigma^2).
     assert written["Policy / Entropy"] == pytest.approx(0.5 * np.log(2 * np.pi * np.e) + log_std.item(), abs=0.05)
 
 
-def test_what_was_trained_is_parameters_and_running_statistics() -> None:
+def test_the_trained_values_are_parameters_and_running_statistics() -> None:
     runner, recorder = learner(seed=1)
     (mirror,) = recorder.modules()
     count = sum(

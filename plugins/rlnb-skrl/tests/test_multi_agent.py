@@ -1,4 +1,4 @@
-"""Several agents on real Isaac Lab, beside what the conformance kit asks of every library."""
+"""Multi-agent training with real Isaac Lab, in addition to the conformance tests of every library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAIT_S = 600.0
 NUM_ENVS = 128
 ITERATIONS = 40
 TIMES_BETTER = 3.0
-"""Return at the end over that of the first iterations. 256 envs reach 6 times it in 40 iterations, 50 times in 100."""
+"""Ratio of the final return to that of the first iterations. 256 envs reach 6 after 40 iterations, 50 after 100."""
 
 
 def test_mappo_learns_and_the_common_loss_is_the_mean_over_the_agents(

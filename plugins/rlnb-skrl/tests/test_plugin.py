@@ -1,4 +1,4 @@
-"""skrl as rlnb lists it: its libraries, their default agents, and the check of a state that is missing."""
+"""The descriptions of skrl's libraries, their default agents, and the check for a missing state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlnb.worker.isaac.isaaclab import default_agent
 SEVERAL = ("skrl_ippo", "skrl_mappo")
 
 
-def test_a_multi_agent_library_reads_its_own_agent_config_and_writes_what_skrl_writes() -> None:
+def test_a_multi_agent_library_has_its_own_agent_config_and_skrls_metrics() -> None:
     single = plugins.library("skrl")
     assert not single.multi_agent
     for name in SEVERAL:
@@ -31,14 +31,14 @@ def default(library: str) -> dict[str, Any]:
     return config
 
 
-def test_ippo_differs_from_ppo_in_its_class_only() -> None:
+def test_ippo_differs_from_ppo_only_in_its_class() -> None:
     ppo, ippo = default("skrl"), default("skrl_ippo")
     assert ippo["agent"].pop("class") == "IPPO"
     assert ppo["agent"].pop("class") == "PPO"
     assert ippo == ppo
 
 
-def test_mappo_alone_values_the_state_of_the_env() -> None:
+def test_only_mappos_value_function_sees_the_state_of_the_env() -> None:
     ppo, mappo = default("skrl"), default("skrl_mappo")
     assert {layer["input"] for layer in mappo["models"]["policy"]["network"]} == {"OBSERVATIONS"}
     (layer,) = mappo["models"]["value"]["network"]
@@ -49,7 +49,7 @@ def test_mappo_alone_values_the_state_of_the_env() -> None:
     assert mappo == ppo
 
 
-def test_the_default_agents_have_the_values_that_rlnb_sets() -> None:
+def test_the_default_agents_have_the_keys_rlnb_sets() -> None:
     for library in plugin.rlnb_libraries():
         config = default(library.name)
         assert config["agent"][library.horizon_key] == 24
@@ -58,7 +58,7 @@ def test_the_default_agents_have_the_values_that_rlnb_sets() -> None:
         assert config["trainer"]["timesteps"] == 300 * 24
 
 
-def test_the_name_of_a_checkpoint_tells_its_timestep() -> None:
+def test_the_name_of_a_checkpoint_has_its_timestep() -> None:
     match = re.search(plugin.SKRL.checkpoint_pattern, "agent_192.pt")
     assert match is not None
     assert match[1] == "192"
@@ -77,7 +77,7 @@ def test_the_name_of_a_checkpoint_tells_its_timestep() -> None:
         ("skrl", 0, {}, {}, False),
     ],
 )
-def test_a_model_that_sees_the_state_needs_a_task_that_has_one(
+def test_a_model_that_takes_the_state_needs_a_task_with_a_state(
     library: str,
     state_space: int,
     overrides: dict[str, Any],
@@ -101,7 +101,7 @@ def test_a_model_that_sees_the_state_needs_a_task_that_has_one(
     task = rlnb.task("Demo-Direct", overrides=overrides)
     manifest = rlnb.Manifest(run_id="r", created="", task=task, library=library, agent=agent_values)
     assert [problem.what for problem in plugin.rlnb_check(manifest)] == (
-        ["models.value.network of skrl_mappo takes the state of the env, and Demo-Direct has none: state_space=0."]
+        ["models.value.network of skrl_mappo takes the env's state, but Demo-Direct has none: state_space=0."]
         if refused
         else []
     )

@@ -1,4 +1,4 @@
-"""What stands between skrl's trainer and its agent."""
+"""The recorder that wraps a skrl agent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EACH_AGENT_HAS = {
 
 
 class Noise(MultiAgentEnvWrapper):
-    """Two agents that see noise and are rewarded by it."""
+    """An env of two agents whose observations and rewards are noise."""
 
     def __init__(self) -> None:
         box = gymnasium.spaces.Box
@@ -74,7 +74,7 @@ def runner(seed: int, iterations: int) -> Runner:
     config["seed"] = seed
     config["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
     for model in ("policy", "value"):
-        config["models"][model]["network"][0]["layers"] = [8]  # so small that torch prints all of it
+        config["models"][model]["network"][0]["layers"] = [8]  # small enough for torch to print every value
     rollouts = config["agent"]["rollouts"]
     config["trainer"].update(
         timesteps=iterations * rollouts, close_environment_at_exit=False, disable_progressbar=True, headless=True
@@ -83,7 +83,7 @@ def runner(seed: int, iterations: int) -> Runner:
 
 
 def held(agent: Any) -> dict[str, Any]:
-    """Return all that a checkpoint holds of each agent, as text."""
+    """Return the checkpointed state of each agent's modules, as text."""
     return {
         f"{part.name}/{name}": str(module.state_dict())
         for part in parts(agent)
@@ -92,7 +92,7 @@ def held(agent: Any) -> dict[str, Any]:
     }
 
 
-def test_a_checkpoint_restores_all_that_was_learned_of_every_agent(tmp_path: Path) -> None:
+def test_a_checkpoint_restores_the_learned_state_of_every_agent(tmp_path: Path) -> None:
     trained = runner(seed=1, iterations=2)
     recorder = Recorder(trained.agent, HORIZON, frames_per_timestep=NUM_ENVS)
     trained.run()
@@ -103,7 +103,7 @@ def test_a_checkpoint_restores_all_that_was_learned_of_every_agent(tmp_path: Pat
     resumed = Recorder(fresh.agent, HORIZON, frames_per_timestep=NUM_ENVS)
     wanted, before = held(trained.agent), held(fresh.agent)
     assert set(wanted) == {f"{name}/{module}" for name in OBSERVED for module in EACH_AGENT_HAS}
-    assert [name for name in wanted if wanted[name] == before[name]] == [], "what does not differ proves nothing"
+    assert [name for name in wanted if wanted[name] == before[name]] == [], "equal parts would prove nothing"
     fresh.agent.load(str(tmp_path / "agent_32.pt"))
     assert held(fresh.agent) == wanted
     assert resumed.progress.timestep == 2 * HORIZON
@@ -130,7 +130,7 @@ def test_an_iterations_scalars_are_written_once_and_before_its_checkpoint(tmp_pa
     agent.write_tracking_data, agent.save = write_tracking_data, save
     Recorder(agent, HORIZON, frames_per_timestep=4)
     timestep = HORIZON
-    # As skrl's own post_interaction does it where both are due.
+    # skrl's own post_interaction makes these calls if both are due.
     agent.write_checkpoint(timestep=timestep, timesteps=100)
     agent.write_tracking_data(timestep=timestep, timesteps=100)
     assert written == [("scalars", HORIZON), ("checkpoint", HORIZON)]

@@ -1,4 +1,4 @@
-"""One build of the packs for all tests."""
+"""A single build of the packs, shared by all tests."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_nothing_else_is_written(assets: Path) -> None:
     assert written == {*files.PRIMITIVES, *files.HANDS, "assets.json"}
 
 
-def test_two_builds_are_byte_equal_and_name_no_folder_of_this_machine(assets: Path, tmp_path: Path) -> None:
+def test_two_builds_are_byte_equal_and_contain_no_path_of_this_machine(assets: Path, tmp_path: Path) -> None:
     from rlnb_tasks import build
 
     for path in {**build.primitives(tmp_path), **build.hands(tmp_path)}:
@@ -32,7 +32,7 @@ def test_two_builds_are_byte_equal_and_name_no_folder_of_this_machine(assets: Pa
         assert str(Path.home()).encode() not in content
 
 
-def test_every_file_that_isaac_lab_names_for_these_tasks_is_there(assets: Path) -> None:
+def test_every_usd_file_of_these_tasks_opens(assets: Path) -> None:
     for path in (
         files.CARTPOLE,
         files.DOUBLE_PENDULUM,

@@ -1,4 +1,4 @@
-"""The files of the cart-poles: names, axes, limits and mass properties."""
+"""The names, axes, limits and mass properties in the cart-poles' files."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_the_cart_joints_are_what_the_stock_tasks_expect(assets: Path, path: str
 
 
 @pytest.mark.parametrize("path", [files.CARTPOLE, files.DOUBLE_PENDULUM], ids=["single", "double"])
-def test_every_cart_body_states_its_mass_and_inertia(assets: Path, path: str) -> None:
+def test_every_body_has_an_explicit_mass_and_inertia(assets: Path, path: str) -> None:
     from pxr import Usd, UsdPhysics
 
     stage = Usd.Stage.Open(str(assets / path))
@@ -41,7 +41,7 @@ def test_every_cart_body_states_its_mass_and_inertia(assets: Path, path: str) ->
 
 
 @pytest.mark.parametrize("path", [files.CARTPOLE, files.DOUBLE_PENDULUM], ids=["single", "double"])
-def test_mass_and_inertia_are_those_of_the_box_one_sees(assets: Path, path: str) -> None:
+def test_mass_and_inertia_are_those_of_the_visible_box(assets: Path, path: str) -> None:
     from pxr import Usd, UsdPhysics
 
     stage = Usd.Stage.Open(str(assets / path))
@@ -73,7 +73,7 @@ def test_the_joint_frames_of_parent_and_child_coincide_at_rest(assets: Path, pat
         assert Gf.IsClose(first, second, 1e-6), joint.GetPath()
 
 
-def test_rail_cart_and_pole_have_colours_of_their_own(assets: Path) -> None:
+def test_rail_cart_and_poles_have_different_colours(assets: Path) -> None:
     from pxr import Usd
 
     stage = Usd.Stage.Open(str(assets / files.DOUBLE_PENDULUM))

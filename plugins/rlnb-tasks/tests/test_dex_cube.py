@@ -1,4 +1,4 @@
-"""The cube that hands re-orient: its faces can be told apart."""
+"""The cube that hands re-orient has distinguishable faces."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from rlnb_tasks import files
 
 
-def test_the_faces_of_the_cube_are_told_apart(assets: Path) -> None:
+def test_the_faces_of_the_cube_differ(assets: Path) -> None:
     from pxr import Usd, UsdGeom
 
     stage = Usd.Stage.Open(str(assets / files.DEX_CUBE))

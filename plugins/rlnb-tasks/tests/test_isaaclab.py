@@ -1,4 +1,4 @@
-"""Stock Isaac Lab tasks, their code unchanged, on the pack alone. In one subprocess: isaaclab takes long to import."""
+"""Unmodified stock Isaac Lab tasks with only the packs' files, in one subprocess because isaaclab imports slowly."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ for task in sys.argv[3:]:
 
 @pytest.fixture(scope="module")
 def stock(assets: Path) -> dict[str, dict]:
-    """Return what each stock task reports after some random steps."""
+    """Return the report of each stock task after some random steps."""
     if importlib.util.find_spec("isaaclab") is None:
         pytest.skip("isaaclab is not installed here")
     command = [sys.executable, "-c", SCRIPT, str(NUM_ENVS), str(STEPS), *TASKS]
@@ -91,13 +91,13 @@ def test_a_stock_task_steps_with_a_finite_state(stock: dict[str, dict], task: st
 
 
 @pytest.mark.isaaclab
-def test_the_ant_weighs_what_it_weighs_in_mujoco(stock: dict[str, dict]) -> None:
+def test_the_ant_has_the_mass_of_the_mujoco_model(stock: dict[str, dict]) -> None:
     assert stock["Isaac-Ant-Direct"]["mass"] == pytest.approx(0.911, rel=0.01)
 
 
 @pytest.mark.isaaclab
 @pytest.mark.parametrize("task", CARTPOLE_TASKS)
-def test_survived_agrees_with_what_the_env_returns(stock: dict[str, dict], task: str) -> None:
+def test_survived_agrees_with_the_values_that_the_env_returns(stock: dict[str, dict], task: str) -> None:
     assert stock[task]["ends"]
     for survived, truncated, terminated in stock[task]["ends"]:
         assert survived == [t and not d for t, d in zip(truncated, terminated, strict=True)]

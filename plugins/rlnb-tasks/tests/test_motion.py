@@ -1,4 +1,4 @@
-"""What the robots do: real Newton physics against the equations of motion."""
+"""The motion of the robots in Newton's physics, compared with the equations of motion."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ pytest.importorskip("newton")
 
 GRAVITY = 9.81
 DT_S = 1 / 240
-HELD_KG = 1e4  # armature that holds the cart as a wall would, to 1 part in 1e4
-AMPLITUDE_RAD = 0.05  # small enough: the period of a pendulum grows by amplitude**2 / 16
+HELD_KG = 1e4  # armature that holds the cart still to 1 part in 1e4
+AMPLITUDE_RAD = 0.05  # small, because the period of a pendulum grows by amplitude**2 / 16
 TOLERANCE = 0.02
 
 
 def simulate(path: Path, angles: tuple[float, ...], seconds: float, cart_armature_kg: float = 0.0) -> np.ndarray:
-    """Return the joint positions from rest. Shape (steps + 1, 1 + len(angles)); metres, then radians."""
+    """Return the joint positions after a start at rest. Shape (steps + 1, 1 + len(angles)); metres, then radians."""
     import newton
 
     builder = newton.ModelBuilder()
@@ -42,13 +42,13 @@ def simulate(path: Path, angles: tuple[float, ...], seconds: float, cart_armatur
 def period_s(angle: np.ndarray) -> float:
     """Return the mean time between upward zero crossings, in seconds."""
     before = np.flatnonzero((angle[:-1] < 0) & (angle[1:] >= 0))
-    assert len(before) >= 2, "it does not oscillate"
+    assert len(before) >= 2, "the pole does not oscillate"
     crossings = before + angle[before] / (angle[before] - angle[before + 1])
     return float(np.diff(crossings).mean() * DT_S)
 
 
 def link(path: Path, name: str) -> tuple[float, float, float]:
-    """Return mass, distance of the centre of mass from the hinge, and moment about it along x: kg, m, kg m^2."""
+    """Return mass (kg), centre of mass above the hinge (m), and moment about the centre of mass along x (kg m^2)."""
     from pxr import Usd, UsdPhysics
 
     stage = Usd.Stage.Open(str(path))
@@ -70,7 +70,7 @@ def test_a_hanging_pole_swings_with_the_period_of_a_physical_pendulum(assets: Pa
     m, c, i = link(path, "pole")
     cart_kg = link(path, "cart")[0] + armature_kg
     # Linearised at the bottom: (M + m) x'' + m c a'' = 0 and (I + m c^2) a'' + m c x'' + m g c a = 0.
-    # With the cart held (M -> infinity) this is the textbook m g c / (I + m c^2).
+    # With the cart held (M -> infinity), omega^2 is the textbook m g c / (I + m c^2).
     omega2 = m * GRAVITY * c * (cart_kg + m) / ((cart_kg + m) * (i + m * c**2) - (m * c) ** 2)
     positions = simulate(path, (math.pi + AMPLITUDE_RAD,), seconds=3.0, cart_armature_kg=armature_kg)
     assert period_s(positions[:, 1] - math.pi) == pytest.approx(2 * math.pi / math.sqrt(omega2), rel=TOLERANCE)
@@ -80,7 +80,7 @@ def test_a_hanging_double_pendulum_swings_in_its_slow_mode(assets: Path) -> None
     path = assets / files.DOUBLE_PENDULUM
     (m1, c1, i1), (m2, c2, i2) = link(path, "pole"), link(path, "pendulum")
     l1 = second_hinge_m(path)
-    # Cart held; absolute link angles: M a'' + K a = 0.
+    # With the cart held and absolute link angles, M a'' + K a = 0.
     inertia = np.array([[i1 + m1 * c1**2 + m2 * l1**2, m2 * l1 * c2], [m2 * l1 * c2, i2 + m2 * c2**2]])
     stiffness = np.diag([(m1 * c1 + m2 * l1) * GRAVITY, m2 * c2 * GRAVITY])
     omega2, modes = (part.real for part in np.linalg.eig(np.linalg.solve(inertia, stiffness)))  # both are symmetric
@@ -94,13 +94,13 @@ def test_a_hanging_double_pendulum_swings_in_its_slow_mode(assets: Path) -> None
 def test_a_pole_released_at_minus_0_6_rad_falls(assets: Path, path: str) -> None:
     angles = (-0.6,) if path == files.CARTPOLE else (-0.6, 0.0)
     positions = simulate(assets / path, angles, seconds=1.0)
-    assert np.all(np.diff(positions[: round(0.5 / DT_S), 1]) <= 0)  # it starts towards the side it leans to
+    assert np.all(np.diff(positions[: round(0.5 / DT_S), 1]) <= 0)  # the pole falls towards the side it leans to
     assert positions[:, 1].min() < -math.pi / 2
-    assert positions[:, 0].max() > 0.05  # and pushes the cart the other way: the tip is at y = -sin(angle)
+    assert positions[:, 0].max() > 0.05  # and pushes the cart the other way; the tip is at y = -sin(angle)
 
 
-def test_a_pole_whose_mass_is_on_its_hinge_would_be_noticed(assets: Path, tmp_path: Path) -> None:
-    """The negative control: a body with neither collider nor explicit centre of mass gets just this."""
+def test_a_pole_with_its_mass_on_the_hinge_fails_these_tests(assets: Path, tmp_path: Path) -> None:
+    """A negative control: a body with neither colliders nor an explicit centre of mass would have its mass there."""
     from pxr import Gf, Usd, UsdPhysics
 
     broken = tmp_path / "cartpole.usda"

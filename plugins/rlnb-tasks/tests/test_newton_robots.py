@@ -1,4 +1,4 @@
-"""The files of ant and humanoid: names, limits and mass properties."""
+"""The names, limits and mass properties in the files of ant and humanoid."""
 
 from itertools import permutations
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_newton_loads_the_expected_dofs_and_the_mass_of_the_wheels_mjcf_model(
     robot, reference = newton.ModelBuilder(), newton.ModelBuilder()
     robot.add_usd(str(assets / path))
     reference.add_mjcf(str(Path(newton.__file__).parent / "examples" / "assets" / mjcf))
-    assert robot.joint_dof_count == 6 + dofs  # six of the floating base
+    assert robot.joint_dof_count == 6 + dofs  # six for the floating base
     assert sum(robot.body_mass) == pytest.approx(sum(reference.body_mass), rel=0.01)
     for mass, inertia in zip(robot.body_mass, robot.body_inertia, strict=True):
         assert mass > 0
@@ -80,6 +80,6 @@ def test_the_humanoid_joints_are_those_of_the_stock_actuators(assets: Path) -> N
 
 
 def assert_possible(moments: list[float]) -> None:
-    """Check principal moments: positive, and none larger than the other two together."""
+    """Assert that principal moments are positive, and that none is larger than the sum of the other two."""
     assert min(moments) > 0
     assert all(a <= (b + c) * (1 + 1e-5) for a, b, c in permutations(moments))

@@ -1,4 +1,4 @@
-"""Pictures of few colours, as any reader of PNG sees them."""
+"""Images with few colours, read by an independent PNG reader."""
 
 import io
 

@@ -20,7 +20,7 @@ def test_the_packs_name_their_files_and_their_licences() -> None:
     assert all(path.startswith("Isaac/") for pack in (primitives, hands, robots) for path in pack.files)
 
 
-def test_every_task_that_can_be_made_offline_and_ends_in_success_says_what_it_is() -> None:
+def test_the_stock_tasks_with_a_notion_of_success_have_a_success_function() -> None:
     tasks = plugin.rlnb_tasks()
     assert all(isinstance(task, Task) for task in tasks)
     assert {task.id: task.success for task in tasks} == {

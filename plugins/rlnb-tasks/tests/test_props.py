@@ -1,4 +1,4 @@
-"""Ground, checker and sky, as Isaac Lab and renderers read them."""
+"""The parts of ground, checker and sky that Isaac Lab and renderers read."""
 
 import struct
 import zlib
@@ -7,7 +7,7 @@ from pathlib import Path
 from rlnb_tasks import files
 
 
-def test_the_ground_has_the_prims_that_spawn_ground_plane_changes(assets: Path) -> None:
+def test_the_ground_has_the_prims_that_spawn_ground_plane_modifies(assets: Path) -> None:
     from pxr import Usd
 
     stage = Usd.Stage.Open(str(assets / files.GROUND))

@@ -1,4 +1,4 @@
-"""What the hand's file says: joints, tendons, colours; and that another stage than the known one is refused."""
+"""The joints, tendons and colours in the hand's file, and the refusal of an unsupported stage."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_the_hand_has_the_joints_and_tendons_of_the_stock_config(assets: Path) -
         assert motor.GetAttribute("mjc:biasPrm").Get()[1] == pytest.approx(-0.5)
 
 
-def test_nothing_of_isaac_sim_is_left_and_every_body_floats(assets: Path) -> None:
+def test_no_isaac_sim_schemas_are_left_and_gravity_is_compensated(assets: Path) -> None:
     from pxr import Usd, UsdGeom, UsdPhysics
 
     text = (assets / files.SHADOW_HAND).read_text()
@@ -50,13 +50,13 @@ def test_nothing_of_isaac_sim_is_left_and_every_body_floats(assets: Path) -> Non
     assert len({tuple(UsdGeom.Gprim(mesh).GetDisplayColorAttr().Get()[0]) for mesh in meshes}) == 3
 
 
-def test_another_stage_than_the_known_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_stage_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pxr")
     pytest.importorskip("isaaclab")
     from rlnb_tasks import shadow_hand
 
     monkeypatch.setattr(shadow_hand, "SOURCE_SHA256", "0" * 64)
-    with pytest.raises(RlnbError, match="not the one that this rlnb-tasks knows"):
+    with pytest.raises(RlnbError, match="not the file that rlnb-tasks supports"):
         shadow_hand.source()
     monkeypatch.setattr(shadow_hand, "SOURCE", "isaaclab/gone.usda")
     with pytest.raises(RlnbError, match=r"has no isaaclab/gone\.usda"):

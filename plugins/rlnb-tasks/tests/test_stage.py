@@ -1,4 +1,4 @@
-"""New USD files: text whatever their suffix, and the same bytes from the same content."""
+"""New USD files are text whatever their suffix, and the same content gives the same bytes."""
 
 from pathlib import Path
 

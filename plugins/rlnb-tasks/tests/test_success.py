@@ -1,4 +1,4 @@
-"""Success of the stock tasks, from the flags of the env."""
+"""Success of the stock tasks, computed from the env's flags."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ def test_survived_is_a_time_out_that_was_not_also_a_termination() -> None:
     assert survived(env).tolist() == [True, False, False, False]
 
 
-def test_balanced_is_a_time_out_after_standing_upright_for_long_enough() -> None:
+def test_balanced_is_a_time_out_after_enough_upright_steps() -> None:
     torch = pytest.importorskip("torch")
     env = SimpleNamespace(
         possible_agents=["cart", "pendulum"],

@@ -1,4 +1,4 @@
-"""Merging links: masses and inertias of the whole stay what they were."""
+"""Merging links preserves the mass and inertia of the whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROBOT = """
 """
 
 
-def test_a_fixed_link_becomes_part_of_its_parent_with_its_mass_where_it_was(tmp_path: Path) -> None:
+def test_a_fixed_link_is_merged_into_its_parent_with_its_mass_in_place(tmp_path: Path) -> None:
     from rlnb_tasks.urdf import _inertial, _pose, merged
 
     (tmp_path / "two.urdf").write_text(ROBOT)
@@ -40,8 +40,8 @@ def test_a_fixed_link_becomes_part_of_its_parent_with_its_mass_where_it_was(tmp_
     base = robot.find("link")
     mass, centre, inertia = _inertial(base)
     assert mass == 3.0
-    assert centre == pytest.approx([1 / 3, 0, 0.1 / 3])  # the motor's is at (1, 0, 0.1) of the base
-    # Turned by a quarter about z its x and y change places; each part adds m d^2 about the common centre.
+    assert centre == pytest.approx([1 / 3, 0, 0.1 / 3])  # the motor's centre is at (1, 0, 0.1) in the base
+    # A quarter turn about z swaps the motor's x and y; each part adds m d^2 about the common centre.
     near, far = np.array([-1 / 3, 0, -0.1 / 3]), np.array([2 / 3, 0, 0.2 / 3])
     expected = np.diag([0.1 + 0.02, 0.2 + 0.01, 0.3 + 0.03])
     for m, d in ((2.0, near), (1.0, far)):

@@ -1,4 +1,4 @@
-"""Robots from URDF: what the files say, and stock tasks on them."""
+"""Robots from URDF: the contents of their files, and stock tasks with them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for task in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def robots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an asset root with the robots, and what stands around them."""
+    """Return an asset root with the robots, the ground, the sky and the markers."""
     for name in ("pxr", "urdf_usd_converter"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed here")
@@ -96,7 +96,9 @@ def test_joint_frames_of_parent_and_child_coincide(robots: Path) -> None:
             assert len(places) == 1 or Gf.IsClose(*places, 1e-5), joint.GetPath()
 
 
-def test_without_the_packages_the_build_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_build_without_the_packages_names_the_command_to_install_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     pytest.importorskip("pxr")
     from rlnb_tasks import urdf_robots
 
@@ -107,7 +109,7 @@ def test_without_the_packages_the_build_says_what_to_install(monkeypatch: pytest
 
 @pytest.mark.isaaclab
 @pytest.mark.slow
-def test_stock_tasks_run_on_them(robots: Path) -> None:
+def test_stock_tasks_run_with_these_robots(robots: Path) -> None:
     if importlib.util.find_spec("isaaclab") is None:
         pytest.skip("isaaclab is not installed here")
     environment = {**os.environ, "ISAACSIM_ASSET_ROOT": str(robots)}
@@ -118,5 +120,5 @@ def test_stock_tasks_run_on_them(robots: Path) -> None:
     for task, joints in TASKS.items():
         assert len(found[task]["joints"]) == joints
         assert found[task]["finite"]
-    assert found["Isaac-Velocity-Flat-UnitreeGo2"]["height"] > 0.2, "it stands"
-    assert found["Isaac-Reach-Franka"]["off"] < 0.3, "it holds its pose"
+    assert found["Isaac-Velocity-Flat-UnitreeGo2"]["height"] > 0.2, "the robot stands"
+    assert found["Isaac-Reach-Franka"]["off"] < 0.3, "the robot holds its pose"

@@ -1,4 +1,4 @@
-"""Trainings of the echo library that W&B follows, without the user's own settings of W&B."""
+"""Fixtures for trainings of the echo library that W&B follows, isolated from the user's own W&B settings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import rlnb
 
 ITERATIONS = 12
 ITERATION_S = 0.3
-"""Slow enough for W&B to be there before the end: a training's end waits for it only so long."""
+"""Slow enough for W&B to start before the training ends, because the end waits for W&B only for a limited time."""
 WAIT_S = 60.0
 
 
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A root of its own; no W&B settings or credentials of the user; no tracker is left behind."""
+    """A temporary root folder, without the user's W&B settings and credentials. Waits for all trackers at the end."""
     for name in [name for name in os.environ if name.startswith("WANDB_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
@@ -36,7 +36,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def train() -> Callable[..., rlnb.Run]:
-    """A function that starts a training with tags."""
+    """Return a function that starts a training with tags."""
 
     def start(*tags: str, **arguments: Any) -> rlnb.Run:
         agent = {"iteration_s": ITERATION_S, **arguments.pop("agent", {})}
@@ -47,12 +47,12 @@ def train() -> Callable[..., rlnb.Run]:
 
 @pytest.fixture
 def wait_for_agent() -> Callable[[rlnb.Run], None]:
-    """A function that waits until the newest job's agent, and so everything below it, has ended."""
+    """Return a function that waits until the newest job's agent, and so all its child processes, have ended."""
     return _wait_for_agent
 
 
 def _wait_for_agent(run: rlnb.Run) -> None:
-    """Wait until the newest job's agent, and so everything below it, has ended."""
+    """Wait until the newest job's agent, and so all its child processes, have ended."""
     handle, deadline = run.jobs[-1].handle, time.monotonic() + WAIT_S
     assert handle is not None
     while rlnb.LocalLauncher().alive(handle, run.jobs[-1].folder.path):

@@ -1,4 +1,4 @@
-"""A run is followed only if its tags ask for it, and only where W&B can follow it."""
+"""W&B follows a run only if its tags request it and the worker's interpreter allows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_run_without_the_tag_is_not_followed(train: Train, wait_for_agent: Wai
     assert not (run.path / "wandb").exists()
     code = (
         "import pathlib, subprocess, sys; from rlnb import Manifest, Task; import rlnb_wandb.plugin as plugin\n"
-        "def refuse(*_, **__): raise AssertionError('it starts a process')\n"
+        "def refuse(*_, **__): raise AssertionError('the plugin starts a process')\n"
         "subprocess.Popen = refuse\n"
         "manifest = Manifest(run_id='r', created='', task=Task(id='Echo'), library='echo', tags=('mine',))\n"
         "assert plugin.rlnb_check(manifest) == []\n"

@@ -1,4 +1,4 @@
-"""W&B follows real trainings, offline: its own file then holds the values of the run's event files."""
+"""W&B follows real trainings offline, and its file then has the values of the run's event files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import rlnb
 ITERATIONS, MORE_ITERATIONS = 12, 18
 WAIT_S = 60.0
 LOST_S = 10.0
-"""What a kill may take: the pause between looks, W&B's flush, and some for a busy machine."""
+"""Seconds of data that a kill may lose: the pause between reads, W&B's flush, and a margin for a busy machine."""
 PROJECT = "my-project"
 Train = Callable[..., rlnb.Run]
 Wait = Callable[[rlnb.Run], None]
@@ -31,7 +31,7 @@ def stores(run: rlnb.Run) -> list[Path]:
 
 
 def records(store: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return what W&B's file holds, by kind of record, as W&B's own reader tells it."""
+    """Return the records of a W&B file by type, as read by W&B's own reader."""
     argv = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(store)]
     lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
     parts: dict[str, list[dict[str, Any]]] = {"history": [], "exit": [], "run": [], "metric": [], "summary": []}
@@ -49,7 +49,7 @@ def logged(run: rlnb.Run, name: str) -> list[tuple[float, float]]:
     return list(zip(series.frames, series.values, strict=True))
 
 
-def test_what_wandb_holds_is_what_the_event_files_hold(
+def test_wandbs_file_has_the_values_of_the_event_files(
     train: Train, wait_for_agent: Wait, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_PROJECT", PROJECT)
@@ -71,7 +71,7 @@ def test_what_wandb_holds_is_what_the_event_files_hold(
     assert (summary["outcome"], summary["checkpoint"]) == ("completed", run.result.checkpoint)  # type: ignore[union-attr]
 
 
-def test_a_resumed_run_goes_on_in_the_same_wandb_run(train: Train, wait_for_agent: Wait) -> None:
+def test_a_resumed_run_continues_the_same_wandb_run(train: Train, wait_for_agent: Wait) -> None:
     run = train("wandb-offline").wait(WAIT_S)
     wait_for_agent(run)
     run.resume(max_iterations=MORE_ITERATIONS).wait(WAIT_S)
@@ -82,7 +82,7 @@ def test_a_resumed_run_goes_on_in_the_same_wandb_run(train: Train, wait_for_agen
     assert len(second["history"]) == MORE_ITERATIONS - ITERATIONS
     assert curve(first["history"] + second["history"], "reward") == logged(run, "reward")
     steps = [row["item"]["_step"] for row in first["history"] + second["history"]]
-    assert steps == sorted(set(steps)), "W&B wants steps that rise, over jobs too"
+    assert steps == sorted(set(steps)), "W&B requires increasing steps, also across jobs"
 
 
 def test_a_training_that_raises_is_a_failed_wandb_run(train: Train, wait_for_agent: Wait) -> None:
@@ -97,7 +97,7 @@ def test_a_training_that_raises_is_a_failed_wandb_run(train: Train, wait_for_age
 
 
 @pytest.mark.parametrize("how", ["killed", "cancelled"])
-def test_what_is_stopped_leaves_a_file_that_can_be_synced(train: Train, wait_for_agent: Wait, how: str) -> None:
+def test_a_stopped_run_leaves_a_file_that_can_be_synced(train: Train, wait_for_agent: Wait, how: str) -> None:
     run = train("wandb-offline", max_iterations=10_000)
     deadline = time.monotonic() + WAIT_S
     while not stores(run):
@@ -121,7 +121,7 @@ def test_what_is_stopped_leaves_a_file_that_can_be_synced(train: Train, wait_for
     assert store.name in output.stdout + output.stderr
 
 
-def test_a_wandb_that_fails_leaves_a_warning_and_a_completed_run(
+def test_a_failure_of_wandb_leaves_a_warning_and_a_completed_run(
     train: Train, wait_for_agent: Wait, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = tmp_path / "site/wandb"
@@ -131,11 +131,11 @@ def test_a_wandb_that_fails_leaves_a_warning_and_a_completed_run(
     run = train("wandb-offline").wait(WAIT_S)
     wait_for_agent(run)
     assert run.state == "completed"
-    assert "W&B follows this run no more: RuntimeError: wandb is broken today" in run.logs(200)
+    assert "W&B no longer follows this run: RuntimeError: wandb is broken today" in run.logs(200)
 
 
 @pytest.mark.slow
-def test_a_server_out_of_reach_has_it_go_on_offline(
+def test_an_unreachable_server_makes_the_tracker_go_offline(
     train: Train, wait_for_agent: Wait, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)

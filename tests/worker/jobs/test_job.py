@@ -45,7 +45,7 @@ def test_a_failure_is_the_result_of_the_job(job: JobDir, capsys: pytest.CaptureF
     result = JobRecord(job, "local").result
     assert result is not None
     assert (result.outcome, result.exit_code) == ("failed", 1)
-    assert result.error == "RuntimeError: echo crashes at iteration 0, as its agent option says"
+    assert result.error == "RuntimeError: echo crashes at iteration 0, as its agent option crash_at requests"
     assert "Traceback" in result.detail
     assert "Traceback" in capsys.readouterr().err, "the log has it too"
 

@@ -1,1 +1,1 @@
-"""Clusters for rlnb, through Dask (https://jobqueue.dask.org)."""
+"""Cluster launchers for rlnb, built on Dask (https://jobqueue.dask.org)."""

@@ -1,4 +1,4 @@
-"""The cluster of one job while it lasts: nodes of a queue, or a Dask cluster of the user."""
+"""The Dask cluster of one running job: nodes from a queue, or a Dask cluster of the user."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rlnb_dask.queues.launcher import LOOPBACK, QueueLauncher, last_line
 
 logger = logging.getLogger("rlnb_dask")
 COMPLETING_S = 30.0
-"""Seconds until a queue tells the final state of a job that it has just ended."""
+"""Seconds to wait for a queue to report the final state of a job that it has just ended."""
 SAY_S = 3.0
-"""The same, while other nodes wait for the reason of their end."""
+"""The same, while the other nodes wait to learn why they have to end."""
 LOOK_S = 3.0
-"""Seconds between looks at the queue, whose controller serves everybody."""
+"""Seconds between queries of the queue, whose controller serves the whole cluster."""
 
 
 class Cluster:
@@ -30,7 +30,7 @@ class Cluster:
 
     Args:
         launcher: The source of the nodes.
-        nodes: Their number.
+        nodes: Number of nodes.
         job: The job.
     """
 
@@ -39,14 +39,14 @@ class Cluster:
         self._errors: list[BaseException] = []
         self._ids: list[str] = []
         self._look_s = 0.0
-        """Time of the last look at the queue."""
+        """Time of the last query of the queue, in seconds of the monotonic clock."""
         self._line = ""
-        """The queue's last line about the jobs."""
+        """The queue's most recent line about the jobs."""
         self._dashboard: dict[str, int] = {}
 
     @contextlib.contextmanager
     def client(self) -> Iterator[Client]:
-        """Yield a client; a queue gets its nodes back afterwards."""
+        """Yield a client of the cluster; release the queue's nodes afterwards."""
         if isinstance(self._launcher, ExistingCluster):
             with Client(self._launcher.address, security=self._launcher.security(self._job.path)) as client:
                 try:
@@ -54,7 +54,7 @@ class Cluster:
                 finally:
                     shutil.rmtree(self._job.path / ".tls", ignore_errors=True)
             return
-        keys = self._job.path / ".tls"  # the nodes read them there, nobody else can
+        keys = self._job.path / ".tls"  # the nodes read the keys here; other users cannot
         keys.mkdir(mode=0o700, exist_ok=True)
         with self._queue(self._launcher, keys) as cluster, Client(cluster) as client:
             if self._launcher.dashboard:
@@ -67,7 +67,7 @@ class Cluster:
 
     def _queue(self, launcher: QueueLauncher, keys: Path) -> Any:
         interface = {"interface": launcher.host_interface} if launcher.host_interface else {}
-        # Dask would import bokeh even for a dashboard that nobody looks at.
+        # By default, Dask imports bokeh even for a dashboard that is never opened.
         dashboard = {"dashboard": launcher.dashboard, "dashboard_address": LOOPBACK}
         return launcher.cluster_class()(
             job_cls=self._recorded(launcher.job_class()),
@@ -79,9 +79,9 @@ class Cluster:
         )
 
     def _recorded(self, base: Any) -> Any:
-        """Return a class of dask-jobqueue's jobs that keeps each job's id, and each error of a submission.
+        """Return a dask-jobqueue job class that records each job's id and each submission error.
 
-        dask-jobqueue only logs them.
+        dask-jobqueue itself only logs them.
         """
         errors, ids = self._errors, self._ids
 
@@ -98,7 +98,7 @@ class Cluster:
         return Recorded
 
     def gone(self) -> str:
-        """Return why no nodes are to be expected any more; nothing while they are."""
+        """Return why no more nodes will come; an empty text while they still may."""
         if self._errors:
             return last_line(str(self._errors[0]))
         if isinstance(self._launcher, ExistingCluster) or len(self._ids) < (
@@ -108,33 +108,33 @@ class Cluster:
         if not self._line:
             self._line = f"jobs {', '.join(self._ids)}"
             self._job.note(queue=self._launcher.name, jobs=self._ids, **self._dashboard)
-            logger.info("the queue has %s", self._line)
+            logger.info("submitted to the queue: %s", self._line)
         if time.monotonic() - self._look_s < LOOK_S:
             return ""
         self._look_s = time.monotonic()
         line = self._launcher.look(self._ids)
         if line == "":
-            return f"{self.why() or 'its job is gone'}. {self._output(self._launcher)}".strip()
+            return f"{self.why() or 'the queue no longer lists its job'}. {self._output(self._launcher)}".strip()
         if line is not None and line != self._line:
             self._line = line
             logger.info("the queue says: %s", line)
         return ""
 
     def why(self) -> str:
-        """Return the final states of jobs that the queue has ended; nothing where it does not tell them."""
+        """Return the final states of jobs that the queue has ended; an empty text if it does not report them."""
         if isinstance(self._launcher, ExistingCluster):
             return ""
         states = self._launcher.ended(self._ids, SAY_S)
         return ", ".join(f"{self._launcher.title}'s job {number} is {state}" for number, state in states.items())
 
     def unwanted(self) -> bool:
-        """Return whether a further job is of no use: somebody ended this one in the queue, or it could not run."""
+        """Return whether resubmitting is pointless: the job was cancelled in the queue, or it could not run."""
         if self._errors or isinstance(self._launcher, ExistingCluster):
             return bool(self._errors)
         return self._launcher.unwanted([*self._launcher.ended(self._ids, COMPLETING_S).values()])
 
     def _output(self, launcher: QueueLauncher) -> str:
-        """Return the last line of the job's output, such as that the node has no such interpreter."""
+        """Return the last relevant line of the job's output, for example that the interpreter does not exist."""
         logs = sorted(self._job.path.glob("rlnb-*.err"))
         line = launcher.reason(logs[-1].read_text(errors="replace")) if logs else ""
-        return f"It printed last: {line}" if line else ""
+        return f"The last line of its output: {line}" if line else ""

@@ -1,4 +1,4 @@
-"""Ranks in a container of Apptainer or Docker; not tried with an image of Isaac Lab."""
+"""Ranks in an Apptainer or Docker container. Not tested with an Isaac Lab image."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ PASSED_ON = (
     *("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_DEBUG", "NCCL_IB_DISABLE", "RLNB_ROOT", "RLNB_MEET_S"),
     "ISAACSIM_ASSET_ROOT",
 )
-"""Variables of a node that ranks read; Docker passes no others on."""
+"""Environment variables of a node that ranks read; Docker passes on only these and the command's own."""
 
 
 def contained(command: Command, image: str, runtime: str, manifest: Manifest) -> Command:
-    """Return the command inside a container that sees the runs, the assets, and the node's GPUs.
+    """Return the command wrapped in a container with access to the runs, the assets and the node's GPUs.
 
     Args:
-        command: The agent's command outside of a container.
-        image: For Apptainer a file or an address, for Docker the name of an image.
+        command: The agent's command outside a container.
+        image: A file or a URL for Apptainer, an image name for Docker.
         runtime: One of ``RUNTIMES``.
         manifest: The manifest of the run.
     """
@@ -37,15 +37,15 @@ def contained(command: Command, image: str, runtime: str, manifest: Manifest) ->
 
 
 def _apptainer(folders: Sequence[str], on_gpus: bool) -> Sequence[str]:
-    """Return the command of Apptainer, which passes on the environment, and with it torchrun's variables."""
+    """Return the Apptainer command, which passes on the whole environment, torchrun's variables included."""
     gpus = ("--nv",) if on_gpus else ()
     return ("apptainer", "exec", *gpus, *(argument for folder in folders for argument in ("--bind", folder)))
 
 
 def _docker(folders: Sequence[str], on_gpus: bool, command: Command) -> Sequence[str]:
-    """Return the command of Docker, which names variables without values, since every user sees its arguments.
+    """Return the Docker command, with variables by name only, because every user of the node can read its arguments.
 
-    ``--init`` hands the signals on that end a run; a rank alone, as the container's first process, would ignore them.
+    ``--init`` forwards the signals that end a run; a rank running as the container's PID 1 would ignore them.
     """
     return (
         *("docker", "run", "--rm", "--init", "--network=host", "--ipc=host"),

@@ -1,4 +1,4 @@
-"""The launcher for a Dask cluster of the user: LocalCluster, dask-kubernetes, or one started by hand."""
+"""The launcher for an existing Dask cluster: a LocalCluster, dask-kubernetes, or one started by hand."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ANSWER_S = 5.0
 
 
 class ExistingCluster(HostedLauncher):
-    """Runs trainings on the workers of a Dask cluster, with an agent on each: one worker has to be one node.
+    """Runs trainings on the workers of a Dask cluster, one agent per worker: each worker has to be one node.
 
-    The run outlives this kernel, if the cluster does.
+    The run outlives this kernel if the cluster does.
 
     Args:
         cluster: The cluster, or the address of its scheduler.
-        nodes: Workers of each training.
-        security: Paths of ``tls_ca_file``, ``tls_client_cert`` and ``tls_client_key``; None takes the cluster's own.
-        insecure: Whether plain TCP to another machine is allowed. Anybody in that network can then run anything there.
-        max_restarts: Interruptions after which a training goes on by itself from its last checkpoint.
+        nodes: Number of workers of each training.
+        security: Paths of ``tls_ca_file``, ``tls_client_cert`` and ``tls_client_key``; None uses the cluster's own.
+        insecure: Whether to allow plain TCP to another machine. Anyone on that network can then run code there.
+        max_restarts: Number of interruptions after which a training resumes by itself from its last checkpoint.
     """
 
     name, module = "dask", "rlnb_dask.host"
@@ -54,7 +54,7 @@ class ExistingCluster(HostedLauncher):
 
     @property
     def settings(self) -> Mapping[str, Setting]:
-        """Arguments that make an equal launcher; TLS keys that are only in memory are not among them."""
+        """Arguments that make an equal launcher, without TLS keys that exist only in memory."""
         paths = {role: value for role, value in self._security.items() if "\n" not in value}
         return {
             "cluster": self.address,
@@ -65,7 +65,7 @@ class ExistingCluster(HostedLauncher):
         }
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Any]:
-        """Start the host of a job; it finds TLS keys that are only in memory in a folder that nobody else can read."""
+        """Start the job's host process; write TLS keys that exist only in memory to a private folder for it."""
         if problem := self._keys_problem():
             raise RlnbError(f"{problem.what} {problem.fix}")
         if in_memory := {role: text for role, text in self._security.items() if "\n" in text}:
@@ -77,30 +77,31 @@ class ExistingCluster(HostedLauncher):
         return super().submit(command, job_dir)
 
     def security(self, job_dir: Path) -> Security | None:
-        """Return Dask's object for the keys; None without any."""
+        """Return Dask's ``Security`` object for a job's keys; None if there are no keys."""
         paths = {role: str(path) for role in ROLES if (path := job_dir / ".tls" / role).exists()}
         return _security(paths or self._security)
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return the reasons for which no training can start there."""
+        """Return the problems that keep a training from starting on this cluster."""
         scheme, _, rest = self.address.partition("://")
         host = rest.rpartition(":")[0].strip("[]")
         if not rest:
-            fix = 'rlnb.dask(cluster), or rlnb.dask("tls://10.0.0.1:8786", security={...})'
+            fix = 'Use rlnb.dask(cluster) or rlnb.dask("tls://10.0.0.1:8786", security={...}).'
             return [Problem(what=f"{self.address!r} is not the address of a Dask scheduler.", fix=fix)]
         if scheme not in ("tcp", "tls", "inproc", "ucx", "ucxx"):
-            what = f"{self.address}: {scheme} is a transport of its own, which the host of a run does not know."
-            return [Problem(what=what, fix="A scheduler that nodes reach by tls://; dask-gateway's are not.")]
+            what = f"{self.address}: the transport {scheme} is not supported."
+            return [Problem(what=what, fix="Use a scheduler with a tls:// address; dask-gateway's have none.")]
         if problem := self._keys_problem():
             return [problem]
         if self.max_restarts and any("\n" in text for text in self._security.values()):
-            what = f"max_restarts={self.max_restarts}, but the cluster's keys are in memory only, and go with the job."
-            return [Problem(what=what, fix="security={...} with paths of its keys, or max_restarts=0.")]
+            what = f"max_restarts={self.max_restarts}, but the cluster's keys are in memory only, and end with the job."
+            return [Problem(what=what, fix="Use security={...} with the paths of its keys, or max_restarts=0.")]
         if scheme == "inproc":
-            return [Problem(what="its workers are threads of this kernel.", fix="LocalCluster(processes=True)")]
+            what = f"{self.address}: the cluster's workers are threads of this kernel."
+            return [Problem(what=what, fix="Use LocalCluster(processes=True).")]
         if scheme == "tcp" and not self._insecure and not _loopback(host):
-            what = f"{self.address} is plain TCP: whoever reaches it can run anything there."
-            return [Problem(what=what, fix="Security.temporary() for the cluster, or insecure=True.")]
+            what = f"{self.address} is plain TCP: anyone who can connect to it can run code there."
+            return [Problem(what=what, fix="Use Security.temporary() for the cluster, or insecure=True.")]
         return self._check_workers()
 
     def _keys_problem(self) -> Problem | None:
@@ -116,8 +117,8 @@ class ExistingCluster(HostedLauncher):
         ):
             return None
         return Problem(
-            what=f"{self.address} asks for keys, which are not known here (those in memory are nowhere recorded).",
-            fix=f"rlnb.dask({self.address!r}, security={{{', '.join(f'{role!r}: PATH' for role in ROLES)}}})",
+            what=f"{self.address} needs TLS keys, and none are given. Keys that exist only in memory are not recorded.",
+            fix=f"Use rlnb.dask({self.address!r}, security={{{', '.join(f'{role!r}: PATH' for role in ROLES)}}}).",
         )
 
     def _check_workers(self) -> Sequence[Problem]:
@@ -128,10 +129,11 @@ class ExistingCluster(HostedLauncher):
             with Client(self.address, security=security, timeout=ANSWER_S, set_as_default=False) as client:
                 count = len(client.scheduler_info(n_workers=-1)["workers"])
         except (OSError, TimeoutError, RlnbError) as exc:
-            return [Problem(what=f"{self.address} does not answer: {exc}", fix="Is it up, and are its keys given?")]
+            fix = "Check that the cluster runs and that its keys are given."
+            return [Problem(what=f"{self.address} does not answer: {exc}", fix=fix)]
         if count < self.nodes:
             what = f"nodes={self.nodes}, but the cluster has {count} worker{'s' if count != 1 else ''}."
-            return [Problem(what=what, fix=f"cluster.scale({self.nodes}), and wait for them.")]
+            return [Problem(what=what, fix=f"Call cluster.scale({self.nodes}) and wait for the workers.")]
         return []
 
     def __repr__(self) -> str:
@@ -139,7 +141,7 @@ class ExistingCluster(HostedLauncher):
 
 
 def _security(keys: Mapping[str, str]) -> Security | None:
-    """Return Dask's object for keys; None without any."""
+    """Return Dask's ``Security`` object for keys; None if there are no keys."""
     from distributed import Security
 
     return Security(require_encryption=True, **keys) if keys else None

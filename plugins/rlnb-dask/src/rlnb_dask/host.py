@@ -1,7 +1,7 @@
 """``python -m rlnb_dask.host JOB_DIR``: the process that owns the cluster of one job.
 
-It takes nodes from the queue, looks whether they fit, starts an agent on each, and leaves none behind. It outlives the
-kernel that started it; when it ends, so do Dask's workers, and with them the agents.
+It requests nodes from the queue, checks them, starts an agent on each, and ends all agents. It outlives the kernel that
+started it. When it ends, Dask's workers end too, and with them the agents.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.25
 LOOK_S = 1.0
 END_S = 30.0
-"""Seconds that agents have to end after a cancellation or a result: more than they give their ranks."""
+"""Seconds that agents have to end after a cancellation or a result; longer than agents wait for their ranks."""
 DASK = {
     **QUIET,
-    "distributed.scheduler.allowed-failures": 0,  # a task whose worker is gone fails, and does not wait for another
+    "distributed.scheduler.allowed-failures": 0,  # a task fails with its worker instead of moving
     "distributed.worker.daemon": False,
     "distributed.comm.retry.count": 3,
 }
 
 
 class Ended(Exception):
-    """The job is over before its agents could begin."""
+    """The job ended before its agents started."""
 
 
 class Host:
-    """One job on a cluster, from the queue to its end.
+    """Owns one job on a cluster, from the queue to its end.
 
     Args:
         job: The job.
@@ -56,11 +56,11 @@ class Host:
         self._cluster = Cluster(launcher, self._nodes, job)
 
     def run(self) -> bool:
-        """Run the job, whose result says how it ended; return whether it may go on where the cluster interrupted it."""
+        """Run the job to its result; return whether a new job may resume it after an interruption."""
         try:
             with dask.config.set(DASK), self._cluster.client() as client:
                 client.register_plugin(node.Lifeline())
-                with self._alone():  # nobody else takes the same nodes meanwhile
+                with self._alone():  # no other run can take the same nodes meanwhile
                     workers = self._wait_for_nodes(client)
                     self._preflight(client, workers)
                     agents = self._start_agents(client, workers)
@@ -76,20 +76,20 @@ class Host:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the lock of those who choose nodes of a cluster that several runs share."""
+        """Hold the lock for choosing nodes of a cluster that several runs share."""
         lock, first = Lock("rlnb-nodes"), True
         while not lock.acquire(timeout=LOOK_S):
             self._beat_or_stop()
             if first:
                 first = False
-                logger.info("another run chooses its nodes, or waits for them; this one comes after it")
+                logger.info("another run is choosing its nodes or waiting for them; this run comes next")
         try:
             yield
         finally:
             lock.release()
 
     def _wait_for_nodes(self, client: Client) -> list[str]:
-        """Return the addresses of idle nodes' workers, once there are enough: all or none begin."""
+        """Return the addresses of idle nodes' workers once there are enough for all ranks to start together."""
         count, most = -1, 0
         while True:
             self._beat_or_stop()
@@ -100,26 +100,26 @@ class Host:
                 return workers[: self._nodes]
             if len(workers) != count:
                 count = len(workers)
-                also = f", {len(busy)} more are taken" if busy else ""
-                logger.info("%d of %d nodes are here%s", count, self._nodes, also)
+                also = f", {len(busy)} more are busy" if busy else ""
+                logger.info("%d of %d nodes are ready%s", count, self._nodes, also)
             why, most = self._cluster.gone(), max(most, len(names))
             if not why and len(names) < most and isinstance(self._launcher, QueueLauncher):
-                why = "a node had come, and went before all were here. The output of its job lies beside this log"
+                why = "a node was lost before all nodes were ready. The output of its job is in this log's folder"
             if why:
                 self._job.end("failed", f"the queue gave no nodes: {why}", interrupted=not self._cluster.unwanted())
                 raise Ended
             time.sleep(POLL_S)
 
     def _busy(self, client: Client) -> set[str]:
-        """Return the workers of the user's cluster that have a task, or an agent whose host is gone."""
-        if isinstance(self._launcher, QueueLauncher):  # a queue gives the nodes to this run alone
+        """Return the workers of the user's cluster that have a task, or an agent whose host process has ended."""
+        if isinstance(self._launcher, QueueLauncher):  # a queue's nodes belong to this run alone
             return set()
         tasks = {worker for worker, keys in client.processing().items() if keys}
         return tasks | {worker for worker, busy in client.run(node.busy, on_error="ignore").items() if busy}
 
     def _wait_until_known(self, client: Client, agents: dict[str, Future]) -> None:
-        """Wait until Dask's scheduler has heard of the agents: the next run would take their nodes for idle."""
-        deadline = time.monotonic() + END_S  # a worker that is lost in this moment never has its agent
+        """Wait until Dask's scheduler lists the agents; until then, the next run would take their nodes for idle."""
+        deadline = time.monotonic() + END_S  # the scheduler never lists the agent of a worker lost meanwhile
         while time.monotonic() < deadline:
             tasks = client.processing()
             if all(agent.key in tasks.get(worker, ()) or agent.done() for worker, agent in agents.items()):
@@ -135,13 +135,13 @@ class Host:
             self._job.end("failed", str(exc), interrupted=True)
             raise Ended from exc
         if lines:
-            first = lines[0] if len(lines) == 1 else f"{len(lines)} problems with the nodes, nothing was started"
+            first = lines[0] if len(lines) == 1 else f"{len(lines)} problems with the nodes; no rank was started"
             self._job.end("failed", first, "\n".join(f"  - {line}" for line in lines))
             raise Ended
-        logger.info("the nodes are alike and reach each other (%.1f s)", time.monotonic() - start_s)
+        logger.info("the nodes passed the checks (%.1f s)", time.monotonic() - start_s)
 
     def _start_agents(self, client: Client, workers: Sequence[str]) -> dict[str, Future]:
-        """Start the agent of each node; return its future, by its worker's address."""
+        """Start an agent on each node; return the agents' futures by worker address."""
         port = client.submit(node.free_port, workers=[workers[0]], pure=False).result()
         master = f"{preflight.host_of(workers[0])}:{port}" if self._nodes > 1 else ""
         python, hang_after_s = self._launcher.python, self._launcher.hang_after_s
@@ -159,7 +159,7 @@ class Host:
         }
 
     def _watch(self, client: Client, workers: Sequence[str], agents: dict[str, Future]) -> None:
-        """Wait for the agents, and say so when a node is gone."""
+        """Wait for the agents; end the job if a node is lost."""
         end_by: float | None = None
         while not all(agent.done() for agent in agents.values()):
             self._job.beat()
@@ -169,7 +169,7 @@ class Host:
             if end_by is None and (self._job.cancelled or self._job.result is not None):
                 end_by = time.monotonic() + END_S
             if end_by is not None and time.monotonic() > end_by:
-                logger.warning("an agent has not ended; the queue ends its job now")
+                logger.warning("an agent has not ended in time; its node is released")
                 break
             time.sleep(POLL_S)
         for number, worker in enumerate(workers):
@@ -177,36 +177,36 @@ class Host:
                 self._lost(number, worker, agents[worker])
 
     def _lost(self, number: int, worker: str, agent: Future) -> None:
-        """Say that a node is gone, unless more is known: the other agents end by that."""
+        """End the job because a node is lost, unless it has a result already; the other agents then end too."""
         if self._job.cancelled or self._job.result is not None:
             return
         logger.info("node %d at %s: %s", number, worker, agent.exception() if agent.status == "error" else agent.status)
         hosts = self._job.hosts
         name = hosts[number] if number < len(hosts) else preflight.host_of(worker)
         why = self._cluster.why() or "it is down, or its queue has ended the job"
-        self._job.end("failed", f"node {number} ({name}) is gone: {why}", interrupted=True)
+        self._job.end("failed", f"node {number} ({name}) is lost: {why}", interrupted=True)
 
     def _beat_or_stop(self) -> None:
         self._job.beat()
         if self._job.cancelled:
-            self._job.end("cancelled", "cancelled while it waited for nodes")
+            self._job.end("cancelled", "cancelled while waiting for nodes")
             raise Ended
 
 
 def _names(client: Client) -> dict[str, str]:
-    """Return the name of each worker of a cluster, by its address."""
+    """Return the names of a cluster's workers by address."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     return {address: str(facts.get("name", "")) for address, facts in workers.items()}
 
 
 def _number(name: str) -> tuple[str, int]:
-    """Return the key that orders workers by the number in their name, so that node 0 is the queue's first."""
+    """Return a sort key that orders workers by the number in their name, so that node 0 is the queue's first."""
     stem, _, number = name.rpartition("-")
     return (stem, int(number)) if number.isdigit() else (name, 0)
 
 
 def forget_own_job(environ: MutableMapping[str, str]) -> None:
-    """Remove the variables of the Slurm job that the host itself is: a job that it submits would take its limits."""
+    """Remove the variables of the Slurm job that this process runs in; jobs it submits would inherit its limits."""
     for name in [name for name in environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
         del environ[name]
 
@@ -221,9 +221,9 @@ def main() -> None:
     may_go_on = Host(job, launcher).run()
     try:
         if may_go_on and job.go_on(launcher.max_restarts):
-            logger.info("it goes on as a further job")
+            logger.info("the training resumes in a new job")
     except RlnbError as exc:
-        logger.info("it does not go on: %s", exc)
+        logger.info("the training does not resume: %s", exc)
 
 
 def launcher_of(job: HostedJob) -> QueueLauncher | ExistingCluster:

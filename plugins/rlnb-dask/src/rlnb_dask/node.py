@@ -1,4 +1,4 @@
-"""The work on a node of a cluster, inside its Dask worker: run an agent, and look around before that."""
+"""The code that runs on a cluster node, inside its Dask worker: the checks of the node, then its agent."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ import psutil
 from distributed import Worker, WorkerPlugin, get_worker
 
 END_S = 15.0
-"""Seconds that an agent has to end everything below it once its lifeline is gone."""
+"""Seconds that an agent has to end all its child processes once its standard input is closed."""
 ASK_S = 60.0
-"""Seconds that the ranks' interpreter has for the list of its packages."""
+"""Seconds that the ranks' interpreter has to list its packages."""
 LEAVE_AFTER_S = "rlnb.leave-after-s"
-"""Key in Dask's configuration of a worker that is a process of ours: seconds after the end of its agents at which it
-leaves, though Dask may still wait. A signal while it closes would have it wait until the queue kills it. Workers of
-somebody else do not have the key."""
+"""Key in Dask's configuration of a worker process that rlnb started: seconds from the end of its agents to its own
+exit. Without it, a signal during the worker's shutdown makes Dask wait until the queue kills the process. Workers of
+the user's own cluster do not have the key."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeFacts:
-    """The facts about a node that decide whether it fits the others."""
+    """Facts about a node that decide whether it is consistent with the other nodes."""
 
     host: str
-    """Name of the machine."""
+    """Host name."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of Python and of packages; empty where the interpreter gave none."""
+    """Versions of Python and of packages; empty if the interpreter reported none."""
     problem: str = ""
-    """The reason for which nothing can run there."""
+    """Why no rank can run on the node; empty if one can."""
     free_bytes: int | None = None
     """Free bytes on the file system of the run."""
 
 
 class Lifeline(WorkerPlugin):
-    """Holds the agents of a worker, and ends them when it closes.
+    """Keeps the agents of a Dask worker, and ends them when the worker closes.
 
-    A worker that has lost its scheduler would otherwise wait for them.
+    A worker that has lost its scheduler would otherwise wait for its agents.
     """
 
     name = "rlnb-lifeline"
@@ -59,7 +59,7 @@ class Lifeline(WorkerPlugin):
         self.agents: list[subprocess.Popen[bytes]] = []
 
     def teardown(self, worker: Worker) -> None:
-        """Close the agents' standard input, and wait until they have ended everything below them."""
+        """Close the agents' standard input, and wait until they have ended their child processes."""
         for agent in list(self.agents):
             assert agent.stdin is not None
             with contextlib.suppress(OSError):
@@ -75,12 +75,12 @@ class Lifeline(WorkerPlugin):
 
 
 def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
-    """Run a node's agent to its end; return its exit status. It ends when this process does.
+    """Run a node's agent to its end and return its exit status. The agent ends when this process does.
 
     Args:
-        argv: The agent.
+        argv: The agent's command.
         log: File for the agent's own output.
-        limit_s: Seconds from the start of this process, and so of the queue's job, at which it has to end.
+        limit_s: Seconds the agent may run, counted from the start of this process and so of the queue's job.
     """
     if limit_s is not None:
         argv = [*argv, f"--deadline={psutil.Process().create_time() + limit_s:.0f}"]
@@ -99,22 +99,22 @@ def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
 
 
 def environment(nanny: bool) -> dict[str, str]:
-    """Return the environment of an agent: this one without the variables of a nanny for workers that compute.
+    """Return the environment of an agent: this process's, without the variables that Dask's nanny sets for computing.
 
     Args:
-        nanny: Whether Dask's nanny started this worker.
+        nanny: Whether a Dask nanny started this worker.
     """
     preset = dask.config.get("distributed.nanny.pre-spawn-environ", {}) if nanny else {}
     return {name: value for name, value in os.environ.items() if str(preset.get(name, "")) != value}
 
 
 def busy(dask_worker: Worker) -> bool:
-    """Return whether an agent runs on a worker, though the host that started it may be gone."""
+    """Return whether an agent runs on a worker, even if the host process that started it has ended."""
     return Lifeline.name in dask_worker.plugins and bool(_agents(dask_worker))
 
 
 def _agents(worker: Worker) -> list[subprocess.Popen[bytes]]:
-    """Return the agents that run on a worker, as its lifeline holds them."""
+    """Return the list of running agents that a worker's ``Lifeline`` keeps."""
     lifeline = worker.plugins[Lifeline.name]
     assert isinstance(lifeline, Lifeline)
     return lifeline.agents
@@ -123,20 +123,20 @@ def _agents(worker: Worker) -> list[subprocess.Popen[bytes]]:
 def look(
     folder: str, name: str, packages: Sequence[str], asset_root: str | None, python: str | None = None
 ) -> NodeFacts:
-    """Return the facts about this node, and leave a file in the shared folder.
+    """Return the facts about this node, and write a file to the shared folder for the other nodes to find.
 
     Args:
         folder: A folder that all nodes should see.
-        name: Name of that file.
-        packages: Distributions that need the same version everywhere.
-        asset_root: Folder of robot assets; None is this node's ISAACSIM_ASSET_ROOT. A URL is not looked for.
-        python: Command of the ranks' interpreter, where it is not this one.
+        name: Name of the file to write.
+        packages: Distributions that need the same version on all nodes.
+        asset_root: Folder of robot assets; None is this node's ISAACSIM_ASSET_ROOT. A URL is not checked.
+        python: Command of the ranks' interpreter; None is this interpreter.
     """
     host = socket.gethostname()
     try:
         versions = _versions(packages, python)
     except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
-        return NodeFacts(host=host, problem=f"the interpreter {python} cannot be asked for its packages: {exc}")
+        return NodeFacts(host=host, problem=f"the interpreter {python} does not list its packages: {exc}")
     problem, free_bytes = "", None
     try:
         Path(folder, name).write_text(host)
@@ -145,23 +145,23 @@ def look(
         problem = f"{folder} cannot be written: {exc.strerror or exc}"
     asset_root = asset_root or os.environ.get("ISAACSIM_ASSET_ROOT")
     if asset_root and "://" not in asset_root and not os.path.isdir(asset_root):
-        problem = problem or f"the asset root {asset_root} is not there"
+        problem = problem or f"the asset root {asset_root} does not exist"
     return NodeFacts(host=host, versions=versions, problem=problem, free_bytes=free_bytes)
 
 
 def sees(folder: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:
-    """Return which of the files that other nodes wrote cannot be seen from here."""
+    """Return the names of files written by other nodes that this node does not see."""
     deadline = time.monotonic() + within_s
     while missing := [name for name in names if not Path(folder, name).exists()]:
         if time.monotonic() > deadline:
             break
-        os.listdir(folder)  # has NFS look again
+        os.listdir(folder)  # makes NFS refresh its cache of the folder
         time.sleep(0.2)
     return missing
 
 
 def listen(for_s: float = 20.0) -> int:
-    """Return a free port of this node, on which it answers for a while."""
+    """Return a port on which this node accepts connections for ``for_s`` seconds."""
     listening = socket.create_server(("", 0), family=socket.AF_INET, reuse_port=False)
     port: int = listening.getsockname()[1]
 
@@ -176,7 +176,7 @@ def listen(for_s: float = 20.0) -> int:
 
 
 def reaches(host: str, port: int, within_s: float = 5.0) -> str:
-    """Return why a port of another node cannot be reached from here; nothing if it can."""
+    """Return why this node cannot connect to a port of another node; an empty text if it can."""
     try:
         socket.create_connection((host, port), within_s).close()
     except OSError as exc:
@@ -185,7 +185,7 @@ def reaches(host: str, port: int, within_s: float = 5.0) -> str:
 
 
 def free_port() -> int:
-    """Return a port of this node that is free now."""
+    """Return a currently free port of this node."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         port: int = probe.getsockname()[1]
@@ -193,7 +193,7 @@ def free_port() -> int:
 
 
 def _versions(packages: Sequence[str], python: str | None) -> dict[str, str]:
-    """Return the versions of Python and of packages in an interpreter; None is this one."""
+    """Return the versions of Python and of packages in an interpreter; None means this interpreter."""
     if python is None:
         return {"python": sys.version.split()[0], **{package: version(package) for package in packages}}
     script = f"import json, sys\nfrom importlib import metadata\n{inspect.getsource(version)}\n"
@@ -202,12 +202,12 @@ def _versions(packages: Sequence[str], python: str | None) -> dict[str, str]:
     process = subprocess.run(argv, capture_output=True, text=True, timeout=ASK_S, check=False)
     if process.returncode or not process.stdout.strip():
         raise ValueError((process.stderr.strip().splitlines() or [f"it ended with {process.returncode}"])[-1])
-    answer: dict[str, str] = json.loads(process.stdout.strip().splitlines()[-1])  # scripts may print before it
+    answer: dict[str, str] = json.loads(process.stdout.strip().splitlines()[-1])  # scripts may print earlier lines
     return answer
 
 
 def version(package: str) -> str:
-    """Return the version of a distribution, ``"none"`` where it is not installed."""
+    """Return the version of a distribution, ``"none"`` if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

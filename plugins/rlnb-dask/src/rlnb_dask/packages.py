@@ -1,4 +1,4 @@
-"""The packages that have to have the same version on every node of a training."""
+"""The packages whose versions must match on all nodes of a training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIMULATION = ("rlnb", "torch", "isaaclab", "warp-lang", "newton")
 
 
 def packages() -> tuple[str, ...]:
-    """Return rlnb, the simulation, each installed plugin, and the requirements of the plugins' RL libraries."""
+    """Return rlnb, the simulation's packages, all installed plugins, and the requirements of their RL libraries."""
     names = dict.fromkeys(SIMULATION)
     for entry in sorted(metadata.entry_points(group="rlnb")):
         if entry.dist is not None:
@@ -30,6 +30,6 @@ def _requirements(entry: metadata.EntryPoint) -> list[str]:
     try:
         libraries: Sequence[Library] = getattr(entry.load(), "rlnb_libraries", tuple)()
         return [Requirement(text).name for library in libraries for text in library.requires]
-    except Exception as exc:  # a broken plugin of any kind must not end the trainings of the others
+    except Exception as exc:  # a plugin broken in any way must not stop trainings that use other plugins
         logger.info("the plugin %s does not load: %s", entry.name, exc)
         return []

@@ -1,4 +1,4 @@
-"""The light half: the launchers of this plugin, and the command of a run in a container."""
+"""The hooks that need no heavy imports: the plugin's launchers, and the command of a run in a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before ranks are started: whether the nodes are alike, see one folder, and reach each other."""
+"""The checks before ranks start: equal versions on all nodes, a shared folder, and a network between the nodes."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from rlnb_dask.packages import packages
 
 LEAST_FREE_BYTES = 50 * 2**20
 ANSWER_S = 90.0
-"""Seconds that a node has for an answer: a mount that hangs never gives one."""
+"""Seconds that a node has to answer; a node whose file system hangs never does."""
 POLL_S = 0.1
 
 
 class NodeGone(Exception):
-    """A node went away during the look at it; the message names the node."""
+    """A node was lost during the checks; the message names the node."""
 
 
 class Unanswered(Exception):
-    """Some nodes do not answer, or cannot; each argument names a node and the reason."""
+    """Some nodes gave no answer; each argument names a node and the reason."""
 
 
 def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Callable[[], None]) -> list[str]:
-    """Return a line for each problem of a node; none where a training can begin.
+    """Return a line for each problem of a node; an empty list if the training can start.
 
     Args:
-        client: Of the cluster.
+        client: Client of the cluster.
         workers: Addresses of the nodes' workers, in order.
-        job: The job that will run there.
-        go_on: Called during the waiting for nodes; an exception from it ends the waiting.
+        job: The job that will run on the nodes.
+        go_on: Called repeatedly while the nodes answer; an exception from it ends the wait.
 
     Raises:
-        NodeGone: A node went away meanwhile.
+        NodeGone: A node was lost meanwhile.
     """
     try:
         return _Look(client, workers, go_on).problems(job)
@@ -50,7 +50,7 @@ def problems(client: Client, workers: Sequence[str], job: HostedJob, go_on: Call
 
 
 class _Look:
-    """One look at all nodes."""
+    """One round of checks of all nodes."""
 
     def __init__(self, client: Client, workers: Sequence[str], go_on: Callable[[], None]) -> None:
         self._client, self._workers, self._go_on = client, workers, go_on
@@ -59,7 +59,7 @@ class _Look:
         folder = job.path / ".preflight"
         folder.mkdir(exist_ok=True)
         python = shlex.split(job.manifest.python or "")
-        in_place = list(job.command.argv[: len(python)]) == python  # otherwise the interpreter is a container's
+        in_place = list(job.command.argv[: len(python)]) == python  # otherwise a container has the interpreter
         names, manifest = packages(), job.manifest
         answers = {
             worker: self._client.submit(
@@ -70,7 +70,7 @@ class _Look:
             )
             for number, worker in enumerate(self._workers)
         }
-        # A node that hangs may still be about to write: then the folder stays.
+        # If this raises, the folder stays: a node that hangs may still write to it.
         nodes: list[NodeFacts] = list(self._answers(answers).values())
         lines = [*_own_problems(nodes), *differences(nodes, names)]
         if not lines and len(nodes) > 1:
@@ -79,11 +79,11 @@ class _Look:
         return lines
 
     def _answers(self, answers: Mapping[str, Future]) -> dict[str, Any]:
-        """Return each node's answer, by its worker's address.
+        """Return each node's answer by its worker's address.
 
         Raises:
-            Unanswered: Some nodes do not answer.
-            NodeGone: A node is not there any more.
+            Unanswered: Some nodes gave no answer.
+            NodeGone: A node was lost.
         """
         deadline = time.monotonic() + ANSWER_S
         while not all(answer.done() for answer in answers.values()) and time.monotonic() < deadline:
@@ -93,19 +93,19 @@ class _Look:
         for worker, answer in answers.items():
             name = f"node {self._workers.index(worker)} ({host_of(worker)})"
             if not answer.done():
-                lines.append(f"{name} has not answered for {ANSWER_S:.0f} s: does a file system hang there?")
+                lines.append(f"{name} has not answered for {ANSWER_S:.0f} s. Check its file systems")
             elif answer.status == "error" and not isinstance(why := answer.exception(), KilledWorker):
-                lines.append(f"{name} cannot be looked at: {type(why).__name__}: {why}")
+                lines.append(f"{name} cannot be checked: {type(why).__name__}: {why}")
             elif answer.status != "finished":
-                raise NodeGone(f"{name} went away while it was looked at")
+                raise NodeGone(f"{name} was lost during the check")
         if lines:
             raise Unanswered(*lines)
         return {worker: answer.result() for worker, answer in answers.items()}
 
     def _blind(self, nodes: Sequence[NodeFacts], folder: str) -> list[str]:
-        """Return a line for each node that does not see the files of others.
+        """Return a line for each node that does not see the other nodes' files.
 
-        Each looks for the files of the first node and of the node before it: the work grows with the nodes only.
+        Each node checks only for the files of the first node and of its predecessor, so that the work grows linearly.
         """
         answers = {
             worker: self._client.submit(
@@ -116,14 +116,14 @@ class _Look:
             for number, worker in enumerate(self._workers)
         }
         return [
-            f"{where(number, nodes[number])} does not see what {', '.join(missing)} wrote to {folder}: "
-            "the run's folder has to be on a file system that all nodes share (rlnb.options.root)"
+            f"{where(number, nodes[number])} does not see the files of {', '.join(missing)} in {folder}. "
+            "Set rlnb.options.root to a folder on a file system that all nodes share"
             for number, missing in enumerate(self._answers(answers).values())
             if missing
         ]
 
     def _unreached(self, nodes: Sequence[NodeFacts]) -> list[str]:
-        """Return a line for each node that does not reach the first."""
+        """Return a line for each node that cannot connect to the first."""
         first, *others = self._workers
         host = host_of(first)
         port = self._answers({first: self._client.submit(node.listen, workers=[first], pure=False)})[first]
@@ -131,19 +131,19 @@ class _Look:
             worker: self._client.submit(node.reaches, host, port, workers=[worker], pure=False) for worker in others
         }
         return [
-            f"{where(number, nodes[number])} does not reach {where(0, nodes[0])} at {host}:{port}: {why}. "
-            'A firewall, or the wrong network: interface="ib0", say, names the right one'
+            f"{where(number, nodes[number])} cannot connect to {where(0, nodes[0])} at {host}:{port}: {why}. "
+            'Check the firewall, or select the network with the argument interface, such as interface="ib0"'
             for number, why in enumerate(self._answers(answers).values(), start=1)
             if why
         ]
 
 
 def differences(nodes: Sequence[NodeFacts], names: Sequence[str]) -> list[str]:
-    """Return a line for each package that has another version on a node than on most.
+    """Return a line for each package whose version on a node differs from the most common one.
 
     Args:
         nodes: All nodes, in order.
-        names: Distributions to compare, besides Python itself.
+        names: Distributions to compare, in addition to Python itself.
     """
     answers = [(number, facts) for number, facts in enumerate(nodes) if facts.versions]
     lines = []
@@ -151,7 +151,7 @@ def differences(nodes: Sequence[NodeFacts], names: Sequence[str]) -> list[str]:
         versions = [facts.versions.get(package, "unknown") for _, facts in answers]
         usual, _ = (Counter(versions).most_common(1) or [("none", 0)])[0]
         lines += [
-            f"{where(number, facts)}: {package} {version}, where the others have {usual}"
+            f"{where(number, facts)}: {package} {version}, but most nodes have {usual}"
             for (number, facts), version in zip(answers, versions, strict=True)
             if version != usual
         ]
@@ -162,14 +162,14 @@ def _own_problems(nodes: Sequence[NodeFacts]) -> list[str]:
     """Return a line for each node with a problem of its own."""
     lines = [f"{where(number, facts)}: {facts.problem}" for number, facts in enumerate(nodes) if facts.problem]
     return lines + [
-        f"{where(number, facts)}: only {facts.free_bytes / 2**20:.0f} MiB are free where the run is written"
+        f"{where(number, facts)}: only {facts.free_bytes / 2**20:.0f} MiB are free in the run's folder"
         for number, facts in enumerate(nodes)
         if facts.free_bytes is not None and facts.free_bytes < LEAST_FREE_BYTES
     ]
 
 
 def where(number: int, facts: NodeFacts) -> str:
-    """Return the name of a node for a person."""
+    """Return the name of a node for messages."""
     return f"node {number} ({facts.host})"
 
 

@@ -1,7 +1,7 @@
-"""Dask as one that starts agents and waits: what it does besides takes cores from the ranks."""
+"""Dask settings for a worker that only starts an agent and waits; Dask's own work takes CPU time from the ranks."""
 
 QUIET = {
-    "distributed.worker.profile.enabled": False,  # it looks at every thread a hundred times a second
+    "distributed.worker.profile.enabled": False,  # it samples every thread 100 times a second
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.tick.limit": "30s",
     "distributed.admin.system-monitor.interval": "5s",

@@ -1,4 +1,4 @@
-"""``dask worker`` under ``srun``: each task of a job needs a name of its own."""
+"""``dask worker`` under ``srun``, with a different worker name for each task of a job."""
 
 import os
 import sys
@@ -9,9 +9,9 @@ LEAVE_S = 1.0
 
 
 def main() -> None:
-    """Start Dask's worker with the number of this task behind its name, as dask-jobqueue counts them."""
-    # Dask would name the process "dask worker [...]". Slurm's proctrack/linuxproc cannot read a name with a space in
-    # /proc/PID/stat, and so neither signals nor kills such a process.
+    """Start a Dask worker, with this task's number appended to its name as dask-jobqueue expects."""
+    # With setproctitle, Dask names the process "dask worker [...]". Slurm's proctrack/linuxproc cannot parse a name
+    # with a space in /proc/PID/stat, and so neither signals nor kills such a process.
     sys.modules["setproctitle"] = None  # type: ignore[assignment]
     import dask
 

@@ -1,4 +1,4 @@
-"""Settings of queues' launchers, and the problems that a launcher finds."""
+"""Fixtures for queue launchers: their settings, and the problems they report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlnb import plugins
 
 @pytest.fixture
 def settings() -> dict[str, object]:
-    """Every setting that becomes text of a job."""
+    """All settings that become text of the job script."""
     return {
         "nodes": 2,
         "cpus_per_node": 8,
@@ -29,7 +29,7 @@ def settings() -> dict[str, object]:
 
 @pytest.fixture
 def problems() -> Callable[..., str]:
-    """A launcher's problems with a training, a line for each."""
+    """Return a function that gives a launcher's problems with a training, one per line."""
 
     def lines(name: str = "slurm", **settings: object) -> str:
         launcher = plugins.make_launcher(name, {"walltime": "01:00:00", **settings})

@@ -1,4 +1,4 @@
-"""Wrong settings are all found before a job is submitted."""
+"""All wrong settings are found before a job is submitted."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pytest
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"walltime": None}, "has no walltime"),
-        ({"walltime": 8}, "walltime=8 is not a time"),
-        ({"walltime": "8 hours"}, "'8 hours' is not a time"),
-        ({"walltime": "00:01:00"}, "the last 60 s are for stopping"),
+        ({"walltime": None}, "needs a walltime"),
+        ({"walltime": 8}, "walltime=8 is not a duration"),
+        ({"walltime": "8 hours"}, "'8 hours' is not a duration"),
+        ({"walltime": "00:01:00"}, "stopping needs the last 60 s"),
         ({"nodes": 0}, "nodes=0 is not a number above 0"),
         ({"gpus_per_node": -1}, "gpus_per_node=-1"),
         ({"memory_gib_per_node": "64GB"}, "memory_gib_per_node='64GB'"),
-        ({"partition": "gpu\n#SBATCH --uid=0"}, "would become one of the job's"),
-        ({"account": "robots; rm -rf ~"}, "holds characters that no such name has"),
-        ({"interface": "$(id)"}, "holds characters"),
+        ({"partition": "gpu\n#SBATCH --uid=0"}, "is not a single line of text"),
+        ({"account": "robots; rm -rf ~"}, "contains characters that are not allowed in it"),
+        ({"interface": "$(id)"}, "contains characters"),
         ({"directives": ["--a\n--b"]}, "directives[0]"),
         ({"python": ""}, "python=''"),
-        ({"container_runtime": "podman"}, "is none of apptainer, docker"),
+        ({"container_runtime": "podman"}, "is not one of apptainer, docker"),
     ],
 )
-def test_a_wrong_setting_is_found_before_the_queue_is_asked(
+def test_a_wrong_setting_is_found_before_the_queue_is_queried(
     problems: Callable[..., str], settings: dict[str, object], expected: str
 ) -> None:
     assert expected in problems(**settings)

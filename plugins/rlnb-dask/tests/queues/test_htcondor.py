@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 import dask
-import dask_jobqueue  # noqa: F401  which adds its defaults to Dask's configuration
+import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 
 import rlnb
 
@@ -60,7 +60,7 @@ def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
 
 
-def test_directives_are_assignments_behind_those_of_the_site() -> None:
+def test_directives_are_assignments_that_override_the_sites() -> None:
     site = {**dask.config.get("jobqueue.htcondor"), "job-extra-directives": {"+Project": "site", "priority": "1"}}
     launcher = rlnb.htcondor(directives=["+Project = mine", "rank=2"], gpus_per_node=1)
     with dask.config.set({"jobqueue.htcondor": site}):
@@ -73,5 +73,5 @@ def test_directives_are_assignments_behind_those_of_the_site() -> None:
     }
 
 
-def test_a_walltime_is_not_needed(problems: Callable[..., str]) -> None:
+def test_no_walltime_is_needed(problems: Callable[..., str]) -> None:
     assert "walltime" not in problems("htcondor", walltime=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dask
-import dask_jobqueue  # noqa: F401  which adds its defaults to Dask's configuration
+import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
 
 import rlnb
@@ -20,20 +20,20 @@ def test_an_equal_launcher_is_made_from_the_settings(settings: dict[str, object]
     copy = rlnb.slurm(**launcher.settings)
     assert copy == launcher
     assert copy.job_script() == launcher.job_script()
-    assert launcher.settings["prologue"] == ["module load cuda"], "a list, as JSON has it"
+    assert launcher.settings["prologue"] == ["module load cuda"], "a list, for JSON"
 
 
-def test_a_rank_is_started_on_every_gpu() -> None:
+def test_every_gpu_gets_a_rank() -> None:
     assert rlnb.slurm(gpus_per_node=4).nproc_per_node == 4
     assert rlnb.slurm().nproc_per_node is None
 
 
-def test_a_training_is_stopped_before_its_walltime() -> None:
+def test_a_training_stops_before_its_walltime() -> None:
     assert rlnb.slurm(walltime="1-08:30:00").limit_s == 32.5 * 3600 - 60
     assert rlnb.slurm(walltime="00:30:00", grace_s=300).limit_s == 1500
 
 
-def test_one_line_is_not_taken_for_its_letters() -> None:
+def test_a_single_line_is_not_split_into_letters() -> None:
     settings = {"prologue": "module load cuda", "directives": "--constraint=h200", "account": 123}
     lines = rlnb.slurm(walltime="01:00:00", **settings).job_script().splitlines()
     assert "module load cuda" in lines
@@ -55,6 +55,6 @@ def test_the_sites_own_lines_come_before_the_users(name: str) -> None:
         assert "ncpus=99" not in sized
 
 
-def test_the_walltime_is_written_as_each_scheduler_reads_it() -> None:
+def test_the_walltime_is_in_each_schedulers_format() -> None:
     texts = {name: getattr(rlnb, name)(walltime="1-08:30:05").walltime_text() for name in ("slurm", "pbs", "lsf")}
     assert texts == {"slurm": "1-08:30:05", "pbs": "32:30:05", "lsf": "32:30"}

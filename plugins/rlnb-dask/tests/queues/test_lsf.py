@@ -6,7 +6,7 @@ import shlex
 import sys
 
 import dask
-import dask_jobqueue  # noqa: F401  which adds its defaults to Dask's configuration
+import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 
 import rlnb
 
@@ -47,7 +47,7 @@ def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
 
 
-def test_the_sites_size_of_a_node_holds_until_a_size_is_set() -> None:
+def test_the_sites_node_size_applies_until_the_user_sets_a_size() -> None:
     site = {**dask.config.get("jobqueue.lsf"), "ncpus": 7, "mem": 7_000_000_000}
     with dask.config.set({"jobqueue.lsf": site}):
         plain = rlnb.lsf(walltime="01:00:00").job_arguments(1)

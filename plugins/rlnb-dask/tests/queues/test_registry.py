@@ -1,4 +1,4 @@
-"""Each entry of the list leads to a class of that name."""
+"""Each entry of the registry has a launcher class of that name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rlnb import plugins
 
 
 @pytest.mark.parametrize("queue", QUEUES, ids=lambda queue: queue.name)
-def test_a_name_leads_to_the_launcher_of_that_name(queue: rlnb.LauncherType) -> None:
+def test_each_name_gives_the_launcher_of_that_name(queue: rlnb.LauncherType) -> None:
     launcher = plugins.make_launcher(queue.name, {"walltime": "01:00:00"})
     assert launcher.name == queue.name
     assert repr(launcher) == f"rlnb.{queue.name}(walltime='01:00:00')"
 
 
 @pytest.mark.parametrize("queue", QUEUES, ids=lambda queue: queue.name)
-def test_a_wrong_setting_is_refused_with_the_nearest_one(queue: rlnb.LauncherType) -> None:
+def test_a_misspelt_setting_is_refused_with_a_suggestion(queue: rlnb.LauncherType) -> None:
     with pytest.raises(rlnb.CheckError, match=r"'partitoin' is not a setting of .*Did you mean 'partition'"):
         plugins.make_launcher(queue.name, {"partitoin": "gpu"})
 

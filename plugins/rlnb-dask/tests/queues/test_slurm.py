@@ -60,7 +60,7 @@ def test_all_nodes_of_a_training_are_one_job() -> None:
     assert not rlnb.pbs().single_job
 
 
-def test_the_reason_of_an_end_is_not_hidden_by_slurms_reports_on_the_other_nodes() -> None:
+def test_the_cause_of_an_end_is_not_hidden_by_slurms_reports_about_other_nodes() -> None:
     reason = rlnb.slurm().reason
     why = "slurmstepd-node1: error: execve(): /nowhere/python: No such file or directory"
     rest = "slurmstepd-node0: error: *** STEP 26.0 ON node0 CANCELLED AT 2026-11-23T04:42:55 ***"
@@ -77,7 +77,7 @@ def test_the_reason_of_an_end_is_not_hidden_by_slurms_reports_on_the_other_nodes
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Put a command of Slurm with a fixed script in front of the path."""
+    """Return a function that puts a script under the name of a Slurm command first on PATH."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     def write(name: str, script: str) -> None:
@@ -87,7 +87,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
     return write
 
 
-def test_a_refusal_of_slurm_is_a_problem(commands: Callable[[str, str], None]) -> None:
+def test_slurms_refusal_is_a_problem(commands: Callable[[str, str], None]) -> None:
     commands("sbatch", "echo 'allocation failure: Invalid partition name specified' >&2; exit 1")
     problem = rlnb.slurm(walltime="01:00:00").refusal()
     assert problem is not None
@@ -96,7 +96,7 @@ def test_a_refusal_of_slurm_is_a_problem(commands: Callable[[str, str], None]) -
     assert rlnb.slurm(walltime="01:00:00").refusal() is None
 
 
-def test_a_look_at_the_queue_tells_waiting_from_gone_and_from_silence(commands: Callable[[str, str], None]) -> None:
+def test_a_query_distinguishes_waiting_jobs_ended_jobs_and_no_answer(commands: Callable[[str, str], None]) -> None:
     launcher = rlnb.slurm()
     commands("squeue", "echo '7 PENDING (Resources)'")
     assert launcher.look(["7"]) == "7 PENDING (Resources)"
@@ -108,7 +108,7 @@ def test_a_look_at_the_queue_tells_waiting_from_gone_and_from_silence(commands: 
     assert launcher.look(["7"]) is None
 
 
-def test_a_job_that_somebody_cancelled_is_unwanted(commands: Callable[[str, str], None]) -> None:
+def test_a_cancelled_job_is_unwanted(commands: Callable[[str, str], None]) -> None:
     launcher = rlnb.slurm()
     commands("scontrol", 'echo "JobId=$4 JobState=$([ $4 = 7 ] && echo CANCELLED || echo RUNNING) Reason=None"')
     assert launcher.ended(["7", "8"], 0.0) == {"7": "CANCELLED"}

@@ -1,4 +1,4 @@
-"""A walltime is days, hours, minutes and seconds."""
+"""The conversions between walltimes and seconds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rlnb_dask.queues.walltime import clock_of, seconds_of
     ("walltime", "seconds"),
     [("00:00:01", 1), ("01:00:00", 3600), ("2-01:00:00", 49 * 3600), ("100:00:00", 360_000)],
 )
-def test_a_walltime_has_seconds(walltime: str, seconds: int) -> None:
+def test_a_walltime_is_converted_to_seconds(walltime: str, seconds: int) -> None:
     assert seconds_of(walltime) == seconds
 
 
 @pytest.mark.parametrize("walltime", ["", "8 hours", "08:00", "-1:00:00", None, 8])
-def test_another_value_has_none(walltime: object) -> None:
+def test_a_malformed_walltime_gives_none(walltime: object) -> None:
     assert seconds_of(walltime) is None
 
 
-def test_seconds_are_a_clock_whose_hours_go_on() -> None:
+def test_a_clock_may_have_more_than_24_hours() -> None:
     assert clock_of(32 * 3600 + 30 * 60 + 5) == (32, 30, 5)

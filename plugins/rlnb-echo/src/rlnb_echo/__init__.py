@@ -1,1 +1,1 @@
-"""A library for rlnb that learns nothing, in a second."""
+"""A fake RL library for rlnb that learns nothing and takes a second."""

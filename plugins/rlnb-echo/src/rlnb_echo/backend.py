@@ -1,4 +1,4 @@
-"""The heavy half, which weighs nothing: curves from a formula, checkpoints in JSON."""
+"""The backend of the echo library: curves from a formula, checkpoints in JSON, no heavy imports."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from rlnb_echo.options import Options
 
 HORIZON, NUM_ENVS, ITERATIONS = 16, 4, 20
 CHECKPOINT_EVERY = 5
-"""Iterations from one checkpoint to the next."""
+"""Iterations between checkpoints."""
 FORK = "import time; time.sleep(600)"
 
 
 class Checkpoint(TypedDict):
-    """A checkpoint's JSON."""
+    """The JSON content of a checkpoint."""
 
     iteration: int
     level: float
 
 
 class EvaluationOptions(TypedDict):
-    """The options of an evaluation that this library reads."""
+    """The evaluation options that this library reads."""
 
     episodes: int
     seed: int
@@ -40,7 +40,7 @@ class EvaluationOptions(TypedDict):
 
 
 class Episodes(TypedDict):
-    """The record of an evaluation: a list has a value of each episode."""
+    """The record of an evaluation; each list has one value per episode."""
 
     episodes: int
     returns: list[float]
@@ -56,7 +56,7 @@ class Echo:
     """The :class:`rlnb.backend.Backend` of the echo library."""
 
     def train(self, env: None, agent_cfg: Mapping[str, Any], ctx: TrainContext) -> None:
-        """Log a curve that rises to 1, and a checkpoint every five iterations."""
+        """Log a curve that rises to the goal, and write a checkpoint every five iterations."""
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         options = Options.of(agent_cfg)
@@ -85,7 +85,7 @@ class Echo:
             writer.close()
 
     def evaluate(self, checkpoint: Path, options: EvaluationOptions) -> Episodes:
-        """Return made-up episodes, as good as the checkpoint's iteration is late."""
+        """Return made-up episodes that succeed more often the later the checkpoint's iteration is."""
         level = _read(checkpoint)["level"]
         episodes = options["episodes"]
         successes = [index < round(level * episodes) for index in range(episodes)]
@@ -108,12 +108,12 @@ class Echo:
 
 
 def _iterate(iteration: int, total: int, options: Options, seed: int) -> dict[str, float]:
-    """Pass the time of one iteration, or fail in it; return its scalars by tag."""
+    """Sleep, hang or crash as the options say; return the iteration's scalars by tag."""
     time.sleep(options.iteration_s)
     if iteration == options.hang_at:
         time.sleep(3600.0)
     if iteration == options.crash_at:
-        raise RuntimeError(f"echo crashes at iteration {iteration}, as its agent option says")
+        raise RuntimeError(f"echo crashes at iteration {iteration}, as its agent option crash_at requests")
     noise = random.random() if options.noise_from is not None and iteration >= options.noise_from else 0.0
     noise += iteration == options.peak
     level = _level(iteration, total)
@@ -127,7 +127,7 @@ def _iterate(iteration: int, total: int, options: Options, seed: int) -> dict[st
 
 
 def _level(iteration: int, total: int) -> float:
-    """Return how far the curve has risen by the end of an iteration, from 0 to 1."""
+    """Return the level of the curve after an iteration, from 0 to 1."""
     return 1.0 - math.exp(-3.0 * (iteration + 1) / total)
 
 

@@ -1,4 +1,4 @@
-"""The agent options of the echo library. They serve tests: a training can be slow, fail, hang or differ."""
+"""The agent options of the echo library, with which tests make a training slow, fail, hang or vary."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """Actions of a training beside its curve."""
+    """The behaviour of a training."""
 
     iteration_s: float = 0.0
-    """Seconds that an iteration takes."""
+    """Seconds per iteration."""
     crash_at: int | None = None
-    """Iteration that raises."""
+    """Iteration that raises an exception."""
     hang_at: int | None = None
     """Iteration that hangs for an hour."""
     noise_from: int | None = None
-    """First iteration whose reward has noise without a seed."""
+    """First iteration whose reward has unseeded noise."""
     peak: int | None = None
-    """Iteration of high reward."""
+    """Iteration with a peak in the reward."""
     goal: float = 1.0
-    """Reward that the curve rises to."""
+    """Reward at the end of the curve."""
     ignore_sigterm: bool = False
-    """Whether SIGTERM does nothing."""
+    """Whether the training ignores SIGTERM."""
     fork: bool = False
-    """Whether a detached grandchild is left behind."""
+    """Whether the training leaves a detached child process behind."""
 
     @classmethod
     def of(cls, agent_cfg: Mapping[str, Any]) -> Options:
-        """Return the options among the values of an agent config, which may hold others."""
+        """Return the options from an agent config; other values in it are ignored."""
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in agent_cfg.items() if name in names})

@@ -1,4 +1,4 @@
-"""The light half: the library and its task."""
+"""The hooks that need no heavy imports: the library and its task."""
 
 from rlnb import Library, Task, hookimpl
 

@@ -1,4 +1,4 @@
-"""RL-Games' actor as one module of tensors, to be exported: RL-Games brings no export of its own."""
+"""RL-Games' actor as a single torch module for export, because RL-Games has no exporter."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from rlnb_rl_games.config import AgentConfig, EnvSettings
 
 
 class Actor(torch.nn.Module):
-    """From clipped observations to actions: normaliser, network mean, scaling and clipping as in training."""
+    """Maps observations to actions: clipping, normaliser, network mean, scaling and clipping as in training."""
 
     _low: torch.Tensor
     _high: torch.Tensor
 
     def __init__(self, player: Any, agent_cfg: AgentConfig) -> None:
-        """Take the actor of a restored player.
+        """Build the module from a restored player.
 
         Raises:
-            RlnbError: The policy is recurrent, discrete, or takes a dict of observations.
+            RlnbError: The policy is recurrent or discrete, or its observation is a dict.
         """
         super().__init__()
         settings: EnvSettings = agent_cfg["params"].get("env", {})
         name = agent_cfg["params"]["algo"]["name"]
         if player.is_rnn or name != "a2c_continuous" or not settings.get("concate_obs_groups", True):
-            raise RlnbError("Only feed-forward policies with continuous actions and one observation are exported.")
+            raise RlnbError(
+                "Only feed-forward policies with continuous actions and a single observation tensor can be exported."
+            )
         model = player.model.eval()
         self._normaliser = _Normaliser(model.running_mean_std) if model.normalize_input else torch.nn.Identity()
         self._network = model.a2c_network
@@ -50,9 +52,10 @@ class Actor(torch.nn.Module):
 
 
 class _Normaliser(torch.nn.Module):
-    """RL-Games' observation normaliser as tensors: its own is a scripted module, which cannot be traced.
+    """Traceable copy of RL-Games' observation normaliser, which is a scripted module and cannot be traced.
 
-    As ``rl_games.algos_torch.running_mean_std.RunningMeanStd`` has it: (x - mean) / sqrt(var + epsilon), in -5 to 5.
+    ``rl_games.algos_torch.running_mean_std.RunningMeanStd`` has the formula: (x - mean) / sqrt(var + epsilon), clipped
+    to -5 to 5.
     """
 
     _mean: torch.Tensor

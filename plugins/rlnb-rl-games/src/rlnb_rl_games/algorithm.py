@@ -1,4 +1,4 @@
-"""RL-Games' PPO, so that it logs at once, keeps whole checkpoints and resumes with all that it had."""
+"""RL-Games' PPO with immediate logging, complete checkpoints and a full restore on resume."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rlnb.backend import TrainContext, random_state, restore_random_state, vet_c
 
 
 class Observer(IsaacAlgoObserver):
-    """Isaac Lab's observer, with frames as the x axis of everything."""
+    """Isaac Lab's observer, with frames as the x axis of all scalars."""
 
     def process_infos(self, infos: Any, done_indices: Any) -> None:
-        """Keep the env's log until it is written; a rank that writes nothing would keep it for ever."""
+        """Collect the env's log on the rank that writes it; on other ranks it would only pile up in memory."""
         if self.algo.writer is not None:
             super().process_infos(infos, done_indices)
 
     def after_print_stats(self, frame: int, epoch_num: int, total_time: float) -> None:
-        """Log episode terms at frames: RL-Games counts them in epochs, and the rest in frames."""
+        """Log episode terms over frames; RL-Games logs them over epochs, and everything else over frames."""
         super().after_print_stats(frame, frame, total_time)
         sigmas = self.algo.experience_buffer.tensor_dict.get("sigmas")
         if sigmas is not None:
@@ -31,19 +31,19 @@ class Observer(IsaacAlgoObserver):
 
 
 class _Recorded(A2CBase):
-    """rlnb's additions to either PPO of RL-Games, on its public methods."""
+    """rlnb's additions to both PPO classes of RL-Games, as overrides of public methods."""
 
     writer: Any
     _best: float | None = None
 
     def join(self, ctx: TrainContext, on_start: Callable[[int], None]) -> None:
-        """Become one of the ranks.
+        """Turn this algorithm into one of the ranks.
 
-        RL-Games' own set-up of several ranks needs a GPU for each. The algorithm is therefore built for one process,
-        and becomes a rank afterwards; rank 0 alone writes.
+        RL-Games' own setup of several ranks needs a GPU per rank. The algorithm is therefore built for one process and
+        turned into a rank afterwards. Only rank 0 writes.
 
         Args:
-            ctx: The rank.
+            ctx: The context of this rank.
             on_start: Called with the number of finished epochs before the first iteration.
         """
         self._ctx, self._on_start = ctx, on_start
@@ -66,7 +66,7 @@ class _Recorded(A2CBase):
         """Train to the last epoch."""
         if self._ctx.init_from is not None:
             vet_checkpoint(self._ctx.init_from, self._ctx.trust)
-            weights = torch.load(self._ctx.init_from, map_location=self._ctx.device, weights_only=False)  # as vetted
+            weights = torch.load(self._ctx.init_from, map_location=self._ctx.device, weights_only=False)  # vetted above
             self.set_weights(weights)
             if self.has_central_value:
                 self.set_central_value_function_weights(weights)
@@ -79,35 +79,35 @@ class _Recorded(A2CBase):
                 self.writer.close()
 
     def update_epoch(self) -> int:
-        """Count the epoch; the scalars of the last one go to the disk now, not in two minutes."""
-        if self._best is not None:  # train() forgets it
+        """Count the epoch, and flush the last epoch's scalars, which TensorBoard would hold for two minutes."""
+        if self._best is not None:  # train() resets last_mean_rewards
             self.last_mean_rewards, self._best = self._best, None
         if self.writer is not None:
             self.writer.flush()
         return super().update_epoch()
 
     def train_epoch(self) -> Any:
-        """Collect and learn; normalisers, which RL-Games keeps per rank, become those of all data."""
+        """Collect and learn; pool the normalisers' statistics, which RL-Games keeps per rank, over all ranks."""
         values = super().train_epoch()
         for module in self.modules:
             for part in module.modules():
-                if hasattr(part, "running_var"):  # RunningMeanStd, but scripted, which hides its class
+                if hasattr(part, "running_var"):  # a RunningMeanStd; scripting hides its class
                     self._ctx.pool(part.running_mean, part.running_var)
         return values
 
     def save(self, fn: str) -> None:
-        """Write a checkpoint, which appears under its name once it is whole."""
+        """Write a checkpoint, and rename it to its final name once it is complete."""
         write_whole(f"{fn}.pth", lambda part: super(_Recorded, self).save(part.removesuffix(".pth")))
 
     def get_full_state_weights(self) -> dict[str, Any]:
-        """Return the state to save, random numbers included; plain numbers, for torch's weights-only reader."""
+        """Return the state to save, random state included, in types that torch's weights-only reader accepts."""
         state = super().get_full_state_weights()
         state["last_mean_rewards"] = float(state["last_mean_rewards"])
         state["random_state"] = random_state()
         return state
 
     def set_full_state_weights(self, weights: Any, set_epoch: bool = True) -> None:
-        """Load a state, the adapted learning rate included, which RL-Games would start anew."""
+        """Load a state, including the adapted learning rate, which RL-Games would reset."""
         super().set_full_state_weights(weights, set_epoch=set_epoch)
         self.last_lr = self.optimizer.param_groups[0]["lr"]
         self._best = self.last_mean_rewards

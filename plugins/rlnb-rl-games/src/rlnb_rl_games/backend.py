@@ -1,4 +1,4 @@
-"""The heavy half: RL-Games on an Isaac Lab env. Runs in the worker."""
+"""The backend, which runs RL-Games on an Isaac Lab env in the worker process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RlGames:
     """The :class:`rlnb.backend.Backend` of RL-Games."""
 
     def train(self, env: Any, agent_cfg: AgentConfig, ctx: TrainContext) -> Sequence[torch.nn.Module]:
-        """Train with RL-Games' own PPO; resume where a checkpoint is given."""
+        """Train with RL-Games' own PPO; resume if a checkpoint is given."""
         wrapper = _prepare(env, agent_cfg, ctx.device)
         params = agent_cfg["params"]
         task_num_envs = resolve_presets(type(env.unwrapped.cfg)()).scene.num_envs
@@ -39,7 +39,7 @@ class RlGames:
             vet_checkpoint(ctx.checkpoint, ctx.trust)
         builder = _Builder(params, wrapper.num_envs, ctx)
         register_rl_games_env(wrapper)
-        with tempfile.TemporaryDirectory() as scratch:  # every rank makes a folder, and only rank 0 fills it
+        with tempfile.TemporaryDirectory() as scratch:  # RL-Games creates a folder on every rank; only rank 0's is kept
             folder = ctx.log_dir if ctx.rank == 0 else Path(scratch) / "logs"
             params["config"].update({"train_dir": str(folder.parent), "full_experiment_name": folder.name})
             runner = _new_runner(ctx.device, Observer())
@@ -79,7 +79,7 @@ class RlGames:
 
 
 class _Builder:
-    """Builds the algorithm when RL-Games' runner asks for it, and makes it one of the ranks."""
+    """Builds the algorithm for RL-Games' runner, and turns it into one of the ranks."""
 
     algorithm: ContinuousPpo | DiscretePpo
 
@@ -103,7 +103,7 @@ class _Builder:
 
 
 class _Observations:
-    """From Isaac Lab's observation dict to RL-Games' actor input, as Isaac Lab's wrapper does it."""
+    """Converts Isaac Lab's observation dict to RL-Games' actor input, like Isaac Lab's wrapper."""
 
     def __init__(self, agent_cfg: AgentConfig) -> None:
         settings: EnvSettings = agent_cfg["params"].get("env", {})
@@ -119,7 +119,7 @@ class _Observations:
 
 
 class _Policy:
-    """A player of RL-Games as a policy on Isaac Lab's observation dict."""
+    """An RL-Games player as a policy that takes Isaac Lab's observation dict."""
 
     def __init__(self, player: Any, agent_cfg: AgentConfig, deterministic: bool) -> None:
         self._player, self._observations, self._has_batch_size = player, _Observations(agent_cfg), False
@@ -135,21 +135,21 @@ class _Policy:
         return self._player.get_action(inputs, is_deterministic=self._deterministic)
 
     def reset(self, dones: torch.Tensor) -> None:
-        """Forget recurrent state where an episode ended."""
+        """Reset the recurrent state of envs whose episode ended."""
         if self._player.is_rnn and self._has_batch_size:
             for state in self._player.states:
                 state[:, dones.nonzero().squeeze(-1)] = 0.0
 
 
 def _prepare(env: Any, agent_cfg: AgentConfig, device: str) -> RlGamesVecEnvWrapper:
-    """Fit the agent config to this env and machine, and wrap the env."""
+    """Adapt the agent config to this env and device, and wrap the env."""
     params = agent_cfg["params"]
     name, settings = params["algo"]["name"], params["config"]
     if name not in ALGORITHMS:
         raise RlnbError(f"params.algo.name={name!r} is not one of {', '.join(ALGORITHMS)}.")
     settings["device"] = settings["device_name"] = device
     if device == "cpu":
-        # Compiling takes minutes on a CPU and gains nothing for networks of this size.
+        # On a CPU, compiling takes minutes and gains nothing for networks of this size.
         settings.setdefault("torch_compile", False)
     wrapper = RlGamesVecEnvWrapper.from_agent_cfg(env, agent_cfg)
     settings["num_actors"] = wrapper.num_envs
@@ -157,21 +157,21 @@ def _prepare(env: Any, agent_cfg: AgentConfig, device: str) -> RlGamesVecEnvWrap
 
 
 def _set_up_rank(params: Params, ctx: TrainContext) -> None:
-    """Write the settings of this rank of this training into the agent config."""
+    """Write this rank's settings into the agent config."""
     params["seed"] = ctx.seed
     if ctx.max_iterations is not None:
         params["config"]["max_epochs"] = ctx.max_iterations
     if ctx.world_size > 1 or "OMP_NUM_THREADS" in os.environ:
-        params.setdefault("torch_threads", 0)  # the cores are shared out: RL-Games would take up to four of them
+        params.setdefault("torch_threads", 0)  # keep this rank's share of cores; RL-Games takes up to four
     if ctx.rank != 0:
-        # Rank 0 sets the learning rate of all.
+        # Rank 0 sets the learning rate of all ranks.
         params["config"].update({"print_stats": False, "lr_schedule": None})
 
 
 def _new_runner(device: str, observer: Observer | None = None) -> Runner:
-    """Return RL-Games' runner. On a CPU torch's precision of matrix products stays as it was.
+    """Return RL-Games' runner, and on a CPU keep torch's matrix multiplication precision.
 
-    RL-Games lowers that precision for the whole process, with the tensor cores of GPUs in mind.
+    RL-Games lowers that precision for the whole process, for the sake of GPU tensor cores.
     """
     precision = torch.get_float32_matmul_precision()
     runner = Runner(observer)
@@ -186,7 +186,7 @@ def _player(env: Any, agent_cfg: AgentConfig, checkpoint: Path, device: str, tru
     wrapper = _prepare(env, agent_cfg, device)
     params = agent_cfg["params"]
     params["config"]["env_info"] = wrapper.get_env_info()
-    params["torch_threads"] = 0  # RL-Games would change the number for all that this process does later
+    params["torch_threads"] = 0  # RL-Games would change the number for the rest of this process's life
     runner = _new_runner(device)
     runner.load(agent_cfg)
     player = runner.create_player()

@@ -1,4 +1,4 @@
-"""RL-Games' agent config, as far as this plugin reads and writes it. The keys are RL-Games' and Isaac Lab's own."""
+"""Types for the parts of RL-Games' agent config that this plugin uses. The keys are RL-Games' and Isaac Lab's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NotRequired, TypedDict
 
 
 class AgentConfig(TypedDict):
-    """The whole of it."""
+    """The whole agent config."""
 
     params: Params
 
@@ -18,7 +18,7 @@ class Params(TypedDict):
     algo: Algorithm
     config: Settings
     network: Collection[str]
-    """Parts of the network: a recurrent one has ``"rnn"``."""
+    """Names of the network's parts; a recurrent network has ``"rnn"``."""
     env: NotRequired[EnvSettings]
     seed: int
     torch_threads: NotRequired[int]
@@ -40,7 +40,7 @@ class EnvSettings(TypedDict, total=False):
 
 
 class CentralValue(TypedDict, total=False):
-    """Settings of a value function that all agents share."""
+    """Settings of a central value function, which all agents share."""
 
     minibatch_size: int
 

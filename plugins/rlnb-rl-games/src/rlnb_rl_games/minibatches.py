@@ -1,9 +1,9 @@
-"""Sizes of minibatches for the envs that there are.
+"""Adapts minibatch sizes to the actual number of envs.
 
-RL-Games wants sizes that divide the batch, the frames of one iteration. An agent config has them for the number of envs
-that its task asks for by itself; with fewer, as on a CPU, RL-Games refuses to begin. Such a config means a number of
-minibatches: a small batch is learned from in as many updates as a large one, as in RSL-RL and skrl, whose configs state
-that number.
+RL-Games requires minibatch sizes that divide the batch, the frames of one iteration. The sizes in an agent config fit
+the task's default number of envs; with fewer envs, as on a CPU, RL-Games refuses to start. This module keeps the number
+of minibatches instead of their size, so that a small batch gets as many updates as a large one. RSL-RL and skrl do the
+same: their configs have the number of minibatches.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ SIZE: Final = "minibatch_size"
 
 
 def fit(params: Params, num_envs: int, task_num_envs: int, overrides: Collection[str]) -> None:
-    """Replace sizes that do not divide the batch, in place: the policy's, and those of a central value function.
+    """Replace, in place, minibatch sizes that do not divide the batch: the policy's and the central value function's.
 
     Args:
         params: An agent config's ``params``.
-        num_envs: Envs of this rank.
-        task_num_envs: Envs that the task asks for by itself.
-        overrides: Dotted paths that the user has set in the agent config. A size of the user's own choice is a size:
-            the nearest smaller one that divides the batch replaces it.
+        num_envs: Number of envs of this rank.
+        task_num_envs: Default number of envs of the task.
+        overrides: Dotted paths that the user has set in the agent config. A size that the user has set is replaced with
+            the next smaller size that divides the batch.
     """
     for path, settings in _sized(params):
         horizon = params["config"]["horizon_length"]
@@ -36,11 +36,11 @@ def fit(params: Params, num_envs: int, task_num_envs: int, overrides: Collection
             continue
         count = 1 if f"{path}.{SIZE}" in overrides else max(1, horizon * task_num_envs // size)
         sequence = params["config"].get("seq_length", 4) if "rnn" in params["network"] else 1
-        # No size at all: fewer frames than a sequence, which RL-Games refuses with a message of its own.
+        # The list is empty if the batch is shorter than a sequence; RL-Games refuses that with its own message.
         sizes = [other for other in range(sequence, batch + 1, sequence) if batch % other == 0] or [batch]
         settings[SIZE] = max((other for other in sizes if other <= min(size, batch // count)), default=sizes[0])
         logger.warning(
-            "%s.%s=%d does not divide the batch of %d envs * %d steps: %d is used, %d minibatches",
+            "%s.%s=%d does not divide the batch of %d envs * %d steps; using %d (%d minibatches) instead",
             path,
             SIZE,
             size,
@@ -52,7 +52,7 @@ def fit(params: Params, num_envs: int, task_num_envs: int, overrides: Collection
 
 
 def _sized(params: Params) -> Iterator[tuple[str, Settings | CentralValue]]:
-    """Yield the path and the value of each part that has a size of minibatches."""
+    """Yield the path and the settings of each part that has a minibatch size."""
     settings = params["config"]
     if SIZE in settings:
         yield "params.config", settings

@@ -1,4 +1,4 @@
-"""The light half: RL-Games as rlnb describes it, without importing it."""
+"""The description of RL-Games for rlnb, which does not import RL-Games."""
 
 from rlnb import Library, hookimpl
 

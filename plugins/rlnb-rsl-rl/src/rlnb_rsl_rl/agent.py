@@ -1,4 +1,4 @@
-"""The agent config for a task that brings none of its own."""
+"""The default agent config, for tasks without one of their own."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The heavy half: RSL-RL on an Isaac Lab env. Runs in the worker."""
+"""The backend, which runs RSL-RL on an Isaac Lab env in the worker process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rlnb.backend import Policy, TrainContext, random_state, restore_random_stat
 from rlnb_rsl_rl import weights
 
 FLUSH_S = 0.5
-"""RSL-RL's own writer holds scalars back for 10 s; a live curve wants them now."""
+"""Seconds between flushes of the event file. RSL-RL's own writer flushes every 10 s, too late for a live curve."""
 
 
 class EventWriter(LogWriter):
@@ -36,7 +36,7 @@ class EventWriter(LogWriter):
         self._writer.add_scalar(tag, value, global_step)
 
     def stop(self) -> None:
-        """Write the rest and close the file."""
+        """Write the remaining scalars and close the file."""
         self._writer.close()
 
     close = stop
@@ -46,8 +46,8 @@ class RslRl:
     """The :class:`rlnb.backend.Backend` of RSL-RL."""
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
-        """Train with RSL-RL's own runner; resume where a checkpoint is given."""
-        # As `isaaclab train` sets them: no effect on a CPU.
+        """Train with RSL-RL's own runner; resume if a checkpoint is given."""
+        # `isaaclab train` sets the same values. They have no effect on a CPU.
         torch.backends.cuda.matmul.allow_tf32 = True
         torch.backends.cudnn.allow_tf32 = True
         torch.backends.cudnn.benchmark = True
@@ -62,13 +62,13 @@ class RslRl:
             if infos and "random_state" in infos:
                 restore_random_state(infos["random_state"])
             ctx.resumed(runner.save)
-            # A checkpoint holds the last finished iteration; go on with the one after it.
+            # A checkpoint has the number of the last finished iteration; continue with the next one.
             runner.current_learning_iteration += 1
         elif ctx.init_from is not None:
             vet_checkpoint(ctx.init_from, ctx.trust)
             weights.start_from(runner, ctx.init_from, ctx.device, trust=ctx.trust)
         elif isinstance(runner, DistillationRunner):
-            raise RlnbError("The distillation has no teacher. Use init_from=the run of the teacher.")
+            raise RlnbError("The distillation has no teacher. Use init_from= with the teacher's run.")
         first = runner.current_learning_iteration
         horizon = agent_cfg.num_steps_per_env
         ctx.started(
@@ -82,7 +82,7 @@ class RslRl:
             num_learning_iterations=max(0, agent_cfg.max_iterations - first),
             init_at_random_ep_len=agent_cfg.init_at_random_ep_len,
         )
-        # Of a distillation the student learns; of PPO the actor and the critic.
+        # The trained modules are the student of a distillation, or PPO's actor and critic.
         modules = (getattr(runner.alg, name, None) for name in ("actor", "critic", "student"))
         return [module for module in modules if module is not None]
 
@@ -122,7 +122,7 @@ class RslRl:
 
 
 class _Policy:
-    """A policy on Isaac Lab's observation dict."""
+    """A policy that takes Isaac Lab's observation dict."""
 
     def __init__(self, model: Any, clip_actions: float | None, env: Any, deterministic: bool) -> None:
         self._model, self._clip, self._num_envs = model, clip_actions, env.unwrapped.num_envs
@@ -134,12 +134,12 @@ class _Policy:
         return actions if self._clip is None else actions.clamp(-self._clip, self._clip)
 
     def reset(self, dones: torch.Tensor) -> None:
-        """Forget recurrent state where an episode ended."""
+        """Reset the recurrent state of envs whose episode ended."""
         self._model.reset(dones)
 
 
 class _OnPolicyOnCpu(OnPolicyRunner):
-    """A rank on a CPU. RSL-RL itself wants a GPU for each, and nccl; here rlnb makes the process group."""
+    """Trains a rank on a CPU. RSL-RL requires a GPU per rank and nccl; here rlnb creates the process group."""
 
     def _configure_multi_gpu(self) -> None:
         rank, local_rank, world_size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
@@ -149,7 +149,7 @@ class _OnPolicyOnCpu(OnPolicyRunner):
 
 
 class _DistillationOnCpu(_OnPolicyOnCpu, DistillationRunner):
-    """A rank of a distillation, on a CPU."""
+    """Trains a rank of a distillation on a CPU."""
 
 
 _ON_CPU = {"OnPolicyRunner": _OnPolicyOnCpu, "DistillationRunner": _DistillationOnCpu}
@@ -158,7 +158,7 @@ _ON_CPU = {"OnPolicyRunner": _OnPolicyOnCpu, "DistillationRunner": _Distillation
 def _runner(
     env: Any, agent_cfg: Any, device: str, ctx: TrainContext | None = None
 ) -> tuple[OnPolicyRunner | DistillationRunner, RslRlVecEnvWrapper]:
-    """Return a runner on the wrapped env; one that logs, for a training."""
+    """Return a runner and the wrapped env. The runner logs if ``ctx`` is given."""
     agent_cfg = handle_deprecated_rsl_rl_cfg(agent_cfg, importlib.metadata.version("rsl-rl-lib"))
     agent_cfg.device = device
     wrapper = RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
@@ -174,7 +174,7 @@ def _runner(
 
 
 def _save_whole(runner: Any) -> None:
-    """Have checkpoints hold the random numbers too, and appear under their name only once they are whole."""
+    """Make the runner save its random state too, and rename each checkpoint to its final name once it is complete."""
     save = runner.save
 
     def save_whole(path: str, infos: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""The light half: RSL-RL as rlnb describes it, without importing it."""
+"""The description of RSL-RL for rlnb, which does not import RSL-RL."""
 
 from rlnb import Library, hookimpl
 

@@ -1,6 +1,6 @@
-"""The weights of a checkpoint: PPO has an actor and a critic, distillation a student and its teacher.
+"""Loads the weights of a checkpoint: PPO has an actor and a critic, distillation has a student and a teacher.
 
-An algorithm of RSL-RL passes over the parts that it does not have, in silence.
+An algorithm of RSL-RL silently ignores the parts of a checkpoint that it does not use.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from rlnb import RlnbError
 
 
 def start_from(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust: bool) -> None:
-    """Begin with the weights of another run. A distillation takes an actor for its teacher, or teacher and student.
+    """Load the weights of another run: for a distillation, an actor as its teacher, or a teacher and a student.
 
     Args:
-        runner: Whose weights to set.
-        checkpoint: File that was vetted.
+        runner: Runner whose weights to set.
+        checkpoint: File that ``vet_checkpoint`` has accepted.
         device: ``"cpu"`` or ``"cuda:N"``.
-        trust: Whether the checkpoint may hold more than weights.
+        trust: Whether the checkpoint may contain more than weights.
 
     Raises:
-        RlnbError: The checkpoint is of another algorithm.
+        RlnbError: The checkpoint is from another algorithm.
     """
     student = "student_state_dict" in torch.load(checkpoint, map_location="cpu", weights_only=not trust)
     _load(runner, checkpoint, device, {"actor": True, "critic": True, "student": student, "teacher": True})
 
 
 def load_policy(runner: OnPolicyRunner, checkpoint: Path, device: str, *, trust: bool) -> None:
-    """Give the policy, an actor or a student, its weights. The arguments are those of :func:`start_from`.
+    """Load the weights of the policy, an actor or a student. The arguments are those of :func:`start_from`.
 
     Raises:
-        RlnbError: The checkpoint is of another algorithm, or its weights did not reach the policy.
+        RlnbError: The checkpoint is from another algorithm, or its weights did not reach the policy.
     """
     policy, algorithm = runner.alg.get_policy(), type(runner.alg).__name__
     fresh = {name: value.clone() for name, value in policy.state_dict().items()}
@@ -56,12 +56,12 @@ def _load(runner: OnPolicyRunner, checkpoint: Path, device: str, parts: dict[str
     except KeyError as exc:
         algorithm = type(runner.alg).__name__
         raise RlnbError(
-            f"{checkpoint.name} is not a checkpoint of {algorithm}: it has no {exc}. Use one of a run with {algorithm}."
+            f"{checkpoint.name} is not a checkpoint of {algorithm}: it has no {exc}. Use a run with {algorithm}."
         ) from exc
 
 
 def _same(part: Any, state: Mapping[str, torch.Tensor]) -> bool:
-    """Return whether a part of a checkpoint is this state of a module."""
+    """Return whether a part of a checkpoint equals a module's state."""
     return (
         isinstance(part, Mapping)
         and part.keys() == state.keys()

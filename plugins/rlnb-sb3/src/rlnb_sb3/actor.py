@@ -1,4 +1,4 @@
-"""Stable-Baselines3's policy as one module of tensors, to be rolled out and exported."""
+"""Stable-Baselines3's policy as a single torch module, for rollouts and export."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rlnb import RlnbError
 
 
 class Actor(torch.nn.Module):
-    """From observations to the mean or a sampled action, normalised and clipped as in training."""
+    """Maps observations to mean or sampled actions, normalised and clipped as in training."""
 
     def __init__(self, agent: Any, deterministic: bool) -> None:
         super().__init__()
         if not isinstance(agent.action_space, Box) or not isinstance(agent.observation_space, Box):
-            raise RlnbError("rlnb-sb3 rolls out policies of one observation tensor and continuous actions.")
+            raise RlnbError("rlnb-sb3 supports only policies with one observation tensor and continuous actions.")
         self._policy, self._deterministic = agent.policy.eval(), deterministic
         values = {"low": agent.action_space.low, "high": agent.action_space.high, "mean": 0.0, "std": 1.0}
         normaliser, self._clip = agent.get_vec_normalize_env(), math.inf
@@ -31,7 +31,7 @@ class Actor(torch.nn.Module):
         """Return actions, shape (n, action_dim), for Isaac Lab's dict of observations."""
         low, high, mean, std = map(self.get_buffer, ("low", "high", "mean", "std"))
         obs = ((obs["policy"] - mean) / std).clamp(-self._clip, self._clip).float()
-        if obs.shape[1:] != self._policy.observation_space.shape:  # pictures: channels first
+        if obs.shape[1:] != self._policy.observation_space.shape:  # images: channels first
             obs = obs.permute(0, 3, 1, 2)
         actions = self._policy.get_distribution(obs).get_actions(self._deterministic)
         if self._policy.squash_output:  # from (-1, 1)
@@ -39,4 +39,4 @@ class Actor(torch.nn.Module):
         return torch.clamp(actions, low, high)
 
     def reset(self, dones: torch.Tensor) -> None:
-        """Nothing to forget: these policies are feed-forward."""
+        """Do nothing: these policies are feed-forward and have no state."""

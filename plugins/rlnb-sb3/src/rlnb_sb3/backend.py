@@ -1,4 +1,4 @@
-"""The heavy half: Stable-Baselines3's PPO on an Isaac Lab env. Runs in the worker."""
+"""The backend, which runs Stable-Baselines3's PPO on an Isaac Lab env in the worker process."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rlnb.backend import TrainContext, random_state, restore_random_state, vet_c
 from rlnb_sb3.actor import Actor
 
 CHECKPOINTS = 10
-"""Checkpoints of a run."""
+"""Number of checkpoints in a run."""
 NORMALISE = {"normalize_input": "norm_obs", "normalize_value": "norm_reward", "clip_obs": "clip_obs"}
-"""Isaac Lab's names of VecNormalize's arguments, to VecNormalize's own."""
+"""Isaac Lab's names of VecNormalize's arguments, mapped to VecNormalize's own."""
 
 
 class Sb3:
     """The :class:`rlnb.backend.Backend` of Stable-Baselines3."""
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
-        """Train with PPO; resume where a checkpoint is given."""
+        """Train with PPO; resume if a checkpoint is given."""
         dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
         agent = _agent(env, {**agent_cfg, "seed": ctx.seed}, ctx.device)
         frames = agent.n_steps * agent.n_envs
@@ -42,7 +42,7 @@ class Sb3:
             ctx.resumed(agent.keep)
         first = agent.num_timesteps // frames
         ctx.started(horizon=agent.n_steps, frames_per_step=1.0, max_iterations=iterations, first_iteration=first)
-        # The third argument is SB3's interval of logging: never, since the agent logs by itself.
+        # The third argument, SB3's log interval, turns SB3's logging off, because the agent logs by itself.
         agent.learn(max(0, iterations - first) * frames, _log_env, iterations + 1, reset_num_timesteps=False)
         agent.logger.close()
         return [agent.policy]
@@ -57,7 +57,7 @@ class Sb3:
 
 
 def _agent(env: Any, agent_cfg: Mapping[str, Any], device: str) -> _Ppo:
-    """Build the agent on the wrapped env, as Isaac Lab's own training does."""
+    """Return an agent on the wrapped env, built like in Isaac Lab's own training."""
     options = process_sb3_cfg(dict(agent_cfg), env.unwrapped.num_envs)
     policy, _ = options.pop("policy"), options.pop("n_timesteps")
     normalise = {ours: options.pop(theirs) for theirs, ours in NORMALISE.items() if theirs in options}
@@ -68,18 +68,18 @@ def _agent(env: Any, agent_cfg: Mapping[str, Any], device: str) -> _Ppo:
 
 
 class _Ppo(PPO):
-    """PPO that logs an iteration when it is over, and keeps safe, whole checkpoints instead of pickles."""
+    """PPO that logs each iteration at its end, and writes complete checkpoints of tensors instead of pickles."""
 
     folder: Path
     last: int
 
     def collect_rollouts(self, *args: Any, **options: Any) -> bool:
-        """Collect, and time it."""
+        """Collect rollouts, and record the start time."""
         self._start_s = time.monotonic()
         return super().collect_rollouts(*args, **options)
 
     def train(self) -> None:
-        """Learn; log the iteration; write a checkpoint now and then."""
+        """Learn, log the iteration, and write a checkpoint if one is due."""
         middle_s = time.monotonic()
         super().train()
         end_s, frames = time.monotonic(), self.n_steps * self.n_envs
@@ -93,17 +93,17 @@ class _Ppo(PPO):
             write_whole(self.folder / f"model_{iteration}.pt", self.keep)
 
     def keep(self, path: str) -> None:
-        """Write a checkpoint: models, optimiser, normaliser, counter and random numbers."""
+        """Write a checkpoint: models, optimiser, normaliser, step counter and random state."""
         tensors = {name: {key: torch.as_tensor(x) for key, x in one.items()} for name, one in self._moments().items()}
         state = {"num_timesteps": self.num_timesteps, "random_state": random_state(), "normaliser": tensors}
         torch.save(state | {"policy": self.policy.state_dict(), "optimizer": self.policy.optimizer.state_dict()}, path)
 
     def restore(self, path: Path, trust: bool, *, weights_only: bool = False) -> None:
-        """Load a checkpoint of :meth:`keep`; of its weights only, or all of it."""
+        """Load a checkpoint written by :meth:`keep`: all of it, or only the weights."""
         vet_checkpoint(path, trust)
         state = torch.load(path, map_location="cpu", weights_only=not trust)
         if (normalised := bool(state["normaliser"])) != bool(self._moments()):
-            raise RlnbError(f"{path} is of an agent with normalize_input={normalised}, which this one's is not.")
+            raise RlnbError(f"{path} has normalize_input={normalised}, but this agent has {not normalised}.")
         self.policy.load_state_dict(state["policy"])
         for name, moments in self._moments().items():
             moments.update({key: np.asarray(value)[()] for key, value in state["normaliser"][name].items()})
@@ -113,13 +113,13 @@ class _Ppo(PPO):
             restore_random_state(state["random_state"])
 
     def _moments(self) -> dict[str, dict[str, np.ndarray | float]]:
-        """Return the running statistics, to be read and set; none without a normaliser."""
+        """Return the normaliser's running statistics, which may be modified; an empty dict without a normaliser."""
         normaliser = self.get_vec_normalize_env()
         return {"obs": vars(normaliser.obs_rms), "return": vars(normaliser.ret_rms)} if normaliser else {}
 
 
 def _log_env(local: dict[str, Any], _: Any) -> bool:
-    """Log the env's own values of ended episodes, which the wrapper leaves out. SB3 calls it after each step."""
+    """Log the env's own values of ended episodes, which the wrapper leaves out. SB3 calls this after each step."""
     for name, value in local["env"].unwrapped.extras.get("log", {}).items() if local["dones"].any() else ():
         local["self"].logger.record_mean(name, float(value))
     return True

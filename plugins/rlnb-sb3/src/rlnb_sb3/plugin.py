@@ -1,4 +1,4 @@
-"""The light half: Stable-Baselines3 as rlnb describes it, without importing it."""
+"""The description of Stable-Baselines3 for rlnb, which does not import Stable-Baselines3."""
 
 from rlnb import Library, hookimpl
 

@@ -1,4 +1,4 @@
-"""skrl's policy as one module of tensors, to be exported: skrl brings no export of its own."""
+"""skrl's policy as a single torch module for export, because skrl has no exporter."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rlnb_skrl.part import Part
 
 
 class Actor(torch.nn.Module):
-    """From observations to mean actions: preprocessor and network, as in training."""
+    """Maps observations to mean actions: preprocessor and network, as in training."""
 
     def __init__(self, part: Part) -> None:
-        """Take the policy of a restored agent.
+        """Build the module from a restored agent.
 
         Raises:
             RlnbError: The agent has no policy with mean actions.

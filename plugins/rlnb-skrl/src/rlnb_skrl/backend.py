@@ -1,4 +1,4 @@
-"""The heavy half: skrl on an Isaac Lab env. Runs in the worker."""
+"""The backend, which runs skrl on an Isaac Lab env in the worker process."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from rlnb_skrl.part import parts
 from rlnb_skrl.record import Recorder
 
 HORIZON = 32
-"""Timesteps per iteration of an agent that has no rollouts (off-policy)."""
+"""Timesteps per iteration for an off-policy agent, which has no ``rollouts``."""
 MULTI_AGENT = ("IPPO", "MAPPO")
-"""skrl's algorithms for several agents, as agent configs name them."""
+"""Names of skrl's multi-agent algorithms in agent configs."""
 CHECKPOINTS = 10
-"""Checkpoints of a run whose config leaves their number to skrl."""
+"""Number of checkpoints in a run whose config has ``checkpoint_interval: auto``."""
 
 
 class OneAgent:
-    """A skrl agent as a policy on Isaac Lab's observation dict."""
+    """A skrl agent as a policy that takes Isaac Lab's observation dict."""
 
     def __init__(self, agent: Any, wrapper: Any, deterministic: bool) -> None:
         self._agent, self._wrapper = agent, wrapper
@@ -49,11 +49,11 @@ class OneAgent:
         return self._select(actions, outputs)
 
     def _select(self, sampled: Any, outputs: Mapping[str, Any]) -> Any:
-        """Return the mean actions of a deterministic policy that has them, else the sampled ones."""
+        """Return the mean actions if the policy is deterministic and has them, else the sampled ones."""
         return outputs.get("mean_actions", sampled) if self._deterministic else sampled
 
     def reset(self, dones: torch.Tensor) -> None:
-        """Nothing to forget: skrl's runner builds feed-forward policies only."""
+        """Do nothing: skrl's runner builds only feed-forward policies, which have no state."""
 
 
 class Skrl:
@@ -63,7 +63,7 @@ class Skrl:
     policy: type[OneAgent] = OneAgent
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
-        """Train with skrl's own runner; resume where a checkpoint is given."""
+        """Train with skrl's own runner; resume if a checkpoint is given."""
         horizon, timesteps = _set_up_training(agent_cfg, ctx)
         if ctx.rank == 0:
             dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
@@ -109,7 +109,7 @@ class Skrl:
     ) -> Mapping[str, Path]:
         """Write ``policy.pt`` (TorchScript) and ``policy.onnx``: observations in, mean actions out.
 
-        Several agents act each on its own observations, so each has a folder of its own.
+        For several agents, write one policy per agent to a folder of its own, because their observations differ.
         """
         runner, wrapper = self._restored(env, agent_cfg, checkpoint, device, trust)
         observations, _ = wrapper.reset()
@@ -122,30 +122,30 @@ class Skrl:
         return paths
 
     def runner(self, env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Any, Any]:
-        """Return skrl's runner, and the env as it sees it."""
+        """Return skrl's runner and the wrapped env."""
         skrl.config.torch.device = device
-        # skrl's env wrapper reseeds the env with this key at its first reset, and its runner sets it only later.
+        # skrl's env wrapper reseeds the env with this key at its first reset; skrl's runner sets the key too late.
         skrl.config.torch.key = seed
         wrapper = SkrlVecEnvWrapper(env, ml_framework="torch")
         return Runner(wrapper, agent_cfg), wrapper
 
     def load(self, agent: Any, checkpoint: Path) -> None:
-        """Load a checkpoint that was vetted, to act by it."""
+        """Load a vetted checkpoint for rollouts."""
         agent.load(str(checkpoint))
 
     def _runner(self, env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Any, Any]:
         algorithm, several = agent_cfg["agent"]["class"], _several(env)
         if several != (algorithm.upper() in MULTI_AGENT):
-            # skrl would train the first agent only, or fail without a word on why.
+            # skrl would train only the first agent, or fail with an unrelated error.
             agents, names = "several agents" if several else "one agent", ", ".join(MULTI_AGENT)
-            raise RlnbError(f"agent.class {algorithm!r} does not train {agents}; of several do: {names}.")
+            raise RlnbError(f"agent.class {algorithm!r} does not train {agents}. Only {names} train several agents.")
         agent_cfg["seed"] = seed
         agent_cfg["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
         return self.runner(env, agent_cfg, device, seed)
 
     def _restored(self, env: Any, agent_cfg: Any, checkpoint: Path, device: str, trust: bool) -> tuple[Any, Any]:
         vet_checkpoint(checkpoint, trust)
-        # Else skrl makes a folder for events and checkpoints where the process stands.
+        # Otherwise skrl creates a folder for events and checkpoints in the working directory.
         agent_cfg["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
         runner, wrapper = self._runner(env, agent_cfg, device, int(agent_cfg["seed"]))
         self.load(runner.agent, checkpoint)
@@ -154,7 +154,7 @@ class Skrl:
 
 
 class _Policies(OneAgent):
-    """A multi-agent algorithm of skrl as a policy on observations by agent."""
+    """A multi-agent algorithm of skrl as a policy that takes observations by agent."""
 
     def __call__(self, obs: Any) -> Any:
         """Return actions by agent, each of shape (num_envs, action_dim)."""
@@ -171,7 +171,7 @@ class _Policies(OneAgent):
 
 
 def _set_up_training(agent_cfg: Any, ctx: TrainContext) -> tuple[int, int]:
-    """Write this training's length and folder into the agent config; return timesteps per iteration, and in all."""
+    """Write this training's length and folder into the agent config; return timesteps per iteration and in total."""
     agent, trainer = agent_cfg["agent"], agent_cfg["trainer"]
     horizon = int(agent.get("rollouts", HORIZON))
     if ctx.max_iterations is not None:
@@ -184,16 +184,16 @@ def _set_up_training(agent_cfg: Any, ctx: TrainContext) -> tuple[int, int]:
 
 
 def _refuse_early_stops(agent_cfg: Any, ctx: TrainContext) -> None:
-    """Refuse an agent that may stop learning in the middle of an iteration, where there are several ranks."""
+    """Refuse an agent config that may stop learning in the middle of an iteration if there are several ranks."""
     if ctx.world_size > 1 and agent_cfg["agent"].get("kl_threshold"):
         raise RlnbError(
-            "agent.kl_threshold ends the learning of one rank while the others wait for it. "
+            "agent.kl_threshold stops the learning of one rank while the other ranks wait for it. "
             'Use agent={"agent.kl_threshold": 0.0} for several ranks.'
         )
 
 
 def _load(runner: Any, recorder: Recorder, ctx: TrainContext) -> int:
-    """Load the checkpoint that this training resumes or starts from, if any; return its first timestep."""
+    """Load the checkpoint that this training resumes or starts from, if any; return the training's first timestep."""
     if ctx.checkpoint is not None:
         vet_checkpoint(ctx.checkpoint, ctx.trust)
         runner.agent.load(str(ctx.checkpoint))
@@ -212,7 +212,7 @@ def _several(env: Any) -> bool:
 
 
 def _whole_iterations(interval: int | str, timesteps: int, horizon: int) -> int:
-    """Return a checkpoint interval that falls on the ends of iterations, where resuming is exact; 0 stays none."""
+    """Return an interval rounded to whole iterations, after which resuming is exact; 0 means no checkpoints."""
     if interval == 0:
         return 0
     target = timesteps / CHECKPOINTS if interval == "auto" else int(interval)

@@ -1,4 +1,4 @@
-"""The heavy half of skrl with JAX: the same training, its networks in Flax. Runs in the worker."""
+"""The backend of skrl with JAX: the same training with networks in Flax. Runs in the worker process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rlnb_skrl.part import parts  # noqa: E402
 
 
 class _Policy(OneAgent):
-    """A skrl agent in JAX as a policy on Isaac Lab's observation dict."""
+    """A skrl agent in JAX as a policy that takes Isaac Lab's observation dict."""
 
     def act(self, observations: torch.Tensor, states: torch.Tensor | None) -> torch.Tensor:
         """Return flat actions for flat observations and states, each of shape (num_envs, size)."""
@@ -47,20 +47,20 @@ class SkrlJax(Skrl):
     policy = _Policy
 
     def runner(self, env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Any, Any]:
-        """Return skrl's runner, and the env as it sees it."""
+        """Return skrl's runner and the wrapped env."""
         if device.startswith("cuda") and jax.default_backend() == "cpu":
             raise RlnbError(
-                "The env is on a GPU, and JAX in the worker's interpreter does not find one: its networks would be on "
-                "the CPU. Install 'jax[cuda12]' there, or use device=\"cpu\"."
+                "The env is on a GPU, but JAX in the worker's interpreter finds none and would run the networks on the "
+                "CPU. Install 'jax[cuda12]' there, or use device=\"cpu\"."
             )
         skrl.config.jax.device = device
-        # skrl's env wrapper reseeds the env with this key at its first reset; the networks begin with it too.
+        # This key also initialises the networks, and skrl's env wrapper reseeds the env with it at its first reset.
         skrl.config.jax.key = seed
         wrapper = SkrlVecEnvWrapper(_Copies(env), ml_framework="jax")
         return Runner(wrapper, agent_cfg), wrapper
 
     def load(self, agent: Any, checkpoint: Path) -> None:
-        """Load a checkpoint that was vetted, to act by it."""
+        """Load a vetted checkpoint for rollouts."""
         JaxRecorder(agent, HORIZON, 1).load_weights(checkpoint)
 
     def export(
@@ -77,7 +77,7 @@ class SkrlJax(Skrl):
         """Write ``policy.pt`` (TorchScript) and ``policy.onnx``, through the same network in PyTorch."""
         in_torch = copy.deepcopy(agent_cfg)
         runner, _ = self._restored(env, agent_cfg, checkpoint, device, trust)
-        in_torch["models"]["separate"] = True  # in JAX skrl has no shared models, whatever the config says
+        in_torch["models"]["separate"] = True  # in JAX, skrl ignores this setting: it has no shared models
         in_torch["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
         in_torch["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
         twin, wrapper = Skrl.runner(self, env, in_torch, device, int(agent_cfg["seed"]))
@@ -88,7 +88,7 @@ class SkrlJax(Skrl):
 
 
 class _Copies(gymnasium.Wrapper):
-    """An env that keeps its tensors for itself: on a CPU JAX sees the very memory that the env writes to."""
+    """An env that copies its tensors, because on a CPU, JAX shares the memory that the env writes to."""
 
     def reset(self, **options: Any) -> Any:
         """Reset the env."""

@@ -1,4 +1,4 @@
-"""A network in Flax as the same network in PyTorch: nothing turns Flax into TorchScript or ONNX."""
+"""Copies a Flax network into the same network in PyTorch, because Flax has no export to TorchScript or ONNX."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rlnb import RlnbError
 from rlnb_skrl.part import Part
 
 Tree: TypeAlias = "Mapping[str, Tree] | np.ndarray"
-"""Parameters by the names of modules, as Flax has them."""
+"""Flax's nested dict of parameters by module name."""
 
 
 def copy_part(source: Part, target: Part) -> None:
-    """Copy the policy and the preprocessors of an agent in JAX to one that skrl has built in PyTorch from its config.
+    """Copy the policy and the preprocessors of a JAX agent to an agent that skrl has built in PyTorch from its config.
 
-    skrl names the layers alike in both: ``net_container.0.weight`` in PyTorch is the transpose of
+    skrl uses matching layer names in both: ``net_container.0.weight`` in PyTorch is the transpose of
     ``net_container/layers_0/kernel`` in Flax.
 
     Raises:
-        RlnbError: The networks differ in more than that.
+        RlnbError: The networks differ in more than names and transposition.
     """
     params = source.policy.state_dict.params["params"]  # Flax's collection of trained arrays
     with torch.no_grad():
@@ -35,7 +35,7 @@ def copy_part(source: Part, target: Part) -> None:
 
 
 def _find(params: Tree, name: str) -> torch.Tensor:
-    """Return the Flax parameter of a name in PyTorch."""
+    """Return the Flax parameter for a PyTorch parameter name."""
     *modules, leaf = name.split(".")
     path = [f"layers_{module}" if module.isdigit() else module for module in modules]
     node = params
@@ -43,7 +43,7 @@ def _find(params: Tree, name: str) -> torch.Tensor:
         for key in (*path, "kernel" if leaf == "weight" else leaf):
             node = node[key]
     except KeyError as exc:
-        raise RlnbError(f'This network in JAX is not exported: it has no {name}. Use library="skrl".') from exc
+        raise RlnbError(f'This JAX network cannot be exported: it has no {name}. Use library="skrl".') from exc
     value = np.array(node)
     return torch.from_numpy(np.ascontiguousarray(value.T if leaf == "weight" else value))
 
@@ -51,7 +51,7 @@ def _find(params: Tree, name: str) -> torch.Tensor:
 def _like(parameter: torch.Tensor, value: torch.Tensor, name: str) -> torch.Tensor:
     if parameter.shape != value.shape:
         raise RlnbError(
-            f"This network in JAX is not exported: {name} has shape {tuple(value.shape)}, {tuple(parameter.shape)} in "
-            'PyTorch; only fully connected layers are alike. Use library="skrl".'
+            f"This JAX network cannot be exported: {name} has shape {tuple(value.shape)}, but {tuple(parameter.shape)} "
+            'in PyTorch. Only fully connected layers are supported. Use library="skrl".'
         )
     return value

@@ -1,4 +1,4 @@
-"""The ranks of a training in JAX: it has a world of its own beside torch's, which skrl enters when it is imported."""
+"""The ranks of a JAX training. JAX has its own process group in addition to torch's, and importing skrl joins it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import socket
 
 
 def join() -> None:
-    """Name this process's place in JAX's world, before skrl is imported.
+    """Set the environment variables of this process's JAX rank; call this before importing skrl.
 
-    torchrun says it in one way, ``skrl.utils.distributed.jax`` in another, which is the one that skrl reads.
+    ``skrl.utils.distributed.jax`` reads variables with other names than torchrun's.
     """
-    # JAX takes most of a GPU for itself otherwise, and the simulator is on the same.
+    # By default, JAX preallocates most of a GPU's memory, and the simulator runs on the same GPU.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "JAX_WORLD_SIZE" in os.environ:
         return
@@ -22,7 +22,7 @@ def join() -> None:
 
 
 def _agreed_port() -> str:
-    """Return a port that is free on the host of rank 0, where the ranks of JAX meet; the same on every rank."""
+    """Return the port of JAX's coordinator, a free port on rank 0's host; the same on all ranks."""
     import torch.distributed as dist
 
     agreed = [""]

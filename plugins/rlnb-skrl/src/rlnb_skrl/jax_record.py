@@ -1,6 +1,6 @@
-"""The recorder of a skrl agent in JAX. Its checkpoints restore everything.
+"""The recorder of a skrl agent in JAX, whose checkpoints restore the full training state.
 
-skrl's own checkpoints hold the optimisers as they were before the first step, and skrl loads none of them.
+skrl's own JAX checkpoints contain the optimisers' state from before the first step, and skrl does not load it.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from rlnb_skrl.part import Part
 from rlnb_skrl.record import Recorder
 
 RATE = "_learning_rate"
-"""How the names of an agent's learning rates end."""
+"""Suffix of the names of an agent's learning rates."""
 
 
 class NumpyState(TypedDict):
-    """NumPy's random numbers (MT19937) in a checkpoint."""
+    """NumPy's random state (MT19937) in a checkpoint."""
 
     key: torch.Tensor
-    """Shape (624,), int64: torch's weights-only reader takes no unsigned integers of NumPy."""
+    """Shape (624,), int64, because torch's weights-only reader refuses NumPy's unsigned integers."""
     pos: int
 
 
 class JaxRecorder(Recorder):
-    """Stands between skrl's trainer and its agent, in JAX.
+    """The :class:`Recorder` for JAX.
 
-    A checkpoint is written by ``torch.save``: the agent's trees of arrays as dicts of tensors, which are read again
-    without running any code. skrl's are pickles.
+    It writes a checkpoint with ``torch.save``, converting the agent's trees of arrays to dicts of tensors, which can
+    be loaded without running code. skrl's own checkpoints are pickles.
     """
 
     def complete(self) -> None:
-        """Take over the agent's checkpoints, and keep values that its metrics need."""
+        """Replace the agent's methods for checkpoints, and record values needed for metrics."""
         agent = self._agent
         agent.save, agent.load = self.save, self.load
         self._stddev: Any = None
@@ -53,7 +53,7 @@ class JaxRecorder(Recorder):
 
         def record_and_log(*, infos: Mapping[str, Any], **others: Any) -> None:
             record_transition(infos=infos, **others)
-            # skrl's trainer does this in PyTorch only.
+            # skrl's trainer logs these values only in PyTorch.
             for name, value in infos.get("log", {}).items():
                 if isinstance(value, torch.Tensor) and value.numel() == 1:
                     agent.track_data(name if "/" in name else f"Info / {name}", value.item())
@@ -61,7 +61,7 @@ class JaxRecorder(Recorder):
         agent.act, agent.record_transition = act_and_keep_stddev, record_and_log
 
     def save(self, path: str) -> None:
-        """Write all that resuming takes."""
+        """Write the full training state to a checkpoint."""
         state = {name: _tensors(_tree(module)) for name, module in self._current().items()}
         rates = {name: float(rate) for name, rate in vars(self._agent).items() if name.endswith(RATE)}
         torch.save(
@@ -69,31 +69,30 @@ class JaxRecorder(Recorder):
         )
 
     def load(self, path: str) -> None:
-        """Go on from a checkpoint."""
+        """Restore the full training state from a checkpoint."""
         state = self._load(Path(path), weights_only=False)
         for name, rate in state["learning_rates"].items():
             setattr(self._agent, name, rate)
-        if (
-            os.environ.get("RANK", "0") == "0"
-        ):  # the others keep their own: with equal numbers all ranks would do the same
+        # Other ranks keep their own random state; with equal states, all ranks would draw the same numbers.
+        if os.environ.get("RANK", "0") == "0":
             numpy_state: NumpyState = state["numpy"]
             key = numpy_state["key"].numpy().astype(np.uint32)
             np.random.set_state({"bit_generator": "MT19937", "state": {"key": key, "pos": numpy_state["pos"]}})
         self.progress.load_state_dict(state["rlnb"])
 
     def load_weights(self, checkpoint: Path) -> None:
-        """Load the models and preprocessors of a checkpoint, neither optimisers nor counters."""
+        """Load the models and preprocessors of a checkpoint, but not the optimisers and counters."""
         self._load(checkpoint, weights_only=True)
 
     def pool_statistics(self, ctx: TrainContext) -> None:
-        """Have the preprocessors become those of all data; leave out the sums over ranks in a negative control."""
+        """Pool the preprocessors' statistics over all ranks; in a negative control, turn off the gradients' sums."""
         super().pool_statistics(ctx)
         if not ctx.synchronised:
             for model in self._agent.models.values():
                 model.reduce_parameters = lambda tree: tree
 
     def pool(self, part: Part, ctx: TrainContext) -> None:
-        """Make the statistics of the preprocessors those of all ranks, over torch's process group."""
+        """Pool the statistics of a part's preprocessors over all ranks, through torch's process group."""
         for module in part.modules.values():
             if isinstance(module, RunningStandardScaler):
                 pooled = [_tensors(value).to(ctx.device) for value in (module.running_mean, module.running_variance)]
@@ -101,7 +100,7 @@ class JaxRecorder(Recorder):
                 module.running_mean, module.running_variance = (jax.numpy.asarray(one.cpu().numpy()) for one in pooled)
 
     def modules(self) -> list[torch.nn.Module]:
-        """Return the trained values: models as parameters, preprocessors as buffers."""
+        """Return a module of the trained values: models as parameters, preprocessors as buffers."""
         mirror = torch.nn.Module()
         for name, module in self._current().items():
             for index, leaf in enumerate(jax.tree.leaves(_tree(module))):
@@ -112,11 +111,11 @@ class JaxRecorder(Recorder):
         return [mirror]
 
     def entropy(self, part: Part) -> float | None:
-        """Return the entropy of the last actions; None for a policy without."""
+        """Return the entropy of the last actions; None if the policy has no entropy."""
         return None if self._stddev is None else float(part.policy.get_entropy(self._stddev, role="policy").mean())
 
     def _current(self) -> dict[str, Any]:
-        """Return the agent's modules by name: each step replaces an optimiser, and skrl's own dict keeps the first."""
+        """Return the agent's modules by name. Each step replaces an optimiser, but skrl's own dict keeps the first."""
         return {name: getattr(self._agent, name, module) for name, module in self._agent.checkpoint_modules.items()}
 
     def _load(self, checkpoint: Path, *, weights_only: bool) -> dict[str, Any]:
@@ -149,6 +148,6 @@ def _arrays(tensors: Any) -> Any:
 
 
 def _numpy_state() -> NumpyState:
-    """Return the state of NumPy's random numbers, by which skrl's memory in JAX picks its batches."""
+    """Return NumPy's random state, from which skrl's memory in JAX samples its batches."""
     state = np.random.get_state(legacy=False)["state"]
     return {"key": torch.from_numpy(state["key"].astype(np.int64)), "pos": int(state["pos"])}

@@ -1,4 +1,4 @@
-"""One view on skrl's agents, whether an algorithm trains one or several."""
+"""A uniform view of skrl's agents, for single-agent and multi-agent algorithms."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ class Part:
     """One agent's share of an algorithm."""
 
     name: str
-    """The agent's name in the env; empty where it is the only one."""
+    """The agent's name in the env; empty for a single agent."""
     policy: Any
-    """Its policy; None for an algorithm without."""
+    """The agent's policy; None if the algorithm has none."""
     modules: dict[str, Any]
-    """Its modules in a checkpoint, by name. The dict is skrl's own: skrl saves and restores additions too."""
+    """The agent's modules in a checkpoint, by name. The dict is skrl's own: skrl saves and restores additions too."""
     scheduler: Any
-    """Its learning-rate scheduler; None where there is none."""
+    """The agent's learning-rate scheduler; None if it has none."""
 
     def tag(self, tag: str) -> str:
-        """Return a tag as skrl writes it for this agent."""
+        """Return the form of a tag that skrl writes for this agent."""
         return f"{tag} ({self.name})" if self.name else tag
 
     def of(self, values: Any) -> Any:
-        """Return this agent's share of values, which skrl keeps by agent where there are several."""
+        """Return this agent's share of values, which skrl keeps by agent if there are several."""
         return values[self.name] if self.name else values
 
 
 def parts(agent: Any) -> list[Part]:
-    """Return the parts of a skrl agent: one, or one for each agent of a multi-agent algorithm."""
+    """Return the parts of a skrl agent: a single one, or one for each agent of a multi-agent algorithm."""
     if not hasattr(agent, "possible_agents"):
         policy, scheduler = getattr(agent, "policy", None), getattr(agent, "scheduler", None)
         return [Part(name="", policy=policy, modules=agent.checkpoint_modules, scheduler=scheduler)]
@@ -46,11 +46,11 @@ def parts(agent: Any) -> list[Part]:
 
 
 def means_over(agents: list[Part], data: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    """Return the means over the agents of the values that skrl tracks for each, under the tag of a single agent.
+    """Return the means over the agents of values that skrl tracks per agent, under the tags of a single agent.
 
     Args:
-        agents: The parts of an algorithm; a single one has no means of its own.
-        data: skrl's tracking data: tag to the values since the last writing.
+        agents: The parts of an algorithm. For a single part there are no means.
+        data: skrl's tracking data, a mapping from tags to the values since the last write.
     """
     first = agents[0].tag("")
     tags = [tag.removesuffix(first) for tag in data if first and tag.endswith(first)]

@@ -1,4 +1,4 @@
-"""The light half: skrl as rlnb describes it, without importing it."""
+"""The description of skrl for rlnb, which does not import skrl."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ JAX = dataclasses.replace(
     metrics={**SKRL.metrics, "learning_rate": "Learning / Policy learning rate"},
     requires=("skrl>=2.1,<2.2", "jax>=0.12,<0.13", "flax>=0.12,<0.13", "optax>=0.2.8"),
 )
-"""The same algorithms and agent configs, the networks in Flax."""
+"""The same algorithms and agent configs as ``SKRL``, with the networks in Flax."""
 
 MULTI_AGENT = [
     dataclasses.replace(
@@ -58,7 +58,7 @@ MULTI_AGENT = [
     )
     for algorithm in ("ippo", "mappo")
 ]
-"""skrl's algorithms for several agents, each with the agent config that Isaac Lab's tasks register for it."""
+"""skrl's multi-agent algorithms, each with the agent config that Isaac Lab's tasks register for it."""
 
 
 @hookimpl
@@ -68,13 +68,13 @@ def rlnb_libraries() -> list[Library]:
 
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
-    """Find a model that is to see the state of a task that has none: in skrl it fails far from the cause."""
+    """Return a problem if a model takes the state of a task without one; skrl itself fails with an unrelated error."""
     if manifest.library not in {library.name for library in MULTI_AGENT}:
         return []
     try:
         card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError:
-        return []  # rlnb says so itself
+        return []  # rlnb reports this error itself
     agent = card.agents.get(manifest.library)
     fields = agent.fields if agent else {}
     models = {path: field.value for path, field in fields.items() if path.startswith("models.")}
@@ -83,9 +83,9 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
     state = manifest.task.overrides.get("state_space", field.value if field else None)
     if not seeing or state != 0:
         return []
-    what = (
-        f"{seeing[0]} of {manifest.library} takes the state of the env, and {manifest.task.id} has none: state_space=0."
-    )
+    what = f"{seeing[0]} of {manifest.library} takes the env's state, but {manifest.task.id} has none: state_space=0."
     return [
-        Problem(what=what, fix='Use overrides={"state_space": -1}, all observations in one, or library="skrl_ippo".')
+        Problem(
+            what=what, fix='Use overrides={"state_space": -1} (all observations concatenated) or library="skrl_ippo".'
+        )
     ]

@@ -1,4 +1,4 @@
-"""rlnb's additions to a skrl agent, on its public methods: real rates, whole checkpoints, a resumable state."""
+"""rlnb's additions to a skrl agent, through its public methods: speed metrics, complete checkpoints, exact resuming."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rlnb_skrl.part import Part, means_over, parts
 
 
 class ProgressState(TypedDict):
-    """:class:`Progress` in a checkpoint."""
+    """The state of :class:`Progress` in a checkpoint."""
 
     timestep: int
     random_state: RandomState
 
 
 class Progress:
-    """The part of a checkpoint that skrl leaves out: the timestep and the random numbers."""
+    """The part of a checkpoint that skrl leaves out: the timestep and the random state."""
 
     def __init__(self) -> None:
         self.timestep = 0
@@ -32,25 +32,25 @@ class Progress:
         return {"timestep": self.timestep, "random_state": random_state()}
 
     def load_state_dict(self, state: ProgressState) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         self.timestep = int(state["timestep"])
         restore_random_state(state["random_state"])
 
 
 class Recorder:
-    """Stands between skrl's trainer and its agent.
+    """Wraps the methods of a skrl agent that skrl's trainer calls.
 
-    skrl's own trainer starts every run at timestep 0, measures no rate, holds scalars back for minutes and
-    writes checkpoints in place.
+    skrl's own trainer starts every run at timestep 0, measures no speed, holds scalars back for minutes and writes
+    checkpoints in place.
     """
 
     def __init__(self, agent: Any, horizon: int, frames_per_timestep: int) -> None:
-        """Take over an agent whose checkpoint, if any, is not loaded yet.
+        """Wrap an agent. A checkpoint has to be loaded afterwards.
 
         Args:
             agent: A skrl agent.
             horizon: Timesteps per iteration.
-            frames_per_timestep: Envs over all ranks.
+            frames_per_timestep: Number of envs on all ranks together.
         """
         self._agent, self._horizon, self._frames = agent, horizon, frames_per_timestep
         self.progress = Progress()
@@ -61,14 +61,14 @@ class Recorder:
         self._start_s = time.monotonic()
 
     def complete(self) -> None:
-        """Have the agent's checkpoints hold all that resuming takes: skrl leaves out some of it."""
+        """Add the state that skrl leaves out to the agent's checkpoints."""
         self._parts[0].modules["rlnb"] = self.progress
         for part in self._parts:
             if part.scheduler is not None:
                 part.modules["scheduler"] = part.scheduler
 
     def load_weights(self, checkpoint: Path) -> None:
-        """Load the models and preprocessors of a checkpoint, neither optimisers nor counters."""
+        """Load the models and preprocessors of a checkpoint, but not the optimisers and counters."""
         others = []
         for part in self._parts:
             others.append({name: one for name, one in part.modules.items() if not isinstance(one, torch.nn.Module)})
@@ -79,18 +79,18 @@ class Recorder:
             part.modules.update(modules)
 
     def pool_statistics(self, ctx: TrainContext) -> None:
-        """Have the preprocessors, which skrl keeps per rank, become those of all data after each update."""
+        """Pool the preprocessors' statistics, which skrl keeps per rank, over all ranks after each update."""
         update = self._agent.update
 
         def update_and_pool(*, uid: str = "", **arguments: Any) -> None:
-            """Update one agent, which skrl names where there are several."""
+            """Update one agent; skrl passes its name if there are several."""
             update(**arguments, **({"uid": uid} if uid else {}))
             self.pool(next(part for part in self._parts if part.name == uid), ctx)
 
         self._agent.update = update_and_pool
 
     def pool(self, part: Part, ctx: TrainContext) -> None:
-        """Make the statistics of one part's preprocessors those of all ranks."""
+        """Pool the statistics of a part's preprocessors over all ranks."""
         for module in part.modules.values():
             if isinstance(module, RunningStandardScaler):
                 ctx.pool(module.running_mean, module.running_variance)
@@ -101,13 +101,13 @@ class Recorder:
         return [module for module in modules if isinstance(module, torch.nn.Module)]
 
     def entropy(self, part: Part) -> float | None:
-        """Return the entropy of the last actions; None for a policy without."""
+        """Return the entropy of the last actions; None if the policy has no entropy."""
         if not hasattr(part.policy, "get_entropy"):
             return None
         return float(part.policy.get_entropy(role="policy").mean())
 
     def start_at(self, timestep: int) -> None:
-        """Have the agent count on from a timestep, though the trainer counts from 0."""
+        """Make the agent count from a timestep, although the trainer counts from 0."""
 
         def shift(method: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, timestep: int, timesteps: int, **others: Any) -> Any:
@@ -126,7 +126,7 @@ class Recorder:
     def _write_tracking_data(self, *, timestep: int, timesteps: int) -> None:
         data = self._agent.tracking_data
         if not data:
-            return  # written before the checkpoint of this iteration
+            return  # this iteration's scalars were written before its checkpoint
         now = time.monotonic()
         seconds, self._start_s = now - self._start_s, now
         learning = sum(data.get("Stats / Algorithm update time (ms)", [0.0])) / 1000
@@ -142,7 +142,8 @@ class Recorder:
         self._agent.writer.flush()
 
     def _write_checkpoint(self, *, timestep: int, timesteps: int) -> None:
-        # skrl writes an iteration's scalars after its checkpoint: a run killed in between would resume without them.
+        # By default, skrl writes an iteration's scalars after its checkpoint. A run killed between the two would resume
+        # without these scalars.
         if timestep % self._horizon == 0:
             self._write_tracking_data(timestep=timestep, timesteps=timesteps)
         folder = Path(self._agent.experiment_dir) / "checkpoints"

@@ -1,3 +1,3 @@
-"""Robots and scenes that are made on this machine, so that stock Isaac Lab tasks run without a download."""
+"""Robots and scenes built on this machine, so that stock Isaac Lab tasks run without a download."""
 
 __version__ = "0.1.0"

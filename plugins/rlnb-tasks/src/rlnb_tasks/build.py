@@ -1,4 +1,4 @@
-"""Writes the packs. Needs pxr, newton and isaaclab, so it runs in the worker's interpreter."""
+"""Builds the asset packs. Needs pxr, newton and isaaclab, and so runs in the worker's interpreter."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import hashlib
 from importlib import metadata
 from pathlib import Path
 
-import newton_usd_schemas  # noqa: F401  - USD reads its list of schemas once per process; converted robots use these
+import newton_usd_schemas  # noqa: F401  - import before USD reads its list of schemas, once per process; converted robots use these
 
 from rlnb_tasks import __version__, cartpole, dex_cube, files, newton_robots, props
 
 
 def primitives(folder: Path) -> dict[str, str]:
-    """Write cart-poles, ant, humanoid, their ground and the markers below an asset root.
+    """Write the cart-poles, ant, humanoid, cube, ground, sky and markers below an asset root.
 
     The same versions of this package, newton and USD give the same bytes.
 
@@ -20,7 +20,7 @@ def primitives(folder: Path) -> dict[str, str]:
         The source of each file, by the file's path.
 
     Raises:
-        RlnbError: newton is not installed, or its files are other ones than this package knows.
+        RlnbError: newton is not installed, or its files differ from those that this package supports.
     """
     cartpole.write(folder)
     props.write(folder)
@@ -40,10 +40,10 @@ def hands(folder: Path) -> dict[str, str]:
     """Write the Shadow Hand below an asset root.
 
     Returns:
-        Its source, by its path.
+        The hand's source, by its path.
 
     Raises:
-        RlnbError: isaaclab is not installed, or its files are other ones than this package knows.
+        RlnbError: isaaclab is not installed, or its stage differs from the one that this package supports.
     """
     from rlnb_tasks import shadow_hand
 
@@ -59,7 +59,7 @@ def robots(folder: Path) -> dict[str, str]:
         The source of each file, by the file's path.
 
     Raises:
-        RlnbError: The packages that they are made with and from are not installed.
+        RlnbError: The packages with the robots or their converter are not installed.
     """
     from rlnb_tasks import urdf_robots
 

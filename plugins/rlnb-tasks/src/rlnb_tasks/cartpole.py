@@ -1,9 +1,9 @@
 """The cart-pole and the cart with a double pendulum, written from primitives.
 
-Sizes, masses, joint frames and names are those that Isaac Lab's stock tasks were made for: a 1 kg cart on an 8 m rail
-along y, and a 1 kg pole hinged about x at the cart's +x face. Mass, centre of mass and inertia are written out for
-every body. They have to be: the shapes carry no collider (nothing here ever touches), and a body without colliders or
-an explicit centre of mass gets its own origin, which for a pole is the hinge, so that gravity would not move it.
+Sizes, masses, joint frames and names are those that Isaac Lab's stock tasks expect: a 1 kg cart on an 8 m rail along y,
+and a 1 kg pole hinged about x at the cart's +x face. Each body has an explicit mass, centre of mass and inertia. The
+shapes have no colliders, because nothing here ever touches, and a body with neither colliders nor an explicit centre of
+mass gets its own origin as centre of mass. For a pole this is the hinge, and gravity would not move it.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ class Link:
     name: str
     """Name of the body."""
     size_m: Vector
-    """Edges along x, y, z."""
+    """Edge lengths along x, y, z."""
     mass_kg: float
     """Mass."""
     colour: Vector
     """Linear RGB, 0 to 1."""
     com_m: Vector = (0.0, 0.0, 0.0)
-    """Centre of the box, and of its mass, in the body's frame."""
+    """Centre of the box, and so the centre of mass, in the body's frame."""
     position_m: Vector = (0.0, 0.0, 0.0)
-    """Where the body's frame lies in the robot's frame while every joint is at zero."""
+    """Position of the body's frame in the robot's frame with all joints at zero."""
 
     @property
     def inertia_kgm2(self) -> Vector:
-        """Principal moments about the centre of mass: m / 12 times the sum of the squares of the other two edges."""
+        """Principal moments of inertia of a homogeneous box: m / 12 times the sum of the other two edges' squares."""
         x, y, z = (edge * edge for edge in self.size_m)
         return (self.mass_kg / 12 * (y + z), self.mass_kg / 12 * (x + z), self.mass_kg / 12 * (x + y))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Joint:
-    """One joint with one degree of freedom, placed at the child's origin."""
+    """One joint with one degree of freedom, at the child's origin."""
 
     name: str
     """Name of the joint."""
     kind: Literal["prismatic", "revolute"]
     """Slide or hinge."""
     parent: Link
-    """Body that carries it."""
+    """Body that carries the joint."""
     child: Link
-    """Body that it moves."""
+    """Body that the joint moves."""
     axis: Literal["X", "Y", "Z"]
-    """Direction of the slide or of the hinge."""
+    """Axis of the slide or hinge."""
     limits_m: tuple[float, float] | None = None
-    """Range of a slide; None is unlimited."""
+    """Range of a slide; None means unlimited."""
 
 
 SLIDER = Link(name="slider", size_m=(0.03, 2 * RAIL_HALF_LENGTH_M, 0.03), mass_kg=1.0, colour=(0.30, 0.32, 0.35))
@@ -75,7 +75,8 @@ POLE = Link(
     com_m=POLE_COM_M,
     position_m=(0.12, 0.0, 0.0),
 )
-# The second link is beside the first, not inside it; motion is in the y-z plane, so the offset along x changes nothing.
+# The second link is offset along x so that it is not inside the first. The motion is in the y-z plane, so the offset
+# has no effect on it.
 PENDULUM = Link(
     name="pendulum",
     size_m=POLE_SIZE_M,
@@ -105,7 +106,7 @@ def write(folder: Path) -> None:
 
 
 def robot(name: str, joints: tuple[Joint, ...]) -> Usd.Stage:
-    """Return a stage with one robot: a chain of links, the first of which is fixed to the world."""
+    """Return a stage with one robot, a chain of links whose first link is fixed to the world."""
     stage = new_stage(name)
     UsdPhysics.ArticulationRootAPI.Apply(stage.GetDefaultPrim())
     base = joints[0].parent
@@ -150,7 +151,7 @@ def _write_joint(stage: Usd.Stage, root: str, joint: Joint) -> None:
     if joint.limits_m is not None:
         prim.CreateLowerLimitAttr(joint.limits_m[0])
         prim.CreateUpperLimitAttr(joint.limits_m[1])
-    # A drive without gains: Isaac Lab's actuators fill in damping and effort limits, and need it to be there.
+    # Isaac Lab's actuators set damping and effort limits on an existing drive, so write one without gains.
     drive = UsdPhysics.DriveAPI.Apply(prim.GetPrim(), "linear" if slide else "angular")
     drive.CreateTypeAttr("force")
     drive.CreateStiffnessAttr(0.0)
@@ -158,7 +159,7 @@ def _write_joint(stage: Usd.Stage, root: str, joint: Joint) -> None:
 
 
 def _write_pin(stage: Usd.Stage, path: str, joint: Joint) -> None:
-    """Draw the hinge, so that a picture shows where it is."""
+    """Draw the hinge, so that images show its position."""
     pin = UsdGeom.Cylinder.Define(stage, path)
     pin.CreateAxisAttr(joint.axis)
     pin.CreateRadiusAttr(0.025)

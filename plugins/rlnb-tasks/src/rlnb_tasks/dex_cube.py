@@ -1,4 +1,4 @@
-"""The cube that hands re-orient: six colours, six letters, so that a camera can tell how it lies."""
+"""The cube that hands re-orient, with six colours and six letters so that a camera can see its orientation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rlnb_tasks.stage import Vector, new_stage, save, textured_material
 
 EDGE_M = 0.06
 MASS_KG = 0.216
-"""A thousand kilograms per cubic metre."""
+"""Mass at a density of 1000 kg/m^3."""
 
 FACE_PIXELS, COLUMNS, ROWS = 64, 3, 2
-"""The picture: faces of 64 x 64 pixels, three in each of two rows."""
+"""Layout of the texture: faces of 64 x 64 pixels in two rows of three."""
 WHITE = 6
 COLOURS = (
     (230, 60, 50),
@@ -26,7 +26,7 @@ COLOURS = (
     (245, 130, 40),
     (255, 255, 255),
 )
-"""sRGB of the faces A to F, and of their letters and frames."""
+"""sRGB colours of the faces A to F, then of their letters and frames."""
 LETTERS = (
     (" ### ", "#   #", "#   #", "#####", "#   #", "#   #", "#   #"),
     ("#### ", "#   #", "#   #", "#### ", "#   #", "#   #", "#### "),
@@ -43,11 +43,11 @@ FACES: tuple[tuple[Vector, Vector], ...] = (
     ((0, 0, 1), (1, 0, 0)),
     ((0, 0, -1), (1, 0, 0)),
 )
-"""Outward normal of each face, and the direction in which its letter is read."""
+"""Outward normal and reading direction of each face."""
 
 
 def write(folder: Path) -> None:
-    """Write the cube and its picture below an asset root."""
+    """Write the cube and its texture below an asset root."""
     save(cube(), folder / files.DEX_CUBE)
     (folder / files.DEX_CUBE_PICTURE).write_bytes(picture())
 
@@ -68,7 +68,7 @@ def picture() -> bytes:
 
 
 def cube() -> Usd.Stage:
-    """Return the cube: the mesh that one sees below ``visuals``, the box that collides below ``collisions``."""
+    """Return the cube, with a visible mesh below ``visuals`` and a collider box below ``collisions``."""
     stage = new_stage("dex_cube")
     root = stage.GetDefaultPrim()
     UsdPhysics.RigidBodyAPI.Apply(root)

@@ -1,4 +1,4 @@
-"""Which files the packs hold: their paths below the asset root, licences and sources. Imports nothing heavy."""
+"""The files in the packs: their paths below the asset root, licences and sources. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ PANDA = "Isaac/IsaacLab/Robots/FrankaEmika/franka_panda.usda"
 MARBLE = "Isaac/IsaacLab/Materials/TilesMarbleSpiderWhiteBrickBondHoned/TilesMarbleSpiderWhiteBrickBondHoned.mdl"
 
 AUTHORED = (CARTPOLE, DOUBLE_PENDULUM, GROUND, CHECKER, ARROW, FRAME, SKY, MARBLE, DEX_CUBE, DEX_CUBE_PICTURE)
-"""Files written from primitives by this package; they hold nobody else's work."""
+"""Files that this package writes from primitives, without third-party content."""
 
 FROM_NEWTON: dict[str, str] = {ANT: "ant.usda", HUMANOID: "humanoid.usda"}
-"""Files made from one in ``newton/examples/assets`` of the installed newton wheel."""
+"""Files made from a file in ``newton/examples/assets`` of the installed newton wheel, mapped to that file's name."""
 
 PRIMITIVES: dict[str, str] = {
     **dict.fromkeys(AUTHORED, "BSD-3-Clause"),
     # The wheel's LICENSE.md is Apache-2.0 and names no other licence for these two.
     **dict.fromkeys(FROM_NEWTON, "Apache-2.0"),
 }
-"""Path below the asset root, to the SPDX id of that file's licence."""
+"""Paths below the asset root, mapped to the SPDX id of each file's licence."""
 
-# The stage is part of the isaaclab wheel, BSD-3-Clause; isaaclab_assets names MuJoCo Menagerie, whose hand is
-# Apache-2.0, as where the model comes from.
+# The stage is part of the isaaclab wheel (BSD-3-Clause). isaaclab_assets names MuJoCo Menagerie, whose hand is
+# Apache-2.0, as the model's origin.
 HANDS: dict[str, str] = {SHADOW_HAND: "BSD-3-Clause AND Apache-2.0"}
 """The same for the file from the installed isaaclab wheel."""
 
-# As the READMEs beside the URDFs in example-robot-data state them.
+# The licences stated by the READMEs in the URDFs' folders in example-robot-data.
 ROBOTS: dict[str, str] = {GO2: "MPL-2.0", PANDA: "Apache-2.0"}
-"""The same for robots that are converted from URDF, on request."""
+"""The same for the robots that are converted from URDF on request."""

@@ -14,25 +14,25 @@ from rlnb_tasks import files
 from rlnb_tasks.stage import Vector, paint, save
 
 KNOWN_NEWTON = "1.6.1"
-"""Version of newton that this was written against."""
+"""Version of newton that this module was written for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Robot:
-    """How a file of the newton wheel becomes the file that stock tasks ask for."""
+    """The conversion of a file of the newton wheel to the file that stock tasks load."""
 
     path: str
     """Path of the result, below the asset root."""
     joints: frozenset[str]
-    """Every joint that the result must have, fixed ones included, by the names that the stock configs use."""
+    """Names in the stock configs of all joints that the result must have, fixed joints included."""
     colour: Vector
     """Linear RGB of the trunk, 0 to 1."""
     limb_colours: dict[str, Vector]
     """The same for links whose name contains the key."""
     renamed: dict[str, str] = field(default_factory=dict)
-    """Joint names of the wheel's file, to those of the stock configs."""
+    """Joint names in the wheel's file, mapped to those in the stock configs."""
     density_kgm3: float | None = None
-    """Density of every link; None keeps the file's."""
+    """Density of every link; None keeps the file's density."""
 
 
 ANT = Robot(
@@ -42,8 +42,8 @@ ANT = Robot(
     ),
     colour=(0.90, 0.33, 0.05),
     limb_colours={"leg": (0.97, 0.55, 0.20), "foot": (0.45, 0.14, 0.04)},
-    # ant.usda says 1, which makes an ant of 0.18 kg; the wheel's nv_ant.xml, the model the task's gears were made for,
-    # says 5, which makes one of 0.91 kg.
+    # ant.usda has 1, which makes an ant of 0.18 kg. The wheel's nv_ant.xml, for which the task's gears were chosen, has
+    # 5, which makes an ant of 0.91 kg.
     density_kgm3=5.0,
 )
 HUMANOID = Robot(
@@ -63,7 +63,7 @@ HUMANOID = Robot(
         "lower_arm": (0.85, 0.60, 0.45),
         "hand": (0.85, 0.60, 0.45),
     },
-    # The stock configs call a joint after the link that it moves.
+    # The stock configs name a joint after the link that it moves.
     renamed={
         "abdomen_x": "pelvis",
         "right_knee": "right_shin",
@@ -78,30 +78,30 @@ def write(folder: Path) -> None:
     """Write both robots below an asset root.
 
     Raises:
-        RlnbError: newton is not installed, or its files are other ones than this package knows.
+        RlnbError: newton is not installed, or its files differ from those that this package supports.
     """
     for robot in (ANT, HUMANOID):
         save(_robot_stage(source(robot.path), robot), folder / robot.path)
 
 
 def source(path: str) -> Path:
-    """Return the file of the installed newton wheel that ``path`` is made from.
+    """Return the file of the installed newton wheel from which ``path`` is made.
 
     Raises:
         RlnbError: newton is not installed, or has no such file.
     """
     name = files.FROM_NEWTON[path]
-    spec = importlib.util.find_spec("newton")  # without importing it, which takes seconds
+    spec = importlib.util.find_spec("newton")  # an import would take seconds
     if spec is None or not spec.submodule_search_locations:
         raise RlnbError(f"{path} is made from a file of newton, which is not installed. Use pip install isaaclab")
     file = Path(spec.submodule_search_locations[0]) / "examples" / "assets" / name
     if not file.is_file():
-        raise RlnbError(f"newton {_version()} has no {name} to make {path} from. {_advice()}")
+        raise RlnbError(f"newton {_version()} has no {name}, from which {path} is made. {_advice()}")
     return file
 
 
 def _robot_stage(file: Path, robot: Robot) -> Usd.Stage:
-    """Return a new stage that holds the file's default prim, changed as ``robot`` says, and nothing else of it."""
+    """Return a new stage with only the file's default prim, changed as ``robot`` specifies."""
     original = Sdf.Layer.FindOrOpen(str(file))
     root = Sdf.Path.absoluteRootPath.AppendChild(original.defaultPrim)
     layer = Sdf.Layer.CreateAnonymous(".usda")
@@ -112,7 +112,7 @@ def _robot_stage(file: Path, robot: Robot) -> Usd.Stage:
     stage.SetDefaultPrim(stage.GetPrimAtPath(root))
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    # Every group filters only prims outside the robot's links: with none there, the groups do nothing.
+    # The collision groups filter only prims outside the robot's links. There are none, so the groups have no effect.
     for prim in [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.CollisionGroup)]:
         stage.RemovePrim(prim.GetPath())
     for link in stage.GetPrimAtPath(root).GetChildren():
@@ -136,9 +136,7 @@ def _rename_joints(layer: Sdf.Layer, joints: Sdf.Path, robot: Robot, file: Path)
     names = {robot.renamed.get(child.name, child.name) for child in spec.nameChildren} if spec else set()
     if names != robot.joints or not layer.Apply(edit):
         differences = ", ".join(sorted(names ^ robot.joints)) or ", ".join(robot.renamed)
-        raise RlnbError(
-            f"{file.name} of newton {_version()} has other joints than expected: {differences}. {_advice()}"
-        )
+        raise RlnbError(f"{file.name} of newton {_version()} has unexpected joints: {differences}. {_advice()}")
 
 
 def _version() -> str:
@@ -146,4 +144,4 @@ def _version() -> str:
 
 
 def _advice() -> str:
-    return f"This rlnb-tasks knows newton {KNOWN_NEWTON}: install that, or a newer rlnb-tasks."
+    return f"This version of rlnb-tasks supports newton {KNOWN_NEWTON}. Install that, or a newer rlnb-tasks."

@@ -1,4 +1,4 @@
-"""Small pictures of few colours."""
+"""Small images with few colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The light half: the files of the packs, and the definition of success for stock tasks."""
+"""The hooks that need no heavy imports: the asset packs, and success for stock tasks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rlnb_asset_packs() -> list[AssetPack]:
 
 
 def _with(package: str) -> str:
-    """Return this package's version, with that of the one whose wheel a pack takes files from, if it is here."""
+    """Return this package's version, plus the version of the package that a pack's files come from, if installed."""
     try:
         return f"{__version__}+{package}{metadata.version(package)}"
     except metadata.PackageNotFoundError:

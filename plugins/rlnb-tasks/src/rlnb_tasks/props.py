@@ -12,9 +12,9 @@ from rlnb_tasks.picture import png
 from rlnb_tasks.stage import Vector, new_stage, paint, save, textured_material
 
 GROUND_HALF_SIZE_M = 50.0
-"""Isaac Lab scales the mesh by ``size / 100``, so it must be 100 m wide."""
+"""Half the width of the ground, which must be 100 m wide because Isaac Lab scales the mesh by ``size / 100``."""
 TILE_M = 2.0
-"""One texture: two checks of 1 m each way; Isaac Lab rescales the texture coordinates by the same number."""
+"""Edge of one texture tile, two checks of 1 m each way. Isaac Lab scales the texture coordinates by the same factor."""
 CHECKS = ((124, 132, 140), (96, 104, 112))
 CHECKER_PIXELS = 256
 
@@ -29,7 +29,7 @@ export material TilesMarbleSpiderWhiteBrickBondHoned() = material(
     surface: material_surface(scattering: df::diffuse_reflection_bsdf(tint: color(0.75)))
 );
 """
-"""The floor of the locomotion tasks: plain and light, for renderers that read MDL (NVIDIA's language of materials)."""
+"""The plain, light floor of the locomotion tasks, for renderers that read MDL (NVIDIA's material language)."""
 
 RED: Vector = (0.90, 0.08, 0.08)
 GREEN: Vector = (0.08, 0.75, 0.12)
@@ -51,9 +51,9 @@ def write(folder: Path) -> None:
 
 
 def ground() -> Usd.Stage:
-    """Return the ground plane, with the prims that Isaac Lab's ``spawn_ground_plane`` changes by name.
+    """Return the ground plane, with the prims that Isaac Lab's ``spawn_ground_plane`` modifies.
 
-    Those are ``Environment`` (its scale), ``Environment/Geometry`` (its texture coordinates), the one prim of type
+    These are ``Environment`` (its scale), ``Environment/Geometry`` (its texture coordinates), the only prim of type
     Plane (its physics material) and ``Looks/theGrid/Shader`` (its tint).
     """
     stage = new_stage("Root")
@@ -82,17 +82,17 @@ def ground() -> Usd.Stage:
 
 
 def checker_png() -> bytes:
-    """Return the checker picture: two greys, two checks each way."""
+    """Return the checker texture: two shades of grey, two checks each way."""
     half = CHECKER_PIXELS // 2
     upper, lower = b"\0" * half + b"\1" * half, b"\1" * half + b"\0" * half
     return png([upper] * half + [lower] * half, CHECKS)
 
 
 def sky_hdr() -> bytes:
-    """Return a small sky, blue above and grey below: Radiance HDR, flat RGBE, latitude-longitude, top row first."""
+    """Return a small sky, blue above and grey below, as Radiance HDR: flat RGBE, latitude-longitude, top row first."""
     rows = []
     for row in range(SKY_HEIGHT):
-        height = 1.0 - 2.0 * (row + 0.5) / SKY_HEIGHT  # 1 at the zenith, 0 at the horizon, -1 below one's feet
+        height = 1.0 - 2.0 * (row + 0.5) / SKY_HEIGHT  # 1 at the zenith, 0 at the horizon, -1 at the nadir
         blend = math.sqrt(max(height, 0.0))
         colour = BELOW if height < 0 else tuple(h + blend * (z - h) for h, z in zip(HORIZON, ZENITH, strict=True))
         rows.append(_rgbe(colour) * SKY_WIDTH)
@@ -100,13 +100,13 @@ def sky_hdr() -> bytes:
 
 
 def _rgbe(colour: tuple[float, ...]) -> bytes:
-    """Return one pixel: three mantissas and their shared exponent, biased by 128 (Ward, Graphics Gems II)."""
+    """Return one RGBE pixel: three mantissas and a shared exponent, biased by 128 (Ward, Graphics Gems II)."""
     _, exponent = math.frexp(max(colour))
     return bytes([*(int(value * 2.0 ** (8 - exponent)) for value in colour), exponent + 128])
 
 
 def arrow() -> Usd.Stage:
-    """Return the arrow marker: from the origin, 1 m along +x. Tasks scale it, often to a tenth across."""
+    """Return the arrow marker, 1 m along +x from the origin. Tasks scale it, often to a tenth of its width."""
     stage = new_stage("arrow_x")
     shaft = UsdGeom.Cylinder.Define(stage, "/arrow_x/shaft")
     shaft.CreateRadiusAttr(0.1)
@@ -121,7 +121,7 @@ def arrow() -> Usd.Stage:
 
 
 def frame() -> Usd.Stage:
-    """Return the frame marker: axes of 1 m from the origin, x red, y green, z blue."""
+    """Return the frame marker: axes of 1 m from the origin, with x red, y green and z blue."""
     stage = new_stage("frame")
     for axis, direction, colour in (("X", (1, 0, 0), RED), ("Y", (0, 1, 0), GREEN), ("Z", (0, 0, 1), BLUE)):
         rod = UsdGeom.Cylinder.Define(stage, f"/frame/{axis}")

@@ -1,7 +1,7 @@
-"""The Shadow Hand, taken on the user's machine from a stage that the isaaclab wheel carries among its test data.
+"""The Shadow Hand, extracted on the user's machine from a stage in the test data of the isaaclab wheel.
 
-Isaac Lab itself wrote that stage when it built its camera task: the hand is in it, with the task's poses and
-with schemas that only Isaac Sim reads. This module writes the hand alone, as the stock tasks ask for it.
+Isaac Lab wrote that stage for its camera task. It contains the hand with the task's poses and with schemas that only
+Isaac Sim reads. This module writes only the hand, in the form that the stock tasks load.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ SOURCE = (
     "isaaclab/source/isaaclab_tasks/test/golden_stages/"
     "registered_tasks_Isaac-Reorient-Cube-Shadow-Camera-Direct/default_physics-default_renderer-stage.usda"
 )
-"""The stage, below the folder that the isaaclab package is installed in."""
+"""Path of the stage, below the folder in which the isaaclab package is installed."""
 SOURCE_SHA256 = "4fa0e701d665e6ff0a2d20ec262b3e13d338ca281825e96974ed21b0488ebb74"
-"""Of the one release of isaaclab that this was written for."""
+"""Hash of the stage in the release of isaaclab that this module was written for."""
 
 IN_THE_STAGE = "/World/envs/env_0/Robot"
 HAND = Sdf.Path("/right_hand")
 DISABLED_WELD = HAND.AppendPath("Geometry/rh_forearm/PhysicsFixedJoint")
-"""A second joint that holds the forearm; the stage has it switched off, importers take it all the same."""
+"""A second joint that holds the forearm. The stage disables it, but importers read it anyway."""
 OF_ISAAC_SIM = ("Isaac", "PhysxTendon", "PhysicsJointState")
 """Prefixes of the API schemas that only Isaac Sim reads."""
 KIT_NOTES = ("hide_in_stage_window", "no_delete")
 PROPERTIES_OF_ISAAC_SIM = ("isaac:", "physxTendon", "state:")
 VARIANTS = {"Physics": "mujoco", "Colliders": "simplified"}
-"""Variants of NVIDIA's asset that the stock config selects. The hand written here has these only."""
+"""Variants of NVIDIA's asset that the stock config selects. The hand written here has only these."""
 
 TENDON_RANGE_RAD = (0.0, 3.1415)
 """Control range of a tendon's motor: ``TENDON_POSITION_LIMITS`` of ``isaaclab_assets.robots.shadow_hand``."""
 TENDON_FORCE_N = 1.0
-"""Most that a tendon's motor pulls, either way."""
+"""Largest force of a tendon's motor in either direction."""
 
 
 @dataclass(slots=True)
 class Tendon:
-    """One motor that bends the two last joints of a finger together: J0 = J1 + J2."""
+    """A tendon whose motor bends the last two joints of a finger together: J0 = J1 + J2."""
 
     stiffness: float = 0.0
     joints: list[Sdf.Path] = field(default_factory=list)
@@ -56,34 +56,34 @@ def write(folder: Path) -> None:
     """Write the hand below an asset root.
 
     Raises:
-        RlnbError: isaaclab is not installed, or its stage is another one than this package knows.
+        RlnbError: isaaclab is not installed, or its stage differs from the one that this package supports.
     """
     save(hand(source()), folder / files.SHADOW_HAND)
 
 
 def source() -> Path:
-    """Return the stage that the hand is taken from.
+    """Return the path of the stage that contains the hand.
 
     Raises:
-        RlnbError: isaaclab is not installed, or its stage is another one than this package knows.
+        RlnbError: isaaclab is not installed, or its stage differs from the one that this package supports.
     """
-    spec = importlib.util.find_spec("isaaclab")  # without importing it, which takes seconds
+    spec = importlib.util.find_spec("isaaclab")  # an import would take seconds
     if spec is None or not spec.submodule_search_locations:
         raise RlnbError("isaaclab, whose wheel holds the Shadow Hand, is not installed. Use pip install isaaclab")
     file = Path(spec.submodule_search_locations[0]).parent / SOURCE
-    advice = "Install the isaaclab that rlnb doctor asks for, or a newer rlnb-tasks."
+    advice = "Install the version of isaaclab that rlnb doctor names, or a newer rlnb-tasks."
     version = metadata.version("isaaclab")
     if not file.is_file():
-        raise RlnbError(f"isaaclab {version} has no {file.parent.name}/{file.name} to take the hand from. {advice}")
+        raise RlnbError(f"isaaclab {version} has no {file.parent.name}/{file.name}, which contains the hand. {advice}")
     if hashlib.sha256(file.read_bytes()).hexdigest() != SOURCE_SHA256:
         raise RlnbError(
-            f"{file.parent.name}/{file.name} of isaaclab {version} is not the one that this rlnb-tasks knows. {advice}"
+            f"{file.parent.name}/{file.name} of isaaclab {version} is not the file that rlnb-tasks supports. {advice}"
         )
     return file
 
 
 def hand(file: Path) -> Usd.Stage:
-    """Return a new stage that holds the hand of a stage, and nothing else."""
+    """Return a new stage with only the hand of a stage file."""
     layer = Sdf.Layer.CreateAnonymous(".usda")
     Sdf.CopySpec(_flat(file), Sdf.Path(IN_THE_STAGE), layer, HAND)
     stage = Usd.Stage.Open(layer)
@@ -92,7 +92,7 @@ def hand(file: Path) -> Usd.Stage:
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
     for name in ("xformOp:translate", "xformOp:orient", "xformOp:scale", "xformOpOrder", "extentsHint"):
-        root.RemoveProperty(name)  # where the task had put it
+        root.RemoveProperty(name)  # the task's pose of the hand
     for name, value in VARIANTS.items():
         variants = root.GetVariantSets().AddVariantSet(name)
         variants.AddVariant(value)
@@ -101,7 +101,7 @@ def hand(file: Path) -> Usd.Stage:
     tendons = _tendons(stage)
     for prim in stage.Traverse():
         _strip(prim)
-        if prim.HasAPI(UsdPhysics.RigidBodyAPI):  # in PhysX: disableGravity
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):  # the equivalent of PhysX's disableGravity
             prim.CreateAttribute("mjc:gravcomp", Sdf.ValueTypeNames.Double).Set(1.0)
         if colour := _colour(prim):
             paint(UsdGeom.Gprim(prim), colour)
@@ -112,7 +112,7 @@ def hand(file: Path) -> Usd.Stage:
 
 
 def _flat(file: Path) -> Sdf.Layer:
-    """Return the stage as one layer in which the robot shares no part with the copies of it."""
+    """Return the stage as a single layer, in which the robot has no instanced parts."""
     layer = Sdf.Layer.OpenAsAnonymous(str(file))
     layer.Traverse("/", lambda path: _forget_kit(layer.GetPrimAtPath(path)))
     stage = Usd.Stage.Open(layer)
@@ -123,7 +123,7 @@ def _flat(file: Path) -> Sdf.Layer:
 
 
 def _forget_kit(spec: Sdf.PrimSpec | None) -> None:
-    """Clear the notes of Isaac Sim's window on a prim: USD on its own does not know them, and warns about each."""
+    """Clear the metadata of Isaac Sim's window on a prim, because plain USD warns about each unknown key."""
     if spec is None:
         return
     for key in KIT_NOTES:
@@ -136,10 +136,10 @@ def _instances(root: Usd.Prim) -> Iterator[Usd.Prim]:
 
 
 def _tendons(stage: Usd.Stage) -> dict[str, Tendon]:
-    """Return the tendons that PhysX schemas describe: a root with a stiffness, and joints with a gearing."""
+    """Return the tendons described by PhysX schemas, which have a root with a stiffness and joints with a gearing."""
     tendons: dict[str, Tendon] = {}
     for prim in stage.Traverse():
-        for schema in _schemas(prim):  # USD on its own knows no PhysX schema as applied
+        for schema in _schemas(prim):  # plain USD does not list PhysX schemas as applied
             kind, _, name = schema.partition(":")
             if not kind.startswith("PhysxTendonAxis"):
                 continue
@@ -152,7 +152,7 @@ def _tendons(stage: Usd.Stage) -> dict[str, Tendon]:
 
 
 def _schemas(prim: Usd.Prim) -> list[str]:
-    """Return the names of a prim's API schemas, also of those that USD does not know here."""
+    """Return the names of a prim's API schemas, including those that plain USD does not know."""
     listing = prim.GetMetadata("apiSchemas")
     return list(listing.explicitItems) if listing else []
 
@@ -168,7 +168,7 @@ def _strip(prim: Usd.Prim) -> None:
 
 
 def _colour(prim: Usd.Prim) -> tuple[float, float, float] | None:
-    """Return the colour of a mesh's material: renderers without materials take a shape's own."""
+    """Return the colour of a mesh's material, because renderers without materials use the shape's own colour."""
     binding = prim.GetRelationship("material:binding") if prim.IsA(UsdGeom.Mesh) else None
     for material in binding.GetTargets() if binding else ():
         return prim.GetStage().GetAttributeAtPath(material.AppendProperty("inputs:diffuseColor")).Get()
@@ -176,7 +176,7 @@ def _colour(prim: Usd.Prim) -> tuple[float, float, float] | None:
 
 
 def _write_tendon(stage: Usd.Stage, name: str, tendon: Tendon) -> None:
-    """Write a tendon and its motor in MuJoCo's schemas: a fixed tendon, driven by position.
+    """Write a tendon and its motor in MuJoCo's schemas: a fixed tendon with position control.
 
     The force is ``stiffness * (control - length)``: gain ``stiffness`` and bias ``0 - stiffness * length``
     (MuJoCo's XML reference, ``actuator/general``).

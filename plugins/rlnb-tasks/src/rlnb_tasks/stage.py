@@ -1,4 +1,4 @@
-"""New USD files, written as text whatever their suffix: the same content gives the same bytes."""
+"""New USD files, written as text whatever their suffix, so that the same content gives the same bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Vector = tuple[float, float, float]
 
 
 def new_stage(root: str) -> Usd.Stage:
-    """Return an empty stage in memory, z up, in metres, whose default prim is the Xform ``/root``."""
+    """Return an empty stage in memory, z up, in metres, with an Xform named ``root`` as its default prim."""
     stage = Usd.Stage.CreateInMemory(".usda")
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
@@ -19,7 +19,7 @@ def new_stage(root: str) -> Usd.Stage:
 
 
 def save(stage: Usd.Stage, path: Path) -> None:
-    """Write a stage's root layer as text: USD reads text and binary alike from ``.usd``, and text can be compared."""
+    """Write a stage's root layer as text, which USD accepts in ``.usd`` files and which can be compared."""
     path.parent.mkdir(parents=True, exist_ok=True)
     stage.GetRootLayer().Export(str(path), args={"format": "usda"})
 
@@ -30,7 +30,7 @@ def paint(gprim: UsdGeom.Gprim, colour: Vector) -> None:
 
 
 def textured_material(stage: Usd.Stage, path: str, picture: str, *, roughness: float) -> UsdShade.Material:
-    """Return a material with a picture, repeated where the texture coordinates go beyond 0 to 1."""
+    """Return a material with an image as its texture, repeated for texture coordinates outside 0 to 1."""
     types = Sdf.ValueTypeNames
     reader = UsdShade.Shader.Define(stage, f"{path}/st")
     reader.CreateIdAttr("UsdPrimvarReader_float2")

@@ -1,4 +1,4 @@
-"""Success of stock tasks that do not define it themselves. Runs in the worker."""
+"""Success functions for stock tasks that define none. They run in the worker process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def survived(env: Any) -> torch.Tensor:
     """Return which envs reached the time limit without being terminated. Shape (num_envs,), bool.
 
-    Call it as an episode ends: both flags belong to the step just taken, and the next step overwrites them.
+    Call this when an episode ends: both flags describe the last step, and the next step overwrites them.
 
     Args:
         env: Isaac Lab's own env (``gym.make(...).unwrapped``), single-agent, direct or manager-based.
@@ -22,8 +22,8 @@ def survived(env: Any) -> torch.Tensor:
 def balanced(env: Any) -> torch.Tensor:
     """Return which envs of the double pendulum reached the time limit upright. Shape (num_envs,), bool.
 
-    The task itself logs this success: both links upright without a break for the last second. The env counts those
-    steps in a private attribute. One agent's flags stand for all, since the agents share them.
+    The task itself logs this success: both links were upright without interruption for the last second. The env counts
+    these steps in a private attribute. The agents share their flags, so one agent's flags are enough.
 
     Args:
         env: Isaac Lab's own env of ``Isaac-Pendulum-MARL-Direct``.

@@ -1,7 +1,7 @@
-"""URDF before it is converted: links that never move against each other become one body.
+"""Prepares URDFs for conversion by merging links that never move relative to each other into one body.
 
-Origins, inertials and joints are as in ROS's description of the format (wiki.ros.org/urdf/XML): a pose is ``xyz`` in
-metres and ``rpy``, rotations about the parent's fixed x, y and z axes in that order.
+Origins, inertials and joints follow ROS's specification of the format (wiki.ros.org/urdf/XML): a pose is ``xyz`` in
+metres and ``rpy``, rotations in radians about the parent's fixed x, y and z axes in that order.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 Pose = np.ndarray
-"""Shape (4, 4): from the frame of the element to that of its parent, metres."""
+"""Transform from the frame of an element to the frame of its parent. Shape (4, 4), metres."""
 _TENSOR = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))
 
 
 def merged(file: Path, keep: Collection[str]) -> ET.ElementTree[ET.Element]:
-    """Return a URDF in which every link that is fixed to another is part of that one.
+    """Return a URDF in which links that are fixed to another link are merged into it.
 
-    Mass, centre of mass and inertia of a body are those of its links together.
+    The mass, centre of mass and inertia of a body are those of its links combined.
 
     Args:
         file: The URDF.
-        keep: Names of links that stay bodies of their own, fixed or not.
+        keep: Names of links that stay separate bodies even if they are fixed.
     """
     tree = ET.parse(file)
     robot = tree.getroot()
@@ -83,11 +83,11 @@ def _text(values: Any) -> str:
 
 
 Inertial = tuple[float, np.ndarray, np.ndarray]
-"""Mass, kg; centre of mass, shape (3,), metres; inertia about it, shape (3, 3), kg m^2. Axes of the body."""
+"""Mass (kg), centre of mass (shape (3,), metres) and inertia about it (shape (3, 3), kg m^2), in the body's axes."""
 
 
 def _inertial(link: ET.Element, pose: Pose | None = None) -> Inertial:
-    """Return the inertial of a link, seen from a body that the link has a pose in."""
+    """Return the inertial of a link in the frame of a body, given the link's pose in that frame."""
     inertial = link.find("inertial")
     if inertial is None:
         return 0.0, np.zeros(3), np.zeros((3, 3))

@@ -1,8 +1,7 @@
-"""Real robots from URDF: Unitree's Go2 and Franka Emika's Panda, out of the example-robot-data wheel.
+"""Real robots converted from URDF: Unitree's Go2 and Franka Emika's Panda, from the example-robot-data wheel.
 
-Newton's own converter writes the USD. Before it, this module merges links that are fixed to each other. After it, the
-module gives the file the names, the drives and the variants that the stock configs expect, and makes every body a child
-of the robot.
+Newton's own converter writes the USD. Before the conversion, this module merges links that are fixed to each other.
+Afterwards, it adds the drives and variants that the stock configs expect, and makes every body a child of the robot.
 """
 
 from __future__ import annotations
@@ -28,40 +27,40 @@ FIX = f"Use pip install {PACKAGE} {CONVERTER}"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Robot:
-    """How a URDF becomes the file that stock tasks ask for."""
+    """The conversion of a URDF to the file that stock tasks load."""
 
     path: str
     """Path of the result, below the asset root."""
     urdf: str
-    """The URDF, below the package's folder of robots."""
+    """Path of the URDF, below the package's folder of robots."""
     bodies: frozenset[str]
-    """Links that stay bodies though they are fixed to others."""
+    """Links that stay separate bodies although they are fixed to other links."""
     floats: bool
     """Whether the base moves freely."""
     drives: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Pattern of joint names, to stiffness and damping: N m/rad and N m s/rad, or N/m and N s/m."""
+    """Patterns of joint names, mapped to stiffness and damping (N m/rad and N m s/rad, or N/m and N s/m)."""
     variants: Mapping[str, str] = field(default_factory=dict)
-    """Variants of NVIDIA's asset that the stock config selects. The file written here has these only."""
+    """Variants of NVIDIA's asset that the stock config selects. The file written here has only these."""
 
 
 GO2 = Robot(
     path=files.GO2,
     urdf="go2_description/urdf/go2.urdf",
     bodies=frozenset(f"{front}{side}_foot" for front in "FR" for side in "LR"),
-    floats=True,  # its motors' gains are the task's
+    floats=True,  # the task sets the gains of the motors
 )
 PANDA = Robot(
     path=files.PANDA,
     urdf="panda_description/urdf/panda.urdf",
     bodies=frozenset({"panda_hand"}),
     floats=False,
-    # The stock config takes the file's gains, those of MuJoCo Menagerie's model (franka_emika_panda/panda.xml).
+    # The stock config uses the file's gains. These are from MuJoCo Menagerie's model (franka_emika_panda/panda.xml).
     drives={
         "panda_joint[12]": (4500.0, 450.0),
         "panda_joint[34]": (3500.0, 350.0),
         "panda_joint[567]": (2000.0, 200.0),
         "panda_finger_joint1": (350.0, 10.0),
-        "panda_finger_joint2": (0.0, 0.0),  # follows the other by a mimic constraint
+        "panda_finger_joint2": (0.0, 0.0),  # follows joint 1 through a mimic constraint
     },
     variants={"Physics": "mujoco", "Colliders": "primitives"},
 )
@@ -74,12 +73,12 @@ def write(folder: Path) -> dict[str, str]:
         The source of each file, by the file's path.
 
     Raises:
-        RlnbError: The packages that the robots are made with are not installed, or have no such robot.
+        RlnbError: The packages with the robots or their converter are not installed, or have no such robot.
     """
     missing = [name for name in (PACKAGE, CONVERTER) if not _installed(name)]
     if missing:
         raise RlnbError(
-            f"Robots are made with {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
+            f"Building the robots needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
             f"not installed. {FIX}"
         )
     return {robot.path: _write(robot, folder / robot.path) for robot in (GO2, PANDA)}
@@ -101,12 +100,14 @@ def _write(robot: Robot, path: Path) -> str:
     if file is None:
         raise RlnbError(f"{PACKAGE} {distribution.version} has no {robot.urdf}. {FIX}")
     urdf = Path(str(file.locate())).resolve()
-    share = urdf.parents[len(Path(robot.urdf).parts)]  # of the package: meshes are named from there
+    share = urdf.parents[
+        len(Path(robot.urdf).parts)
+    ]  # the package's folder, to which the URDF's mesh paths are relative
     with tempfile.TemporaryDirectory() as temporary:
         merged(urdf, robot.bodies).write(Path(temporary) / "robot.urdf")
         layer = _finished(robot, _converted(Path(temporary), share))
     path.parent.mkdir(parents=True, exist_ok=True)
-    layer.Export(str(path), args={"format": "usdc"})  # meshes: a quarter of the text's size, and loaded at once
+    layer.Export(str(path), args={"format": "usdc"})  # for meshes, a quarter of the text's size and fast to load
     return f"{PACKAGE} {distribution.version}: {robot.urdf}, converted by {CONVERTER} {_version(CONVERTER)}"
 
 
@@ -115,12 +116,12 @@ def _version(name: str) -> str:
 
 
 def _converted(folder: Path, share: Path) -> Sdf.Layer:
-    """Convert ``robot.urdf`` in a folder to one layer."""
+    """Convert ``robot.urdf`` in a folder to a single layer."""
     import urdf_usd_converter
 
     packages = [{"name": share.name, "path": str(share)}]
     converter = urdf_usd_converter.Converter(layer_structure=False, scene=False, ros_packages=packages)
-    with Tf.DiagnosticTrap():  # it prints a line for every mesh
+    with Tf.DiagnosticTrap():  # the converter prints a line for every mesh
         asset = converter.convert(str(folder / "robot.urdf"), str(folder))
     return Sdf.Layer.OpenAsAnonymous(str(asset.path))
 
@@ -141,11 +142,11 @@ def _finished(robot: Robot, layer: Sdf.Layer) -> Sdf.Layer:
 
 
 def _flatten(stage: Usd.Stage, root: Usd.Prim) -> None:
-    """Make every body a child of the robot, where the stock configs look for it; it stays where it is."""
+    """Make every body a child of the robot, where the stock configs look for it, and keep its pose."""
     bodies = [prim for prim in Usd.PrimRange(root) if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
     cache = UsdGeom.XformCache()
     poses = {body.GetName(): cache.ComputeRelativeTransform(body, root)[0] for body in bodies}
-    for body in reversed(bodies):  # those further down first: moving a body would take them along
+    for body in reversed(bodies):  # deepest first, because moving a body takes its descendants along
         editor = Usd.NamespaceEditor(stage)
         editor.MovePrimAtPath(body.GetPath(), root.GetPath().AppendChild(body.GetName()))
         if not editor.ApplyEdits():
@@ -160,14 +161,14 @@ def _flatten(stage: Usd.Stage, root: Usd.Prim) -> None:
 
 
 def _drive(robot: Robot, joint: Usd.Prim) -> None:
-    """Give a joint the drive that configs set the gains of, limited by the effort that the URDF states."""
+    """Add a drive to a joint, with the URDF's effort limit; configs override the gains."""
     linear = joint.IsA(UsdPhysics.PrismaticJoint)
     if not linear and not joint.IsA(UsdPhysics.RevoluteJoint):
         return
     gains = (gains for pattern, gains in robot.drives.items() if re.fullmatch(pattern, joint.GetName()))
     stiffness, damping = next(gains, (0.0, 0.0))
     drive = UsdPhysics.DriveAPI.Apply(joint, "linear" if linear else "angular")
-    per_unit = 1.0 if linear else math.pi / 180  # USD counts angles in degrees
+    per_unit = 1.0 if linear else math.pi / 180  # USD measures angles in degrees
     drive.CreateStiffnessAttr(stiffness * per_unit)
     drive.CreateDampingAttr(damping * per_unit)
     drive.CreateMaxForceAttr(joint.GetAttribute("urdf:limit:effort").Get())

@@ -1,7 +1,7 @@
-"""The light half: whether W&B follows a run, and the process that does so.
+"""The hooks that need no heavy imports: they check whether W&B follows a run, and start the process that does.
 
-W&B lives in a process of its own beside the training. Its imports, threads and network touch no iteration, its errors
-stay there, and the process lives long enough to end the W&B run properly when the training is killed.
+W&B runs in a separate process. Its imports, threads and network traffic therefore do not slow down iterations, its
+errors do not reach the training, and it can still end the W&B run properly after the training has been killed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from rlnb import Manifest, Problem, hookimpl
 logger = logging.getLogger(__name__)
 
 ONLINE, OFFLINE = "wandb", "wandb-offline"
-"""Tags of a run that W&B is to follow. A tag is in the manifest, so it reaches resumed jobs, and workers that the
-kernel's environment does not reach."""
+"""Tags of a run that W&B follows. A tag is in the manifest, so it reaches resumed jobs, and workers that do not inherit
+the kernel's environment."""
 FINISH_S = 18.0
-"""Time that W&B has after the training's end; rlnb ends a worker 20 s after its result."""
+"""Seconds that W&B has after the training's end; rlnb ends a worker 20 s after its result."""
 CHECK_S = 30.0
+"""Seconds that the check in the worker's interpreter may take."""
 
-# Code for the worker's interpreter.
+# Code that runs in the worker's interpreter.
 _INSTALLED = "from importlib.metadata import version; version('rlnb-wandb'); version('wandb')"
 _CREDENTIALS = "; import wandb; wandb.login(verify=False)"
 
@@ -33,7 +34,7 @@ _tracker: subprocess.Popen[bytes] | None = None
 
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
-    """Ask the worker's interpreter, since W&B runs there. It imports wandb, which takes seconds, only to find a key."""
+    """Check the worker's interpreter, where W&B runs. Import wandb, which takes seconds, only to find an API key."""
     if not _is_followed(manifest):
         return []
     python = manifest.python or sys.executable
@@ -50,7 +51,7 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
     except OSError as exc:
         return [Problem(what=f"W&B cannot follow this run from {python}: {exc}")]
     except subprocess.TimeoutExpired:
-        return []  # the network is slow: no reason not to train
+        return []  # a slow network is no reason to refuse the training
     if done.returncode == 0:
         return []
     reason = done.stderr.strip().rpartition("\n")[2]
@@ -63,7 +64,7 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
 
 @hookimpl
 def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
-    """Start the process that follows the run until its stdin ends, which it also does when this process is killed."""
+    """Start the process that follows the run until its stdin closes, which also happens if this process is killed."""
     global _tracker
     if not _is_followed(manifest):
         return
@@ -77,7 +78,7 @@ def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
 
 @hookimpl
 def rlnb_run_finished(run_dir: Path) -> None:
-    """Have W&B send the rest, for a bounded time."""
+    """Wait, for a limited time, until W&B has sent the remaining data."""
     if _tracker is None or _tracker.stdin is None:
         return
     _tracker.stdin.close()
@@ -85,7 +86,7 @@ def rlnb_run_finished(run_dir: Path) -> None:
         _tracker.wait(FINISH_S)
     except subprocess.TimeoutExpired:
         line = f"{sys.executable} -m rlnb_wandb.tracker {run_dir} </dev/null"
-        logger.warning("W&B has not finished after %.0f s. This command sends the rest: %s", FINISH_S, line)
+        logger.warning("W&B has not finished after %.0f s. This command sends the remaining data: %s", FINISH_S, line)
 
 
 def _is_followed(manifest: Manifest) -> bool:

@@ -1,8 +1,8 @@
-"""The heavy half: ``python -m rlnb_wandb.tracker RUN_DIR [offline]`` sends a run's newest job to W&B until stdin ends.
+"""``python -m rlnb_wandb.tracker RUN_DIR [offline]`` sends a run's newest job to W&B until its stdin closes.
 
-The event files are the one source, read by rlnb. What W&B itself offers for them does not fit: ``sync_tensorboard``
-sees only writers that are made after ``wandb.init`` and logs a value several times, and ``wandb sync`` reads event
-files no more.
+The event files, read by rlnb, are the only source. W&B's own support for them is not suitable: ``sync_tensorboard``
+sees only writers created after ``wandb.init`` and logs values several times, and ``wandb sync`` no longer reads event
+files.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ logger = logging.getLogger("rlnb_wandb")
 
 POLL_S = 1.0
 SHARE = 0.1
-"""Largest share of one core for reading: the longer the curves, the rarer they are read."""
+"""Largest share of one core for reading the event files; longer curves are read less often."""
 SETTLE_S = 0.2
-"""Pause before the last look: rlnb does not read a file again that it has read a moment ago."""
+"""Seconds before the last read, because rlnb does not reread a file that it has just read."""
 INIT_S = 30.0
-"""Time after which W&B's server counts as out of reach."""
+"""Seconds after which W&B's server counts as unreachable."""
 ID_LENGTH = 64
-"""The longest id that W&B takes, as its maintainers say (https://github.com/wandb/wandb/issues/4624)."""
+"""The length limit of W&B's run ids, according to its maintainers (https://github.com/wandb/wandb/issues/4624)."""
 
 
 def track(run: rlnb.Run, *, offline: bool) -> None:
-    """Log the metrics of the run's newest job until stdin ends; then end the W&B run as the job ended."""
+    """Log the metrics of the run's newest job until stdin closes; then end the W&B run with the job's exit status."""
     wandb_run = _start(run, offline=offline)
     counts: dict[str, int] = {}
-    last_frames = step = wandb_run.step - 1  # of a resumed W&B run: the last that it has; else -1
+    last_frames = step = wandb_run.step - 1  # the last step of a resumed W&B run; -1 for a new one
     pause_s, ended = 0.0, False
     while not ended:
         ended = bool(select.select([sys.stdin], [], [], pause_s)[0])
@@ -47,19 +47,20 @@ def track(run: rlnb.Run, *, offline: bool) -> None:
         start_s = time.process_time()
         for frames, row in _new_rows(run, counts).items():
             if frames > last_frames:
-                # W&B drops a row whose step lies behind; the x axis is "frames", so a later step does no harm.
+                # W&B drops a row whose step is not larger than the last one. The x axis is "frames", so a larger step
+                # is harmless.
                 step = max(step + 1, frames)
                 wandb_run.log(row, step=step, commit=True)
         pause_s = max(POLL_S, (time.process_time() - start_s) / SHARE)
     result = run.result
     if result is not None:
         wandb_run.summary.update({"outcome": result.outcome, "checkpoint": result.checkpoint, "error": result.error})
-    failure = 1 if result is None else result.exit_code or 1  # without a result it was killed
+    failure = 1 if result is None else result.exit_code or 1  # a job without a result was killed
     wandb_run.finish(exit_code=0 if result is not None and result.outcome == "completed" else failure)
 
 
 def _start(run: rlnb.Run, *, offline: bool) -> wandb.Run:
-    """Return the W&B run that is named after the run: a new one, or that of an earlier job of the run."""
+    """Return the W&B run named after the run: a new one, or the one that an earlier job of the run started."""
     import wandb
 
     manifest = run.manifest
@@ -76,8 +77,8 @@ def _start(run: rlnb.Run, *, offline: bool) -> wandb.Run:
     try:
         wandb_run = start(mode="offline" if offline else None)
     except Exception as exc:
-        logger.warning("W&B's server does not answer, so its run is kept offline: %s", exc)
-        wandb.teardown()  # else the id is in use
+        logger.warning("W&B's server does not answer, so the W&B run is kept offline: %s", exc)
+        wandb.teardown()  # otherwise the id is in use
         wandb_run = start(mode="offline")
     wandb_run.define_metric("frames")
     wandb_run.define_metric("*", step_metric="frames")
@@ -85,15 +86,15 @@ def _start(run: rlnb.Run, *, offline: bool) -> wandb.Run:
 
 
 def _new_rows(run: rlnb.Run, counts: dict[str, int]) -> dict[int, dict[str, float]]:
-    """Return the metrics of the newest job since the last call: by number of frames, name or tag to value.
+    """Return the newest job's points since the last call, by number of frames: dicts from name or tag to value.
 
     Args:
         run: The run.
-        counts: Points of each name or tag that earlier calls returned; brought up to date in place.
+        counts: Number of points of each name or tag that earlier calls returned; updated in place.
     """
     rows: dict[int, dict[str, float]] = {}
     metrics, started = run.metrics, run.started
-    assert started is not None, "the tracker is started after started.json is written"
+    assert started is not None, "the tracker starts after started.json is written"
     for name in dict.fromkeys([*metrics.names, *metrics.tags]):
         series = metrics[name]
         count = sum(time_s >= started.time_s for time_s in series.wall_time_s)
@@ -107,15 +108,15 @@ def _new_rows(run: rlnb.Run, counts: dict[str, int]) -> dict[int, dict[str, floa
 
 
 def main(run_dir: str, *options: str) -> int:
-    """Track; a failure is a warning in the job's log."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a cancelled run: the end of stdin comes with it
-    os.environ.pop("WANDB_SERVICE", None)  # of a kernel that uses W&B itself; that one ends with the kernel
-    os.environ.setdefault("WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL", "1")  # s; a kill takes as much from an offline run
-    os.environ.setdefault("WANDB_X_STATS_PID", str(os.getppid()))  # the training's load, not this one's
+    """Track the run; log a warning to the job's log on failure."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a cancelled run gets SIGTERM, and its stdin closes too
+    os.environ.pop("WANDB_SERVICE", None)  # the service of a kernel that uses W&B itself ends with the kernel
+    os.environ.setdefault("WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL", "1")  # s; a kill loses this much of an offline run
+    os.environ.setdefault("WANDB_X_STATS_PID", str(os.getppid()))  # the training's load, not this process's
     try:
         track(rlnb.get_run(run_dir), offline="offline" in options)
     except Exception as exc:
-        logger.warning("W&B follows this run no more: %s: %s", type(exc).__name__, exc)
+        logger.warning("W&B no longer follows this run: %s: %s", type(exc).__name__, exc)
         return 1
     return 0
 
@@ -123,4 +124,4 @@ def main(run_dir: str, *options: str) -> int:
 if __name__ == "__main__":
     status = main(*sys.argv[1:])
     sys.stderr.flush()
-    os._exit(status)  # W&B's exit handlers wait for a service that may be gone
+    os._exit(status)  # W&B's exit handlers wait for a service that may have ended

@@ -1,4 +1,4 @@
-"""Wrong settings of a queue's launcher, all of them before a job is submitted."""
+"""The checks of a queue launcher's settings, which find all problems before a job is submitted."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
     yield from _walltime(launcher)
     yield from _lines(launcher)
     if launcher.container_runtime not in RUNTIMES:
-        yield Problem(what=f"container_runtime={launcher.container_runtime!r} is none of {', '.join(RUNTIMES)}.")
+        yield Problem(what=f"container_runtime={launcher.container_runtime!r} is not one of {', '.join(RUNTIMES)}.")
     if launcher.dashboard and importlib.util.find_spec("bokeh") is None:
         yield Problem(what="Dask's dashboard needs bokeh, which is not installed.", fix="pip install bokeh")
     for name in NAMES:
         value = getattr(launcher, name)
         if isinstance(value, str) and IN_NO_NAME.search(value):
-            yield Problem(what=f"{name}={value!r} holds characters that no such name has.")
+            yield Problem(what=f"{name}={value!r} contains characters that are not allowed in it.")
 
 
 def queue_problems(launcher: QueueLauncher) -> Iterator[Problem]:
-    """Yield the reason for which the queue of this machine would not take a job."""
+    """Yield the reason why this machine's queue would not accept a job."""
     command = shlex.split(launcher.job_class().submit_command)[0]
     if shutil.which(command) is None:
         yield Problem(
-            what=f"There is no {command} on this machine, so that no job can be submitted from here.",
+            what=f"There is no {command} on this machine, so no job can be submitted from it.",
             fix="Run the notebook on a login node of the cluster.",
         )
     elif problem := launcher.refusal():
@@ -56,21 +56,21 @@ def _numbers(launcher: QueueLauncher) -> Iterator[Problem]:
     for name in ("gpus_per_node", "max_restarts", "grace_s"):
         value = getattr(launcher, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            yield Problem(what=f"{name}={value!r} is not a whole number from 0 on.", fix=f"Use {name}=0.")
+            yield Problem(what=f"{name}={value!r} is not a whole number of 0 or more.", fix=f"Use {name}=0.")
 
 
 def _walltime(launcher: QueueLauncher) -> Iterator[Problem]:
     walltime, seconds = launcher.walltime, seconds_of(launcher.walltime)
     if walltime is None and launcher.needs_walltime:
         yield Problem(
-            what=f"rlnb.{launcher.name}() has no walltime, and there is no good default.",
-            fix='Use walltime="08:00:00". A longer training goes on by itself in a further job.',
+            what=f"rlnb.{launcher.name}() needs a walltime, and there is no good default.",
+            fix='Use walltime="08:00:00". A longer training resumes by itself in a new job.',
         )
     elif walltime is not None and seconds is None:
-        yield Problem(what=f"walltime={walltime!r} is not a time.", fix='Use walltime="2-08:00:00".')
+        yield Problem(what=f"walltime={walltime!r} is not a duration.", fix='Use walltime="2-08:00:00".')
     elif seconds is not None and isinstance(launcher.grace_s, int) and seconds <= launcher.grace_s:
         yield Problem(
-            what=f"walltime={walltime!r} leaves no time to train: the last {launcher.grace_s} s are for stopping.",
+            what=f"walltime={walltime!r} leaves no time to train: stopping needs the last {launcher.grace_s} s.",
             fix='Use walltime="00:30:00".',
         )
 
@@ -80,4 +80,4 @@ def _lines(launcher: QueueLauncher) -> Iterator[Problem]:
     values |= {f"directives[{number}]": value for number, value in enumerate(launcher.directives)}
     for name, value in values.items():
         if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
-            yield Problem(what=f"{name}={value!r} is not a line of text, and would become one of the job's.")
+            yield Problem(what=f"{name}={value!r} is not a single line of text for the job script.")

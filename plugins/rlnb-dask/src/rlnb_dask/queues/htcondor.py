@@ -10,7 +10,7 @@ from rlnb_dask.queues.launcher import Argument, QueueLauncher
 class HTCondor(QueueLauncher):
     """Runs each node of a training as a job of HTCondor. See :class:`QueueLauncher` for the arguments.
 
-    HTCondor has no partitions, accounts and walltimes. ``directives`` are assignments, such as ``["+Project = rl"]``.
+    HTCondor has no partitions, accounts or walltimes. ``directives`` are assignments, such as ``["+Project = rl"]``.
     """
 
     name = "htcondor"
@@ -19,11 +19,11 @@ class HTCondor(QueueLauncher):
     needs_walltime = False
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
-        """Return the cores and the disk, without the arguments that HTCondor does not have."""
+        """Return the cores and the disk, and None for the arguments that HTCondor does not have."""
         return {"queue": None, "account": None, "walltime": None, "disk": "1GiB", "cores": self.cores}
 
     def extra_directives(self, nodes: int) -> Mapping[str, str]:
-        """Return the site's and the user's assignments, and the GPUs of a node."""
+        """Return the site's and the user's assignments, and the number of GPUs per node."""
         pairs = (directive.partition("=") for directive in self.directives)
         assignments = {name.strip(): value.strip() for name, _, value in pairs}
         gpus = {"request_gpus": str(self.gpus_per_node)} if self.gpus_per_node else {}

@@ -1,4 +1,4 @@
-"""The base class of all queues' launchers: the settings, and the job that they become. Starts nothing."""
+"""The base class of the queue launchers: their settings, and the job script made from them. Starts no job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlnb_dask.queues.walltime import clock_of, seconds_of
 
 Setting: TypeAlias = "str | int | float | bool | Sequence[str] | None"
 Argument: TypeAlias = "str | int | Sequence[str] | Mapping[str, str] | None"
-"""A value that dask-jobqueue takes; None leaves the argument out."""
+"""A value of a dask-jobqueue argument; None leaves the argument out."""
 
 LOOPBACK = "127.0.0.1:0"
 """Address of Dask's web pages, which have no password."""
@@ -27,44 +27,44 @@ DEFAULT_MEMORY_GIB = 4.0
 class QueueLauncher(HostedLauncher):
     """Runs trainings as jobs of a cluster's queue, through dask-jobqueue.
 
-    The site's own ``jobqueue.yaml`` (https://jobqueue.dask.org) applies wherever an argument is not given.
+    The site's own ``jobqueue.yaml`` (https://jobqueue.dask.org) supplies every argument that is not given.
 
     Args:
-        nodes: Machines of each training.
+        nodes: Number of nodes of each training.
         cpus_per_node: Cores of each node.
-        gpus_per_node: GPUs of each node; one rank is started for each GPU.
+        gpus_per_node: GPUs of each node; each GPU gets one rank.
         memory_gib_per_node: Memory of each node, in GiB.
         walltime: ``"08:00:00"`` or ``"2-00:00:00"``. There is no default.
-        partition: Slurm's partition, or another scheduler's queue.
-        account: Account that pays for the job.
-        interface: Network of the nodes for ranks and Dask, such as ``"ib0"``; None lets them choose.
-        host_interface: Network of the machine of this call, towards the nodes.
-        directives: Further options of the job, as the queue's own commands take them: ``["--constraint=h200"]``.
-        prologue: Lines of shell that run first on each node: ``["module load cuda"]``.
-        python: Interpreter of the nodes; None is this one, on a shared folder.
-        max_restarts: Interruptions (walltime, preemption, lost nodes) after which a training goes on by itself from
-            its last checkpoint.
-        grace_s: Seconds before the end of the walltime at which the training is stopped, so that it can go on later.
-        hang_after_s: Seconds without a new scalar after which a rank counts as hanging: the log then shows where every
-            rank is, and the training ends. None waits for ever.
-        container: Image that the ranks run in: a ``.sif`` file or ``"docker://..."``. The agents run outside of it,
-            with ``python``; both interpreters need rlnb and the plugins.
-        container_runtime: ``"apptainer"``, or ``"docker"``, whose ``container`` is the name of an image.
-        dashboard: Whether Dask's own dashboard of a job is served on this machine's loopback (needs bokeh). It shows
-            little of a training, and each start waits for its imports.
+        partition: Partition of Slurm, or queue of another scheduler.
+        account: Account charged for the job.
+        interface: Network interface of the nodes for ranks and Dask, such as ``"ib0"``; None lets them choose.
+        host_interface: Network interface of this machine for connections to the nodes.
+        directives: More options of the job, in the syntax of the queue's own commands: ``["--constraint=h200"]``.
+        prologue: Shell lines that run first on each node: ``["module load cuda"]``.
+        python: Interpreter on the nodes; None is this interpreter, which must be in a shared folder.
+        max_restarts: Number of interruptions (walltime, preemption, lost nodes) after which a training resumes by
+            itself from its last checkpoint.
+        grace_s: Seconds before the end of the walltime at which the training stops, so that it can resume later.
+        hang_after_s: Seconds without a new scalar after which a rank counts as hanging: the log then shows every
+            rank's stack, and the training ends. None never ends a hanging rank.
+        container: Image in which the ranks run: a ``.sif`` file or ``"docker://..."``. The agents run outside it, with
+            ``python``; both interpreters need rlnb and the plugins.
+        container_runtime: ``"apptainer"``, or ``"docker"``, for which ``container`` is an image name.
+        dashboard: Whether to serve Dask's own dashboard of a job on this machine's loopback interface (needs bokeh). It
+            shows little about a training, and importing it delays each start.
     """
 
     module: ClassVar[str] = "rlnb_dask.host"
     name: ClassVar[str]
-    """Name of the launcher, and of dask-jobqueue's module."""
+    """Name of the launcher, and of its module in dask-jobqueue."""
     title: ClassVar[str]
     """Name of the scheduler in messages."""
     jobqueue: ClassVar[str]
-    """First part of the names of dask-jobqueue's classes."""
+    """Prefix of the names of dask-jobqueue's classes."""
     single_job: ClassVar[bool] = False
-    """Whether one job holds all nodes of a training; else each node is a job, and the jobs wait for each other."""
+    """Whether one job holds all nodes of a training; if False, each node is a job, and the jobs wait for each other."""
     needs_walltime: ClassVar[bool] = True
-    """Whether a job has to have a walltime."""
+    """Whether a job needs a walltime."""
     max_running: ClassVar[None] = None
     walltime_s: ClassVar[None] = None
 
@@ -105,36 +105,36 @@ class QueueLauncher(HostedLauncher):
 
     @property
     def nproc_per_node(self) -> int | None:
-        """Ranks on each node of a training that does not set them; None is one rank."""
+        """Ranks on each node for a training that does not set this number; None means one rank."""
         return self.gpus_per_node or None
 
     @property
     def limit_s(self) -> float | None:
-        """Seconds that a node may train, from the start of its job; None without a walltime."""
+        """Seconds that a node may train, counted from the start of its job; None without a walltime."""
         seconds = seconds_of(self.walltime)
         return None if seconds is None else seconds - self.grace_s
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return the wrong settings; where there are none, the reason for which the queue would refuse such a job."""
+        """Return the problems of the settings; if there are none, the reason why the queue would refuse the job."""
         return [*checks.setting_problems(self)] or [*checks.queue_problems(self)]
 
     # -- the job as the queue sees it
 
     def job_script(self, nodes: int | None = None) -> str:
-        """Return the text of the job as the queue gets it, with placeholders for Dask's address and name.
+        """Return the job script as the queue gets it, with placeholders for the Dask scheduler's address and the name.
 
         Args:
-            nodes: Machines; None is the launcher's own number.
+            nodes: Number of nodes; None is the launcher's own number.
         """
         job = self.job_class()("<scheduler>", name="<name>", **self.job_arguments(nodes or self.nodes))
         return str(job.job_script())
 
     def job_arguments(self, nodes: int, log_directory: Path | None = None) -> dict[str, Argument]:
-        """Return dask-jobqueue's arguments for a job.
+        """Return the dask-jobqueue arguments of a job.
 
         Args:
-            nodes: Machines of the training.
-            log_directory: Folder in which the queue writes the job's output.
+            nodes: Number of nodes of the training.
+            log_directory: Folder for the job's output.
         """
         arguments: dict[str, Argument] = {
             "cores": 1,
@@ -145,7 +145,7 @@ class QueueLauncher(HostedLauncher):
             "walltime": self.walltime_text(),
             "interface": self.interface,
             "worker_command": "rlnb_dask.worker",
-            # Dask's own limit of memory would apply to its own process alone, which does nothing.
+            # Dask's memory limit would apply only to the Dask worker process, not to the ranks.
             "worker_extra_args": [
                 *("--memory-limit", "0", "--no-nanny", "--no-dashboard", "--dashboard-address", LOOPBACK)
             ],
@@ -159,11 +159,11 @@ class QueueLauncher(HostedLauncher):
         return {name: value for name, value in arguments.items() if value is not None}
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
-        """Return the arguments of this scheduler, which come in place of the common ones; None leaves one out."""
+        """Return this scheduler's arguments, which override the common ones; None leaves an argument out."""
         return {}
 
     def own_directives(self, nodes: int) -> Sequence[str]:
-        """Return the directives of this scheduler for the nodes of a job."""
+        """Return this scheduler's directives for the nodes of a job."""
         return ()
 
     def extra_directives(self, nodes: int) -> Sequence[str] | Mapping[str, str]:
@@ -171,7 +171,7 @@ class QueueLauncher(HostedLauncher):
         return [*self.site_lines("job-extra-directives"), *self.own_directives(nodes), *self.directives]
 
     def walltime_text(self) -> str | None:
-        """Return the walltime as the scheduler writes it."""
+        """Return the walltime in the scheduler's format."""
         seconds = seconds_of(self.walltime)
         return self.walltime if seconds is None else "{:02}:{:02}:{:02}".format(*clock_of(seconds))
 
@@ -182,25 +182,25 @@ class QueueLauncher(HostedLauncher):
 
     @property
     def memory_gib(self) -> float:
-        """Memory of each node."""
+        """Memory of each node, in GiB."""
         return self.memory_gib_per_node or DEFAULT_MEMORY_GIB
 
     def site(self, key: str) -> Any:
-        """Return the value of a key in the site's ``jobqueue.yaml``; None where the site has none."""
+        """Return the value of a key in the site's ``jobqueue.yaml``; None if it is not set."""
         import dask
 
         return dask.config.get(f"jobqueue.{self.name}.{key}", None)
 
     def site_lines(self, key: str) -> Sequence[str]:
-        """Return the lines of a key in the site's ``jobqueue.yaml``; an argument of ours would replace them."""
+        """Return the lines of a key in the site's ``jobqueue.yaml``, because an argument replaces the site's lines."""
         return self.site(key) or ()
 
     def site_size(self, key: str) -> Any:
-        """Return the site's value for the size of a node; None where the user has set any size."""
+        """Return the site's value for the size of a node; None if the user has set any size."""
         return None if self.cpus_per_node or self.gpus_per_node or self.memory_gib_per_node else self.site(key)
 
     def _exports(self) -> Iterator[str]:
-        """Yield the lines that tell torch's and NCCL's sockets the network."""
+        """Yield the shell lines that set the network interface of Gloo and NCCL."""
         if self.interface:
             for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
                 yield f"export {variable}={shlex.quote(self.interface)}"
@@ -208,38 +208,38 @@ class QueueLauncher(HostedLauncher):
     # -- dask-jobqueue's classes
 
     def job_class(self) -> Any:
-        """Return dask-jobqueue's class of this queue's jobs."""
+        """Return the dask-jobqueue class of this queue's jobs."""
         return getattr(importlib.import_module(f"dask_jobqueue.{self.name}"), f"{self.jobqueue}Job")
 
     def cluster_class(self) -> Any:
-        """Return dask-jobqueue's class of this queue's clusters."""
+        """Return the dask-jobqueue class of this queue's clusters."""
         return getattr(importlib.import_module(f"dask_jobqueue.{self.name}"), f"{self.jobqueue}Cluster")
 
-    # -- the queue's answers; a scheduler that is not asked has none
+    # -- queries of the queue; the defaults are for schedulers without queries
 
     def refusal(self) -> Problem | None:
-        """Return the reason for which the queue would refuse a job; None where it would take it."""
+        """Return the reason why the queue would refuse a job; None if it would accept it."""
         return None
 
     def look(self, ids: Sequence[str]) -> str | None:
-        """Return the queue's line about waiting or running jobs: empty when it has none any more, None if unknown."""
+        """Return the queue's line about waiting or running jobs: empty if there are none left, None if unknown."""
         return None
 
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
-        """Return the final state of each job that has ended, by its id, as far as the queue tells.
+        """Return the final states by id of the ended jobs that the queue reports.
 
         Args:
-            ids: The jobs.
+            ids: Ids of the jobs.
             within_s: Seconds to wait for a job that is about to end.
         """
         return {}
 
     def unwanted(self, states: Sequence[str]) -> bool:
-        """Return whether final states show that a further job is of no use."""
+        """Return whether the final states show that resubmitting is pointless."""
         return False
 
     def reason(self, output: str) -> str:
-        """Return the line of a job's output that tells why the job ended; an empty text where there is none."""
+        """Return the line of a job's output that gives the cause of its end; an empty text if there is none."""
         return last_line(output)
 
     def __repr__(self) -> str:
@@ -249,6 +249,6 @@ class QueueLauncher(HostedLauncher):
 
 
 def last_line(text: str) -> str:
-    """Return the last line of a text that is not empty."""
+    """Return the last non-empty line of a text."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""

@@ -1,4 +1,4 @@
-"""LSF: each node of a training is a job, and a walltime has no seconds."""
+"""LSF: each node of a training is a job, and the walltime has no seconds field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Lsf(QueueLauncher):
     jobqueue = "LSF"
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
-        """Return the project in place of an account, the cores, and the memory in bytes."""
+        """Return the project instead of an account, the cores, and the memory in bytes."""
         return {
             "project": self.account,
             "account": None,
@@ -25,7 +25,7 @@ class Lsf(QueueLauncher):
         }
 
     def own_directives(self, nodes: int) -> Sequence[str]:
-        """Return the directive for the GPUs of a node."""
+        """Return the directive for the number of GPUs per node."""
         return [f"-gpu num={self.gpus_per_node}"] if self.gpus_per_node else []
 
     def walltime_text(self) -> str | None:

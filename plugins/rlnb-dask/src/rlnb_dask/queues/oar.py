@@ -1,4 +1,4 @@
-"""OAR: each node of a training is a job, whose size is a path of resources (https://oar.imag.fr)."""
+"""OAR: each node of a training is a job, sized by a resource path (https://oar.imag.fr)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class Oar(QueueLauncher):
     jobqueue = "OAR"
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
-        """Return the project in place of an account, and the resources of a node."""
+        """Return the project instead of an account, and the resources of a node."""
         node = f"/nodes=1/gpu={self.gpus_per_node}" if self.gpus_per_node else f"/nodes=1/core={self.cores}"
         return {"project": self.account, "account": None, "resource_spec": self.site_size("resource-spec") or node}

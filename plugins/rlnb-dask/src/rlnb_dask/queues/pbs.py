@@ -1,4 +1,4 @@
-"""PBS: each node of a training is a job, whose size is one chunk (https://www.openpbs.org)."""
+"""PBS: each node of a training is a job of one chunk (https://www.openpbs.org)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Pbs(QueueLauncher):
     jobqueue = "PBS"
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
-        """Return the chunk of a node."""
+        """Return the chunk that describes a node."""
         gpus = f":ngpus={self.gpus_per_node}" if self.gpus_per_node else ""
         chunk = f"select=1:ncpus={self.cores}:mem={self.memory_gib * 1024:.0f}mb{gpus}"
         return {"resource_spec": self.site_size("resource-spec") or chunk}

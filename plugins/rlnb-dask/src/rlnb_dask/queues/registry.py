@@ -1,4 +1,4 @@
-"""The names of the queues, each written once. Imports nothing of Dask, since every kernel reads this list."""
+"""The list of the queues. Imports nothing from Dask, because every kernel reads this list."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ QUEUES: tuple[LauncherType, ...] = (
         factory="rlnb_dask.queues.slurm:Slurm",
         tables=(
             QueueTable(
-                title="jobs of yours",
+                title="your jobs",
                 argv=("squeue", "--me", "--noheader", "--format=%i|%j|%T|%M|%l|%D|%R"),
-                columns=("job", "name", "state", "time", "limit", "nodes", "where or why"),
+                columns=("job", "name", "state", "time", "limit", "nodes", "node or reason"),
             ),
             QueueTable(
                 title="nodes",

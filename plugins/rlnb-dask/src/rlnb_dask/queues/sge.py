@@ -1,4 +1,4 @@
-"""Grid Engine: each node of a training is a job, which a project pays for."""
+"""Grid Engine: each node of a training is a job, charged to a project."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Sge(QueueLauncher):
     jobqueue = "SGE"
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
-        """Return the project in place of an account, and the cores."""
+        """Return the project instead of an account, and the cores."""
         return {"project": self.account, "account": None, "cores": self.cores}
 
     def own_directives(self, nodes: int) -> Sequence[str]:
-        """Return the directive for the GPUs of a node."""
+        """Return the directive for the number of GPUs per node."""
         return [f"-l gpu={self.gpus_per_node}"] if self.gpus_per_node else []

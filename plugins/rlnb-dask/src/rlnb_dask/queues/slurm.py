@@ -18,10 +18,10 @@ logger = logging.getLogger("rlnb_dask")
 WAITING_OR_RUNNING = ("PENDING", "CONFIGURING", "RUNNING")
 LIVING = (*WAITING_OR_RUNNING, "COMPLETING")
 UNWANTED = {"CANCELLED", "FAILED"}
-"""Somebody ended the job, or it could not run at all."""
+"""States of a job that was cancelled in the queue, or that could not run at all."""
 ANSWER_S = 30
-# A cancellation with a cause ends in it: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***". A failed task is
-# no cause here: an earlier line names the failure. The text before the stars depends on Slurm's version.
+# Slurm appends the cause to a cancellation: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***". TASK FAILURE
+# is not a useful cause, because an earlier line names the failure. The text before the stars varies with the version.
 _FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP \S+ ON \S+ CANCELLED AT \S+|\S.* DUE TO TASK FAILURE) \*\*\*$")
 
 
@@ -34,9 +34,9 @@ class Slurm(QueueLauncher):
     single_job = True
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
-        """Return arguments that have srun start a Dask worker on each node."""
-        # Slurm ends a step more surely than the children of a script. From 22.05 on, srun does not take the cores of a
-        # task from the job.
+        """Return arguments that make srun start a Dask worker on each node."""
+        # Slurm ends a step more reliably than the children of a script. Since 22.05, srun does not inherit the job's
+        # --cpus-per-task.
         cores = f" --cpus-per-task={self.cores}" if self.cpus_per_node else ""
         python = shlex.quote(self.python or sys.executable)
         return {
@@ -44,27 +44,27 @@ class Slurm(QueueLauncher):
             "processes": nodes,
             "memory": f"{self.memory_gib * nodes:g}GiB",
             "python": f"srun --kill-on-bad-exit=1{cores} {python}",
-            # Memory and tasks of each node are among the directives below.
+            # own_directives sets the memory and the tasks of each node.
             "job_directives_skip": ["-n 1", "--cpus-per-task", "--mem="],
         }
 
     def own_directives(self, nodes: int) -> Sequence[str]:
-        """Return the directives for the nodes of a job, with one task on each."""
+        """Return the directives for the nodes of a job, with one task per node."""
         return [
             f"--nodes={nodes}",
             "--ntasks-per-node=1",
-            "--no-requeue",  # rlnb resumes in a further job, so there are never two copies of one
+            "--no-requeue",  # rlnb resumes in a new job; a requeued job would be a second copy
             *([f"--cpus-per-task={self.cores}"] if self.cpus_per_node else []),
             *([f"--mem={self.memory_gib * 1024:.0f}M"] if self.memory_gib_per_node else []),
             *([f"--gpus-per-node={self.gpus_per_node}"] if self.gpus_per_node else []),
         ]
 
     def walltime_text(self) -> str | None:
-        """Return the walltime as it is, since Slurm alone knows days."""
+        """Return the walltime unchanged, because Slurm's format has days."""
         return self.walltime
 
     def refusal(self) -> Problem | None:
-        """Return Slurm's own objection to a trial submission of the job."""
+        """Return Slurm's objection to a trial submission of the job; None if there is none."""
         argv = ["sbatch", "--test-only"]
         try:
             process = subprocess.run(
@@ -77,43 +77,43 @@ class Slurm(QueueLauncher):
             return None
         return Problem(
             what=f"Slurm would refuse this job: {objection}",
-            fix="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no Slurm that runs.",
+            fix="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no running Slurm.",
         )
 
     def look(self, ids: Sequence[str]) -> str | None:
-        """Return squeue's line about the first of the jobs while it waits or runs."""
+        """Return squeue's line about the jobs while the first of them waits or runs."""
         argv = ["squeue", "-h", "-j", ",".join(ids), "-o", "%A %T (%r)"]
         process = subprocess.run(argv, capture_output=True, text=True, check=False)
         line = process.stdout.strip()
         if process.returncode and "Invalid job id" not in process.stderr:
-            logger.info("Slurm does not answer: %s", process.stderr.strip())  # it may again
+            logger.info("Slurm does not answer: %s", process.stderr.strip())  # the controller may answer later
             return None
         return line if line and line.split()[1] in WAITING_OR_RUNNING else ""
 
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
-        """Return the final state of each job, for as long as Slurm's controller remembers it (MinJobAge)."""
+        """Return the final state of each ended job that Slurm's controller still remembers (MinJobAge)."""
         deadline = time.monotonic() + within_s
         while "COMPLETING" in (states := _states(ids)).values() and time.monotonic() < deadline:
             time.sleep(0.5)
         return {number: state for number, state in states.items() if state not in LIVING}
 
     def unwanted(self, states: Sequence[str]) -> bool:
-        """Return whether somebody cancelled the job in the queue, or it could not run at all."""
+        """Return whether a job was cancelled in the queue, or could not run at all."""
         return bool(UNWANTED & set(states))
 
     def reason(self, output: str) -> str:
-        """Return the line of a job's output that tells why the job ended; an empty text where there is none.
+        """Return the line of a job's output that gives the cause of its end; an empty text if there is none.
 
         Args:
-            output: The output. srun reports on its nodes in it. Once one node has failed, Slurm may or may not report
-                the end of the step on the others: both reports only follow from an earlier line. A cancellation of
-                the whole job does not.
+            output: The output. After a node has failed, it may contain srun's and Slurm's reports about the step on
+                the other nodes. These reports are consequences of an earlier line, so they are skipped. A
+                cancellation of the whole job is a cause, and is kept.
         """
         return last_line("\n".join(line for line in output.splitlines() if not _FOLLOWS.match(line.strip())))
 
 
 def _states(ids: Sequence[str]) -> Mapping[str, str]:
-    """Return Slurm's state of each job that its controller remembers."""
+    """Return the state of each job that Slurm's controller remembers."""
     states = {}
     for number in ids:
         argv = ["scontrol", "--oneliner", "show", "job", number]

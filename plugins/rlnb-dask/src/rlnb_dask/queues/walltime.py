@@ -1,4 +1,4 @@
-"""A walltime as users write it: ``"08:00:00"`` or ``"2-00:00:00"``."""
+"""Walltimes in the format that users write: ``"08:00:00"`` or ``"2-00:00:00"``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WALLTIME = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)")
 
 
 def seconds_of(walltime: object) -> int | None:
-    """Return the seconds of a walltime such as ``"2-00:00:00"``; None where it is not one."""
+    """Return the seconds of a walltime such as ``"2-00:00:00"``; None if the value is not a walltime."""
     match = WALLTIME.fullmatch(walltime) if isinstance(walltime, str) else None
     if match is None:
         return None
@@ -17,6 +17,6 @@ def seconds_of(walltime: object) -> int | None:
 
 
 def clock_of(seconds: int) -> tuple[int, int, int]:
-    """Return hours, minutes and seconds."""
+    """Return a number of seconds as hours, minutes and seconds."""
     minutes, seconds = divmod(seconds, 60)
     return (*divmod(minutes, 60), seconds)
