@@ -35,7 +35,7 @@ describe('wishOf', () => {
   it.each([
     ['seed', 'x is not a whole number.'],
     ['nproc_per_node', 'x is neither a whole number nor "auto".'],
-    ['agent', 'This is not name=value: line 1: x']
+    ['agent', 'Not name=value: line 1: x']
   ] as const)('says what %p is not', (field, said) => {
     const { wrong } = wishOf({ ...BLANK, [field]: 'x' });
     expect(wrong.map(one => wrongWord(one, trans))).toEqual([said]);
