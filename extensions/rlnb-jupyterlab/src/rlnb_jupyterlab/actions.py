@@ -22,7 +22,7 @@ ENDED_KEPT = 50
 """Ended actions whose last message is kept for pages that connect later, such as after a lost connection."""
 REPORT = "report.html"
 TOGETHER = "delete"
-"""The action that a single command does on many runs."""
+"""The action that a single command performs on many runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

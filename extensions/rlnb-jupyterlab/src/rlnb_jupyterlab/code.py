@@ -82,7 +82,7 @@ def launcher_of(text: str) -> tuple[str, dict[str, Json]]:
 
 
 def arguments(form: Form) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Return the arguments of ``rlnb.task`` and of ``rlnb.train`` for a form, without task and launcher."""
+    """Return the arguments of ``rlnb.task`` and of ``rlnb.train`` for a form, without the task and the launcher."""
     values = {name: getattr(form, name) for name in NAMES if name not in ("task", "launcher")}
     changes = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
     of_task = {name: value for name, value in changes.items() if name in OF_TASK}

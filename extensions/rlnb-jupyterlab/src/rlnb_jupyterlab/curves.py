@@ -12,7 +12,7 @@ from rlnb_jupyterlab.messages import CurvesMessage, Points
 from rlnb_jupyterlab.pages import Page
 
 MOST = 600
-"""Most points of a curve in one message."""
+"""Maximum number of points of a curve in one message."""
 JOBS = "#jobs"
 """Key of the number of jobs among a page's counts of points: the curves of a resumed run are sent anew."""
 

@@ -17,9 +17,9 @@ from rlnb_jupyterlab.rows import Row, error, row, text
 MOST_FILES = 2000
 MOST_NOTES = 100
 MOST_DETAIL = 20_000
-"""Characters of a traceback."""
+"""Maximum characters of a fact in the overview, such as a traceback."""
 MOST_VALUE = 500
-"""Characters of a config's value."""
+"""Maximum characters of a config value."""
 OURS = {"jobs", "notes", "view"}
 """Folders of a run's records, which the tab does not list as files."""
 
@@ -131,7 +131,7 @@ def files(run: rlnb.Run) -> list[Path]:
 
 
 def offered(run: rlnb.Run, path: Path) -> bool:
-    """Return whether a page may open a file: one of :func:`files`, or one that exceeds their largest number."""
+    """Return whether a page may open a file, by the rules of :func:`files` but without the limit on their number."""
     inside = path.relative_to(run.path).parts if path.is_relative_to(run.path) else ()
     hidden = any(part.startswith(".") for part in inside)
     return bool(inside) and not hidden and inside[0] not in OURS and lies_in(path, run.path)

@@ -19,7 +19,7 @@ from rlnb_jupyterlab.watcher import Watcher
 
 Answer = TypeVar("Answer")
 MOST_RUNS = 20
-"""Most runs of one comparison, or of one action."""
+"""Maximum number of runs of one comparison, or of one action."""
 MOST_BODY = 256 * 1024
 
 

@@ -23,10 +23,10 @@ from rlnb_jupyterlab.stream import StreamHandler
 
 KEY = r"(?P<key>[0-9a-f]{20})"
 MOST_TOGETHER = 2000
-"""Most runs of an action that a single command does on all of them: as many fit into its command line."""
+"""Maximum number of runs of an action that a single command performs: as many fit into its command line."""
 CHECK_S = 240.0
 FIGURES_S, MOST_FIGURES = 120.0, 8 << 20
-"""Most seconds and bytes of the figures that plugins draw."""
+"""Limits of the figures that plugins draw: seconds and bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,7 +170,9 @@ class FiguresHandler(Handler):
         try:
             status, text = await asyncio.shield(tasks[key])
         except TimeoutError:
-            raise Refused(504, f"The plugins' figures took more than {FIGURES_S:.0f} s.", "Use a notebook.") from None
+            raise Refused(
+                504, f"The plugins' figures took more than {FIGURES_S:.0f} s.", "Draw them in a notebook."
+            ) from None
         if len(text) > MOST_FIGURES:
             raise Refused(413, f"The plugins' figures exceed {MOST_FIGURES >> 20} MiB.", "Draw them in a notebook.")
         if status:

@@ -10,7 +10,7 @@ from rlnb_jupyterlab.messages import LogMessage
 from rlnb_jupyterlab.pages import Page
 
 MOST_BYTES = 256 * 1024
-"""Most bytes of one piece."""
+"""Maximum bytes of one piece."""
 FIRST_BYTES = 64 * 1024
 """Bytes of a log's end that a page gets when it begins to follow the log."""
 
@@ -23,7 +23,7 @@ def path_of(run: rlnb.Run, job: int, name: str) -> Path | None:
 
 
 def lies_in(path: Path, folder: Path) -> bool:
-    """Return whether a path below a folder is a plain file, no pipe or device, that no symbolic link there leads to."""
+    """Return whether a path below a folder is a plain file (no pipe, no device), with no symbolic link on the way."""
     return path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder)
 
 

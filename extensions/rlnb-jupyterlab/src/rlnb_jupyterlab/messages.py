@@ -58,7 +58,7 @@ class CurvesMessage:
     type: Literal["curves"] = "curves"
     key: str
     reset: bool
-    """Whether earlier points of the run are void."""
+    """Whether earlier points of the run are no longer valid."""
     series: Mapping[str, Points]
 
 

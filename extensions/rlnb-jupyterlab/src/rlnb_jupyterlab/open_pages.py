@@ -37,7 +37,7 @@ class PageLink(Link):
 
 
 MOST_OPEN = 8
-"""Most open pages. A further one closes the oldest, since each page is a process, some with a simulator."""
+"""Maximum number of open pages. A further one closes the oldest: each is a process, some with a simulator."""
 AT_ONCE = 4
 
 

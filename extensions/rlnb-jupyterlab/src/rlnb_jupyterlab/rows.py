@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import rlnb
 
 SPARK = 32
-"""Most points of the curve in a row."""
+"""Maximum number of points of the curve in a row."""
 DIGITS = 4
 MOST_TEXT, MOST_TAGS = 2000, 20
-"""Most characters of a text and most tags in one row: anyone who may write into the folder can write records."""
+"""Limits of a row, in characters per text and in tags: anyone with write access to the folder can write records."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOST_BYTES = 64 * 1024
-"""Most bytes that are kept of a process's output, from its end."""
+"""Maximum bytes of a process's output that are kept, from its end."""
 PIECE = 1 << 16
 
 
@@ -44,7 +44,7 @@ async def output(
         root: RLNB_ROOT of the process.
         stdin: Input of the process.
         within_s: Time limit in seconds.
-        most: Most bytes of the output that are returned.
+        most: Maximum bytes of the output that are returned.
 
     Raises:
         TimeoutError: The process took longer than ``within_s`` and was killed.

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 LOOK_S = 2.0
-"""Least seconds between two refreshes of the list."""
+"""Minimum seconds between two refreshes of the list."""
 SHARE = 0.03
 """Largest share of a core that refreshes take: with very many live runs they become less frequent. A single slow
 refresh, such as one that imports a module, does not delay the next: the faster one of the last two counts."""
@@ -51,7 +51,7 @@ class Watcher:
         self._without: dict[str, None] = {}
         self._changed: dict[str, Row] = {}
         self._gone: dict[str, None] = {}
-        """Keys, as rows in ``_changed``, for the next message to the pages."""
+        """Keys for the next message to the pages, like the rows of ``_changed``."""
         self._places: list[Place] = []
         self._odd: set[str] = set()
         """Warnings about odd runs that were logged: each refresh reads these runs, but warns once."""
@@ -107,7 +107,7 @@ class Watcher:
         with self._lock:
             return [self._runs[key] for key, line in self._rows.items() if line.state not in rlnb.ENDED]
 
-    # -- the thread
+    # -- the thread's work
 
     def _prepare(self) -> None:
         try:
@@ -257,7 +257,7 @@ class Watcher:
 
 
 def trouble(root: Path) -> str:
-    """Return why a folder cannot be read; nothing if it does not exist yet, since the first run creates it."""
+    """Return why a folder cannot be read; empty if it does not exist yet, since the first run creates it."""
     try:
         with os.scandir(root):
             return ""

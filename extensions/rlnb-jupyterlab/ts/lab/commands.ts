@@ -14,11 +14,11 @@ import type { Workspace } from './workspace';
 
 type Args = ReadonlyPartialJSONObject;
 
-/** Most runs in one request to the server. */
+/** Maximum number of runs in one request to the server. */
 const AT_ONCE = 20;
-/** Most runs in one request to delete. */
+/** Maximum number of runs in one request to delete runs. */
 const DELETED_AT_ONCE = 2000;
-/** Most runs that a confirmation dialog lists by name. */
+/** Maximum number of runs that a confirmation dialog lists by name. */
 const NAMED = 8;
 
 interface Command {

@@ -2,7 +2,7 @@ import { type ISignal, Signal } from '@lumino/signaling';
 
 import type { CurvesMessage, Points } from '../server/protocol';
 
-/** Most points of a curve: about twice as many as a plot has pixels. */
+/** Maximum number of points of a curve, about twice as many as a plot has pixels. */
 const LIMIT = 4000;
 
 /** One growing curve. Within an epoch points are only appended; after a new epoch the whole curve has to be redrawn. */

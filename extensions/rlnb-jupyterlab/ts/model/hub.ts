@@ -84,7 +84,7 @@ export class Hub {
     return { type: 'follow', files: [...this._wanted] };
   }
 
-  /** Sent in a microtask: at a switch of tabs one view stops watching and another begins, which may cancel out. */
+  /** Sends the watched runs in a microtask: a switch of tabs stops one view and starts another, which may cancel out. */
   private _tellWatched(): void {
     queueMicrotask(() => {
       const message = this._watchMessage();

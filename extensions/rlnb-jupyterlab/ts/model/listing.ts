@@ -92,7 +92,7 @@ export class Listing {
     this._tell();
   }
 
-  /** Moves the active line down, or up by a negative number. The selection moves with it, or grows. */
+  /** Moves the active line `by` lines down, or up if negative. The selection moves with it, or grows. */
   move(lines: readonly Line[], by: number, choice: 'only' | 'range'): void {
     if (lines.length === 0) {
       return;

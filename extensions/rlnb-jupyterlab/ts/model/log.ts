@@ -4,7 +4,7 @@ const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b
 // eslint-disable-next-line no-control-regex
 const UNFINISHED = /\u001b(?:\[[0-?]*[ -/]*|\][^\u0007\u001b]*)?$/;
 
-/** Lines of a block: views render a few blocks instead of each line. */
+/** Lines per block: views render a few blocks instead of each line. */
 const BLOCK = 250;
 /** Characters that are kept of a line, from its end. */
 const LONGEST = 10_000;

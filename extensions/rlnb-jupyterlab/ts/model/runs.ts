@@ -2,7 +2,7 @@ import { type ISignal, Signal } from '@lumino/signaling';
 
 import type { Place, Row, RunsMessage } from '../server/protocol';
 
-/** Defers a notification, such as to the next painted frame, whatever the number of messages before it. */
+/** Defers a notification, such as to the next painted frame, so that many messages cause a single one. */
 export type Schedule = (tell: () => void) => void;
 
 const nextFrame: Schedule = tell => {

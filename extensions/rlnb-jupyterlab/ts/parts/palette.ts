@@ -1,4 +1,4 @@
-/** Colours of the theme, for drawings without style sheets. */
+/** Colours of the theme, for charts, which style sheets do not reach. */
 export interface Palette {
   readonly text: string;
   readonly faint: string;

@@ -11,7 +11,7 @@ import type { Value } from '../server/protocol';
 /** The config of a run, or on request the values in which it differs from the other selected runs. */
 export function Config({ runKey, config }: { runKey: string; config: Readonly<Record<string, Value>> }): ReactElement {
   const { hub, listing, trans } = useDesk();
-  // A string, since it compares equal while the selection stays the same.
+  // Joined into a string, which compares equal as long as the selection stays the same.
   const chosen = useSignal(listing.changed, () => listing.rows(hub.runs).map(({ key }) => key).join());
   const [differing, setDiffering] = useState(false);
   const others = useMemo(() => chosen.split(',').filter(key => key && key !== runKey), [chosen, runKey]);

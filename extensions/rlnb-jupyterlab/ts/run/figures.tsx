@@ -16,7 +16,7 @@ export function Figures({ runKey, iteration }: { runKey: string; iteration: numb
   return (
     <div className="rlnb-Scroll">
       <Failure of={failure} />
-      {!figures && !failure && <p className="rlnb-Empty">{trans.__('The plugins are drawing …')}</p>}
+      {!figures && !failure && <p className="rlnb-Empty">{trans.__('The plugins are drawing the figures …')}</p>}
       {figures?.length === 0 && <p className="rlnb-Empty">{trans.__('No plugin draws figures of this run.')}</p>}
       {drawn < iteration && (
         <div className="rlnb-Buttons">
