@@ -1,4 +1,4 @@
-// Pure modules only: what draws is tried in a browser, by tests/ of the Python package.
+// Only modules that draw nothing. The views are tested in a browser, by tests/browser at the root of the repository.
 module.exports = {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/ts/tests/**/*.test.ts'],

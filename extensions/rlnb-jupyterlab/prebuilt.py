@@ -1,4 +1,4 @@
-"""Puts the built pages into the wheel, so that nobody needs node to install it."""
+"""The build hook that puts the built pages into the wheel, so that its installation needs no node."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ BUILT = "src/rlnb_jupyterlab/labextension"
 
 
 class Prebuilt(BuildHookInterface):
-    """Adds them, and refuses to make a wheel without; an editable install may do with the server's part."""
+    """Adds the built pages to a wheel, and refuses to make one without them; an editable install may lack them."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Be called before a wheel is made."""
+        """Add the built pages; hatchling calls this before it makes a wheel."""
         built = Path(self.root, BUILT)
         if (built / "package.json").exists():
             build_data["shared_data"][str(built)] = "share/jupyter/labextensions/rlnb-jupyterlab"
         elif version != "editable":
-            raise RuntimeError(f"{BUILT} is not there. Build it first: make extension (it needs node).")
+            raise RuntimeError(f"{BUILT} does not exist. Build it first with make extension, which needs node.")

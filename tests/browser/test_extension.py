@@ -175,7 +175,7 @@ def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch:
 
     # Its cameras, live: one picture follows another.
     page.get_by_role("tab", name="Cameras").click()
-    picture = page.get_by_role("img", name="What the cameras see now")
+    picture = page.get_by_role("img", name="Current camera pictures")
     picture.wait_for(timeout=60 * SECONDS)
     first = picture.get_attribute("src")
     wait_until(lambda: picture.get_attribute("src") != first, 30)
@@ -194,7 +194,7 @@ def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch:
     wait_until(lambda: run.state == "cancelled")
     done = run.progress[0]
     page.get_by_role("button", name=re.compile("^Resume: ")).first.click(timeout=30 * SECONDS)
-    page.get_by_role("spinbutton", name="Iteration to end at").fill(str(done + 2))
+    page.get_by_role("spinbutton", name="Last iteration").fill(str(done + 2))
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
     wait_until(lambda: len([job for job in run.jobs if job.kind == "train"]) == 2, 30)
     wait_until(lambda: run.state == "completed", 120)

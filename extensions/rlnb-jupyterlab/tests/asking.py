@@ -1,4 +1,4 @@
-"""How tests ask the server, and what they ask about."""
+"""Requests of the tests to the server, and the runs and pages that they are about."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ async def asked(jp_fetch: Any, *parts: str, **options: Any) -> Any:
 
 
 async def refused(jp_fetch: Any, *parts: str, **options: Any) -> tuple[int, dict[str, str]]:
-    with pytest.raises(HTTPClientError) as told:
+    with pytest.raises(HTTPClientError) as raised:
         await jp_fetch("rlnb", *parts, **options)
-    body = told.value.response.body
-    return told.value.code, json.loads(body) if body else {}
+    body = raised.value.response.body
+    return raised.value.code, json.loads(body) if body else {}
 
 
 async def heard(stream: Any, kind: str, within_s: float = 20.0, **wanted: Any) -> dict[str, Any]:
-    """Return the first message of a kind, of those that came and were not asked for, and of those to come."""
-    kept: list[dict[str, Any]] = stream.__dict__.setdefault("kept", [])  # what follows may come first
+    """Return the first message of a kind with the wanted fields: one that was kept, or one that is still to come."""
+    kept: list[dict[str, Any]] = stream.__dict__.setdefault("kept", [])  # later messages may arrive first
     seen, deadline = 0, time.monotonic() + within_s
     while True:
         for number in range(seen, len(kept)):
@@ -60,19 +60,19 @@ def write_whole(path: Path, text: str) -> None:
 
 
 class Page:
-    """A page that is open until it is closed."""
+    """A page that stays open until it is closed."""
 
     def __init__(self, port: int) -> None:
         self.port, self.alive = port, True
 
     def close(self) -> None:
-        """End it."""
+        """Close the page."""
         self.alive = False
 
 
 async def logged_in(jp_fetch: Any, jp_serverapp: Any) -> str:
-    """Return the cookie that a browser which has logged in sends by itself, whatever page asks for it."""
+    """Return the cookie of a login, which a browser sends by itself, whichever page makes the request."""
     token = jp_serverapp.identity_provider.token
     answer = await jp_fetch("rlnb", "cluster", params={"token": token}, headers={"Authorization": ""})
-    (found,) = [word for word in answer.headers.get_list("Set-Cookie") if word.startswith("username-")]
-    return found.split(";")[0]
+    (cookie,) = [text for text in answer.headers.get_list("Set-Cookie") if text.startswith("username-")]
+    return cookie.split(";")[0]

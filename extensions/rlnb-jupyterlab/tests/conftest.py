@@ -13,7 +13,7 @@ import pytest
 
 import rlnb
 
-sys.path.insert(0, str(Path(__file__).parent))  # where pytest's importlib mode would not find asking.py
+sys.path.insert(0, str(Path(__file__).parent))  # pytest's importlib mode would not find asking.py
 
 from asking import write_whole
 
@@ -22,7 +22,7 @@ pytest_plugins = ["pytest_jupyter.jupyter_server"]
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A fresh root; the server and this process agree on it."""
+    """A fresh root of the server and of this process."""
     folder = tmp_path / "rlnb-runs"
     folder.mkdir()
     monkeypatch.setenv("RLNB_ROOT", str(folder))
@@ -36,13 +36,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def jp_server_config(root: Path) -> dict[str, Any]:
-    """Has the extension loaded, with that root."""
+    """The server's config, which loads the extension with that root."""
     return {"ServerApp": {"jpserver_extensions": {"rlnb_jupyterlab": True}}, "RlnbExtension": {"roots": [str(root)]}}
 
 
 @pytest.fixture
 def made(root: Path) -> Any:
-    """Makes runs that only their records tell of; thousands in a moment."""
+    """Makes runs that consist of records only, thousands of them in a moment."""
 
     def make(count: int, task: str = "Echo", **changed: Any) -> None:
         for number in range(count):
@@ -64,5 +64,5 @@ def made(root: Path) -> Any:
 
 
 def write(path: Path, value: Any) -> None:
-    """Write a record as rlnb does: whole, though the server may read it at any moment."""
+    """Write a record in one step, as rlnb does, since the server may read it at any moment."""
     write_whole(path, json.dumps(dataclasses.asdict(value)))

@@ -1,4 +1,4 @@
-"""An action is a command, of which every page hears."""
+"""An action is an rlnb command, and every page gets the messages about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlnb_jupyterlab.watcher import key_of
 import rlnb
 
 
-async def test_an_action_is_an_rlnb_command_whose_end_is_told(jp_fetch: Any, jp_ws_fetch: Any, root: Path) -> None:
+async def test_an_action_is_an_rlnb_command_and_reports_its_end(jp_fetch: Any, jp_ws_fetch: Any, root: Path) -> None:
     run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
     while run.state != "running":
         await asyncio.sleep(0.1)
@@ -28,9 +28,9 @@ async def test_an_action_is_an_rlnb_command_whose_end_is_told(jp_fetch: Any, jp_
     assert (await heard(stream, "action", id=name, state="done"))["output"].startswith(run.id)
     while run.state != "cancelled":
         await asyncio.sleep(0.1)
-    found = await asked(jp_fetch, "runs", key_of(run))
-    assert (found["row"]["error"], found["jobs"][0]["error"]) == ("", ""), "that it was cancelled is said as its state"
-    assert "error" not in dict(found["overview"])
+    shown = await asked(jp_fetch, "runs", key_of(run))
+    assert (shown["row"]["error"], shown["jobs"][0]["error"]) == ("", ""), "a cancellation is a state, not an error"
+    assert "error" not in dict(shown["overview"])
     body = json.dumps({"action": "delete", "keys": [key_of(run)]})
     name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
     await heard(stream, "action", id=name, state="done")
@@ -43,15 +43,15 @@ async def test_many_runs_are_deleted_by_one_command(jp_fetch: Any, jp_ws_fetch: 
     made(30)
     stream = await jp_ws_fetch("rlnb", "stream")
     keys = [key_of(rlnb.Run(path)) for path in sorted((root / "runs").iterdir())]
-    told = await asked(jp_fetch, "actions", method="POST", body=json.dumps({"action": "delete", "keys": keys}))
-    assert len(told["ids"]) == 1
-    said = await heard(stream, "action", id=told["id"], state="done")
-    assert (said["keys"], said["left"]) == (keys, [])
+    answer = await asked(jp_fetch, "actions", method="POST", body=json.dumps({"action": "delete", "keys": keys}))
+    assert len(answer["ids"]) == 1
+    message = await heard(stream, "action", id=answer["id"], state="done")
+    assert (message["keys"], message["left"]) == (keys, [])
     assert list((root / "runs").iterdir()) == []
     stream.close()
 
 
-async def test_what_is_deleted_twice_is_gone_and_nothing_else(
+async def test_overlapping_deletions_delete_the_named_runs_only(
     jp_fetch: Any, jp_ws_fetch: Any, made: Any, root: Path
 ) -> None:
     made(6)
@@ -60,10 +60,10 @@ async def test_what_is_deleted_twice_is_gone_and_nothing_else(
     keys = [key_of(rlnb.Run(path)) for path in paths]
     for chosen in (keys[:4], keys[2:5], keys[:2]):
         body = json.dumps({"action": "delete", "keys": chosen})
-        told = await asked(jp_fetch, "actions", method="POST", body=body)
-    said = await heard(stream, "action", id=told["id"], state="done")
-    assert said["left"] == []
-    assert list((root / "runs").iterdir()) == [paths[5]], "an order about nothing is none about everything"
+        answer = await asked(jp_fetch, "actions", method="POST", body=body)
+    message = await heard(stream, "action", id=answer["id"], state="done")
+    assert message["left"] == []
+    assert list((root / "runs").iterdir()) == [paths[5]], "a deletion without existing runs must not delete all"
     stream.close()
 
 
@@ -79,11 +79,11 @@ async def test_what_is_deleted_twice_is_gone_and_nothing_else(
         '{"action": "evaluate", "keys": ["KEY"], "options": {"episodes": "--all"}}',
     ],
 )
-async def test_what_is_malformed_is_refused(jp_fetch: Any, root: Path, body: str) -> None:
+async def test_a_malformed_request_is_refused(jp_fetch: Any, root: Path, body: str) -> None:
     run = echo().wait(60)
-    code, told = await refused(jp_fetch, "actions", method="POST", body=body.replace("KEY", key_of(run)))
+    code, refusal = await refused(jp_fetch, "actions", method="POST", body=body.replace("KEY", key_of(run)))
     assert code == 400
-    assert told["message"]
+    assert refusal["message"]
 
 
 async def test_a_cancellation_does_not_wait_for_evaluations(
@@ -98,12 +98,12 @@ async def test_a_cancellation_does_not_wait_for_evaluations(
     await heard(stream, "action", id=name, state="done")
     stream.close()
     later = await jp_ws_fetch("rlnb", "stream")
-    said = await heard(later, "action", id=name)
-    assert (said["state"], said["again"]) == ("done", True), "a page whose connection was cut hears of it"
+    message = await heard(later, "action", id=name)
+    assert (message["state"], message["again"]) == ("done", True), "a page that connects later gets the message"
     later.close()
 
 
-async def test_a_run_that_something_still_goes_on_with_is_not_deleted_and_that_is_said(
+async def test_an_active_run_is_not_deleted_and_the_message_says_so(
     jp_fetch: Any, jp_ws_fetch: Any, root: Path
 ) -> None:
     ended = echo().wait(60)
@@ -111,9 +111,9 @@ async def test_a_run_that_something_still_goes_on_with_is_not_deleted_and_that_i
     stream = await jp_ws_fetch("rlnb", "stream")
     body = json.dumps({"action": "delete", "keys": [key_of(run), "0" * 20, key_of(ended)]})
     name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
-    said = await heard(stream, "action", id=name, state="failed")
-    assert "Runs that have not ended stay as they are: 1." in said["output"]
-    assert said["left"] == [key_of(run)]
+    message = await heard(stream, "action", id=name, state="failed")
+    assert "Runs that have not ended stay as they are: 1." in message["output"]
+    assert message["left"] == [key_of(run)]
     assert run.path.exists()
     assert not ended.path.exists()
     stream.close()

@@ -18,8 +18,8 @@ import rlnb
 LISTED = r"Use one of .*injected, .*local.*\."
 
 
-def said(launcher: str, **fields: Any) -> list[str]:
-    """Return what is wrong with a form, with the fix where there is one."""
+def texts_of(launcher: str, **fields: Any) -> list[str]:
+    """Return the problems of a form, each with its fix if it has one."""
     form = {"task": "Echo", "library": "echo", "launcher": launcher, **fields}
     return [f"{problem.what} {problem.fix}".strip() for problem in problems(form)]
 
@@ -27,19 +27,19 @@ def said(launcher: str, **fields: Any) -> list[str]:
 def test_a_script_in_place_of_a_launcher_is_not_started(root: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\n")
-    found = said(f"train(script={str(script)!r})")
+    texts = texts_of(f"train(script={str(script)!r})")
     for run in rlnb.runs():
         run.wait(timeout_s=60)
     assert not (tmp_path / "executed").exists()
-    assert not list(root.iterdir()), "the check makes nothing"
-    assert re.fullmatch(rf"'train' is not a launcher\. {LISTED}", found[0])
-    assert len(found) == 1
+    assert not list(root.iterdir()), "the check creates nothing"
+    assert re.fullmatch(rf"'train' is not a launcher\. {LISTED}", texts[0])
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize("name", ["options", "get_run", "Run", "LocalLauncher", "plugins", "load_ipython_extension"])
 def test_only_launchers_are_called(root: Path, name: str) -> None:
-    (found,) = said(f"{name}()")
-    assert re.fullmatch(rf"'{name}' is not a launcher\.( Did you mean '\w+'\?)? {LISTED}", found)
+    (text,) = texts_of(f"{name}()")
+    assert re.fullmatch(rf"'{name}' is not a launcher\.( Did you mean '\w+'\?)? {LISTED}", text)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,12 @@ def test_only_launchers_are_called(root: Path, name: str) -> None:
         ("local(max_running=2)", []),
     ],
 )
-def test_what_a_launcher_does_not_take_is_a_problem_with_a_fix(root: Path, launcher: str, expected: list[str]) -> None:
-    found = said(launcher)
-    assert len(found) == len(expected), found
-    for what, pattern in zip(found, expected, strict=True):
+def test_a_setting_that_a_launcher_refuses_is_a_problem_with_a_fix(
+    root: Path, launcher: str, expected: list[str]
+) -> None:
+    texts = texts_of(launcher)
+    assert len(texts) == len(expected), texts
+    for what, pattern in zip(texts, expected, strict=True):
         assert re.fullmatch(pattern, what)
 
 
@@ -121,15 +123,15 @@ def test_a_launcher_of_a_plugin_is_called_and_may_raise(
     assert re.fullmatch(expected, f"{problem['what']} {problem['fix']}")
 
 
-def test_a_field_of_another_kind_is_a_problem(root: Path) -> None:
-    (found,) = said("local", tags=5)
-    assert found.startswith("A field has a value of the wrong type: 'int' object is not iterable. Use ")
+def test_a_field_of_the_wrong_type_is_a_problem(root: Path) -> None:
+    (text,) = texts_of("local", tags=5)
+    assert text.startswith("A field has a value of the wrong type: 'int' object is not iterable. Use ")
 
 
 @pytest.mark.parametrize("field", ["script", "init_from", "python", "asset_root"])
 def test_paths_of_code_are_no_fields_of_a_form(root: Path, field: str) -> None:
-    assert said("local", **{field: "/x/evil.py"}) == [f"There is no field {field!r}."]
+    assert texts_of("local", **{field: "/x/evil.py"}) == [f"{field!r} is not a field of the form."]
 
 
 def test_agent_values_are_never_read_from_a_file(root: Path) -> None:
-    assert said("local", agent="/x/agent.yaml") == ["agent is not a table of names and values."]
+    assert texts_of("local", agent="/x/agent.yaml") == ["agent is not a table of names and values."]

@@ -1,4 +1,4 @@
-"""What a form offers, and how often a failing process is asked for it."""
+"""The choices of a form, and the pause after a command that failed."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from asking import asked
 from rlnb_jupyterlab import choices, subprocesses
 
 
-async def test_what_failed_is_not_asked_again_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_command_is_not_repeated_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
 
-    async def failing(words: list[str], *_: Any, **__: Any) -> tuple[int, str]:
-        started.append(words)
+    async def failing(argv: list[str], *_: Any, **__: Any) -> tuple[int, str]:
+        started.append(argv)
         return 1, "no"
 
     monkeypatch.setattr(subprocesses, "output", failing)
-    found = choices.Choices(root)
+    offers = choices.Choices(root)
     for _ in range(3):
         with pytest.raises(RuntimeError):
-            await found.offer()
+            await offers.offer()
     assert len(started) == 2
     monkeypatch.setattr(choices, "AGAIN_S", 0.0)
     with pytest.raises(RuntimeError):
-        await found.offer()
+        await offers.offer()
     assert len(started) == 4
 
 
-async def test_the_registry_knows_libraries_and_launchers(jp_fetch: Any, root: Path) -> None:
-    found = await asked(jp_fetch, "registry", request_timeout=60)
-    assert "echo" in [library["name"] for library in found["libraries"]]
-    assert "local" in found["launchers"]
+async def test_the_registry_lists_libraries_and_launchers(jp_fetch: Any, root: Path) -> None:
+    answer = await asked(jp_fetch, "registry", request_timeout=60)
+    assert "echo" in [library["name"] for library in answer["libraries"]]
+    assert "local" in answer["launchers"]
     libraries = (await asked(jp_fetch, "libraries", request_timeout=60))["libraries"]
     assert next(library["exports"] for library in libraries if library["name"] == "echo") == []

@@ -1,4 +1,4 @@
-"""What was clicked as the lines of a notebook: they are Python, and ask for what was asked for."""
+"""The code for a form is valid Python, and starts the run that the form describes."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ MANIFEST = rlnb.Manifest(
 
 
 def called(text: str, name: str) -> dict[str, Any]:
-    """Return the arguments of a call in Python text, launchers as they are written."""
+    """Return the arguments of a call in Python text; the launcher as source text."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    (found,) = [call for call in calls if ast.unparse(call.func) == name]
+    (only,) = [call for call in calls if ast.unparse(call.func) == name]
     return {
-        str(word.arg): ast.unparse(word.value) if word.arg == "launcher" else ast.literal_eval(word.value)
-        for word in found.keywords
+        str(keyword.arg): ast.unparse(keyword.value) if keyword.arg == "launcher" else ast.literal_eval(keyword.value)
+        for keyword in only.keywords
     }
 
 
-def test_a_run_becomes_the_lines_that_ask_for_it() -> None:
+def test_a_run_becomes_the_lines_that_start_it_again() -> None:
     text = code_of(MANIFEST)
     assert called(text, "rlnb.task") == {"overrides": {"sim.dt": 0.005}}
     assert called(text, "rlnb.train") == {
@@ -55,7 +55,7 @@ def test_a_script_becomes_the_line_that_starts_it() -> None:
     assert called(text, "rlnb.train") == {"script": "train.py", "args": ["--task", "it's"]}
 
 
-def test_what_is_left_to_its_default_is_not_said() -> None:
+def test_a_field_with_its_default_becomes_no_argument() -> None:
     assert called(code(read({"task": "Echo", "num_envs": None, "seed": 42, "device": ""})), "rlnb.train") == {}
 
 
@@ -65,7 +65,7 @@ def test_no_value_leaves_its_quotes(value: str) -> None:
     assert called(text, "rlnb.train") == {"agent": {value: value}}
 
 
-def test_launchers_are_words_and_literals() -> None:
+def test_a_launcher_is_a_name_with_literals() -> None:
     assert launcher_of("slurm(nodes=2, walltime='08:00:00')") == ("slurm", {"nodes": 2, "walltime": "08:00:00"})
     assert launcher_of("") == ("local", {})
     for text in ("slurm(x)", "a.b()", "slurm(nodes=f())", "slurm(**{})", "lambda: 1", "slurm("):
@@ -76,12 +76,12 @@ def test_launchers_are_words_and_literals() -> None:
 @pytest.mark.parametrize(
     "form", [{"tasks": "x"}, {"task": 3}, {"task": "x", "agent": [1]}, {"agent": {"a": {}}, "b": 1}]
 )
-def test_forms_that_are_none_are_refused(form: dict[str, Any]) -> None:
+def test_a_malformed_form_is_refused(form: dict[str, Any]) -> None:
     with pytest.raises(Malformed):
         read(form)
 
 
-def test_a_runs_form_is_read_again_as_it_is() -> None:
+def test_the_form_of_a_run_is_read_back_unchanged() -> None:
     form = form_of(MANIFEST)
     assert form.launcher == "slurm(nodes=2, walltime='08:00:00')"
     assert read(dataclasses.asdict(form)) == form

@@ -18,7 +18,7 @@ def test_all_points_come_first_and_then_the_new_ones_only(root: Path) -> None:
     assert list(curves.news(page, "key", run)) == []
 
 
-def test_a_run_with_a_further_job_begins_its_curves_anew(root: Path) -> None:
+def test_a_further_job_of_a_run_sends_its_curves_from_the_start(root: Path) -> None:
     run = echo().wait(60)
     page = Page(send=lambda _: None, watched={"key": {}})
     list(curves.news(page, "key", run))

@@ -10,21 +10,21 @@ from rlnb_jupyterlab import detail
 from rlnb_jupyterlab.watcher import key_of
 
 
-async def test_a_run_is_told_with_everything_it_left(jp_fetch: Any, root: Path) -> None:
+async def test_the_details_of_a_run_have_all_of_its_parts(jp_fetch: Any, root: Path) -> None:
     run = echo(tags=["first"]).wait(60)
     run.evaluate(4)
     (run.path / "media").mkdir(exist_ok=True)
     (run.path / "media" / "film.mp4").write_bytes(b"film")
-    found = await asked(jp_fetch, "runs", key_of(run))
-    assert (found["row"]["id"], found["row"]["state"], found["row"]["tags"]) == (run.id, "completed", ["first"])
-    assert found["row"]["iteration"] == found["row"]["total"] == 3
-    assert len(found["row"]["spark"]) == 3
-    assert dict(found["overview"])["task"] == "Echo"
-    assert [job["kind"] for job in found["jobs"]] == ["train", "evaluate"]
-    assert {"path": "media/film.mp4", "bytes": 4} in found["files"]
-    assert not any(file["path"].startswith(("jobs/", "notes/")) for file in found["files"])
-    assert found["config"]["max_iterations"] == "3"
-    assert found["code"].splitlines()[2:6] == [
+    answer = await asked(jp_fetch, "runs", key_of(run))
+    assert (answer["row"]["id"], answer["row"]["state"], answer["row"]["tags"]) == (run.id, "completed", ["first"])
+    assert answer["row"]["iteration"] == answer["row"]["total"] == 3
+    assert len(answer["row"]["spark"]) == 3
+    assert dict(answer["overview"])["task"] == "Echo"
+    assert [job["kind"] for job in answer["jobs"]] == ["train", "evaluate"]
+    assert {"path": "media/film.mp4", "bytes": 4} in answer["files"]
+    assert not any(file["path"].startswith(("jobs/", "notes/")) for file in answer["files"])
+    assert answer["config"]["max_iterations"] == "3"
+    assert answer["code"].splitlines()[2:6] == [
         *("run = rlnb.train(", "    'Echo',", "    library='echo',", "    max_iterations=3,")
     ]
     film = await jp_fetch("rlnb", "runs", key_of(run), "files", "media", "film.mp4")

@@ -34,8 +34,8 @@ async def test_links_that_lead_out_are_neither_shown_nor_served(jp_fetch: Any, r
     (run.path / "media").mkdir(exist_ok=True)
     (run.path / "media" / "link.txt").symlink_to(secret)
     (run.path / "folder").symlink_to(tmp_path)
-    found = await asked(jp_fetch, "runs", key_of(run))
-    assert not any("link.txt" in file["path"] or "secret" in file["path"] for file in found["files"])
+    answer = await asked(jp_fetch, "runs", key_of(run))
+    assert not any("link.txt" in file["path"] or "secret" in file["path"] for file in answer["files"])
     for path in (("media", "link.txt"), ("folder", "secret.txt")):
         assert (await refused(jp_fetch, "runs", key_of(run), "files", *path))[0] == 404
 

@@ -1,4 +1,4 @@
-"""Strangers and other sites are refused, and a refusal has a fix."""
+"""Requests without a login and from other sites are refused, and a refusal has a fix."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tornado.httpclient import HTTPClientError
 
 
 @pytest.mark.parametrize("route", [route for route, _ in handlers.ROUTES])
-async def test_strangers_are_refused(jp_fetch: Any, route: str, root: Path) -> None:
+async def test_a_request_without_a_login_is_refused(jp_fetch: Any, route: str, root: Path) -> None:
     path = re.sub(r"\(\?P<key>[^)]*\)", "0" * 20, route)
     path = re.sub(r"\(\?P<job>[^)]*\)", "0", re.sub(r"\(\?P<(name|path)>[^)]*\)", "a", path))
     for method in ("GET", "POST"):
-        with pytest.raises(HTTPClientError) as told:
+        with pytest.raises(HTTPClientError) as raised:
             await jp_fetch(
                 *path.strip("/").split("/"),
                 method=method,
@@ -27,7 +27,7 @@ async def test_strangers_are_refused(jp_fetch: Any, route: str, root: Path) -> N
                 allow_nonstandard_methods=True,
                 follow_redirects=False,
             )
-        assert told.value.code in (302, 403, 405), (method, path)
+        assert raised.value.code in (302, 403, 405), (method, path)
 
 
 async def test_a_browser_that_has_logged_in_may_read(jp_fetch: Any, jp_serverapp: Any, root: Path) -> None:
@@ -37,30 +37,30 @@ async def test_a_browser_that_has_logged_in_may_read(jp_fetch: Any, jp_serverapp
 
 
 async def test_a_write_from_another_site_is_refused(jp_fetch: Any, jp_serverapp: Any, root: Path) -> None:
-    """A browser sends the cookie by itself; what another site cannot send is the word against forgery."""
+    """A browser sends the cookie by itself, but another site cannot send the XSRF token."""
     cookie = await logged_in(jp_fetch, jp_serverapp)
     run = echo().wait(60)
     body = json.dumps({"action": "delete", "keys": [key_of(run)]})
     jp_serverapp.web_app.settings["rlnb_open_pages"].get("page", "a page", lambda: Page(4711))
     for headers in ({}, {"Origin": "http://evil.example"}):
-        with pytest.raises(HTTPClientError) as told:
+        with pytest.raises(HTTPClientError) as raised:
             await jp_fetch(
                 "rlnb", "actions", method="POST", body=body, headers={"Authorization": "", "Cookie": cookie, **headers}
             )
-        assert told.value.code in (403, 404), "Jupyter says of pages of other sites that there is nothing"
-        with pytest.raises(HTTPClientError) as told:
+        assert raised.value.code in (403, 404), "Jupyter may answer other sites with 404"
+        with pytest.raises(HTTPClientError) as raised:
             await jp_fetch(
                 *("rlnb", "close"),
                 method="POST",
                 body='{"name": "page"}',
                 headers={"Authorization": "", "Cookie": cookie, **headers},
             )
-        assert told.value.code in (403, 404)
+        assert raised.value.code in (403, 404)
     assert run.path.exists()
     assert len(jp_serverapp.web_app.settings["rlnb_open_pages"].links()) == 1
 
 
-async def test_an_unknown_run_is_told_with_the_fix(jp_fetch: Any, root: Path) -> None:
-    code, told = await refused(jp_fetch, "runs", "0" * 20)
+async def test_a_request_for_an_unknown_run_is_refused_with_a_fix(jp_fetch: Any, root: Path) -> None:
+    code, refusal = await refused(jp_fetch, "runs", "0" * 20)
     assert code == 404
-    assert told == {"message": "There is no such run any more.", "fix": "Refresh the list."}
+    assert refusal == {"message": "The run no longer exists.", "fix": "Refresh the list."}

@@ -1,4 +1,4 @@
-"""The questions of a page that have no module of their own."""
+"""The requests of a page that have no module of their own."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from rlnb_jupyterlab.watcher import key_of
 
 async def test_a_form_is_checked_and_becomes_code(jp_fetch: Any, root: Path) -> None:
     form = {"task": "Echo", "library": "echo", "max_iterations": 5, "agent": {"iteration_s": 0.5}}
-    found = await asked(jp_fetch, "check", method="POST", body=json.dumps(form), request_timeout=60)
-    assert found["problems"] == []
-    assert found["code"].splitlines()[2:] == [
+    answer = await asked(jp_fetch, "check", method="POST", body=json.dumps(form), request_timeout=60)
+    assert answer["problems"] == []
+    assert answer["code"].splitlines()[2:] == [
         *("run = rlnb.train(", "    'Echo',", "    library='echo',", "    max_iterations=5,"),
         *("    agent={'iteration_s': 0.5},", ")", "run.watch()"),
     ]
     wrong = json.dumps({**form, "max_iterations": -1, "library": "ecko"})
-    told = (await asked(jp_fetch, "check", method="POST", body=wrong, request_timeout=60))["problems"]
-    assert len(told) == 2
-    assert "max_iterations=-1" in told[0]["what"]
-    assert "echo" in told[1]["what"]
+    problems = (await asked(jp_fetch, "check", method="POST", body=wrong, request_timeout=60))["problems"]
+    assert len(problems) == 2
+    assert "max_iterations=-1" in problems[0]["what"]
+    assert "echo" in problems[1]["what"]
 
 
 @pytest.mark.parametrize("launcher", ["__import__('os').system('x')", "slurm(walltime=open('x'))", "slurm('a')", "a b"])
 async def test_a_launcher_is_never_evaluated(jp_fetch: Any, root: Path, launcher: str) -> None:
     body = json.dumps({"task": "Echo", "launcher": launcher})
-    found = await asked(jp_fetch, "check", method="POST", body=body)
-    assert "is not a launcher" in found["problems"][0]["what"]
-    assert found["code"] == ""
+    answer = await asked(jp_fetch, "check", method="POST", body=body)
+    assert "is not a launcher" in answer["problems"][0]["what"]
+    assert answer["code"] == ""
 
 
 PLUGIN = """
@@ -63,8 +63,8 @@ async def test_plugins_draw_figures_in_a_process_of_their_own(
     )
     (installed / "drawing-1.0.dist-info" / "entry_points.txt").write_text("[rlnb]\ndrawing = drawing\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")]))
-    found = await asked(jp_fetch, "runs", key_of(run), "figures", request_timeout=60)
-    heading, figure, _, broken = found["figures"]
+    answer = await asked(jp_fetch, "runs", key_of(run), "figures", request_timeout=60)
+    heading, figure, _, broken = answer["figures"]
     assert heading["text/html"] == "<h3>&lt;b&gt;odd&lt;/b&gt;</h3>"
     assert len(figure["application/vnd.plotly.v1+json"]["data"]) == 1
     assert figure["image/png"]
@@ -73,6 +73,6 @@ async def test_plugins_draw_figures_in_a_process_of_their_own(
 
 async def test_a_run_without_a_simulator_has_no_3d_view(jp_fetch: Any, root: Path) -> None:
     run = echo().wait(60)
-    code, told = await refused(jp_fetch, "runs", key_of(run), "scene", method="POST", body="{}")
+    code, refusal = await refused(jp_fetch, "runs", key_of(run), "scene", method="POST", body="{}")
     assert code == 409
-    assert "without a simulator" in told["message"]
+    assert "without a simulator" in refusal["message"]

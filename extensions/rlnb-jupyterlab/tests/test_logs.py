@@ -15,8 +15,8 @@ async def test_a_log_comes_in_pieces(jp_fetch: Any, root: Path) -> None:
     run = echo().wait(60)
     log = run.jobs[0].folder.log()
     log.write_text("one\ntwo\nthree\n")
-    found = await asked(jp_fetch, "runs", key_of(run), "logs", "0", log.name, params={"offset": "4"})
-    assert (found["text"], found["offset"], found["next"]) == ("two\nthree\n", 4, 14)
+    answer = await asked(jp_fetch, "runs", key_of(run), "logs", "0", log.name, params={"offset": "4"})
+    assert (answer["text"], answer["offset"], answer["next"]) == ("two\nthree\n", 4, 14)
     end = await asked(jp_fetch, "runs", key_of(run), "logs", "0", log.name, params={"offset": "-6"})
     assert end["text"] == "three\n"
 
@@ -24,12 +24,12 @@ async def test_a_log_comes_in_pieces(jp_fetch: Any, root: Path) -> None:
 async def test_a_long_log_is_bounded_and_ends_with_a_line(jp_fetch: Any, root: Path) -> None:
     run = echo().wait(60)
     run.jobs[0].folder.log().write_text("x" * 99 + "\n" + ("y" * 99 + "\n") * 9999)
-    found = await asked(jp_fetch, "runs", key_of(run), "logs", "0", "node0.log")
-    assert 200_000 < len(found["text"]) <= 256 * 1024
-    assert found["text"].endswith("y\n")
+    answer = await asked(jp_fetch, "runs", key_of(run), "logs", "0", "node0.log")
+    assert 200_000 < len(answer["text"]) <= 256 * 1024
+    assert answer["text"].endswith("y\n")
 
 
-async def test_a_pipe_keeps_nobody_waiting_and_a_log_that_leads_out_is_not_told(
+async def test_neither_a_pipe_nor_a_log_that_links_elsewhere_is_served(
     jp_fetch: Any, root: Path, tmp_path: Path
 ) -> None:
     run = echo().wait(60)
@@ -40,7 +40,7 @@ async def test_a_pipe_keeps_nobody_waiting_and_a_log_that_leads_out_is_not_told(
     log = run.jobs[0].folder.log()
     log.unlink()
     log.symlink_to(tmp_path / "secret.txt")
-    found = await asked(jp_fetch, "runs", key_of(run))
-    assert not any(file["path"] == "media/a.png" for file in found["files"])
+    answer = await asked(jp_fetch, "runs", key_of(run))
+    assert not any(file["path"] == "media/a.png" for file in answer["files"])
     assert (await refused(jp_fetch, "runs", key_of(run), "files", "media", "a.png"))[0] == 404
     assert (await refused(jp_fetch, "runs", key_of(run), "logs", "0", log.name))[0] == 404

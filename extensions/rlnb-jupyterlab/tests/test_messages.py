@@ -1,4 +1,4 @@
-"""Messages become JSON with the names that a page knows."""
+"""Messages become JSON with the names that the pages use."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_a_number_that_json_does_not_have_is_refused() -> None:
         messages.encoded(messages.Points(x=[float("nan")], y=[]))
 
 
-def test_a_value_of_another_kind_is_refused() -> None:
+def test_a_value_that_json_does_not_have_is_refused() -> None:
     with pytest.raises(TypeError, match="PosixPath is not JSON"):
         messages.encoded({"path": Path("/")})
 
 
 def interface(name: str) -> set[str]:
-    """Return the fields of an interface in the page's own code."""
+    """Return the fields of an interface in the TypeScript source."""
     text = PROTOCOL.read_text()
     (parents, body), *_ = re.findall(rf"interface {name}(?: extends (\w+))? \{{\n(.*?)\n\}}", text, re.DOTALL)
     return {*re.findall(r"^  readonly (\w+)\??:", body, re.MULTILINE), *(interface(parents) if parents else ())}

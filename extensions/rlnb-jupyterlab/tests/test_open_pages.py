@@ -1,4 +1,4 @@
-"""Pages that the server has opened: only so many stay open."""
+"""Pages that the server has opened: their links, their end, and their largest number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_pages_that_were_opened_are_linked_until_they_end(jp_fetch: Any, j
     run = echo().wait(60)
     body = json.dumps({"keys": [key_of(run)]})
     opened = await asked(jp_fetch, "tensorboard", method="POST", body=body, request_timeout=60)
-    assert await asked(jp_fetch, "tensorboard", method="POST", body=body) == opened, "a second one is not started"
+    assert await asked(jp_fetch, "tensorboard", method="POST", body=body) == opened, "no second TensorBoard is started"
     links = (await asked(jp_fetch, "cluster"))["links"]
     assert links == [{"name": key_of(run), "title": f"TensorBoard of {run.id}", "url": opened["url"]}]
     jp_serverapp.web_app.settings["rlnb_open_pages"].close()

@@ -1,4 +1,4 @@
-"""The tables of queues come from the launchers, and from nobody else."""
+"""The tables of queues come from the launchers only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_the_dashboard_of_dask_is_linked_while_its_run_goes_on(jp_fetch: A
 async def test_a_queue_that_does_not_answer_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queues, "WITHIN_S", 0.3)
     table = await queues._table("slurm", rlnb.QueueTable(title="jobs", argv=("sleep", "4711")))
-    assert table.error == "sleep does not answer: not within 0 s"
+    assert table.error == "sleep does not answer: no output within 0 s"
     assert "sleep 4711" not in await _printed("ps", "-eo", "args")
 
 
@@ -66,7 +66,7 @@ async def test_a_line_is_split_where_the_table_has_columns() -> None:
     assert (nodes.columns, nodes.rows) == (queues.WHOLE_LINES, [["free|4"]])
 
 
-async def test_a_command_that_several_launchers_have_is_asked_once() -> None:
+async def test_a_command_of_several_launchers_is_run_once() -> None:
     table = rlnb.QueueTable(title="jobs", argv=("echo", "1"))
     tables = await queues.queues([launcher("pbs", table), launcher("sge", table), launcher("local")])
     assert [table.launcher for table in tables] == ["pbs"]

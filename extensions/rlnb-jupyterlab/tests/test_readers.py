@@ -1,4 +1,4 @@
-"""A tab that asks again gets the reader that it had."""
+"""A tab that repeats its request gets the same reader."""
 
 from __future__ import annotations
 

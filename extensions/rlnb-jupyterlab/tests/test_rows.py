@@ -12,7 +12,7 @@ from rlnb_jupyterlab.rows import MOST_TEXT, number, row, text
 FIRST = "20260101-000000-echo"
 
 
-async def test_values_of_a_row_are_what_a_page_takes(jp_ws_fetch: Any, made: Any, root: Path) -> None:
+async def test_a_row_has_only_values_that_a_page_accepts(jp_ws_fetch: Any, made: Any, root: Path) -> None:
     made(1)
     run = root / "runs" / FIRST
     damage_manifest(library="l" * 10_000, launcher="a" * 10_000, tags=["x" * 10_000] * 100)(run)
@@ -58,5 +58,5 @@ def test_a_number_that_json_does_not_have_is_null() -> None:
     assert number(0.123456) == 0.1235
 
 
-def test_a_text_that_no_encoding_has_is_replaced() -> None:
+def test_a_character_that_utf_8_cannot_encode_is_replaced() -> None:
     assert text("\ud800" + "x" * 9999) == "?" + "x" * (MOST_TEXT - 1)

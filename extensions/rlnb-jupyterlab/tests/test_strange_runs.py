@@ -1,4 +1,4 @@
-"""A strange run takes nothing from the others."""
+"""A strange run does not hide the others."""
 
 from __future__ import annotations
 
@@ -90,38 +90,38 @@ async def test_a_strange_run_hides_no_other(jp_ws_fetch: Any, made: Any, root: P
     made(3)
     STRANGE[strange](root / "runs" / FIRST)
     stream = await jp_ws_fetch("rlnb", "stream")
-    told = {row["id"] for row in (await heard(stream, "runs", reset=True))["rows"]}
-    assert told >= {"20260101-000001-echo", "20260101-000002-echo"}
+    listed = {row["id"] for row in (await heard(stream, "runs", reset=True))["rows"]}
+    assert listed >= {"20260101-000001-echo", "20260101-000002-echo"}
     stream.close()
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_a_run_of_which_a_part_is_odd_is_listed_with_the_others(
+async def test_a_run_with_an_odd_part_is_listed_with_the_others(
     jp_ws_fetch: Any, made: Any, root: Path, odd: str
 ) -> None:
     made(3)
     ODD[odd](root / "runs" / FIRST)
     stream = await jp_ws_fetch("rlnb", "stream")
-    told = {row["id"]: row["state"] for row in (await heard(stream, "runs", reset=True))["rows"]}
+    states = {row["id"]: row["state"] for row in (await heard(stream, "runs", reset=True))["rows"]}
     stream.close()
-    assert len(told) == 3
-    assert list(told.values()).count("completed") >= 2
+    assert len(states) == 3
+    assert list(states.values()).count("completed") >= 2
 
 
-def test_what_is_odd_about_a_run_is_logged_once(
+def test_a_warning_about_an_odd_run_is_logged_once(
     made: Any, root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(run: Any, key: str, **_: Any) -> dict[str, Any]:
-        raise ValueError("of a kind that nobody thought of")
+        raise ValueError("an unforeseen kind of error")
 
     made(1)
     monkeypatch.setattr(watcher, "row", fail)
-    damage_job("started.json", NO_HORIZON)(root / "runs" / FIRST)  # it goes on, so that each look goes to it
+    damage_job("started.json", NO_HORIZON)(root / "runs" / FIRST)  # the run has not ended, so each refresh reads it
     looking = Watcher([root], Pages())
     for _ in range(3):
         looking._look()
     assert len(caplog.messages) == 1
-    assert "of a kind that nobody thought of" in caplog.text
+    assert "an unforeseen kind of error" in caplog.text
 
 
 @pytest.mark.parametrize(("record", "listed"), [("manifest.json", 1), ("jobs/0-train/result.json", 2)])

@@ -1,4 +1,4 @@
-"""The one stream of a page: who may open it, and the messages that come."""
+"""The WebSocket of a page: access to it, and its messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlnb_jupyterlab.watcher import key_of
 from tornado.httpclient import HTTPClientError
 
 
-async def test_rows_curves_and_logs_are_told_as_they_come(jp_ws_fetch: Any, root: Path) -> None:
+async def test_rows_curves_and_logs_are_sent_as_they_change(jp_ws_fetch: Any, root: Path) -> None:
     ended = echo().wait(60)
     stream = await jp_ws_fetch("rlnb", "stream")
     first = await heard(stream, "runs", reset=True)
@@ -33,8 +33,8 @@ async def test_rows_curves_and_logs_are_told_as_they_come(jp_ws_fetch: Any, root
     assert more["series"]["reward"]["x"][0] > curves["series"]["reward"]["x"][-1]
     assert seen > 3
     with open(run.jobs[0].folder.log(), "a") as log:
-        log.write("a word of its own\n")
-    while "a word of its own" not in (await heard(stream, "log"))["text"]:
+        log.write("a line of the test\n")
+    while "a line of the test" not in (await heard(stream, "log"))["text"]:
         pass
     stream.close()
 
@@ -46,37 +46,37 @@ async def test_two_logs_are_followed_at_once(jp_ws_fetch: Any, root: Path) -> No
     stream = await jp_ws_fetch("rlnb", "stream")
     await heard(stream, "runs", reset=True)
     await stream.write_message(follow(run, "node0.log", "node1.log"))
-    told: dict[str, str] = {}
-    while len(told) < 2:
+    texts: dict[str, str] = {}
+    while len(texts) < 2:
         message = await heard(stream, "log")
-        told.setdefault(message["name"], message["text"])
-    assert told["node1.log"] == "of the second node\n"
-    assert "iteration" in told["node0.log"]
+        texts.setdefault(message["name"], message["text"])
+    assert texts["node1.log"] == "of the second node\n"
+    assert "iteration" in texts["node0.log"]
     stream.close()
 
 
 async def test_a_stream_for_another_site_is_refused(
     jp_fetch: Any, jp_ws_fetch: Any, jp_serverapp: Any, root: Path
 ) -> None:
-    host = f"127.0.0.1:{jp_serverapp.port}"  # cookies are a host's
+    host = f"127.0.0.1:{jp_serverapp.port}"  # a cookie belongs to one host
     headers = {"Authorization": "", "Cookie": await logged_in(jp_fetch, jp_serverapp), "Host": host}
     own = await jp_ws_fetch("rlnb", "stream", headers=headers)
     own.close()
-    with pytest.raises(HTTPClientError) as told:
+    with pytest.raises(HTTPClientError) as raised:
         await jp_ws_fetch("rlnb", "stream", headers={**headers, "Origin": "http://evil.example"})
-    assert told.value.code == 403
+    assert raised.value.code == 403
 
 
 class Denying(AllowAllAuthorizer):
-    """Lets nobody have anything of ours."""
+    """Denies every user access to the extension."""
 
     def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
-        """Return whether it may be."""
+        """Return whether the resource is another one than the extension's."""
         return resource != "rlnb"
 
 
-async def test_a_stream_is_for_those_who_may(jp_ws_fetch: Any, jp_serverapp: Any, root: Path) -> None:
+async def test_a_stream_needs_authorization(jp_ws_fetch: Any, jp_serverapp: Any, root: Path) -> None:
     jp_serverapp.web_app.settings["authorizer"] = Denying(parent=jp_serverapp)
-    with pytest.raises(HTTPClientError) as told:
+    with pytest.raises(HTTPClientError) as raised:
         await jp_ws_fetch("rlnb", "stream")
-    assert told.value.code == 403
+    assert raised.value.code == 403

@@ -10,7 +10,7 @@ import pytest
 from rlnb_jupyterlab import subprocesses
 
 
-async def test_only_the_end_of_what_a_process_prints_is_held(root: Path) -> None:
+async def test_only_the_end_of_the_output_of_a_process_is_kept(root: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         "sh", "-c", "yes | head -c 3000000; echo end", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )

@@ -1,4 +1,4 @@
-"""The watcher lets go of curves that no page shows, and looks less often where looking is slow."""
+"""The watcher drops curves that no page shows, and refreshes less often where refreshes are slow."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from rlnb_jupyterlab.pages import Page, Pages
 from rlnb_jupyterlab.watcher import Watcher, key_of
 
 
-def test_curves_of_what_has_ended_are_let_go_of(root: Path) -> None:
+def test_curves_of_an_ended_run_are_dropped(root: Path) -> None:
     run = echo().wait(60)
-    pages, said = Pages(), []
-    page = Page(send=lambda text: said.append(json.loads(text)), watched={key_of(run): {}})
+    pages, messages = Pages(), []
+    page = Page(send=lambda text: messages.append(json.loads(text)), watched={key_of(run): {}})
     watching = Watcher([root], pages)
     watching._call = lambda send, text: send(text)
     pages.join(page)
     watching._tell()
-    assert any(message["type"] == "curves" for message in said)
+    assert any(message["type"] == "curves" for message in messages)
     read = watching._runs[key_of(run)]
     watching._tell()
-    assert watching._runs[key_of(run)] is read, "it is still watched"
+    assert watching._runs[key_of(run)] is read, "the page still watches the run"
     page.watched = {}
     watching._tell()
     assert watching._runs[key_of(run)] is not read
 
 
 @pytest.mark.parametrize(("slow", "soon"), [("waits", True), ("once", True), ("always", False)])
-def test_looks_come_less_often_only_where_they_keep_a_core_busy(
+def test_refreshes_become_less_frequent_only_if_they_keep_a_core_busy(
     root: Path, monkeypatch: pytest.MonkeyPatch, slow: str, soon: bool
 ) -> None:
     monkeypatch.setattr(watcher, "LOOK_S", 0.1)
@@ -59,7 +59,7 @@ def test_looks_come_less_often_only_where_they_keep_a_core_busy(
     assert (len(looks) > 5) is soon, looks
 
 
-async def test_nothing_is_read_while_nobody_looks(jp_ws_fetch: Any, jp_serverapp: Any, root: Path) -> None:
+async def test_nothing_is_read_while_no_page_is_connected(jp_ws_fetch: Any, jp_serverapp: Any, root: Path) -> None:
     watcher = jp_serverapp.web_app.settings["rlnb_watcher"]
     assert watcher._thread is None
     stream = await jp_ws_fetch("rlnb", "stream")
@@ -87,7 +87,7 @@ async def test_ten_thousand_runs_are_listed(jp_ws_fetch: Any, made: Any) -> None
     begun = time.monotonic()
     stream = await jp_ws_fetch("rlnb", "stream", max_message_size=64 << 20)
     first = await heard(stream, "runs", reset=True)
-    assert time.monotonic() - begun < 5, "the newest come at once"
+    assert time.monotonic() - begun < 5, "the newest runs come at once"
     assert first["rows"][0]["id"] == "20260101-009999-echo"
     keys = {row["key"] for row in first["rows"]}
     while len(keys) < 10_000:
@@ -109,7 +109,7 @@ async def test_a_run_that_is_a_link_to_elsewhere_is_not_shown(
     assert (await refused(jp_fetch, "runs", key_of(run)))[0] == 404
 
 
-async def test_a_run_that_becomes_a_link_is_let_go_of(
+async def test_a_run_that_becomes_a_link_is_removed_from_the_list(
     jp_ws_fetch: Any, jp_fetch: Any, root: Path, tmp_path: Path
 ) -> None:
     run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
@@ -123,7 +123,7 @@ async def test_a_run_that_becomes_a_link_is_let_go_of(
     run.cancel()
 
 
-async def test_what_a_question_finds_is_told_to_every_page(
+async def test_a_change_that_a_request_finds_is_sent_to_every_page(
     jp_ws_fetch: Any, jp_fetch: Any, made: Any, root: Path
 ) -> None:
     made(2)
@@ -135,7 +135,7 @@ async def test_what_a_question_finds_is_told_to_every_page(
     stream.close()
 
 
-async def test_where_runs_are_looked_for_is_told(jp_ws_fetch: Any, root: Path) -> None:
+async def test_the_folders_with_runs_are_sent_to_the_page(jp_ws_fetch: Any, root: Path) -> None:
     stream = await jp_ws_fetch("rlnb", "stream")
     assert (await heard(stream, "places"))["places"] == [{"path": str(root), "trouble": ""}]
     root.rmdir()

@@ -22,10 +22,10 @@ import { Server } from './server/server';
 
 const ID = 'rlnb-jupyterlab:plugin';
 const LISTING = 'rlnb-jupyterlab:listing';
-/** Milliseconds: each letter of a search would be written otherwise. */
+/** Milliseconds without a change before the list is saved, so that a search is not saved letter by letter. */
 const SAVED_AFTER = 500;
 
-/** The list as it was when the page was left; with the user's grouping where there was none. */
+/** Restores the list as it was saved, or else with the user's grouping, and saves it after each change. */
 async function remember(listing: Listing, preferences: Preferences, states: IStateDB | null): Promise<void> {
   const saved = await states?.fetch(LISTING).catch(() => undefined);
   listing.restore(saved ?? { group: preferences.grouping });
@@ -45,7 +45,7 @@ async function remember(listing: Listing, preferences: Preferences, states: ISta
 
 const plugin: JupyterFrontEndPlugin<void> = {
   id: ID,
-  description: 'Runs of rlnb: a panel of them, their tabs, and a form for new ones.',
+  description: 'rlnb runs: a panel, a tab for each run, and a form for new runs.',
   autoStart: true,
   requires: [IRenderMimeRegistry],
   optional: [ICommandPalette, ILauncher, ILayoutRestorer, INotebookTracker, ISettingRegistry, IStateDB, IThemeManager, ITranslator],
@@ -87,8 +87,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     launcher?.add({ command: 'rlnb:new', args: { card: true }, category: trans.__('RL'), rank: 1 });
 
     const loaded = settings?.load(ID).then(
-      found => desk.preferences.follow(found),
-      (reason: unknown) => console.error(`Settings of ${ID} cannot be read; the defaults hold.`, reason)
+      registered => desk.preferences.follow(registered),
+      (reason: unknown) => console.error(`The settings of ${ID} cannot be read, so the defaults are used.`, reason)
     );
     void Promise.resolve(loaded).then(() => remember(desk.listing, desk.preferences, states));
   }

@@ -1,4 +1,4 @@
-"""JupyterLab's panel of rlnb's runs: the part in the server, and where the part in the page is."""
+"""The JupyterLab extension for rlnb runs: the entry points of its half in the server and of its half in the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The actions that a page may start on runs; each is an ``rlnb`` command, which a person could give as well."""
+"""The actions that a page may start on runs. Each action is an ``rlnb`` command."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ AT_ONCE = 4
 """Commands that run at the same time; further ones wait."""
 NEVER_WAITS = "cancel"
 ENDED_KEPT = 50
-"""Ended actions whose last message a page gets that connects later: its connection may have been cut meanwhile."""
+"""Ended actions whose last message is kept for pages that connect later, such as after a lost connection."""
 REPORT = "report.html"
 TOGETHER = "delete"
-"""The action that one command does with many runs."""
+"""The action that a single command performs on many runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,19 +41,19 @@ class Options:
         """Return the options that a page has sent; fields of another name are ignored.
 
         Raises:
-            TypeError, ValueError: A number is none.
+            TypeError, ValueError: A field is not a number.
         """
         numbers = {name: int(fields.get(name) or 0) for name in ("episodes", "max_iterations")}  # type: ignore[arg-type]
         return cls(checkpoint=str(fields.get("checkpoint") or ""), **numbers)
 
 
 def command(action: str, runs: Sequence[rlnb.Run], options: Options) -> list[str] | None:
-    """Return the arguments of ``rlnb`` for an action; None where there is no such action.
+    """Return the arguments of ``rlnb`` for an action; None if there is no such action.
 
     Args:
-        action: Its name.
+        action: Name of the action.
         runs: One run; several for :data:`TOGETHER`.
-        options: Its options.
+        options: Options of the action.
 
     Raises:
         StopIteration: The run has no such checkpoint.
@@ -76,7 +76,7 @@ def command(action: str, runs: Sequence[rlnb.Run], options: Options) -> list[str
 
 
 async def _output(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Return the exit status and the output of an ``rlnb`` command, which ends when nobody waits for it any more."""
+    """Return the exit status and the output of an ``rlnb`` command; a cancelled call ends the command."""
     process = await subprocesses.start(["rlnb", *arguments], folder)
     try:
         return await subprocesses.end_of(process)
@@ -87,7 +87,7 @@ async def _output(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
 
 
 class Actions:
-    """The commands that run; every page gets their messages."""
+    """The running commands; every page gets the messages about them."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
@@ -98,11 +98,11 @@ class Actions:
 
     @property
     def messages(self) -> list[ActionMessage]:
-        """The last message of each action that runs, and of some that have ended; oldest first."""
+        """The last message of each running action, and of some that have ended; oldest first."""
         return list(self._messages.values())
 
     def start(self, action: str, runs: Mapping[str, rlnb.Run], arguments: Sequence[str]) -> str:
-        """Start a command about runs by their keys; return the id of its messages."""
+        """Start a command on runs, given by their keys, and return the id of its messages."""
         name = secrets.token_hex(6)
         task = asyncio.get_running_loop().create_task(self._run(name, action, runs, arguments))
         self._tasks.add(task)
@@ -118,11 +118,11 @@ class Actions:
         status, output, rest = 1, "", list[str]()
         try:
             async with contextlib.nullcontext() if action == NEVER_WAITS else turn:
-                if action == TOGETHER:  # a run that is gone by now would keep the command from the others
+                if action == TOGETHER:  # one missing run would make the command fail for all
                     present = [run for run in runs.values() if run.path.exists()]
                     arguments = (command(action, present, Options()) or []) if present else []
                 status, output = await _output(arguments, root) if arguments else (0, "")
-        except OSError as exc:  # no memory for a process, say
+        except OSError as exc:  # such as no memory for a process
             output = f"The command could not be started: {exc}"
         if action == TOGETHER:
             rest = [key for key, run in runs.items() if run.path.exists()]
@@ -137,7 +137,7 @@ class Actions:
         self._pages.tell(message)
 
     async def stop(self) -> None:
-        """End the commands that run; jobs that they started on a run end by themselves."""
+        """End the running commands, but not the jobs that they have started."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

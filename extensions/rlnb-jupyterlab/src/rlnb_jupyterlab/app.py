@@ -1,4 +1,4 @@
-"""The server extension: its settings, what it keeps, and where its handlers are."""
+"""The server extension: its settings, the objects that its handlers share, and the handlers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from rlnb_jupyterlab.watcher import Watcher
 
 
 class RlnbExtension(ExtensionApp):
-    """``c.RlnbExtension.roots = ["/data/rl"]`` says whose runs the panel shows; no other can be reached."""
+    """The extension. ``c.RlnbExtension.roots = ["/data/rl"]`` sets the roots; pages can reach runs in these only."""
 
     name = "rlnb"
     extension_url = "/lab"
-    roots: List[str] = List(Unicode(), help="rlnb roots; RLNB_ROOT, else rlnb-runs in the server's folder.").tag(
-        config=True
-    )
+    roots: List[str] = List(
+        Unicode(), help="Roots of the runs. Default: RLNB_ROOT, or rlnb-runs in the server's folder."
+    ).tag(config=True)
 
     @default("roots")
     def _roots(self) -> list[str]:
@@ -34,8 +34,8 @@ class RlnbExtension(ExtensionApp):
         return [os.environ.get("RLNB_ROOT") or str(Path(folder) / "rlnb-runs")]
 
     def initialize_settings(self) -> None:
-        """Make what the handlers share; past one look at the runs, nothing works before somebody looks."""
-        rlnb.options.warm = False  # no simulator goes on living in the server
+        """Make the objects that the handlers share. The runs are read once; further work waits for the first page."""
+        rlnb.options.warm = False  # the server keeps no living simulator
         pages = Pages()
         watcher = Watcher([Path(root).expanduser() for root in self.roots], pages)
         watcher.prepare()
@@ -48,11 +48,11 @@ class RlnbExtension(ExtensionApp):
         self.settings["rlnb_choices"] = Choices(watcher.roots[0])
 
     def initialize_handlers(self) -> None:
-        """Add them."""
+        """Add the extension's handlers."""
         self.handlers.extend(handlers.ROUTES)
 
     async def stop_extension(self) -> None:
-        """End what was started for this server."""
+        """End the threads and processes that were started for this server."""
         self.settings["rlnb_watcher"].stop()
         await self.settings["rlnb_actions"].stop()
         await self.settings["rlnb_choices"].stop()

@@ -1,4 +1,4 @@
-"""Pictures of the cameras of trainings, for pages that ask for one every second."""
+"""Pictures from the cameras of trainings, for pages that request one every second."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any
 import rlnb
 
 UNASKED_S = 6.0
-"""Seconds without a request after which a training has stopped to take pictures: the next request begins anew."""
+"""Seconds without a request after which a training no longer takes pictures: the next request opens a new feed."""
 SILENT_S = 30.0
-"""Seconds without a picture after which somebody else has asked for others, and was answered instead."""
+"""Seconds without a picture after which a feed is opened again: a training serves only the newest request, which may
+come from a notebook."""
 
 
 @dataclass(eq=False)
@@ -29,20 +30,20 @@ class Feed:
 
 
 class Cameras:
-    """The cameras of the trainings that pages show; used from any thread."""
+    """The cameras of the trainings that pages show; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._feeds: dict[str, Feed] = {}
 
     def picture(self, key: str, run_of: Callable[[], rlnb.Run]) -> bytes | None:
-        """Return the newest picture as PNG; None where there is none yet.
+        """Return the newest picture as PNG; None if there is none yet.
 
         Args:
-            key: Of the run.
-            run_of: Finds it.
+            key: Key of the run.
+            run_of: Returns the run.
 
         Raises:
-            RlnbError: It shows none; the message says why.
+            RlnbError: The run has no pictures; the message gives the reason.
         """
         feed = self._feeds.setdefault(key, Feed())
         with feed.lock:
@@ -60,7 +61,7 @@ class Cameras:
 
 
 def _side_by_side(pictures: Any) -> bytes:
-    """Return pictures as one PNG."""
+    """Return pictures side by side as one PNG."""
     from PIL import Image
 
     whole = Image.new("RGB", (sum(p.width for p in pictures), max(p.height for p in pictures)))

@@ -1,7 +1,7 @@
-"""``python -m rlnb_jupyterlab.check``: the problems of a form's run; a process of its own, for it may take long.
+"""``python -m rlnb_jupyterlab.check``: check the run of a form, in a process of its own since this may take long.
 
-Reads the form as JSON from standard input, and writes ``{"problems": [...]}``. The check calls an installed
-launcher and imports the task's own module. It executes nothing else that a form names.
+Reads the form as JSON from standard input, and writes ``{"problems": [...]}`` to standard output. The check
+calls an installed launcher and imports the task's own module. It executes nothing else that a form names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
         form = read(fields)
         name, settings = launcher_of(form.launcher)
         if not form.task:
-            return [FormProblem(what="There is no task yet.", fix="Choose one, or write its name.")]
+            return [FormProblem(what="No task is chosen.", fix="Choose a task, or type its name.")]
         launcher = rlnb.make_launcher(name, settings)
         task = rlnb.task(
             form.task, overrides=form.overrides, presets=form.presets, physics=form.physics, renderer=form.renderer
@@ -43,8 +43,8 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
         items = exc.problems
     except (Malformed, rlnb.RlnbError) as exc:
         items = [rlnb.Problem(what=str(exc))]
-    except (AttributeError, TypeError, ValueError) as exc:  # a number where text is expected, say
-        fix = "Use the kinds that help(rlnb.train) lists, and help of the launcher, such as help(rlnb.slurm)."
+    except (AttributeError, TypeError, ValueError) as exc:  # such as a number where text is expected
+        fix = "Use the types that help(rlnb.train) and the help of the launcher list, such as help(rlnb.slurm)."
         items = [rlnb.Problem(what=f"A field has a value of the wrong type: {exc}.", fix=fix)]
     return [FormProblem(what=problem.what, fix=problem.fix or "") for problem in items]
 

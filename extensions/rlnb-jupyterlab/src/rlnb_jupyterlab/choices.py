@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 
 MOST_TASKS = 1 << 20
 QUICK_S, TASKS_S = 60.0, 300.0
-"""Only a process that has imported Isaac Lab knows its tasks."""
+"""Time limits of rlnb's commands in seconds; tasks take longer, since only a process with Isaac Lab can list them."""
 AGAIN_S = 60.0
-"""Seconds after which a failed question is repeated."""
+"""Seconds after which a failed command is repeated."""
 FAILURES = (RuntimeError, TimeoutError, TypeError, KeyError, ValueError)
-"""A command of rlnb that fails, hangs, or prints another JSON."""
+"""Errors of an rlnb command that fails, hangs or prints unexpected JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +47,7 @@ class LauncherChoice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Installed:
-    """The libraries and launchers of this machine, which are known without Isaac Lab."""
+    """The libraries and launchers of this machine, which are listed without importing Isaac Lab."""
 
     libraries: Sequence[LibraryChoice]
     launchers: Sequence[LauncherChoice]
@@ -68,7 +68,7 @@ class Offer:
 
 
 class Choices:
-    """Reads the choices once, in processes of their own: plugins are imported there, and not in the server."""
+    """Reads the choices once, in separate processes, so that the server imports no plugin."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -80,7 +80,7 @@ class Choices:
         """Time of the last search for tasks."""
 
     async def installed(self) -> Installed:
-        """Return the choices that are known without Isaac Lab."""
+        """Return the choices that are listed without importing Isaac Lab."""
         if self._installed is None:
             if self._failure and time.monotonic() - self._failure[0] < AGAIN_S:
                 raise self._failure[1]
@@ -96,7 +96,7 @@ class Choices:
         return self._installed
 
     async def offer(self) -> Offer:
-        """Return all choices; Isaac Lab's tasks are among them once the search has ended."""
+        """Return all choices; they include Isaac Lab's tasks once the search has ended."""
         installed = await self.installed()
         if self._search is None or (self._search.done() and not self._tasks and self._old()):
             self._search_s = time.monotonic()

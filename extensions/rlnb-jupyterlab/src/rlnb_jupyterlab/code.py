@@ -1,4 +1,4 @@
-"""A form, and the lines of a notebook that do the same."""
+"""The form for a new run, and the Python code that starts the same run from a notebook."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
-    """Every field of the form; a field with its default becomes no argument."""
+    """All fields of the form; a field with its default value becomes no argument."""
 
     task: str = ""
     library: str = "rsl_rl"
@@ -31,7 +31,7 @@ class Form:
     device: str = "auto"
     nproc_per_node: int | str | None = None
     launcher: str = LOCAL
-    """A call: ``slurm(nodes=2)``."""
+    """A call, such as ``slurm(nodes=2)``."""
     overrides: Mapping[str, Json] = field(default_factory=dict)
     agent: Mapping[str, Json] = field(default_factory=dict)
     presets: Sequence[str] = field(default_factory=list)
@@ -45,13 +45,13 @@ NAMES = tuple(field.name for field in dataclasses.fields(Form))
 
 
 def read(fields: Mapping[str, Json]) -> Form:
-    """Return the form that a page has sent; a field that is null or an empty text has its default.
+    """Return the form that a page has sent; a field that is null or an empty string gets its default.
 
     Raises:
         Malformed: A field has an unknown name, or a value of the wrong type.
     """
     if unknown := sorted(set(fields) - set(NAMES)):
-        raise Malformed(f"There is no field {unknown[0]!r}.")
+        raise Malformed(f"{unknown[0]!r} is not a field of the form.")
     form = Form(**{name: value for name, value in fields.items() if value not in (None, "")})  # type: ignore[arg-type]
     for name in ("overrides", "agent"):
         table = getattr(form, name)
@@ -64,25 +64,25 @@ def read(fields: Mapping[str, Json]) -> Form:
 
 
 def launcher_of(text: str) -> tuple[str, dict[str, Json]]:
-    """Return name and arguments of a launcher such as ``slurm(nodes=2, walltime="08:00:00")``.
+    """Return the name and the arguments of a launcher such as ``slurm(nodes=2, walltime="08:00:00")``.
 
-    Nothing is evaluated but literals.
+    Only literals are evaluated.
 
     Raises:
-        Malformed: The text is something else.
+        Malformed: The text is not such a call.
     """
     try:
         tree = ast.parse(text.strip() or LOCAL, mode="eval").body
         call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
-        if not isinstance(call.func, ast.Name) or call.args or not all(word.arg for word in call.keywords):
+        if not isinstance(call.func, ast.Name) or call.args or not all(keyword.arg for keyword in call.keywords):
             raise ValueError
-        return call.func.id, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        return call.func.id, {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     except (ValueError, SyntaxError):
-        raise Malformed(f'{text!r} is not a launcher, such as slurm(nodes=2, walltime="08:00:00").') from None
+        raise Malformed(f'{text!r} is not a launcher. Use one such as slurm(nodes=2, walltime="08:00:00").') from None
 
 
 def arguments(form: Form) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Return the arguments of ``rlnb.task`` and of ``rlnb.train`` for a form, without task and launcher."""
+    """Return the arguments of ``rlnb.task`` and of ``rlnb.train`` for a form, without the task and the launcher."""
     values = {name: getattr(form, name) for name in NAMES if name not in ("task", "launcher")}
     changes = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
     of_task = {name: value for name, value in changes.items() if name in OF_TASK}
@@ -90,10 +90,10 @@ def arguments(form: Form) -> tuple[dict[str, Json], dict[str, Json]]:
 
 
 def code(form: Form) -> str:
-    """Return the Python for a form.
+    """Return the Python code for a form.
 
     Raises:
-        Malformed: Its launcher is not a call.
+        Malformed: The form's launcher is not a call.
     """
     of_task, of_train = arguments(form)
     name, settings = launcher_of(form.launcher)
@@ -107,7 +107,7 @@ def code(form: Form) -> str:
 
 
 def code_of(manifest: Manifest) -> str:
-    """Return the Python that starts such a run again."""
+    """Return the Python code that starts such a run again."""
     if not manifest.script:
         return code(form_of(manifest))
     path, *arguments = manifest.script

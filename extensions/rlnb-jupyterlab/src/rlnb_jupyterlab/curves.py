@@ -12,13 +12,13 @@ from rlnb_jupyterlab.messages import CurvesMessage, Points
 from rlnb_jupyterlab.pages import Page
 
 MOST = 600
-"""Points of a curve that is sent as a whole."""
+"""Maximum number of points of a curve in one message."""
 JOBS = "#jobs"
-"""Key of the number of jobs beside the metrics' counts of points. A resumed run's curves begin anew."""
+"""Key of the number of jobs among a page's counts of points: the curves of a resumed run are sent anew."""
 
 
 def news(page: Page, key: str, run: rlnb.Run) -> Iterator[CurvesMessage]:
-    """Yield a message if a run has logged something, or with all of its points for a page that has none."""
+    """Yield a message with a run's new points, if there are any; with all points for a page that has none."""
     counts, metrics = page.watched.get(key, {}), run.metrics
     reset = not counts or counts.get(JOBS) != metrics.jobs or bool(metrics.behind)
     if reset:

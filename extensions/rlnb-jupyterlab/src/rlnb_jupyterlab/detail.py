@@ -17,11 +17,11 @@ from rlnb_jupyterlab.rows import Row, error, row, text
 MOST_FILES = 2000
 MOST_NOTES = 100
 MOST_DETAIL = 20_000
-"""Letters of a traceback."""
+"""Maximum characters of a fact in the overview, such as a traceback."""
 MOST_VALUE = 500
-"""Letters of a config's value."""
+"""Maximum characters of a config value."""
 OURS = {"jobs", "notes", "view"}
-"""Folders of a run with records, which the tab shows in other ways."""
+"""Folders of a run's records, which the tab does not list as files."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +62,7 @@ class EvaluationDetail:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFile:
-    """A file that a run has left."""
+    """A file of a run."""
 
     path: str
     bytes: int
@@ -70,7 +70,7 @@ class RunFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Detail:
-    """Everything that a tab shows of a run but its curves, logs and pictures."""
+    """Everything that a tab shows of a run except its curves, logs and pictures."""
 
     row: Row
     overview: Sequence[tuple[str, str]]
@@ -116,7 +116,7 @@ def detail(run: rlnb.Run, key: str) -> Detail:
 
 
 def files(run: rlnb.Run) -> list[Path]:
-    """Return the files of a run that a person may open: all but its records, and no file outside of the run."""
+    """Return the files that a page may open: all in the run's folder except records, hidden files and links."""
     root, paths = run.path.resolve(), []
     for name, below, names in os.walk(root):
         folder = Path(name)
@@ -131,7 +131,7 @@ def files(run: rlnb.Run) -> list[Path]:
 
 
 def offered(run: rlnb.Run, path: Path) -> bool:
-    """Return whether a file is among :func:`files`, however many there are."""
+    """Return whether a page may open a file, by the rules of :func:`files` but without the limit on their number."""
     inside = path.relative_to(run.path).parts if path.is_relative_to(run.path) else ()
     hidden = any(part.startswith(".") for part in inside)
     return bool(inside) and not hidden and inside[0] not in OURS and lies_in(path, run.path)
@@ -189,7 +189,7 @@ def _checkpoints(run: rlnb.Run) -> Iterator[CheckpointDetail]:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # a checkpoint that makes room for a newer one
+    except OSError:  # a checkpoint that was just deleted in favour of a newer one
         return 0
 
 

@@ -1,4 +1,4 @@
-"""The files that a run has left, whole or in parts, safe to look at."""
+"""The files of a run, served whole or in parts, and sandboxed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PIECE = 1 << 20
 IN_PAGE = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".html"}
 """Kinds of files that a page may show; others are downloaded."""
 SANDBOX = "sandbox; default-src 'none'; img-src data: 'self'; media-src 'self'; style-src 'unsafe-inline'"
-"""A file of a run is somebody's work: as a page it may do nothing."""
+"""Policy for files that a browser opens as a page: they are not trusted, so they may execute nothing."""
 
 
 class FileHandler(Handler):
-    """A file of a run; none of its records, and nothing outside of it."""
+    """A file of a run, but none of its records and no file outside its folder."""
 
     @web.authenticated
     @authorized
@@ -58,7 +58,10 @@ class FileHandler(Handler):
             self.set_header("Content-Disposition", f'attachment; filename="{name}"')
 
     def _range(self, size: int) -> tuple[int, int]:
-        """Return the first byte and the end: of one range, as players of films ask for (RFC 9110, 14.2), or of all."""
+        """Return the first byte and the end of the requested range (RFC 9110, 14.2), else of the file.
+
+        Players of films request ranges.
+        """
         match = re.fullmatch(r"bytes=(\d{0,15})-(\d{0,15})", self.request.headers.get("Range", ""))
         first, last = match.groups() if match else ("", "")
         if not first and not last:
@@ -67,7 +70,7 @@ class FileHandler(Handler):
         end = min(size, int(last) + 1) if first and last else size
         if begin >= end:
             self.set_header("Content-Range", f"bytes */{size}")
-            raise Refused(416, "The file has no such bytes.")
+            raise Refused(416, "The file has no bytes in this range.")
         self.set_status(206)
         self.set_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
         return begin, end

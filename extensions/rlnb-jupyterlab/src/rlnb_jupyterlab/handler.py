@@ -1,4 +1,4 @@
-"""The base of all handlers: authenticated questions about runs by their keys, within bounds, answered in JSON."""
+"""The base of all handlers: authenticated and limited requests about runs by their keys, answered in JSON."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from rlnb_jupyterlab.watcher import Watcher
 
 Answer = TypeVar("Answer")
 MOST_RUNS = 20
-"""Of one comparison, or one action."""
+"""Maximum number of runs of one comparison, or of one action."""
 MOST_BODY = 256 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """The answer to a question that has none, with the fix."""
+    """The response to a refused request: the reason and its fix."""
 
     message: str
     fix: str = ""
 
 
 class Refused(Exception):
-    """A question that has no answer.
+    """A request that is refused.
 
     Args:
-        status: HTTP status of the answer.
+        status: HTTP status of the response.
         message: The reason.
-        fix: What to do instead.
+        fix: The fix.
     """
 
     def __init__(self, status: int, message: str, fix: str = "") -> None:
@@ -67,47 +67,47 @@ class Handler(APIHandler):
         self.finish(encoded(value))
 
     async def aside(self, work: Callable[[], Answer]) -> Answer:
-        """Return the result of work that reads files, on another thread."""
+        """Do work that reads files on another thread, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(None, work)
 
     async def opened(self, work: Callable[[], str]) -> str:
-        """Return the address of a page that takes long to start."""
+        """Open a page, which may take long, on another thread, and return its address."""
         return await asyncio.get_running_loop().run_in_executor(self.open_pages.openers, work)
 
     def run_of(self, key: str) -> rlnb.Run:
         """Return a run with a reader of its own."""
         run = self.watcher.run(key)
         if run is None:
-            raise Refused(404, "There is no such run any more.", "Refresh the list.")
+            raise Refused(404, "The run no longer exists.", "Refresh the list.")
         return run
 
     def body(self) -> Mapping[str, Json]:
         """Return the JSON object that the page has sent."""
         if len(self.request.body) > MOST_BODY:
-            raise Refused(413, "That is too much at once.")
+            raise Refused(413, "The request is too large.")
         try:
             content = json.loads(self.request.body)
         except ValueError:
             content = None
         if not isinstance(content, dict):
-            raise Refused(400, "A JSON object is expected.")
+            raise Refused(400, "The request is not a JSON object.")
         return content
 
     def runs_of(self, keys: Json, most: int = MOST_RUNS) -> dict[str, rlnb.Run]:
-        """Return the runs of several keys, without those that are gone."""
+        """Return the runs of several keys, without those that no longer exist."""
         if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
-            raise Refused(400, "No runs are named.", "Select one or more.")
+            raise Refused(400, "No runs are selected.", "Select one or more.")
         if len(keys) > most:
-            raise Refused(400, f"{len(keys)} runs are more than {most} at once.")
+            raise Refused(400, f"{len(keys)} runs are too many. Select at most {most}.")
         runs = {key: run for key in keys if (run := self.watcher.run(key)) is not None}
         if not runs:
-            raise Refused(404, "There are no such runs any more.", "Refresh the list.")
+            raise Refused(404, "The runs no longer exist.", "Refresh the list.")
         return runs
 
     def write_error(self, status_code: int, **options: Any) -> None:
-        """Answer in JSON with the error and its fix, and without any detail that only the log should hold."""
+        """Answer in JSON with the error and its fix, without details that belong only in the log."""
         error = options.get("exc_info", (None, None, None))[1]
-        refusal = Refusal(message="The server failed; its log says why.")
+        refusal = Refusal(message="The server failed. Its log gives the reason.")
         if isinstance(error, Refused):
             refusal = error.refusal
             self.set_status(error.status)

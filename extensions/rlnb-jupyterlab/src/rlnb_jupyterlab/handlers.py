@@ -1,4 +1,4 @@
-"""The questions of a page, a handler for each; the names in the answers are those of ``ts/server/protocol.ts``."""
+"""The requests of a page, a handler for each; the names in the responses are those of ``ts/server/protocol.ts``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rlnb_jupyterlab.stream import StreamHandler
 
 KEY = r"(?P<key>[0-9a-f]{20})"
 MOST_TOGETHER = 2000
-"""Of an action that one command does with all of them: as many fit into its line."""
+"""Maximum number of runs of an action that a single command performs: as many fit into its command line."""
 CHECK_S = 240.0
 FIGURES_S, MOST_FIGURES = 120.0, 8 << 20
-"""Seconds and bytes of the figures that plugins draw."""
+"""Limits of the figures that plugins draw: seconds and bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +71,7 @@ class Address:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Closed:
-    """The answer to a page that was closed."""
+    """The response after a page was closed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +93,7 @@ class RegistryHandler(Handler):
 
 
 class LibrariesHandler(Handler):
-    """The libraries alone, which are known sooner than tasks."""
+    """The libraries alone, which are listed sooner than the tasks."""
 
     @web.authenticated
     @authorized
@@ -139,7 +139,7 @@ class LogHandler(Handler):
 
 
 class FrameHandler(Handler):
-    """The newest picture of a training's cameras, as a PNG; a question each second keeps the training at it."""
+    """The newest picture of a training's cameras, as a PNG. A training takes pictures as long as requests arrive."""
 
     @web.authenticated
     @authorized
@@ -162,7 +162,7 @@ class FiguresHandler(Handler):
     async def get(self, key: str) -> None:
         run = await self.aside(lambda: self.run_of(key))
         tasks: dict[str, asyncio.Task[tuple[int, str]]] = self.settings.setdefault("rlnb_drawing", {})
-        if key not in tasks:  # a page asks each time it is shown
+        if key not in tasks:  # a page requests the figures each time it is shown
             argv = ["rlnb", "plugins", "figures", str(run.path)]
             output = subprocesses.output(argv, run.path.parent.parent, within_s=FIGURES_S, most=MOST_FIGURES + 1)
             tasks[key] = asyncio.create_task(output)
@@ -170,11 +170,13 @@ class FiguresHandler(Handler):
         try:
             status, text = await asyncio.shield(tasks[key])
         except TimeoutError:
-            raise Refused(504, f"The plugins' figures took more than {FIGURES_S:.0f} s.", "Open a notebook.") from None
+            raise Refused(
+                504, f"The plugins' figures took more than {FIGURES_S:.0f} s.", "Draw them in a notebook."
+            ) from None
         if len(text) > MOST_FIGURES:
-            raise Refused(413, f"The plugins' figures are more than {MOST_FIGURES >> 20} MiB.", "Open a notebook.")
+            raise Refused(413, f"The plugins' figures exceed {MOST_FIGURES >> 20} MiB.", "Draw them in a notebook.")
         if status:
-            raise Refused(500, "The plugins' figures could not be drawn.", "The server's log says why.")
+            raise Refused(500, "The plugins' figures could not be drawn.", "See the server's log.")
         self.finish(json.dumps({"figures": json.loads(text)}))
 
 
@@ -200,14 +202,14 @@ class CheckHandler(Handler):
         except code.Malformed as exc:
             self.answer(Checked(problems=[FormProblem(what=str(exc))]))
             return
-        problems = [FormProblem(what="The check itself failed; the server's log says why.")]
+        problems = [FormProblem(what="The check itself failed. The server's log gives the reason.")]
         try:
             status, text = await subprocesses.output(
                 ["rlnb_jupyterlab.check"], self.watcher.roots[0], stdin=json.dumps(fields).encode(), within_s=CHECK_S
             )
             if status:
-                raise ValueError(f"it ended with {status}")
-            answer = json.loads(text[text.rindex('{"problems"') :])  # a task's module may print before it
+                raise ValueError(f"exit status {status}")
+            answer = json.loads(text[text.rindex('{"problems"') :])  # a task's module may print before the JSON
             problems = [FormProblem(**problem) for problem in answer["problems"]]
         except (TimeoutError, ValueError) as exc:
             self.log.warning("rlnb_jupyterlab.check failed: %s", exc)
@@ -227,7 +229,7 @@ class ActionHandler(Handler):
         self.answer(ActionIds(id=ids[0], ids=ids))
 
     def _commands(self, action: str) -> list[tuple[dict[str, rlnb.Run], list[str]]]:
-        """Return the runs of each command by their keys, and the command."""
+        """Return each command: its runs by their keys, and its arguments."""
         body, together = self.body(), action == actions.TOGETHER
         fields = body.get("options") or {}
         if not isinstance(fields, dict):
@@ -239,7 +241,7 @@ class ActionHandler(Handler):
             try:
                 arguments = actions.command(action, [*group.values()], actions.Options.of(fields))
             except (StopIteration, ValueError, TypeError):
-                raise Refused(400, "The run has no such checkpoint, or a number is none.") from None
+                raise Refused(400, "The run has no such checkpoint, or an option is not a number.") from None
             if arguments is None:
                 raise Refused(400, "There is no such action.")
             commands.append((group, arguments))
@@ -280,7 +282,7 @@ class CloseHandler(Handler):
     async def post(self) -> None:
         name = str(self.body().get("name"))
         if not await self.aside(lambda: self.open_pages.end(name)):
-            raise Refused(404, "There is no such page any more.")
+            raise Refused(404, "The page is no longer open.")
         self.answer(Closed())
 
 

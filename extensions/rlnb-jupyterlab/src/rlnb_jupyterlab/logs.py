@@ -10,20 +10,20 @@ from rlnb_jupyterlab.messages import LogMessage
 from rlnb_jupyterlab.pages import Page
 
 MOST_BYTES = 256 * 1024
-"""Of one piece."""
+"""Maximum bytes of one piece."""
 FIRST_BYTES = 64 * 1024
-"""Of a log's end, for a page that begins to follow it."""
+"""Bytes of a log's end that a page gets when it begins to follow the log."""
 
 
 def path_of(run: rlnb.Run, job: int, name: str) -> Path | None:
-    """Return a log of a job by its name; None where the job has no such log, or one that lies elsewhere."""
+    """Return a log of a job by its name; None if the job has no such log, or only a link to another place."""
     folder = next((record.folder for record in run.jobs if record.folder.number == job), None)
     log = next((path for path in folder.logs() if path.name == name), None) if folder else None
     return log if log is not None and lies_in(log, run.path) else None
 
 
 def lies_in(path: Path, folder: Path) -> bool:
-    """Return whether a plain file really lies below a folder, without symbolic links below it; no pipe, no device."""
+    """Return whether a path below a folder is a plain file (no pipe, no device), with no symbolic link on the way."""
     return path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder)
 
 

@@ -20,7 +20,7 @@ class Place:
 
     path: str
     trouble: str
-    """The reason for which it cannot be read."""
+    """Why the folder cannot be read; empty if it can be read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class RunsMessage:
     """Whether the rows are the whole list."""
     rows: Sequence[Row]
     gone: Sequence[str] = ()
-    """Keys of runs that are not there any more."""
+    """Keys of runs that no longer exist."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +58,7 @@ class CurvesMessage:
     type: Literal["curves"] = "curves"
     key: str
     reset: bool
-    """Whether earlier points of the run are void."""
+    """Whether earlier points of the run are no longer valid."""
     series: Mapping[str, Points]
 
 
@@ -86,16 +86,16 @@ class ActionMessage:
     state: Literal["running", "done", "failed"] = "running"
     output: str = ""
     left: Sequence[str] = ()
-    """Keys of the runs that are still there after a deletion."""
+    """Keys of the runs that still exist after a deletion."""
     again: bool = False
-    """Whether the message repeats an earlier one for a page that connects anew."""
+    """Whether the message repeats an earlier one for a page that has just connected."""
 
 
 Message: TypeAlias = PlacesMessage | RunsMessage | CurvesMessage | LogMessage | ActionMessage
 
 
 def encoded(value: object) -> str:
-    """Return dataclasses, lists and mappings as JSON, which has no NaN: a NaN raises ValueError."""
+    """Return dataclasses, lists and mappings as JSON. A NaN raises ValueError, since JSON has none."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_fields)
 
 

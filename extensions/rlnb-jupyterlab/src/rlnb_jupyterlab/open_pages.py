@@ -1,4 +1,4 @@
-"""Other pages that this server has opened: processes on this machine's loopback, handed through under its base URL."""
+"""Other pages that this server has opened: processes on this machine's loopback, proxied under its base URL."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ class PageLink(Link):
 
 
 MOST_OPEN = 8
-"""The oldest is closed for a further one: each is a process, some with a simulator."""
+"""Maximum number of open pages. A further one closes the oldest: each is a process, some with a simulator."""
 AT_ONCE = 4
 
 
 class OpenPages:
-    """The pages that are open; used from any thread."""
+    """The open pages; safe to use from any thread."""
 
     def __init__(self) -> None:
         self.openers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="rlnb-open")
-        """Threads that may wait for a page to start, so that the others go on with their work."""
+        """Threads that wait for pages to start, so that the server's other threads stay free."""
         self._opening: dict[str, threading.Lock] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
 
     def get(self, name: str, title: str, opened: Callable[[], Page]) -> str:
-        """Return the address of a page, relative to the server's base; open it where it is not.
+        """Return the address of a page, relative to the server's base; open the page if it is not open.
 
         Args:
-            name: Its name here.
-            title: Text of a link to it.
-            opened: Opens it.
+            name: Name by which the page is found again and closed.
+            title: Text of a link to the page.
+            opened: Opens the page.
         """
-        with self._opening.setdefault(name, threading.Lock()):  # a second click does not open a second one
+        with self._opening.setdefault(name, threading.Lock()):  # a second click must not open a second page
             _, page = self._pages.get(name, ("", None))
             if page is None or not page.alive:
                 self._pages.pop(name, None)
@@ -77,14 +77,14 @@ class OpenPages:
         ]
 
     def end(self, name: str) -> bool:
-        """End one; return whether there was one."""
+        """Close a page; return whether it was open."""
         _, page = self._pages.pop(name, ("", None))
         if page is not None:
             page.close()
         return page is not None
 
     def close(self) -> None:
-        """End them all."""
+        """Close all pages."""
         self.openers.shutdown(wait=False, cancel_futures=True)
         for _, page in list(self._pages.values()):
             page.close()

@@ -13,37 +13,37 @@ class Page:
     """One connected page."""
 
     send: Callable[[str], None]
-    """Hands a message to it; to be called on the server's own thread."""
+    """Sends a message to the page; called on the server's thread only."""
     has_list: bool = False
-    """Whether it has the list as a whole."""
+    """Whether the whole list was sent to the page."""
     watched: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Runs whose curves it shows, with the number of points of each metric that it has."""
+    """Runs whose curves the page shows, each with the number of points of each metric that were sent."""
     followed: dict[tuple[str, int, str], int] = field(default_factory=dict)
-    """Run, job and name of the logs that it follows, with the byte up to which it has each; a negative byte counts from
-    the end."""
+    """Run, job and name of the logs that the page follows, each with the byte up to which it was sent; a negative byte
+    counts from the end."""
 
 
 class Pages:
-    """The connected pages. Changed on the server's thread; the watcher's thread reads a copy."""
+    """The connected pages. Only the server's thread changes them; the watcher's thread reads a copy."""
 
     def __init__(self) -> None:
         self._pages: tuple[Page, ...] = ()
 
     @property
     def connected(self) -> tuple[Page, ...]:
-        """All of them at this moment."""
+        """All pages that are connected now."""
         return self._pages
 
     def join(self, page: Page) -> None:
-        """Take a page in."""
+        """Add a page that has connected."""
         self._pages = (*self._pages, page)
 
     def leave(self, page: Page) -> None:
-        """Let a page go."""
+        """Remove a page that has disconnected."""
         self._pages = tuple(other for other in self._pages if other is not page)
 
     def tell(self, message: Message) -> None:
-        """Send a message to every page; on the server's thread."""
+        """Send a message to every page; called on the server's thread only."""
         text = encoded(message)
         for page in self._pages:
             page.send(text)

@@ -16,7 +16,7 @@ from rlnb_jupyterlab.open_pages import Link
 WITHIN_S = 10.0
 MOST_ROWS = 500
 WHOLE_LINES = ("output",)
-"""Heading of the one column of a command whose lines are shown as they are."""
+"""Heading of the only column of a table that shows whole lines of a command's output."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +33,7 @@ class Table:
 
 
 async def queues(launchers: Sequence[LauncherChoice]) -> list[Table]:
-    """Return the tables of each launcher whose commands are installed; of several with one command, the first's."""
+    """Return the tables of each launcher whose command is installed; of launchers with one command, the first's."""
     tables: list[Table] = []
     programs: set[str] = set()
     for launcher in launchers:
@@ -44,7 +44,7 @@ async def queues(launchers: Sequence[LauncherChoice]) -> list[Table]:
 
 
 async def _tables(launcher: LauncherChoice) -> list[Table]:
-    """Return the tables of a launcher; one with an error where its cluster does not answer the first command."""
+    """Return the tables of a launcher, or one table with an error if its cluster does not answer the first command."""
     first, *others = launcher.tables
     table = await _table(launcher.name, first)
     if table.error and others:
@@ -82,16 +82,16 @@ async def _table(launcher: str, table: rlnb.QueueTable) -> Table:
             stderr=asyncio.subprocess.PIPE,
             stdin=asyncio.subprocess.DEVNULL,
         )
-        output, complaints = await asyncio.wait_for(process.communicate(), WITHIN_S)
+        output, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
     except (OSError, TimeoutError) as exc:
-        why = str(exc) or f"not within {WITHIN_S:.0f} s"
+        why = str(exc) or f"no output within {WITHIN_S:.0f} s"
         return filled(error=f"{program} does not answer: {why}", detail=why)
     finally:
         if process is not None and process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode:
-        return filled(error=f"{program} failed", detail=complaints.decode(errors="replace").strip())
+        return filled(error=f"{program} failed", detail=errors.decode(errors="replace").strip())
     lines = output.decode(errors="replace").splitlines()[:MOST_ROWS]
     width = len(table.columns)
     return filled([line.split("|", width - 1) if width > 1 else [line] for line in lines])

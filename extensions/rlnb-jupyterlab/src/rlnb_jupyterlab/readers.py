@@ -1,4 +1,4 @@
-"""Readers of runs that tabs show: kept for a while, since a tab asks again and again, and event files only grow."""
+"""Readers of the runs that tabs show, kept for a while: tabs repeat their requests, and event files only grow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 16
 
 
 class Readers:
-    """The last runs of all tabs, each with its reader of event files; used from any thread."""
+    """The last runs of all tabs, each with its reader of event files; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,7 +22,7 @@ class Readers:
 
     @contextlib.contextmanager
     def reader(self, run: rlnb.Run) -> Iterator[rlnb.Run]:
-        """Yield the same run as it was read before; nobody else reads it meanwhile."""
+        """Yield the reader that was kept for a run, or else the run itself; no other thread reads it meanwhile."""
         with self._lock:
             reader, alone = self._readers.setdefault(run.path, (run, threading.Lock()))
             self._readers.move_to_end(run.path)

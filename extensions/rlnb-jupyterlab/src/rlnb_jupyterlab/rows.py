@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import rlnb
 
 SPARK = 32
-"""Points of the curve in a row."""
+"""Maximum number of points of the curve in a row."""
 DIGITS = 4
 MOST_TEXT, MOST_TAGS = 2000, 20
-"""Letters of a text, and tags, of one row: records come from everybody who may write into the folder."""
+"""Limits of a row, in characters per text and in tags: anyone with write access to the folder can write records."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,11 +37,11 @@ class Row:
     reward: float | None = None
     success: float | None = None
     spark: Sequence[float] = ()
-    """Few points of the reward's curve."""
+    """The reward's curve in a few points."""
     eta_s: float | None = None
 
     def with_metrics_of(self, row: Row) -> Row:
-        """Return this row with the fields of another that come from event files, whose reading takes a moment."""
+        """Return this row with another row's fields from event files, which are slow to read."""
         return dataclasses.replace(
             self,
             iteration=row.iteration,
@@ -54,7 +54,7 @@ class Row:
 
 
 def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
-    """Return a run as the panel shows it; ``metrics`` is whether to read its event files now."""
+    """Return a run as the panel shows it; its event files are read only with ``metrics``."""
     manifest, job, state = run.manifest, run.record.training, run.state
     started = job.started if job else None
     result = job.result if job and state != "lost" else None  # the result of a lost run cannot be read
@@ -90,12 +90,12 @@ def error(result: rlnb.Result | None, state: str) -> str:
 
 
 def text(value: object) -> str:
-    """Return a value as a text of bounded length that every reader of JSON takes."""
+    """Return a value as text of limited length that can be encoded as UTF-8."""
     return str(value)[:MOST_TEXT].encode(errors="replace").decode()
 
 
 def spark(run: rlnb.Run) -> list[float]:
-    """Return the reward's curve in few points."""
+    """Return the reward's curve in a few points."""
     metrics = run.metrics
     if "reward" not in metrics.names:
         return []
@@ -104,11 +104,11 @@ def spark(run: rlnb.Run) -> list[float]:
 
 
 def last(run: rlnb.Run, name: str) -> float | None:
-    """Return the newest value of a metric; None where there is none."""
+    """Return the newest value of a metric; None if there is none."""
     metrics = run.metrics
     return number(metrics.last(name)) if name in metrics.names else None
 
 
 def number(value: float | None) -> float | None:
-    """Return a number with few digits; None for a number that JSON does not have."""
+    """Return a number with a few digits; None for NaN and infinity, which JSON does not have."""
     return float(f"{value:.{DIGITS}g}") if value is not None and math.isfinite(value) else None

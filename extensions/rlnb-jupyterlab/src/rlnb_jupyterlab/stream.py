@@ -1,4 +1,4 @@
-"""The one stream of a page, both ways."""
+"""The WebSocket between a page and the server, one for each page."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MOST_FOLLOWED = 8
 
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """The one stream of a page: the list of runs, curves, a log, and how actions go."""
+    """The WebSocket of a page, which carries the list of runs, curves, logs, and the progress of actions."""
 
     auth_resource = RESOURCE
 
     @ws_authenticated
     @authorized
     async def get(self, *arguments: Any, **options: Any) -> None:
-        """Open it for an authorized user."""
+        """Open the WebSocket for an authorized user."""
         await super().get(*arguments, **options)
 
     def open(self, *arguments: Any, **options: Any) -> None:
-        """Take the page in."""
+        """Add the page to the connected ones, and repeat the last messages about actions for it."""
         super().open(*arguments, **options)
         self._page = Page(send=self._send)
         self._loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self._wake()
 
     def on_message(self, message: str | bytes) -> None:
-        """Note the runs and logs that the page shows; another message is ignored."""
+        """Note the runs and logs that the page shows; other messages are ignored."""
         try:
             content = json.loads(message) if len(message) <= MOST_MESSAGE else None
         except ValueError:
@@ -63,7 +63,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self._wake()
 
     def on_close(self) -> None:
-        """Let the page go."""
+        """Remove the page from the connected ones."""
         super().on_close()
         if hasattr(self, "_page"):
             self.settings["rlnb_pages"].leave(self._page)

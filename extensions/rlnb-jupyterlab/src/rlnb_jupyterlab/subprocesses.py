@@ -1,4 +1,4 @@
-"""Processes of rlnb that the server starts: long work, and every action on a run, happens outside of the server."""
+"""Processes of rlnb that the server starts: slow work and all actions on runs happen outside the server."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOST_BYTES = 64 * 1024
-"""Bytes of a process's output, from its end."""
+"""Maximum bytes of a process's output that are kept, from its end."""
 PIECE = 1 << 16
 
 
 async def start(argv: Sequence[str], root: Path, *, complaints: bool = True) -> asyncio.subprocess.Process:
-    """Start a module of Python for a root, with pipes, apart from the server's own terminal.
+    """Start a Python module for a root, with pipes, in a session without the server's terminal.
 
     Args:
         argv: The module and its arguments.
-        root: Its RLNB_ROOT.
-        complaints: Whether its standard error is among its output.
+        root: RLNB_ROOT of the process.
+        complaints: Whether standard error is part of the output.
     """
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -37,17 +37,17 @@ async def start(argv: Sequence[str], root: Path, *, complaints: bool = True) -> 
 async def output(
     argv: Sequence[str], root: Path, *, stdin: bytes = b"", within_s: float, most: int = MOST_BYTES
 ) -> tuple[int, str]:
-    """Run a module to its end; return its status and the end of its output; its complaints go to the server's.
+    """Run a module to its end; return its status and the end of its output. It shares the server's standard error.
 
     Args:
         argv: The module and its arguments.
-        root: Its RLNB_ROOT.
-        stdin: Its input.
-        within_s: Seconds that it has.
-        most: Bytes of its output that are returned.
+        root: RLNB_ROOT of the process.
+        stdin: Input of the process.
+        within_s: Time limit in seconds.
+        most: Maximum bytes of the output that are returned.
 
     Raises:
-        TimeoutError: It took longer, and was killed.
+        TimeoutError: The process took longer than ``within_s`` and was killed.
     """
     process = await start(argv, root, complaints=False)
     try:
@@ -59,9 +59,9 @@ async def output(
 
 
 async def end_of(process: asyncio.subprocess.Process, stdin: bytes = b"", most: int = MOST_BYTES) -> tuple[int, str]:
-    """Wait for a process; return its status and the end of its output; no more is held in memory."""
+    """Wait for a process; return its status and the end of its output, the only part that is held in memory."""
     assert process.stdout is not None
-    giving = asyncio.create_task(_give(process, stdin))  # it may print before it reads, or never read
+    giving = asyncio.create_task(_give(process, stdin))  # the process may print before it reads, or never read
     tail = bytearray()
     try:
         while content := await process.stdout.read(PIECE):

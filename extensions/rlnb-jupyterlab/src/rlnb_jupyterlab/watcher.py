@@ -1,4 +1,4 @@
-"""The one reader of the runs' folders: a thread of the server, which works while somebody looks."""
+"""The one reader of the runs' folders: a thread of the server, which works while a page is connected."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 LOOK_S = 2.0
-"""Seconds between two looks at the runs, at least."""
+"""Minimum seconds between two refreshes of the list."""
 SHARE = 0.03
-"""Largest part of a core that looks take: with very many live runs they come less often. One look that took long does
-not count, be it that it imported something: the next would come late for nothing."""
+"""Largest share of a core that refreshes take: with very many live runs they become less frequent. A single slow
+refresh, such as one that imports a module, does not delay the next: the faster one of the last two counts."""
 FIRST_S = 0.3
-"""Of each, seconds for runs that were not known: of very many the newest are shown first."""
+"""Seconds of each refresh for new runs: if there are very many, the newest are shown first."""
 FILL_S = 0.5
-"""Of each, seconds that may go into the curves of runs that ended long ago, until all have one."""
+"""Seconds of each refresh for the curves of ended runs, until all of them are read."""
 
 
 class Watcher:
-    """Keeps the list of runs, and tells every page what has changed.
+    """Keeps the list of runs, and sends its changes to every page.
 
     Args:
-        roots: rlnb roots. A run that lies outside of them, also through a symbolic link, is not shown.
-        pages: The connected pages; each is told.
+        roots: rlnb roots. A run outside of them is not shown, even if a symbolic link in a root leads to it.
+        pages: The connected pages.
     """
 
     def __init__(self, roots: Sequence[Path], pages: Pages) -> None:
@@ -51,47 +51,47 @@ class Watcher:
         self._without: dict[str, None] = {}
         self._changed: dict[str, Row] = {}
         self._gone: dict[str, None] = {}
-        """Rows and keys for the next message to the pages."""
+        """Keys for the next message to the pages, like the rows of ``_changed``."""
         self._places: list[Place] = []
         self._odd: set[str] = set()
-        """Texts in the log about odd runs, which are looked at again and again."""
+        """Warnings about odd runs that were logged: each refresh reads these runs, but warns once."""
         self._read: set[str] = set()
-        """Runs whose curves were read for pages."""
+        """Keys of the runs whose curves were read for pages."""
         self._wake = threading.Event()
         self._stopped = False
         self._thread: threading.Thread | None = None
         self._call: Callable[..., Any] = lambda *_: None
 
-    # -- asked from the server's thread
+    # -- called on the server's threads
 
     def prepare(self) -> None:
-        """Look once, beside the server's own start: its first page waits for neither imports nor most of the list."""
+        """Refresh once while the server starts: the first page then waits neither for imports nor for a long list."""
         threading.Thread(target=self._prepare, name="rlnb-prepare", daemon=True).start()
 
     def start(self, call: Callable[..., Any]) -> None:
-        """Work, if it does not yet.
+        """Start the thread, unless it runs already.
 
         Args:
-            call: Has a function called on the server's thread.
+            call: Schedules a call of a function on the server's thread.
         """
         self._call = call
         self._wake.set()
-        with self._beginning:  # a thread that is just ending does not see who has joined
+        with self._beginning:  # a thread that is about to end does not see a page that has just joined
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="rlnb-watcher", daemon=True)
                 self._thread.start()
 
     def wake(self) -> None:
-        """Look at once, if it works at all: it ends where nobody looks any more."""
+        """Make a running thread refresh at once, or end if no page is connected any more."""
         self._wake.set()
 
     def stop(self) -> None:
-        """End for good."""
+        """End the thread for good."""
         self._stopped = True
         self._wake.set()
 
     def run(self, key: str) -> rlnb.Run | None:
-        """Return a run by its key, with a reader of its own; None where there is none."""
+        """Return a run by its key, with a reader of its own; None if there is no such run."""
         with self._lock:
             while key not in self._runs:
                 self._look()
@@ -103,11 +103,11 @@ class Watcher:
         return rlnb.Run(run.path)
 
     def active(self) -> list[rlnb.Run]:
-        """Return the runs that have not ended, as far as the list knows."""
+        """Return the runs that have not ended, according to the list."""
         with self._lock:
             return [self._runs[key] for key, line in self._rows.items() if line.state not in rlnb.ENDED]
 
-    # -- the thread
+    # -- the thread's work
 
     def _prepare(self) -> None:
         try:
@@ -119,12 +119,12 @@ class Watcher:
     def _work(self) -> None:
         before = 0.0
         while not self._over():
-            start_s = time.thread_time()  # not on the clock: on a busy machine, or a slow disk, looks wait
+            start_s = time.thread_time()  # CPU time: wall time would include waits for a busy machine or a slow disk
             try:
                 self._tell()
                 soon = self._catalog.behind > 0
-            except Exception:  # a folder that changes under our eyes must not end the panel
-                logger.exception("the list of runs could not be brought up to date")
+            except Exception:  # a folder that changes while it is read must not end the thread
+                logger.exception("the list of runs could not be refreshed")
                 soon = False
             spent = time.thread_time() - start_s
             if not soon:
@@ -168,7 +168,7 @@ class Watcher:
                 self._send(page, RunsMessage(rows=filled))
 
     def _look(self) -> None:
-        """Bring the list up to date, and keep the changes for the pages."""
+        """Refresh the list, and keep the changes for the pages."""
         changes = self._catalog.refresh(FIRST_S)
         for run in changes.updates:
             key = key_of(run)
@@ -212,19 +212,19 @@ class Watcher:
     def _of_one(self, key: str, ask: Callable[[], Iterable[Item]]) -> list[Item]:
         try:
             return list(ask())
-        except Exception as exc:  # of a damaged run: the others, and the other pages, go on
+        except Exception as exc:  # a damaged run must not stop the messages about other runs and to other pages
             self._warn(self._runs[key], exc)
             return []
 
     def _warn(self, run: rlnb.Run, exc: Exception) -> None:
-        """Log what is odd about a run, the first time."""
+        """Log a warning about an odd run, unless it was logged before."""
         text = f"{run.path}: {exc}"
         if text not in self._odd:
             self._odd.add(text)
             logger.warning("%s", text)
 
     def _let_go(self) -> None:
-        """Let go of the curves that no page shows any more, of runs that have ended."""
+        """Drop the curves of ended runs that no page shows any more."""
         watched = {key for page in self._pages.connected for key in page.watched}
         for key in self._read - watched:
             if key in self._runs and self._rows[key].state in rlnb.ENDED:
@@ -232,7 +232,7 @@ class Watcher:
         self._read &= watched
 
     def _fill(self) -> list[Row]:
-        """Read the curves of some runs that have ended, with readers that are let go of again."""
+        """Read the curves of some ended runs, with readers that are not kept, and return the runs' rows."""
         deadline = time.monotonic() + FILL_S
         filled = []
         newest = sorted(self._without, key=lambda key: self._rows[key].created, reverse=True)
@@ -257,7 +257,7 @@ class Watcher:
 
 
 def trouble(root: Path) -> str:
-    """Return why a folder cannot be read; nothing of one that is not there yet, since the first run makes it."""
+    """Return why a folder cannot be read; empty if it does not exist yet, since the first run creates it."""
     try:
         with os.scandir(root):
             return ""
@@ -268,5 +268,5 @@ def trouble(root: Path) -> str:
 
 
 def key_of(run: rlnb.Run) -> str:
-    """Return a run's key for pages. It stands for the run's folder, which pages neither see nor choose."""
+    """Return a run's key for pages. The key stands for the run's folder, so that pages never send a path."""
     return hashlib.blake2s(os.fsencode(run.path), digest_size=10).hexdigest()

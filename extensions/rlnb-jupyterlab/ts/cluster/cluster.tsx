@@ -9,9 +9,10 @@ import { useDesk, View } from '../parts/view';
 import type { Cluster } from '../server/protocol';
 import { Refusal, refusalOf } from '../server/server';
 
+/** Milliseconds between two requests for the queues. */
 const AGAIN = 10_000;
 
-/** What the queues hold, and the pages that belong to it. */
+/** The tab with the queues and links to the pages that are open. */
 export class ClusterView extends View {
   constructor(desk: Desk) {
     super(desk);
@@ -30,7 +31,7 @@ function Queues(): ReactElement {
   return (
     <div className="rlnb-Scroll">
       <Failure of={failure} />
-      {!cluster && !failure && <p className="rlnb-Empty">{trans.__('Asking the queues …')}</p>}
+      {!cluster && !failure && <p className="rlnb-Empty">{trans.__('Reading the queues …')}</p>}
       {cluster && cluster.queues.length === 0 && <p className="rlnb-Empty">{trans.__('This machine has no queue.')}</p>}
       {cluster?.queues.map((queue, i) => <Queue key={i} queue={queue} />)}
       {cluster && cluster.links.length > 0 && (
@@ -69,7 +70,7 @@ function Queue({ queue }: { queue: Cluster['queues'][number] }): ReactElement {
           <Failure of={new Refusal(queue.error, '')} />
           {queue.detail && (
             <details>
-              <summary>{trans.__('What was printed')}</summary>
+              <summary>{trans.__('Output')}</summary>
               <pre className="rlnb-Code">{queue.detail}</pre>
             </details>
           )}
@@ -77,7 +78,7 @@ function Queue({ queue }: { queue: Cluster['queues'][number] }): ReactElement {
       ) : queue.rows.length > 0 ? (
         <Table caption={title} columns={queue.columns} rows={queue.rows} />
       ) : (
-        <p className="rlnb-Empty">{trans.__('It is empty.')}</p>
+        <p className="rlnb-Empty">{trans.__('No entries.')}</p>
       )}
     </section>
   );

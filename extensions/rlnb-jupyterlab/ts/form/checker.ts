@@ -3,7 +3,7 @@ import { type ISignal, Signal } from '@lumino/signaling';
 
 import type { Checked, Wish } from '../server/protocol';
 
-/** So long nobody types before the server is asked. */
+/** Milliseconds without typing before the server checks the form. */
 const PAUSE = 500;
 
 export interface Verdict {
@@ -12,7 +12,7 @@ export interface Verdict {
   readonly failure: unknown;
 }
 
-/** Asks about the newest wish, and about one at a time: a check takes seconds, and its answer to an older wish is of no use. */
+/** Has the server check the newest form, one at a time: a check takes seconds, and the verdict on an older form is useless. */
 export class Checker implements IDisposable {
   constructor(private readonly _check: (wish: Wish) => Promise<Checked>) {}
 
@@ -20,7 +20,7 @@ export class Checker implements IDisposable {
     return this._changed;
   }
 
-  /** What was said last, of whichever wish. */
+  /** The latest verdict, which may be about an older form. */
   get verdict(): Verdict | null {
     return this._verdict;
   }

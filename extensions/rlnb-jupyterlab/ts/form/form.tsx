@@ -12,10 +12,10 @@ import { refusalOf } from '../server/server';
 import { Checker } from './checker';
 import { BLANK, type Fields, wishOf, wrongWord } from './wish';
 
-/** Tasks are looked for by a process that takes its time. */
+/** Milliseconds between two requests for the choices, until the server has found all tasks. */
 const AGAIN = 5000;
 
-/** Writes the lines of a notebook that start a new run. */
+/** The form for a new run, which writes the code that starts the run into a notebook. */
 export class FormView extends View {
   constructor(desk: Desk) {
     super(desk);
@@ -68,7 +68,7 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
       <form onSubmit={event => event.preventDefault()} aria-label={trans.__('New RL run')}>
         <Failure of={failure} />
         <Text label={trans.__('Task')} {...text('task')} choices={registry?.tasks ?? []} placeholder="Isaac-Cartpole-Direct" wide>
-          {registry && !registry.complete && trans.__('More tasks are being looked for …')}
+          {registry && !registry.complete && trans.__('Searching for more tasks …')}
         </Text>
         <label className="rlnb-Field">
           <span>{trans.__('Library')}</span>
@@ -78,21 +78,21 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
             ))}
           </HTMLSelect>
         </label>
-        <Text label={trans.__('Environments')} {...text('num_envs')} placeholder={trans.__("the task's own")} numeric />
-        <Text label={trans.__('Iterations')} {...text('max_iterations')} placeholder={trans.__("the library's own")} numeric />
+        <Text label={trans.__('Environments')} {...text('num_envs')} placeholder={trans.__("the task's default")} numeric />
+        <Text label={trans.__('Iterations')} {...text('max_iterations')} placeholder={trans.__("the library's default")} numeric />
         <Text label={trans.__('Seed')} {...text('seed')} numeric />
         <Text label={trans.__('Device')} {...text('device')} choices={registry?.devices ?? []} />
         <Text label={trans.__('Processes per node')} {...text('nproc_per_node')} choices={['auto']} placeholder="1">
-          {library && !library.distributed && trans.__('%1 trains in one process.', library.name)}
+          {library && !library.distributed && trans.__('%1 trains in one process only.', library.name)}
         </Text>
         <Text label={trans.__('Launcher')} {...text('launcher')} choices={registry?.launchers ?? []} placeholder="slurm(nodes=2)" wide />
         <Lines
-          label={trans.__("Values of the task's config, one name=value a line")}
+          label={trans.__("Values of the task's config, one name=value per line")}
           {...text('overrides')}
           placeholder="sim.dt=0.005"
         />
         <Lines
-          label={trans.__("Values of the library's config, one name=value a line")}
+          label={trans.__("Values of the library's config, one name=value per line")}
           {...text('agent')}
           placeholder="algorithm.learning_rate=3e-4"
         />
@@ -120,14 +120,14 @@ interface SaidProps {
   readonly verdict: Checker['verdict'];
 }
 
-/** What the server says of the form. */
+/** The server's verdict on the form. */
 function Said({ wish, wrong, asking, verdict }: SaidProps): ReactElement {
   const { trans } = useDesk();
   if (!wish.task) {
     return <p className="rlnb-Empty">{trans.__('Choose a task.')}</p>;
   }
   if (wrong) {
-    return <p className="rlnb-Empty">{trans.__('It is checked when the marked fields are fixed.')}</p>;
+    return <p className="rlnb-Empty">{trans.__('The form will be checked once the marked fields are fixed.')}</p>;
   }
   if (asking) {
     return <p className="rlnb-Empty">{trans.__('Checking …')}</p>;

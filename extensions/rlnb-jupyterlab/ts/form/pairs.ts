@@ -2,16 +2,16 @@ import type { Value } from '../server/protocol';
 
 export interface Pairs {
   readonly values: Readonly<Record<string, Value>>;
-  /** Lines that are no pair, as "3: text". */
+  /** Lines that are not name=value, each with its number: "3: text". */
   readonly wrong: readonly string[];
 }
 
-const WORDS: Readonly<Record<string, Value>> = { True: true, False: false, None: null };
+const LITERALS: Readonly<Record<string, Value>> = { True: true, False: false, None: null };
 
-/** A value as people type it: what is JSON is that, Python's three words too, all else is a string. */
+/** Reads a typed value: JSON, Python's True, False or None, or else a string, with or without single quotes. */
 function parseValue(text: string): Value {
-  if (Object.hasOwn(WORDS, text)) {
-    return WORDS[text]!;
+  if (Object.hasOwn(LITERALS, text)) {
+    return LITERALS[text]!;
   }
   try {
     return JSON.parse(text) as Value;
@@ -21,7 +21,7 @@ function parseValue(text: string): Value {
   }
 }
 
-/** Lines of name=value; empty lines and comments are passed over, a later line wins. */
+/** Reads lines of name=value. Empty lines and comments are skipped; for a repeated name the last line wins. */
 export function parsePairs(text: string): Pairs {
   const values: Record<string, Value> = {};
   const wrong: string[] = [];

@@ -3,10 +3,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Wish } from '../server/protocol';
 import { parsePairs } from './pairs';
 
-/** A form as it is typed: all of it text. */
+/** The text of each field of the form, as the user typed it. */
 export type Fields = { readonly [name in keyof Wish]: string };
 
-/** A field whose text is not what it has to be. */
+/** A field with invalid text. */
 export interface Wrong {
   readonly field: keyof Wish;
   readonly text: string;
@@ -25,12 +25,12 @@ export const BLANK: Fields = {
   agent: ''
 };
 
-/** What is wrong with a field. */
+/** Returns the error of an invalid field. */
 export function wrongWord({ field, text }: Wrong, trans: TranslationBundle): string {
   switch (field) {
     case 'overrides':
     case 'agent':
-      return trans.__('This is not name=value: line %1', text);
+      return trans.__('Not name=value: line %1', text);
     case 'nproc_per_node':
       return trans.__('%1 is neither a whole number nor "auto".', text);
     default:
@@ -38,7 +38,7 @@ export function wrongWord({ field, text }: Wrong, trans: TranslationBundle): str
   }
 }
 
-/** What a form asks for. What is wrong in it is left out of that, and said. */
+/** Returns the arguments that a form gives, without its invalid fields, and those fields. */
 export function wishOf(fields: Fields): { readonly wish: Wish; readonly wrong: readonly Wrong[] } {
   const wrong: Wrong[] = [];
   const whole = (field: 'num_envs' | 'max_iterations' | 'seed' | 'nproc_per_node'): number | null => {
@@ -53,9 +53,9 @@ export function wishOf(fields: Fields): { readonly wish: Wish; readonly wrong: r
     return null;
   };
   const pairs = (field: 'overrides' | 'agent') => {
-    const found = parsePairs(fields[field]);
-    wrong.push(...found.wrong.map(text => ({ field, text })));
-    return found.values;
+    const parsed = parsePairs(fields[field]);
+    wrong.push(...parsed.wrong.map(text => ({ field, text })));
+    return parsed.values;
   };
   const wish: Wish = {
     task: fields.task.trim(),

@@ -7,10 +7,10 @@ import { refusalOf } from '../server/server';
 import { reasonOf } from './reason';
 import { Text } from './text';
 
-/** Milliseconds that a success is shown. */
+/** Milliseconds for which the notification of a success is shown. */
 const SUCCESS = 6000;
 
-/** Says how actions go, in Lab's own notifications. */
+/** Reports the progress of actions in JupyterLab's notifications. */
 export class Announcer {
   constructor(
     private readonly _hub: Hub,
@@ -19,14 +19,14 @@ export class Announcer {
     _hub.acted.connect((_, message) => this._announce(message));
   }
 
-  /** Shows what failed at once, and its fix. */
+  /** Shows an error, with its fix among the details. */
   refuse(reason: unknown): void {
     const { message, fix } = refusalOf(reason);
     const text = fix ? `${message}\n\n${fix}` : message;
     Notification.error(message, { autoClose: false, actions: this._details(message, fix ? text : '') });
   }
 
-  /** Says that something takes its time, until it is there. */
+  /** Shows a text until the work has ended. */
   async waiting<T>(work: Promise<T>, text: string): Promise<T> {
     const id = Notification.emit(text, 'in-progress', { autoClose: false });
     try {
@@ -39,7 +39,7 @@ export class Announcer {
   private _announce(message: ActionMessage): void {
     const { id, state, output, again } = message;
     if (again && state !== 'running' && !this._shown.has(id)) {
-      return; // it ended before this page began, or was told of
+      return; // the action ended before this page connected, or its end was shown already
     }
     const title = this._text(message);
     const reason = state === 'failed' ? reasonOf(output) : '';
@@ -59,25 +59,25 @@ export class Announcer {
 
   private _text({ action, keys, left, state }: ActionMessage): string {
     const name = keys.length === 1 ? (this._hub.runs.last(keys[0]!)?.id ?? keys[0]!) : this._trans.__('%1 runs', keys.length);
-    const words: Record<string, string> = {
-      cancel: this._trans.__('Cancelling'),
-      resume: this._trans.__('Resuming'),
+    const titles: Record<string, string> = {
+      cancel: this._trans.__('Cancellation'),
+      resume: this._trans.__('Resumption'),
       evaluate: this._trans.__('Evaluation'),
       export: this._trans.__('Export'),
       report: this._trans.__('Report'),
       delete: this._trans.__('Deletion')
     };
-    const word = words[action] ?? action;
+    const title = titles[action] ?? action;
     switch (state) {
       case 'running':
-        return this._trans.__('%1 of %2 …', word, name);
+        return this._trans.__('%1 of %2 …', title, name);
       case 'done':
-        return this._trans.__('%1 of %2: done', word, name);
+        return this._trans.__('%1 of %2: done', title, name);
       case 'failed':
         if (keys.length > 1) {
-          return this._trans.__('%1 of %2: %3 done, %4 left', word, name, keys.length - left.length, left.length);
+          return this._trans.__('%1 of %2: %3 done, %4 left', title, name, keys.length - left.length, left.length);
         }
-        return this._trans.__('%1 of %2 failed', word, name);
+        return this._trans.__('%1 of %2 failed', title, name);
     }
   }
 
@@ -92,6 +92,6 @@ export class Announcer {
     return [{ label: this._trans.__('Details'), callback }];
   }
 
-  /** Notifications by the ids of their actions. */
+  /** Ids of notifications, by the ids of their actions. */
   private readonly _shown = new Map<string, string>();
 }

@@ -14,11 +14,11 @@ import type { Workspace } from './workspace';
 
 type Args = ReadonlyPartialJSONObject;
 
-/** So many runs the server takes at once. */
+/** Maximum number of runs in one request to the server. */
 const AT_ONCE = 20;
-/** So many it deletes at once. */
+/** Maximum number of runs in one request to delete runs. */
 const DELETED_AT_ONCE = 2000;
-/** So many runs a question names. */
+/** Maximum number of runs that a confirmation dialog lists by name. */
 const NAMED = 8;
 
 interface Command {
@@ -26,12 +26,12 @@ interface Command {
   readonly label: string;
   readonly caption: string;
   readonly icon?: LabIcon | ((args: Args) => LabIcon);
-  /** Whether it can be given about these runs; without it, it is about none. */
+  /** Whether the command applies to these runs; absent if the command concerns no run. */
   possible?(rows: readonly Row[]): boolean;
   execute(rows: readonly Row[], args: Args): unknown;
 }
 
-/** What can be done, by a click, a key or the palette. */
+/** The extension's commands, for buttons, menus, keys and the palette. */
 export class Commands {
   constructor(
     private readonly _desk: Desk,
@@ -47,7 +47,7 @@ export class Commands {
     for (const command of all) {
       const possible = command.possible?.bind(command);
       commands.addCommand(command.id, {
-        // A palette has commands of all kinds.
+        // The palette lists the commands of all extensions, so these say what they act on.
         label: args => (possible && args['isPalette'] ? trans.__('RL run: %1', command.label) : command.label),
         caption: command.caption,
         ...(command.icon ? { icon: command.icon } : {}),
@@ -55,7 +55,7 @@ export class Commands {
         isEnabled: args => !possible || possible(this._rows(args)),
         execute: args => {
           const rows = this._rows(args);
-          // A key gives a command whether it is enabled or not.
+          // `CommandRegistry.execute`, which the list's keys call, does not check `isEnabled`.
           return !possible || possible(rows) ? this._told(() => command.execute(rows, args)) : undefined;
         }
       });
@@ -81,15 +81,15 @@ export class Commands {
       {
         id: 'rlnb:panel',
         label: trans.__('Show RL runs'),
-        caption: trans.__('Show the runs at the side'),
+        caption: trans.__('Show the panel of runs'),
         icon: runsIcon,
         execute: this._showPanel
       },
       {
         id: 'rlnb:new',
         label: trans.__('New RL run'),
-        caption: trans.__('Fill in a form for a new run'),
-        // A plus says enough among the runs; a launcher has cards of all kinds.
+        caption: trans.__('Open the form for a new run'),
+        // A plus is enough in the panel of runs; the launcher has cards of all extensions.
         icon: args => (args['card'] ? runsIcon : addIcon),
         execute: () => this._workspace.form()
       },
@@ -111,7 +111,7 @@ export class Commands {
       {
         id: 'rlnb:compare',
         label: trans.__('Compare'),
-        caption: trans.__('Compare the selected runs: two to %1 of them', AT_ONCE),
+        caption: trans.__('Compare the selected runs (2 to %1)', AT_ONCE),
         icon: compareIcon,
         possible: rows => rows.length > 1 && rows.length <= AT_ONCE,
         execute: rows => this._workspace.compare(rows.map(({ key }) => key))
@@ -132,7 +132,7 @@ export class Commands {
       {
         id: 'rlnb:resume',
         label: trans.__('Resume'),
-        caption: trans.__('Go on from a checkpoint'),
+        caption: trans.__('Continue the training from a checkpoint'),
         icon: runIcon,
         possible: rows => one(rows) && ended(rows),
         execute: ([row], args) => this._resume(row!, args)
@@ -140,21 +140,21 @@ export class Commands {
       {
         id: 'rlnb:evaluate',
         label: trans.__('Evaluate'),
-        caption: trans.__('Play whole episodes with the policy, and measure them'),
+        caption: trans.__('Measure the policy over whole episodes'),
         possible: some,
         execute: (rows, args) => this._act('evaluate', rows, checkpointOf(args))
       },
       {
         id: 'rlnb:export',
         label: trans.__('Export'),
-        caption: trans.__('Write the policy in a form for other programs'),
+        caption: trans.__('Write the policy in a format that other programs can load'),
         possible: rows => some(rows) && rows.every(({ library }) => libraries.exports(library)),
         execute: (rows, args) => this._act('export', rows, checkpointOf(args))
       },
       {
         id: 'rlnb:duplicate',
         label: trans.__('Duplicate into notebook'),
-        caption: trans.__('Insert a cell that starts such a run again'),
+        caption: trans.__('Insert a cell that starts a run with the same arguments'),
         icon: copyIcon,
         possible: one,
         execute: ([row]) => this._duplicate(row!)
@@ -179,12 +179,12 @@ export class Commands {
       {
         id: 'rlnb:scene',
         label: trans.__('View in 3D'),
-        caption: trans.__('Play the newest checkpoint in 3D; a simulator is started for it'),
+        caption: trans.__('Play the newest checkpoint in 3D; this starts a simulator'),
         icon: sceneIcon,
         possible: one,
         execute: async ([row]) => {
           const title = trans.__('%1 in 3D', row!.id);
-          const url = await this._announcer.waiting(server.scene(row!.key), trans.__('%1: a simulator is started …', title));
+          const url = await this._announcer.waiting(server.scene(row!.key), trans.__('%1: starting a simulator …', title));
           return this._workspace.page(url, title);
         }
       },
@@ -203,7 +203,7 @@ export class Commands {
     ];
   }
 
-  /** What only other parts of ours call. */
+  /** Registers the commands that only the extension itself executes. */
   private _registerInner(): void {
     const { commands, trans } = this._desk;
     commands.addCommand('rlnb:insert', {
@@ -221,7 +221,7 @@ export class Commands {
         })
     });
     commands.addCommand('rlnb:show', {
-      label: trans.__('Show again what was open'),
+      label: trans.__('Reopen a tab of RL runs'),
       describedBy: { args: { type: 'object', properties: { view: { type: 'string' }, keys: { type: 'array', items: { type: 'string' } } } } },
       execute: args => {
         const keys = (args['keys'] ?? []) as string[];
@@ -239,7 +239,7 @@ export class Commands {
     });
   }
 
-  /** Does it, and says so when it fails. */
+  /** Does the work, and shows its error if it fails. */
   private async _told(work: () => unknown): Promise<unknown> {
     try {
       return await work();
@@ -249,7 +249,7 @@ export class Commands {
     }
   }
 
-  /** The runs that a command is about: those that are named; else the one whose tab is in front; else those selected. */
+  /** The runs that a command acts on: the named run, else the run whose tab is in front, else the selected runs. */
   private _rows(args: Args): readonly Row[] {
     const { hub, listing } = this._desk;
     const front = args['of'] === 'selection' ? null : this._workspace.current;
@@ -274,12 +274,12 @@ export class Commands {
     const checkpoint = checkpointOf(args);
     const { checkpoints } = await server.detail(row.key);
     const done = doneBefore(row, checkpoints, checkpoint.checkpoint);
-    // What has reached its end needs a later one.
+    // A run that has reached its last iteration needs a later one.
     const first = done < row.total ? row.total : 2 * row.total;
-    const hint = trans.__('It goes on after iteration %1, and ends at a later one.', done);
+    const hint = trans.__('The run continues after iteration %1, so the last iteration has to be later.', done);
     const { value, button } = await showDialog({
       title: trans.__('Resume %1', row.id),
-      body: new Ending(trans.__('Iteration to end at'), hint, done, first),
+      body: new Ending(trans.__('Last iteration'), hint, done, first),
       buttons: [Dialog.cancelButton(), Dialog.okButton({ label: trans.__('Resume') })],
       focusNodeSelector: 'input'
     });
@@ -297,7 +297,7 @@ export class Commands {
     const { trans } = this._desk;
     return this._confirm(rows, {
       title: rows.length === 1 ? trans.__('Delete the run?') : trans.__('Delete %1 runs?', rows.length),
-      warning: trans.__('All files go, checkpoints too. This cannot be undone.'),
+      warning: trans.__('All files are deleted, including checkpoints. This cannot be undone.'),
       no: trans.__('Cancel'),
       yes: trans.__('Delete')
     });
@@ -307,8 +307,8 @@ export class Commands {
     const { trans } = this._desk;
     return this._confirm(rows, {
       title: rows.length === 1 ? trans.__('Cancel the run?') : trans.__('Cancel %1 runs?', rows.length),
-      warning: trans.__('Checkpoints stay; what is cancelled can be resumed from them.'),
-      no: trans.__('Let it run'),
+      warning: trans.__('Cancelled runs keep their checkpoints and can be resumed from them.'),
+      no: trans.__('Keep running'),
       yes: rows.length === 1 ? trans.__('Cancel the run') : trans.__('Cancel the runs')
     });
   }
@@ -335,8 +335,8 @@ export class Commands {
 const DESCRIBED = {
   type: 'object',
   properties: {
-    key: { type: 'string', description: 'The run that it is about' },
-    of: { type: 'string', enum: ['selection'], description: 'About the runs selected in the list, whatever tab is in front' },
+    key: { type: 'string', description: 'Key of the run to act on' },
+    of: { type: 'string', enum: ['selection'], description: 'Act on the runs selected in the list, whichever tab is in front' },
     checkpoint: { type: 'string', description: 'Name of a checkpoint of the run' }
   }
 } as const;

@@ -1,14 +1,14 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { type INotebookTracker, NotebookActions, type NotebookPanel } from '@jupyterlab/notebook';
 
-/** Where code goes that was made by clicking. */
+/** Inserts code into notebooks. */
 export class Notebooks {
   constructor(
     private readonly _app: JupyterFrontEnd,
     private readonly _tracker: INotebookTracker | null
   ) {}
 
-  /** Puts code into a new cell below the active one; into a new notebook where there is none. */
+  /** Puts code into the active cell if that is empty, else into a new cell below it. Creates a notebook if none is open. */
   async insert(code: string, run: boolean): Promise<void> {
     const panel = this._tracker?.currentWidget ?? (await this._create());
     await panel.revealed;
@@ -17,7 +17,7 @@ export class Notebooks {
     if (content.activeCell?.model.sharedModel.getSource().trim() !== '') {
       NotebookActions.insertBelow(content);
     }
-    content.deselectAll(); // what else is selected is neither changed nor run
+    content.deselectAll(); // `changeCellType` and `run` act on all selected cells
     NotebookActions.changeCellType(content, 'code');
     const cell = content.activeCell;
     if (!cell) {
@@ -34,7 +34,7 @@ export class Notebooks {
   private async _create(): Promise<NotebookPanel> {
     const { kernelspecs } = this._app.serviceManager;
     await kernelspecs.ready;
-    // Without a kernel's name it would ask for one.
+    // Without a `kernelName` JupyterLab would ask for one.
     return (await this._app.commands.execute('notebook:create-new', {
       cwd: '',
       kernelName: kernelspecs.specs?.default ?? ''

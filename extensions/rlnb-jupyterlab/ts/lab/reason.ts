@@ -1,4 +1,4 @@
-/** Why a command failed: the last of its lines that is not indented, for tables and what belongs to an error are. */
+/** Returns why a command failed: its last line without indentation. Tables and the details of an error are indented. */
 export function reasonOf(output: string): string {
   const lines = output.split('\n').map(line => line.trimEnd());
   const heads = lines.filter(line => /^\S/.test(line));

@@ -1,6 +1,6 @@
 import { Widget } from '@lumino/widgets';
 
-/** Lines of text as the body of a dialog; text from elsewhere stays text there. */
+/** Lines of text as the body of a dialog. They are shown as text, never as markup. */
 export class Text extends Widget {
   constructor(text: string) {
     const node = document.createElement('div');

@@ -13,7 +13,7 @@ import { RunView } from '../run/run';
 
 const ACTIONS = ['cancel', 'resume', 'duplicate', 'report', 'tensorboard', 'scene', 'delete'];
 
-/** Our tabs in the main area; each is opened once. */
+/** The extension's tabs in the main area; each is open at most once. */
 export class Workspace {
   constructor(
     private readonly _app: JupyterFrontEnd,
@@ -26,7 +26,7 @@ export class Workspace {
     });
   }
 
-  /** Tabs that were open come back with the page. */
+  /** Reopens the tabs that were open before the page was reloaded. */
   restore(restorer: ILayoutRestorer): void {
     void restorer.restore(this._tracker, {
       command: 'rlnb:show',
@@ -46,7 +46,7 @@ export class Workspace {
       const widget = new MainAreaWidget({ content: new RunView(this._desk, key) });
       const { commands, trans } = this._desk;
       widget.toolbar.addClass('rlnb-Toolbar');
-      widget.toolbar.node.setAttribute('aria-label', trans.__('Actions of the run'));
+      widget.toolbar.node.setAttribute('aria-label', trans.__('Actions on the run'));
       for (const name of ACTIONS) {
         widget.toolbar.addItem(name, new CommandToolbarButton({ commands, id: `rlnb:${name}`, args: { key } }));
       }
@@ -67,10 +67,10 @@ export class Workspace {
     return this._open('rlnb-cluster', () => new MainAreaWidget({ content: new ClusterView(this._desk) }));
   }
 
-  /** A page of this server in a frame. */
+  /** Opens a page of this server in a frame. */
   page(url: string, title: string): Widget {
     return this._open(pageId(url), () => {
-      // TensorBoard speaks to its own server, which is this origin.
+      // TensorBoard's page requests its data from this origin, which proxies TensorBoard's server.
       const content = new IFrame({ sandbox: ['allow-scripts', 'allow-same-origin', 'allow-downloads', 'allow-popups', 'allow-forms'] });
       content.url = url;
       content.title.label = title;
@@ -113,7 +113,7 @@ export class Workspace {
 const pageId = (url: string): string => `rlnb-page-${url}`;
 const runId = (key: string): string => `rlnb-run-${key}`;
 
-/** What the command that shows a tab again is told. */
+/** The arguments of `rlnb:show` that reopen a tab. */
 function argumentsOf(content: Widget): ReadonlyPartialJSONObject {
   if (content instanceof RunView) {
     return { view: 'run', keys: [content.runKey] };

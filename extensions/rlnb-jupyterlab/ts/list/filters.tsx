@@ -7,7 +7,7 @@ import { useSignal } from '../parts/signal';
 import { useDesk } from '../parts/view';
 import type { Row } from '../server/protocol';
 
-/** What of the runs the list shows, and how it is grouped. */
+/** The search, the filters and the grouping of the list. */
 export function Filters({ rows }: { rows: readonly Row[] }): ReactElement {
   const { listing, trans } = useDesk();
   const query = useSignal(listing.changed, () => listing.query);
@@ -28,9 +28,9 @@ export function Filters({ rows }: { rows: readonly Row[] }): ReactElement {
         value={query.text}
         onChange={event => listing.ask({ text: event.target.value })}
       />
-      <Facet rows={rows} field="state" label={trans.__('State')} all={trans.__('Every state')} word={state => stateWord(state, trans)} />
-      <Facet rows={rows} field="task" label={trans.__('Task')} all={trans.__('Every task')} />
-      <Facet rows={rows} field="library" label={trans.__('Library')} all={trans.__('Every library')} />
+      <Facet rows={rows} field="state" label={trans.__('State')} all={trans.__('All states')} word={state => stateWord(state, trans)} />
+      <Facet rows={rows} field="task" label={trans.__('Task')} all={trans.__('All tasks')} />
+      <Facet rows={rows} field="library" label={trans.__('Library')} all={trans.__('All libraries')} />
       <HTMLSelect
         aria-label={trans.__('Grouping')}
         value={query.group}
@@ -66,7 +66,7 @@ function Facet({ rows, field, label, all, word = value => value }: FacetProps): 
       onChange={event => listing.ask({ [field]: event.target.value })}
     >
       <option value="">{all}</option>
-      {/* A value that was saved and has no run now can still be seen, and taken back. */}
+      {/* A saved filter that no run matches stays in the list, so that the user sees it and can clear it. */}
       {chosen && !values.some(([value]) => value === chosen) && <option value={chosen}>{`${word(chosen)} (0)`}</option>}
       {values.map(([value, count]) => (
         <option key={value} value={value}>

@@ -7,10 +7,10 @@ import { useSignal } from '../parts/signal';
 import { useDesk } from '../parts/view';
 import { RunLine, spoken } from './runline';
 
-/** Heights are fixed, as the style sheet has them: nothing is measured, and ten thousand lines scroll like ten. */
+/** Pixels, as in the style sheet. With fixed heights no line is measured, and ten thousand lines scroll like ten. */
 const HEIGHTS = { run: 46, group: 26 };
 
-/** The lines that can be seen, out of all of them. */
+/** The list. Only the lines in view are drawn. */
 export function List({ lines, query }: { lines: readonly Line[]; query: Query }): ReactElement {
   const { listing, commands, preferences, trans } = useDesk();
   useSignal(listing.changed, () => listing.version);
@@ -23,10 +23,10 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
     count: lines.length,
     getScrollElement: () => scrolled.current,
     estimateSize: index => HEIGHTS[lines[index]!.kind],
-    // A new function makes it forget the heights of the lines before.
+    // A new function makes the virtualizer forget the heights of the previous lines.
     getItemKey: useCallback((index: number) => lines[index]!.id, [lines]),
     overscan: 6,
-    // The active line is there wherever one has scrolled to: a reader of the screen is told of it by its id.
+    // The active line is always drawn, even out of view: `aria-activedescendant` refers to its element.
     rangeExtractor: (range: Range) => {
       const seen = defaultRangeExtractor(range);
       return at < 0 || seen.includes(at) ? seen : [...seen, at].sort((a, b) => a - b);
@@ -37,10 +37,10 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
     if (at >= 0) {
       virtualizer.scrollToIndex(at);
     }
-    // Where the active line goes the view follows; not where other lines come and go.
+    // The view follows the active line only when another line becomes active, not when other lines come and go.
   }, [active]);
 
-  // Another question is answered from its beginning.
+  // The result of a new query is shown from its top.
   useEffect(() => virtualizer.scrollToOffset(0), [query]);
 
   const open = () => void commands.execute('rlnb:open', { of: 'selection' });
@@ -137,7 +137,7 @@ export function List({ lines, query }: { lines: readonly Line[]; query: Query })
   );
 
   function groupName(id: string, name: string): string {
-    return id.startsWith('state:') ? stateWord(name, trans) : name || trans.__('without a tag');
+    return id.startsWith('state:') ? stateWord(name, trans) : name || trans.__('untagged');
   }
 }
 

@@ -13,7 +13,7 @@ import { Refusal } from '../server/server';
 import { Filters } from './filters';
 import { List } from './list';
 
-/** The runs at the side. */
+/** The side panel with the list of runs. */
 export class RunsPanel extends Panel {
   constructor(desk: Desk) {
     super();
@@ -46,12 +46,12 @@ function Runs(): ReactElement {
   const query = useSignal(listing.changed, () => listing.query);
   const closed = useSignal(listing.changed, () => listing.closed);
   const selected = useSignal(listing.changed, () => listing.selected);
-  // Typing goes first, the list follows.
-  const asked = useDeferredValue(query);
+  // Typing has priority over drawing the list.
+  const deferred = useDeferredValue(query);
   const rows = useMemo(() => hub.runs.newestFirst, [hub, version]);
-  const found = useMemo(() => select(rows, asked), [rows, asked]);
+  const matches = useMemo(() => select(rows, deferred), [rows, deferred]);
   const chosen = useMemo(() => listing.rows(hub.runs).length, [hub, listing, version, query, selected]);
-  const lines = useMemo(() => arrange(found, asked.group, closed), [found, asked.group, closed]);
+  const lines = useMemo(() => arrange(matches, deferred.group, closed), [matches, deferred.group, closed]);
   const { places } = hub.runs;
   const folders = places.map(({ path }) => path).join('\n');
   return (
@@ -62,7 +62,7 @@ function Runs(): ReactElement {
       ))}
       <Filters rows={rows} />
       {lines.length > 0 ? (
-        <List lines={lines} query={asked} />
+        <List lines={lines} query={deferred} />
       ) : (
         <p className="rlnb-Empty">
           {!hub.runs.known
@@ -70,11 +70,11 @@ function Runs(): ReactElement {
             : rows.length > 0
               ? trans.__('No run matches.')
               : !places.some(({ trouble }) => trouble) &&
-                trans.__('There are no runs yet in %1. A training that rlnb.train() starts shows up here.', folders)}
+                trans.__('There are no runs in %1 yet. Trainings that rlnb.train() starts appear here.', folders)}
         </p>
       )}
       <div className="rlnb-Count" role="status" title={folders}>
-        {trans.__('%1 of %2 runs', found.length, rows.length)}
+        {trans.__('%1 of %2 runs', matches.length, rows.length)}
         {chosen > 0 && ` · ${trans.__('%1 selected', chosen)}`}
       </div>
     </>

@@ -15,17 +15,17 @@ interface Props {
   readonly trans: TranslationBundle;
 }
 
-/** What a screen reader says of a run. */
+/** Returns the text with which a screen reader describes a run. */
 export function spoken(row: Row, trans: TranslationBundle): string {
   const percent = Math.round(100 * progress(row.iteration, row.total));
-  const said = [row.task, stateWord(row.state, trans), row.library, row.device, `${percent} %`];
+  const parts = [row.task, stateWord(row.state, trans), row.library, row.device, `${percent} %`];
   if (row.reward !== null) {
-    said.push(trans.__('reward %1', number(row.reward)));
+    parts.push(trans.__('reward %1', number(row.reward)));
   }
-  return [...said, row.id].join(', ');
+  return [...parts, row.id].join(', ');
 }
 
-/** A run in two lines; drawn again only when it changed. The list hears the clicks. */
+/** A run in two lines, drawn again only when the run has changed. The list handles its clicks. */
 export const RunLine = memo(function RunLine({ row, selected, sparkline, trans }: Props): ReactElement {
   return (
     <>

@@ -2,17 +2,17 @@ import { type ISignal, Signal } from '@lumino/signaling';
 
 import type { CurvesMessage, Points } from '../server/protocol';
 
-/** Twice as many points as any plot has pixels. */
+/** Maximum number of points of a curve, about twice as many as a plot has pixels. */
 const LIMIT = 4000;
 
-/** One growing curve. What was drawn of an epoch stays as it is; a new epoch has to be drawn from its start. */
+/** One growing curve. Within an epoch points are only appended; after a new epoch the whole curve has to be redrawn. */
 export class Curve {
   constructor(readonly limit = LIMIT) {}
 
   readonly x: number[] = [];
   readonly y: (number | null)[] = [];
   epoch = 0;
-  /** The least and the greatest value there ever was since the last reset. */
+  /** The least and the greatest value since the last reset, including points that were thinned out. */
   low = Infinity;
   high = -Infinity;
 
@@ -44,7 +44,7 @@ export class Curve {
     }
   }
 
-  /** The older half keeps, of each four points, the least and the greatest: peaks remain, the newest half is exact. */
+  /** Keeps of each four points in the older half the least and the greatest: peaks remain, and the newer half is exact. */
   private _thin(): void {
     while (this.length > this.limit) {
       const half = Math.floor(this.length / 2);
@@ -76,7 +76,7 @@ export class Curve {
   }
 }
 
-/** The curves of the runs that somebody looks at. */
+/** The curves of the runs that views watch. */
 export class Curves {
   /** Emitted with the key of the run whose curves grew. */
   get changed(): ISignal<this, string> {
@@ -111,7 +111,7 @@ export class Curves {
     this._changed.emit(message.key);
   }
 
-  /** What nobody watches is forgotten; the server sends it again from its start when it is asked again. */
+  /** Forgets the curves of all other runs. If one of them is watched again, the server sends its curves from the start. */
   keep(keys: ReadonlySet<string>): void {
     for (const key of this._runs.keys()) {
       if (!keys.has(key)) {

@@ -9,7 +9,7 @@ import type { Libraries } from './libraries';
 import type { Listing } from './listing';
 import type { Preferences } from './preferences';
 
-/** What all views work with. */
+/** The objects that all views use. */
 export interface Desk {
   readonly server: Server;
   readonly hub: Hub;

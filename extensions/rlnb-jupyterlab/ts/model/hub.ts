@@ -6,7 +6,7 @@ import { type Socket, Stream } from '../server/stream';
 import { Curves } from './curves';
 import { Runs } from './runs';
 
-/** What this page knows of the server's runs, over the one stream that all its views share. */
+/** The state of the server's runs in this page, received over one stream that all its views share. */
 export class Hub {
   constructor(connect: () => Socket, runs: Runs = new Runs()) {
     this.runs = runs;
@@ -20,7 +20,7 @@ export class Hub {
           this.runs.apply(message);
           break;
         case 'curves':
-          // What was sent before the server heard that nobody looks any more.
+          // The server may have sent curves before it received that no view watches the run any more.
           if (this._watched.has(message.key)) {
             this.curves.apply(message);
           }
@@ -47,7 +47,7 @@ export class Hub {
     return this._acted;
   }
 
-  /** Wants the curves of runs until it is disposed of. */
+  /** Requests the curves of runs until the returned object is disposed of. */
   watch(keys: readonly string[]): IDisposable {
     for (const key of keys) {
       this._watched.set(key, (this._watched.get(key) ?? 0) + 1);
@@ -66,7 +66,7 @@ export class Hub {
     });
   }
 
-  /** Wants a log until it is disposed of. */
+  /** Requests a log until the returned object is disposed of. */
   follow(file: LogFile): IDisposable {
     this._wanted.push(file);
     this._tellFollowed();
@@ -84,7 +84,7 @@ export class Hub {
     return { type: 'follow', files: [...this._wanted] };
   }
 
-  /** Told when the dust has settled: from one tab to the next, one view stops and another begins. */
+  /** Sends the watched runs in a microtask: a switch of tabs stops one view and starts another, which may cancel out. */
   private _tellWatched(): void {
     queueMicrotask(() => {
       const message = this._watchMessage();

@@ -2,7 +2,7 @@ import { type ISignal, Signal } from '@lumino/signaling';
 
 import type { Registry } from '../server/protocol';
 
-/** What the libraries of this server can do; asked once, by whoever needs it first. */
+/** The features of the server's libraries, requested once. */
 export class Libraries {
   constructor(private readonly _load: () => Promise<Registry['libraries']>) {}
 
@@ -10,7 +10,7 @@ export class Libraries {
     return this._changed;
   }
 
-  /** Whether a library exports policies; it may while nobody knows. */
+  /** Whether a library exports policies; true until the server has answered. */
   exports(name: string): boolean {
     return !this._silent.has(name);
   }
@@ -21,11 +21,11 @@ export class Libraries {
     }
     this._asked = true;
     try {
-      const found = await this._load();
-      this._silent = new Set(found.filter(({ exports }) => exports.length === 0).map(({ name }) => name));
+      const libraries = await this._load();
+      this._silent = new Set(libraries.filter(({ exports }) => exports.length === 0).map(({ name }) => name));
       this._changed.emit();
     } catch (reason) {
-      console.warn('What the libraries can do is not known.', reason);
+      console.warn('The features of the libraries could not be loaded.', reason);
     }
   }
 

@@ -7,7 +7,7 @@ import type { Runs } from './runs';
 /** How a click or a key changes the selection. */
 export type Choice = 'only' | 'toggle' | 'range';
 
-/** What the list shows and what in it is chosen: it outlives the widget that draws it. */
+/** The query and the selection of the list. They outlive the widget that draws the list. */
 export class Listing {
   get changed(): ISignal<this, void> {
     return this._changed;
@@ -21,22 +21,22 @@ export class Listing {
     return this._query;
   }
 
-  /** Groups that are folded. */
+  /** Ids of the folded groups. */
   get closed(): ReadonlySet<string> {
     return this._closed;
   }
 
-  /** Keys of the chosen runs. */
+  /** Keys of the selected runs. */
   get selected(): ReadonlySet<string> {
     return this._selected;
   }
 
-  /** The chosen runs that the query finds: nothing is done with what is not shown. */
+  /** The selected runs that match the query: no command acts on a run that the list does not show. */
   rows(runs: Runs): readonly Row[] {
     return select([...this._selected].flatMap(key => runs.get(key) ?? []), this._query);
   }
 
-  /** The line that the keyboard is at. */
+  /** Id of the line that the keyboard acts on. */
   get active(): string | null {
     return this._active;
   }
@@ -92,7 +92,7 @@ export class Listing {
     this._tell();
   }
 
-  /** Goes so many lines down, or up; the selection goes along, or grows. */
+  /** Moves the active line `by` lines down, or up if negative. The selection moves with it, or grows. */
   move(lines: readonly Line[], by: number, choice: 'only' | 'range'): void {
     if (lines.length === 0) {
       return;
@@ -106,10 +106,10 @@ export class Listing {
     return { ...this._query, closed: [...this._closed] };
   }
 
-  /** Takes what was saved by this version or another one. */
+  /** Restores the state that this or another version of the extension has saved. */
   restore(saved: unknown): void {
-    const found = (saved ?? {}) as Record<string, unknown>;
-    const text = (name: keyof Query): string => (typeof found[name] === 'string' ? (found[name] as string) : EVERYTHING[name]);
+    const fields = (saved ?? {}) as Record<string, unknown>;
+    const text = (name: keyof Query): string => (typeof fields[name] === 'string' ? (fields[name] as string) : EVERYTHING[name]);
     const group = text('group') as Grouping;
     this._query = {
       text: text('text'),
@@ -118,14 +118,14 @@ export class Listing {
       library: text('library'),
       group: GROUPINGS.includes(group) ? group : 'none'
     };
-    const closed = found['closed'];
+    const closed = fields['closed'];
     this._closed = new Set(Array.isArray(closed) ? closed.filter(id => typeof id === 'string') : []);
     this._tell();
   }
 
   private _between(lines: readonly Line[], a: string, b: string): string[] {
     const at = [a, b].map(id => lines.findIndex(line => line.id === id)).sort((i, j) => i - j);
-    // An anchor that was filtered away counts as the line itself.
+    // If the anchor is filtered out, the range is the line alone.
     const [first, last] = [at[0]! < 0 ? at[1]! : at[0]!, at[1]!];
     return lines.slice(first, last + 1).flatMap(line => (line.kind === 'run' ? [line.row.key] : []));
   }

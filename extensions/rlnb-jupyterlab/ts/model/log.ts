@@ -1,13 +1,14 @@
-/** Colours and cursor movements of a terminal: a browser shows them as noise. */
+/** A terminal's sequences for colours and cursor movements, which a browser would show as noise. */
 // eslint-disable-next-line no-control-regex
 const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
 // eslint-disable-next-line no-control-regex
 const UNFINISHED = /\u001b(?:\[[0-?]*[ -/]*|\][^\u0007\u001b]*)?$/;
 
-/** So many lines at a time come and go, so that a view renders a few blocks and not each line. */
+/** Lines per block: views render a few blocks instead of each line. */
 const BLOCK = 250;
-/** Letters of a line, and of an escape sequence, beyond which no end is waited for. */
+/** Characters that are kept of a line, from its end. */
 const LONGEST = 10_000;
+/** Characters after which an unfinished escape sequence is dropped. */
 const LONGEST_ESCAPE = 256;
 
 export interface Block {
@@ -19,7 +20,7 @@ export interface Block {
 export class LogBuffer {
   constructor(readonly limit = 5000) {}
 
-  /** Whether the beginning was let go. */
+  /** Whether the first lines were dropped. */
   get cut(): boolean {
     return this._cut;
   }
@@ -28,7 +29,7 @@ export class LogBuffer {
     return this._blocks.reduce((sum, block) => sum + block.lines.length, 0);
   }
 
-  /** Blocks that did not change are the same objects as before. */
+  /** The blocks; unchanged blocks are the same objects as before. */
   get blocks(): readonly Block[] {
     return this._blocks.map(block => (block.shown ??= { id: block.id, text: block.lines.join('\n') }));
   }
@@ -45,7 +46,7 @@ export class LogBuffer {
 
   append(text: string): void {
     let fresh = this._carry + text;
-    // An escape sequence may be cut in two by the message's end.
+    // The end of a message may cut an escape sequence in two.
     this._carry = UNFINISHED.exec(fresh)?.[0] ?? '';
     if (this._carry.length > LONGEST_ESCAPE) {
       this._carry = '';
@@ -63,7 +64,7 @@ export class LogBuffer {
     this._bound();
   }
 
-  /** The first line goes on where the last one stopped. */
+  /** Replaces the last line with the first of these, which continues it, and appends the others. */
   private _replaceLast(lines: readonly string[]): void {
     let last = this._blocks[this._blocks.length - 1];
     last?.lines.pop();
@@ -87,13 +88,13 @@ export class LogBuffer {
 
   private _blocks: { id: number; lines: string[]; shown: Block | null }[] = [];
   private _next = 0;
-  /** The last line, whose rest is still to come; a carriage return at its end waits for what overwrites it. */
+  /** The unfinished last line. A carriage return at its end is kept until the text that overwrites the line arrives. */
   private _open = '';
   private _carry = '';
   private _cut = false;
 }
 
-/** A progress bar writes its line again and again; a terminal shows the last. */
+/** Returns a line as a terminal shows it after carriage returns, such as the last state of a progress bar. */
 function overwritten(line: string): string {
   const whole = line.replace(/\r+$/, '');
   return whole.slice(whole.lastIndexOf('\r') + 1);

@@ -1,6 +1,6 @@
 import type { Row } from '../server/protocol';
 
-/** So much of the end of an id tells runs apart. */
+/** Characters at the end of an id that tell runs apart. */
 const TAIL = 4;
 
 /** The end of a run's id. */
@@ -8,12 +8,12 @@ export function tail(row: Row): string {
   return row.id.slice(-TAIL);
 }
 
-/** A run where there is no room for its id. */
+/** A short name for a run, where there is no room for its id. */
 export function shortName(row: Row): string {
   return `${row.task.replace(/^Isaac-/, '')} ${tail(row)}`;
 }
 
-/** When a run was asked for: the time of today, else the date too. Without a time where its record has none. */
+/** Returns when a run was created: the time, after the date unless that is today; empty for an invalid time. */
 export function moment(created: string, now: Date = new Date()): string {
   const then = new Date(created);
   if (Number.isNaN(then.getTime())) {

@@ -9,7 +9,7 @@ export class Preferences {
     return this._changed;
   }
 
-  /** Milliseconds. */
+  /** Milliseconds between two camera pictures. */
   frameInterval = 1000;
   sparklines = true;
   grouping: Grouping = 'none';

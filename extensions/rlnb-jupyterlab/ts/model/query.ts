@@ -3,7 +3,7 @@ import { type Row, STATES } from '../server/protocol';
 export const GROUPINGS = ['none', 'task', 'library', 'state', 'tag'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-/** What of the runs to show, and how; an empty string is no filter. */
+/** The filters and the grouping of the list; an empty string is no filter. */
 export interface Query {
   readonly text: string;
   readonly state: string;
@@ -14,12 +14,12 @@ export interface Query {
 
 export const EVERYTHING: Query = { text: '', state: '', task: '', library: '', group: 'none' };
 
-/** A line of the list: a run, or the head of a group of them. */
+/** A line of the list: a run, or the head of a group. */
 export type Line =
   | { readonly kind: 'run'; readonly id: string; readonly row: Row; readonly group: string | null }
   | { readonly kind: 'group'; readonly id: string; readonly name: string; readonly count: number; readonly open: boolean };
 
-/** Rows are replaced and never changed, so what is searched in each is put together once. */
+/** The text that is searched in each row, built once per row: rows are replaced and never changed. */
 const searched = new WeakMap<Row, string>();
 
 function haystack(row: Row): string {
@@ -31,7 +31,7 @@ function haystack(row: Row): string {
   return text;
 }
 
-/** The rows that a query wants, in their order. Every word of its text has to occur somewhere. */
+/** Returns the rows that match a query, in their order. Each word of its text has to occur in the row. */
 export function select(rows: readonly Row[], query: Query): readonly Row[] {
   const words = query.text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0 && !query.state && !query.task && !query.library) {
@@ -57,7 +57,7 @@ function groupsOf(row: Row, grouping: Grouping): readonly string[] {
   }
 }
 
-/** The rows as lines. A run with two tags stands in both groups; a closed group shows its head only. */
+/** Returns the rows as lines. A run with two tags appears in both groups; a closed group shows its head only. */
 export function arrange(rows: readonly Row[], grouping: Grouping, closed: ReadonlySet<string>): readonly Line[] {
   if (grouping === 'none') {
     return rows.map(row => ({ kind: 'run', id: row.key, row, group: null }));
@@ -75,7 +75,7 @@ export function arrange(rows: readonly Row[], grouping: Grouping, closed: Readon
   }
   const order = (name: string) => (grouping === 'state' ? (STATES as readonly string[]).indexOf(name) : 0);
   const names = [...groups.keys()].sort(
-    // What has no tag comes last.
+    // The group without a tag comes last.
     (a, b) => order(a) - order(b) || Number(a === '') - Number(b === '') || a.localeCompare(b)
   );
   return names.flatMap(name => {
@@ -87,7 +87,7 @@ export function arrange(rows: readonly Row[], grouping: Grouping, closed: Readon
   });
 }
 
-/** The values to filter by, with how often each occurs. */
+/** Returns the values to filter by, each with the number of its rows. */
 export function facet(rows: readonly Row[], field: 'state' | 'task' | 'library'): readonly (readonly [string, number])[] {
   const counts = new Map<string, number>();
   for (const row of rows) {

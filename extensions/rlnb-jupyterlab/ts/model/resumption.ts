@@ -1,6 +1,6 @@
 import type { Checkpoint, Row } from '../server/protocol';
 
-/** The iteration after which a run goes on: what was cancelled or failed goes back to its last checkpoint. */
+/** Returns the iteration after which a run resumes: a run that did not complete goes back to its last checkpoint. */
 export function doneBefore(row: Row, checkpoints: readonly Checkpoint[], chosen: string | undefined): number {
   if (chosen === undefined && row.state === 'completed') {
     return row.iteration;

@@ -2,15 +2,15 @@ import { type ISignal, Signal } from '@lumino/signaling';
 
 import type { Place, Row, RunsMessage } from '../server/protocol';
 
-/** When to tell: once per painted frame, however many messages came before it. */
+/** Defers a notification, such as to the next painted frame, so that many messages cause a single one. */
 export type Schedule = (tell: () => void) => void;
 
 const nextFrame: Schedule = tell => {
-  // A page in the background paints nothing; nobody looks, and the frame comes when it is shown again.
+  // A page in the background paints no frames; the next one comes when the page is shown again.
   requestAnimationFrame(tell);
 };
 
-/** Every run that the server knows of, newest first. */
+/** All runs on the server, newest first. */
 export class Runs {
   constructor(private readonly _schedule: Schedule = nextFrame) {}
 
@@ -19,12 +19,12 @@ export class Runs {
     return this._changed;
   }
 
-  /** Grows with each change: what was derived from an older one is stale. */
+  /** Grows with each change: values derived from an older version are stale. */
   get version(): number {
     return this._version;
   }
 
-  /** False until the server has spoken. */
+  /** False until the server has sent the list. */
   get known(): boolean {
     return this._known;
   }
@@ -37,12 +37,12 @@ export class Runs {
     return this._rows.get(key);
   }
 
-  /** A run as it was heard of last, be it deleted since. */
+  /** The latest row of a run, even if the run has been deleted since. */
   last(key: string): Row | undefined {
     return this._last.get(key);
   }
 
-  /** Where the server looks for runs. */
+  /** The folders in which the server looks for runs. */
   get places(): readonly Place[] {
     return this._places;
   }
@@ -52,7 +52,7 @@ export class Runs {
     this._tell();
   }
 
-  /** Sorted when asked, not when told: a thousand changes in a second cost one sort. */
+  /** Sorted on access and not on change, so that a thousand changes in a second cost one sort. */
   get newestFirst(): readonly Row[] {
     this._sorted ??= [...this._rows.values()].sort((a, b) => compare(b.created, a.created) || compare(a.key, b.key));
     return this._sorted;

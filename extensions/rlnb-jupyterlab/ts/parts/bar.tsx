@@ -3,7 +3,7 @@ import type { ReactElement } from 'react';
 import type { Row } from '../server/protocol';
 import { progress } from './format';
 
-/** How far a run is. */
+/** The progress of a run. */
 export function Bar({ row, label }: { row: Row; label: string }): ReactElement {
   const percent = Math.round(100 * progress(row.iteration, row.total));
   return (

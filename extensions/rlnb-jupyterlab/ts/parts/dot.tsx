@@ -19,7 +19,7 @@ export function stateWord(state: string, trans: TranslationBundle): string {
   return words[state as State] ?? state;
 }
 
-/** The word for what a job does. */
+/** The word for a kind of job. */
 export function kindWord(kind: string, trans: TranslationBundle): string {
   const words: Record<string, string> = {
     train: trans.__('training'),
@@ -30,8 +30,8 @@ export function kindWord(kind: string, trans: TranslationBundle): string {
   return words[kind] ?? kind;
 }
 
-/** A state as a colour, and as a word for those who do not see it; without a word where one stands beside it. */
+/** A state as a colour, with a word for screen readers unless that word is shown next to the dot. */
 export function Dot({ state, word }: { state: string; word?: string }): ReactElement {
-  const said = word ? { role: 'img', 'aria-label': word, title: word } : { 'aria-hidden': true };
-  return <span className="rlnb-Dot" data-state={state} {...said} />;
+  const attributes = word ? { role: 'img', 'aria-label': word, title: word } : { 'aria-hidden': true };
+  return <span className="rlnb-Dot" data-state={state} {...attributes} />;
 }

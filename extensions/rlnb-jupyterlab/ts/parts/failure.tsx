@@ -2,7 +2,7 @@ import type { ReactElement } from 'react';
 
 import type { Refusal } from '../server/server';
 
-/** What went wrong, and its fix. */
+/** An error and its fix. */
 export function Failure({ of }: { of: Refusal | null }): ReactElement | null {
   return of ? (
     <div className="rlnb-Failure" role="alert">

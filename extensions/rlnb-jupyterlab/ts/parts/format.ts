@@ -1,4 +1,4 @@
-/** Numbers as people read them in a narrow column. None of these words is translated: they are units. */
+/** Formats numbers for narrow columns. Units are the same in every language, so they are not translated. */
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
@@ -27,7 +27,7 @@ export function span(seconds: number | null): string {
 export function bytes(count: number): string {
   let value = count;
   let unit = 0;
-  // 999.5 would be shown as 1000, which is the next unit's 1.
+  // 999.5 would be shown as 1000, which is 1 in the next unit.
   while (value >= 999.5 && unit < UNITS.length - 1) {
     value /= 1000;
     unit += 1;
@@ -35,7 +35,7 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${UNITS[unit]}`;
 }
 
-/** Three significant digits or so; what does not exist is a dash. */
+/** A number with about three significant digits; a dash for a missing one. */
 export function number(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) {
     return '–';
@@ -50,12 +50,12 @@ export function number(value: number | null | undefined): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** How far a run is, 0 to 1; 0 while nobody knows how far it goes. */
+/** The part of a run that is done, 0 to 1; 0 if the total is unknown. */
 export function progress(iteration: number, total: number): number {
   return total > 0 ? Math.min(1, Math.max(0, iteration / total)) : 0;
 }
 
-/** A config value as text: a string as it is, all else as JSON. */
+/** A config value as text: a string as it is, any other value as JSON. */
 export function value(of: unknown): string {
   return typeof of === 'string' ? of : (JSON.stringify(of) ?? '');
 }

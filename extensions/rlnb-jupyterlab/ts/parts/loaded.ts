@@ -9,7 +9,7 @@ export interface Loaded<T> {
   reload(): void;
 }
 
-/** What the server answers, asked while the view is shown: again when a dependency changes, and every so often. */
+/** Loads a value while the view is visible: again when a dependency changes, and every `every` milliseconds. */
 export function useLoaded<T>(load: () => Promise<T>, dependencies: DependencyList, every: number | null = null): Loaded<T> {
   const shown = useShown();
   const [turn, setTurn] = useState(0);
@@ -31,7 +31,7 @@ export function useLoaded<T>(load: () => Promise<T>, dependencies: DependencyLis
           setState(before => ({ value: before.value, failure: refusalOf(reason) }));
         }
       }
-      // The next question is asked after an answer: a slow server gets no heap of them.
+      // The next request waits for this response, so that requests to a slow server do not pile up.
       if (wanted && every !== null) {
         timer = setTimeout(() => void ask(), every);
       }

@@ -1,4 +1,4 @@
-/** Colours of the theme, for what is drawn without style sheets. */
+/** Colours of the theme, for charts, which style sheets do not reach. */
 export interface Palette {
   readonly text: string;
   readonly faint: string;
@@ -20,7 +20,7 @@ const LINES = [
 ];
 const DASHES = ['solid', 'dash', 'dot'];
 
-/** The colours that the theme has now. */
+/** Returns the colours of the current theme. */
 export function paletteOf(node: HTMLElement): Palette {
   const style = getComputedStyle(node);
   const read = (name: string) => style.getPropertyValue(name).trim();
@@ -34,7 +34,7 @@ export function paletteOf(node: HTMLElement): Palette {
   };
 }
 
-/** How the n-th of several lines is drawn: when the colours are used up, they come again in dashes. */
+/** Returns the style of the n-th of several lines. When the colours are used up, they repeat with dashes. */
 export function lineStyle(palette: Palette, n: number): { color: string; dash: string } {
   const count = Math.max(1, palette.lines.length);
   return { color: palette.lines[n % count] ?? palette.text, dash: DASHES[Math.floor(n / count) % DASHES.length]! };

@@ -1,7 +1,7 @@
 import type { ISignal } from '@lumino/signaling';
 import { useCallback, useSyncExternalStore } from 'react';
 
-/** What `read` returns, now and after each signal. It has to return the same thing while nothing changed. */
+/** Returns the result of `read`, now and after each signal. `read` has to return the same object until something changes. */
 export function useSignal<S, A, T>(signal: ISignal<S, A>, read: () => T): T {
   const subscribe = useCallback(
     (tell: () => void) => {

@@ -3,7 +3,7 @@ import { memo, type ReactElement } from 'react';
 const WIDTH = 48;
 const HEIGHT = 16;
 
-/** The course of a few numbers, without axes. Its last value stands beside it as text. */
+/** A small curve of a few numbers, without axes. The row shows the last value as text. */
 export const Sparkline = memo(function Sparkline({ values }: { values: readonly number[] }): ReactElement | null {
   if (values.length < 2) {
     return null;

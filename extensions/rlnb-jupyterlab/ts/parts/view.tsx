@@ -9,7 +9,7 @@ import { useSignal } from './signal';
 const Desks = createContext<Desk | null>(null);
 const Widgets = createContext<View | null>(null);
 
-/** A widget of ours, drawn by React, which knows whether somebody can see it. */
+/** The base of the extension's widgets: drawn by React, and aware of whether it is visible. */
 export abstract class View extends ReactWidget {
   constructor(protected readonly desk: Desk) {
     super();
@@ -56,7 +56,7 @@ export abstract class View extends ReactWidget {
 
   private _show(shown: boolean): void {
     if (shown) {
-      // Nobody is asked for anything before the first view is seen.
+      // The page connects to the server when its first view becomes visible.
       this.desk.hub.stream.open();
     }
     this._shown = shown;
@@ -66,7 +66,7 @@ export abstract class View extends ReactWidget {
   private _shown = false;
 }
 
-/** What goes wrong in a view is said in its place; nothing is left of it otherwise. */
+/** Shows a view's error in place of the view, which React would otherwise remove without a trace. */
 class Boundary extends Component<{ text: string; children: ReactNode }, { failed: string | null }> {
   override state: { failed: string | null } = { failed: null };
 
@@ -84,7 +84,7 @@ export function useDesk(): Desk {
   return useContext(Desks)!;
 }
 
-/** Whether the view can be seen: its tab is in front, and so is the page. What costs something stops otherwise. */
+/** Whether the view is visible: its tab is in front, and so is the page. Costly work pauses while it is not. */
 export function useShown(): boolean {
   const widget = useContext(Widgets)!;
   const inFront = useSignal(widget.shownChanged, () => widget.shown);

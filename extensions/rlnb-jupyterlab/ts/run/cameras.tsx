@@ -8,10 +8,10 @@ import { type Refusal, refusalOf } from '../server/server';
 
 const STILL = /\.(png|jpe?g|gif|webp)$/i;
 const FILM = /\.mp4$/i;
-/** What was refused is asked for again, but not every second. */
+/** Factor by which a failure lengthens the interval to the next request. */
 const PATIENCE = 10;
 
-/** What the cameras see while the run trains, and the pictures and films that it has left. */
+/** The live pictures of a training's cameras, and the pictures and films among the run's files. */
 export function Cameras({ detail, live }: { detail: Detail; live: boolean }): ReactElement {
   const { server, trans } = useDesk();
   const { key } = detail.row;
@@ -21,7 +21,7 @@ export function Cameras({ detail, live }: { detail: Detail; live: boolean }): Re
     <div className="rlnb-Scroll">
       {live && <Live runKey={key} />}
       {!live && films.length + stills.length === 0 && (
-        <p className="rlnb-Empty">{trans.__('The run is not running, and has left no pictures.')}</p>
+        <p className="rlnb-Empty">{trans.__('The run is not running and has no pictures.')}</p>
       )}
       <div className="rlnb-Pictures">
         {films.map(({ path }) => (
@@ -41,7 +41,7 @@ export function Cameras({ detail, live }: { detail: Detail; live: boolean }): Re
   );
 }
 
-/** The newest picture. It is asked for only while it is seen, for a training draws pictures only for those who look. */
+/** The newest picture, requested only while the view is visible: a training renders pictures only on request. */
 function Live({ runKey }: { runKey: string }): ReactElement {
   const { server, preferences, trans } = useDesk();
   const shown = useShown();
@@ -102,9 +102,9 @@ function Live({ runKey }: { runKey: string }): ReactElement {
     <figure className="rlnb-Live">
       <Failure of={failure} />
       {address ? (
-        <img src={address} alt={trans.__('What the cameras see now')} />
+        <img src={address} alt={trans.__('Current camera pictures')} />
       ) : (
-        <p className="rlnb-Empty">{trans.__('No picture yet. A training without cameras has none.')}</p>
+        <p className="rlnb-Empty">{trans.__('No picture yet. Trainings without cameras have none.')}</p>
       )}
       {address && <figcaption>{trans.__('Live')}</figcaption>}
     </figure>

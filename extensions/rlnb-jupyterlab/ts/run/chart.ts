@@ -6,7 +6,7 @@ import { lineStyle, paletteOf } from '../parts/palette';
 export interface Line {
   readonly name: string;
   readonly curve: Curve;
-  /** Its place among the runs that are compared: its colour is the same in every chart. */
+  /** Index of the run among the compared runs, which gives it the same colour in every chart. */
   readonly place: number;
 }
 
@@ -25,7 +25,7 @@ const CONFIG = {
   modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d']
 };
 
-/** One metric's curves in a node of the page. Of what is drawn already only new points are handed over. */
+/** One metric's curves in a node of the page. Plotly gets only the new points of curves that are drawn already. */
 export class Chart {
   constructor(
     private readonly _plotly: Plotly,
@@ -42,7 +42,7 @@ export class Chart {
     }
   }
 
-  /** Draws all of it anew next time, such as in another theme's colours. */
+  /** Makes the next `draw` redraw everything, such as in the colours of a new theme. */
   forget(): void {
     this._drawn = [];
   }
@@ -77,7 +77,7 @@ export class Chart {
       const { color, dash } = lineStyle(palette, place);
       return {
         type: 'scatter',
-        // A single point has no line.
+        // A single point makes no line, so it needs a marker.
         mode: curve.length > 1 ? 'lines' : 'lines+markers',
         name: escaped(name),
         x: curve.x.slice(),
@@ -91,14 +91,14 @@ export class Chart {
       autosize: true,
       height: 200,
       margin: { l: 44, r: 10, t: 6, b: 34 },
-      // Around a spike Plotly draws a halo of the background: white where that is transparent.
+      // Plotly draws a halo in the background's colour around a spike; for a transparent background the halo is white.
       paper_bgcolor: palette.background,
       plot_bgcolor: palette.background,
       font: { family: palette.font, size: 11, color: palette.text },
       showlegend: false,
       hovermode: 'x unified',
       hoverlabel: { bgcolor: getComputedStyle(this._node).getPropertyValue('--jp-layout-color2').trim(), namelength: -1 },
-      // What was zoomed stays so when new points come.
+      // A constant `uirevision` keeps the zoom when new points arrive.
       uirevision: 'kept',
       xaxis: { ...axis, ...spike, title: { text: this._horizontal, standoff: 4 }, exponentformat: 'SI' },
       yaxis: { ...axis, exponentformat: 'e', ...(this._flat ? { range: this._flat } : { autorange: true }) }
@@ -111,19 +111,19 @@ export class Chart {
   private _flat: readonly number[] | null = null;
 }
 
-/** Around what never changes Plotly shows a range of 2, in which a learning rate of 3e-4 looks like 0. */
+/** Returns a range for constant curves. Plotly's own is 2 wide, in which a learning rate of 3e-4 looks like 0. */
 function flatRange(lines: readonly Line[]): readonly number[] | null {
   const low = Math.min(...lines.map(({ curve }) => curve.low));
   const high = Math.max(...lines.map(({ curve }) => curve.high));
   return low === high && low !== 0 ? [low - Math.abs(low) / 10, low + Math.abs(low) / 10] : null;
 }
 
-/** A second point makes a line of a single one, which is another way of drawing. */
+/** Whether new points can be appended to a drawn curve. A curve drawn as a single marker has to be redrawn as a line. */
 function continues(drawn: Drawn, curve: Curve): boolean {
   return drawn.curve === curve && drawn.epoch === curve.epoch && drawn.length > 1;
 }
 
-/** Plotly reads a little markup in names, and only in names. */
+/** Escapes the name of a trace, the only text here in which Plotly interprets markup. */
 function escaped(name: string): string {
   return name.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }

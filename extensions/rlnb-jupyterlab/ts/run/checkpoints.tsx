@@ -7,7 +7,7 @@ import { useDesk } from '../parts/view';
 import type { Detail, Row } from '../server/protocol';
 import { isActive } from '../server/protocol';
 
-/** The checkpoints of a run, newest first, and what can be done with each. */
+/** The checkpoints of a run, newest first, with the actions for each. */
 export function Checkpoints({ row, detail }: { row: Row; detail: Detail }): ReactElement {
   const { commands, libraries, trans } = useDesk();
   const exports = useSignal(libraries.changed, () => libraries.exports(row.library));

@@ -10,7 +10,7 @@ import { useDesk, View } from '../parts/view';
 import { Difference } from './config';
 import { CurvesView } from './curves';
 
-/** Several runs over each other. */
+/** The tab that compares several runs. */
 export class CompareView extends View {
   constructor(
     desk: Desk,
@@ -18,7 +18,7 @@ export class CompareView extends View {
   ) {
     super(desk);
     this.title.icon = compareIcon;
-    this.title.label = desk.trans.__('%1 runs compared', keys.length);
+    this.title.label = desk.trans.__('Comparison of %1 runs', keys.length);
   }
 
   protected override draw(): ReactElement {

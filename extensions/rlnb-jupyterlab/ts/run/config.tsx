@@ -8,10 +8,10 @@ import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
 import type { Value } from '../server/protocol';
 
-/** The config of a run; or, where it is one of several that are selected, what differs between them. */
+/** The config of a run, or on request the values in which it differs from the other selected runs. */
 export function Config({ runKey, config }: { runKey: string; config: Readonly<Record<string, Value>> }): ReactElement {
   const { hub, listing, trans } = useDesk();
-  // As text, which stays the same while the selection does.
+  // Joined into a string, which compares equal as long as the selection stays the same.
   const chosen = useSignal(listing.changed, () => listing.rows(hub.runs).map(({ key }) => key).join());
   const [differing, setDiffering] = useState(false);
   const others = useMemo(() => chosen.split(',').filter(key => key && key !== runKey), [chosen, runKey]);
@@ -21,7 +21,7 @@ export function Config({ runKey, config }: { runKey: string; config: Readonly<Re
       {others.length > 0 && (
         <label className="rlnb-Check">
           <input type="checkbox" checked={differing} onChange={event => setDiffering(event.target.checked)} />
-          {trans.__('Differences to the %1 other runs that are selected', others.length)}
+          {trans.__('Differences from the other selected runs (%1)', others.length)}
         </label>
       )}
       {differing && others.length > 0 ? (
@@ -33,7 +33,7 @@ export function Config({ runKey, config }: { runKey: string; config: Readonly<Re
   );
 }
 
-/** What differs between runs. */
+/** The values in which runs differ. */
 export function Difference({ keys }: { keys: readonly string[] }): ReactElement {
   const { server, trans } = useDesk();
   const { value: diff, failure } = useLoaded(() => server.diff(keys), [server, keys]);
@@ -42,7 +42,7 @@ export function Difference({ keys }: { keys: readonly string[] }): ReactElement 
     <>
       <Failure of={failure} />
       {diff && rows.length > 0 && <Values columns={[trans.__('name'), ...diff.columns]} rows={rows} />}
-      {diff && rows.length === 0 && <p className="rlnb-Empty">{trans.__('Their configs are the same.')}</p>}
+      {diff && rows.length === 0 && <p className="rlnb-Empty">{trans.__('The configs are identical.')}</p>}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { useDesk, useShown } from '../parts/view';
 import { refusalOf, type Refusal } from '../server/server';
 import { Chart, type Line } from './chart';
 
-/** What most people look at first. */
+/** The metrics that most users look at first. */
 const FIRST = ['reward', 'success_rate', 'episode_length'];
 
 function inOrder(a: string, b: string): number {
@@ -16,7 +16,7 @@ function inOrder(a: string, b: string): number {
   return place(a) - place(b) || a.localeCompare(b);
 }
 
-/** Plotly, which is the greater part of this extension and is fetched when the first curve is shown. */
+/** Plotly, loaded when the first curve is shown, since it is the larger part of this extension. */
 let library: Promise<Plotly> | null = null;
 
 function usePlotly(): { plotly: Plotly | null; failure: Refusal | null } {
@@ -57,7 +57,7 @@ function useGrowth(keys: readonly string[]): number {
   return growth;
 }
 
-/** Counts the changes of theme: colours were read from the old one. */
+/** Counts the changes of theme, since the charts have to read the colours again after each. */
 function useThemes(): number {
   const { themes } = useDesk();
   const [count, change] = useReducer((n: number) => n + 1, 0);
@@ -68,7 +68,7 @@ function useThemes(): number {
   return count;
 }
 
-/** The curves of one run, or of several over each other: a small chart for each metric. They come while they are seen. */
+/** The curves of one run, or of several over each other: a small chart for each metric, updated while the view is visible. */
 export function CurvesView({ keys, names }: { keys: readonly string[]; names: readonly string[] }): ReactElement {
   const { hub, trans } = useDesk();
   const shown = useShown();
@@ -87,10 +87,10 @@ export function CurvesView({ keys, names }: { keys: readonly string[]; names: re
     return;
   }, [hub, keys, shown]);
 
-  // Curves are forgotten while the tab is hidden, and come again; the charts stay meanwhile.
-  const found = [...new Set(keys.flatMap(key => [...hub.curves.of(key).keys()]))];
-  if (found.length > 0) {
-    metrics.current = found.sort(inOrder);
+  // A hidden tab drops its curves and receives them again when it is shown. Until then the charts stay.
+  const received = [...new Set(keys.flatMap(key => [...hub.curves.of(key).keys()]))];
+  if (received.length > 0) {
+    metrics.current = received.sort(inOrder);
   }
   const wanted = metrics.current.filter(metric => metric.toLowerCase().includes(filter.toLowerCase()));
 
@@ -127,7 +127,7 @@ export function CurvesView({ keys, names }: { keys: readonly string[]; names: re
   );
 }
 
-/** Plotly's names for dashes, as SVG has them. */
+/** SVG's dash arrays for Plotly's names of dashes. */
 const DASHES: Readonly<Record<string, string>> = { dash: '6 3', dot: '2 2' };
 
 interface LegendProps {
@@ -172,7 +172,7 @@ interface ChartProps {
   readonly theme: number;
 }
 
-/** One chart, drawn while it is scrolled into view. */
+/** One chart, drawn only while it is in view or near it. */
 function ChartView({ plotly, metric, keys, names, hidden, growth, theme }: ChartProps): ReactElement {
   const { hub, trans } = useDesk();
   const node = useRef<HTMLDivElement>(null);

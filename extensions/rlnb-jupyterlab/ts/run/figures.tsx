@@ -8,7 +8,7 @@ import { useLoaded } from '../parts/loaded';
 import { useDesk } from '../parts/view';
 import type { Bundle } from '../server/protocol';
 
-/** What plugins draw of a run. Drawn when it is looked at or asked for again: their code may take its time. */
+/** The figures that plugins draw of a run. Plugins may be slow, so they draw only when the view opens, and on request. */
 export function Figures({ runKey, iteration }: { runKey: string; iteration: number }): ReactElement {
   const { server, trans } = useDesk();
   const { value: figures, failure, reload } = useLoaded(() => server.figures(runKey), [server, runKey]);
@@ -16,7 +16,7 @@ export function Figures({ runKey, iteration }: { runKey: string; iteration: numb
   return (
     <div className="rlnb-Scroll">
       <Failure of={failure} />
-      {!figures && !failure && <p className="rlnb-Empty">{trans.__('The plugins are drawing …')}</p>}
+      {!figures && !failure && <p className="rlnb-Empty">{trans.__('The plugins are drawing the figures …')}</p>}
       {figures?.length === 0 && <p className="rlnb-Empty">{trans.__('No plugin draws figures of this run.')}</p>}
       {drawn < iteration && (
         <div className="rlnb-Buttons">
@@ -36,11 +36,11 @@ export function Figures({ runKey, iteration }: { runKey: string; iteration: numb
   );
 }
 
-/** A bundle as a notebook would show it that nobody trusts: no scripts in its HTML. */
+/** A bundle as an untrusted notebook would show it: no scripts in its HTML. */
 function Rendered({ bundle }: { bundle: Bundle }): ReactElement {
   const { rendermime } = useDesk();
   const node = useRef<HTMLDivElement>(null);
-  // A widget has to be detached while its place is still in the page.
+  // A widget has to be detached while its parent node is still in the document.
   useLayoutEffect(() => {
     const data = bundle as ReadonlyPartialJSONObject;
     const type = rendermime.preferredMimeType(data, 'ensure');

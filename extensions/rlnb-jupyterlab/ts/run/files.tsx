@@ -5,7 +5,7 @@ import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
 import type { Detail } from '../server/protocol';
 
-/** The files that a run has left, to take away. */
+/** The files of a run, to download. */
 export function Files({ detail }: { detail: Detail }): ReactElement {
   const { server, trans } = useDesk();
   if (detail.files.length === 0) {

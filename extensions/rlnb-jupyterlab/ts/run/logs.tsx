@@ -9,7 +9,7 @@ import { useDesk, useShown } from '../parts/view';
 import type { Detail, LogFile, LogMessage } from '../server/protocol';
 import { type Refusal, refusalOf } from '../server/server';
 
-/** So near to the end the view goes along with it. */
+/** Pixels from the end of the log within which the view follows new lines. */
 const NEAR = 24;
 
 /** The logs of a run's jobs. */
@@ -39,7 +39,7 @@ export function Logs({ detail }: { detail: Detail }): ReactElement {
   );
 }
 
-/** The log from its beginning, which the view does not hold. */
+/** A button that downloads the whole log: the view holds only its end. */
 function Download({ file, id }: { file: LogFile; id: string }): ReactElement {
   const { server, trans } = useDesk();
   const [busy, setBusy] = useState(false);
@@ -62,7 +62,7 @@ function Download({ file, id }: { file: LogFile; id: string }): ReactElement {
   return (
     <>
       <button className="jp-mod-styled jp-mod-minimal" disabled={busy} onClick={() => void save()}>
-        {trans.__('Download all of it')}
+        {trans.__('Download the whole log')}
       </button>
       <Failure of={failure} />
     </>
@@ -120,9 +120,9 @@ function Tail({ runKey, job, name }: { runKey: string; job: number; name: string
 
   return (
     <>
-      {/* Not read aloud line by line: a training writes more than one can listen to. */}
+      {/* Screen readers do not announce each new line: a training writes faster than they speak. */}
       <div ref={scrolled} className="rlnb-Log" role="log" aria-live="off" aria-label={name} tabIndex={0} onScroll={onScroll}>
-        {buffer.cut && <p className="rlnb-Empty">{trans.__('Earlier lines are left out.')}</p>}
+        {buffer.cut && <p className="rlnb-Empty">{trans.__('Earlier lines are not shown.')}</p>}
         {buffer.blocks.map(block => (
           <BlockView key={block.id} block={block} />
         ))}

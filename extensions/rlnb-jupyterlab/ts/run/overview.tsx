@@ -8,7 +8,7 @@ import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
 import { type Detail, isActive, type Row } from '../server/protocol';
 
-/** What the server calls a fact; a metric's name stays as it is. */
+/** Translates the server's name of a fact; the name of a metric stays as it is. */
 function factWord(label: string, trans: TranslationBundle): string {
   const words: Record<string, string> = {
     task: trans.__('task'),
@@ -19,7 +19,7 @@ function factWord(label: string, trans: TranslationBundle): string {
     iteration: trans.__('iteration'),
     created: trans.__('created on'),
     launcher: trans.__('launcher'),
-    "queue's job": trans.__("queue's job"),
+    "queue's job": trans.__('job in the queue'),
     hosts: trans.__('hosts'),
     devices: trans.__('devices'),
     envs: trans.__('envs'),
@@ -31,7 +31,7 @@ function factWord(label: string, trans: TranslationBundle): string {
   return words[label] ?? label;
 }
 
-/** What a run is, how far it is, and what became of its jobs. */
+/** The facts about a run, its progress, and its jobs with their outcome. */
 export function Overview({ row, detail }: { row: Row; detail: Detail }): ReactElement {
   const { trans } = useDesk();
   const left = isActive(row) ? span(row.eta_s) : '';
@@ -73,7 +73,7 @@ export function Overview({ row, detail }: { row: Row; detail: Detail }): ReactEl
           <h3>{trans.__('Evaluation of %1', evaluation.title)}</h3>
           <Table
             caption={trans.__('Evaluation of %1', evaluation.title)}
-            columns={[trans.__('measure'), trans.__('value'), trans.__('interval')]}
+            columns={[trans.__('metric'), trans.__('value'), trans.__('interval')]}
             rows={evaluation.rows}
           />
         </section>

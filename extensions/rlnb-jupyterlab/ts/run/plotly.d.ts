@@ -1,4 +1,4 @@
-/** What of Plotly is used here. Its own types are a package ten times the size of all of this. */
+/** The part of Plotly that is used here. Plotly's own types are a package ten times the size of this extension. */
 declare module 'plotly.js-basic-dist-min' {
   export interface Trace {
     readonly x: readonly number[];

@@ -5,7 +5,7 @@ import type { Detail } from '../server/protocol';
 
 const REPORT = 'report.html';
 
-/** The report of a run, once it was made. It holds texts of the run, so it may do nothing here: no scripts, no origin. */
+/** The report of a run, if it exists. It contains text from the run, so its frame is sandboxed: no scripts, no origin. */
 export function Report({ detail, version }: { detail: Detail; version: number }): ReactElement {
   const { server, commands, trans } = useDesk();
   const { key, id } = detail.row;
@@ -14,7 +14,7 @@ export function Report({ detail, version }: { detail: Detail; version: number })
     <div className="rlnb-Report">
       <div className="rlnb-Buttons">
         <button className="jp-mod-styled" onClick={() => void commands.execute('rlnb:report', { key })}>
-          {made ? trans.__('Make the report again') : trans.__('Make the report')}
+          {made ? trans.__('Write the report again') : trans.__('Write the report')}
         </button>
         {made && (
           <a href={server.fileUrl(key, REPORT)} download={`${id}.html`}>

@@ -21,10 +21,10 @@ import { Logs } from './logs';
 import { Overview } from './overview';
 import { Report } from './report';
 
-/** Checkpoints and files come while a run goes on; nothing tells of them. */
+/** Milliseconds between two requests for the details of an active run: no message announces checkpoints and files. */
 const AGAIN = 10_000;
 
-/** All of one run. */
+/** The tab of one run. */
 export class RunView extends View {
   constructor(
     desk: Desk,
@@ -47,11 +47,11 @@ export class RunView extends View {
     this.title.caption = row ? `${row.task}\n${row.id}` : this.title.caption || this.title.label;
   }
 
-  /** Outlives the drawing, which ends when the tab is moved to another place. */
+  /** Outlives the React tree, which is unmounted when the tab is moved. */
   private _section = 'overview';
 }
 
-/** Counts the actions that ended for a run: what is known of it is old after each. A deletion leaves nothing to know. */
+/** Counts the ended actions on a run, since its details are stale after each. A deletion leaves no details. */
 function useEndedActions(runKey: string): number {
   const { hub } = useDesk();
   const [count, end] = useReducer((n: number) => n + 1, 0);
@@ -81,7 +81,7 @@ function Run({ runKey, first, onSection }: { runKey: string; first: string; onSe
   const keys = useMemo(() => [runKey], [runKey]);
   const row = known ?? detail?.row;
   if (!row || !detail) {
-    return failure ? <Failure of={failure} /> : <p className="rlnb-Empty">{trans.__('Looking at the run …')}</p>;
+    return failure ? <Failure of={failure} /> : <p className="rlnb-Empty">{trans.__('Loading the run …')}</p>;
   }
   const live = row.state === 'running' && detail.live_cameras;
   const sections: Section[] = [
@@ -99,7 +99,7 @@ function Run({ runKey, first, onSection }: { runKey: string; first: string; onSe
     <>
       <Connection />
       <Failure of={failure} />
-      {hub.runs.known && !known && <Failure of={new Refusal(trans.__('This run is not there any more.'), '')} />}
+      {hub.runs.known && !known && <Failure of={new Refusal(trans.__('This run no longer exists.'), '')} />}
       <Tabs
         label={trans.__('Sections of the run')}
         sections={sections}

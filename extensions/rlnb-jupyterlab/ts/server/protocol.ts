@@ -1,4 +1,4 @@
-/** What the server says and is told, word for word. Every string in it is data, shown as text and never as markup. */
+/** The messages between page and server, with their exact field names. All strings are data, shown as text and never as markup. */
 
 export const ACTIVE = ['created', 'queued', 'starting', 'running'] as const;
 export const ENDED = ['completed', 'failed', 'cancelled', 'timeout', 'lost'] as const;
@@ -64,13 +64,13 @@ export interface ActionMessage {
   readonly keys: readonly string[];
   readonly state: 'running' | 'done' | 'failed';
   readonly output: string;
-  /** Of a deletion that has ended: the runs that are still there. */
+  /** Keys of the runs that still exist after a deletion. */
   readonly left: readonly string[];
-  /** Whether it was said before: to a page that connects anew. */
+  /** Whether the message repeats an earlier one, for a page that has just connected. */
   readonly again?: boolean;
 }
 
-/** A folder that runs are looked for in, and why it cannot be read. */
+/** A folder in which the server looks for runs, and why the folder cannot be read. */
 export interface Place {
   readonly path: string;
   readonly trouble: string;
@@ -99,7 +99,7 @@ export interface Registry {
   readonly launchers: readonly string[];
   readonly tasks: readonly string[];
   readonly devices: readonly string[];
-  /** False while the tasks are still being looked for. */
+  /** False while the server is still searching for tasks. */
   readonly complete: boolean;
 }
 
@@ -143,7 +143,7 @@ export interface Detail {
   readonly command: string;
   readonly notes: readonly string[];
   readonly live_cameras: boolean;
-  /** What would ask for such a run again. */
+  /** Python code that starts such a run again. */
   readonly code: string;
 }
 
@@ -162,14 +162,14 @@ export interface Cluster {
     readonly columns: readonly string[];
     readonly rows: readonly (readonly string[])[];
     readonly error: string;
-    /** What was printed of the error. */
+    /** The output that belongs to the error. */
     readonly detail: string;
   }[];
-  /** What has a name can be closed by it. */
+  /** A page with a name can be closed by that name. */
   readonly links: readonly { readonly title: string; readonly url: string; readonly name?: string }[];
 }
 
-/** What a new run is asked to be; null and an empty string leave a choice to the task or the library. */
+/** The arguments of a new run; null and an empty string leave a choice to the task or the library. */
 export interface Wish {
   readonly task: string;
   readonly library: string;
@@ -178,7 +178,7 @@ export interface Wish {
   readonly seed: number | null;
   readonly device: string;
   readonly nproc_per_node: number | 'auto' | null;
-  /** As a call of it: slurm(nodes=2). */
+  /** A call, such as slurm(nodes=2). */
   readonly launcher: string;
   readonly overrides: Readonly<Record<string, Value>>;
   readonly agent: Readonly<Record<string, Value>>;

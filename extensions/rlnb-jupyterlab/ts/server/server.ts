@@ -4,7 +4,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import type { ActionName, Bundle, Checked, Cluster, Detail, Diff, LogFile, LogPiece, Registry, Wish } from './protocol';
 import type { Socket } from './stream';
 
-/** What the server refused, and what can be done about it. */
+/** A request that failed: the reason and its fix. */
 export class Refusal extends Error {
   constructor(
     message: string,
@@ -15,12 +15,12 @@ export class Refusal extends Error {
   }
 }
 
-/** Any failure as two texts to show. */
+/** Returns any failure as a reason and a fix to show. */
 export function refusalOf(reason: unknown): Refusal {
   return reason instanceof Refusal ? reason : new Refusal(reason instanceof Error ? reason.message : String(reason), '');
 }
 
-/** The extension's half in the Jupyter server. */
+/** Sends requests to the extension's half in the Jupyter server. */
 export class Server {
   constructor(readonly settings: ServerConnection.ISettings) {}
 
@@ -36,7 +36,7 @@ export class Server {
     return this._json(`runs/${encodeURIComponent(key)}`);
   }
 
-  /** What plugins draw of a run. */
+  /** The figures that plugins draw of a run. */
   async figures(key: string): Promise<readonly Bundle[]> {
     return (await this._json<{ figures: readonly Bundle[] }>(`runs/${encodeURIComponent(key)}/figures`)).figures;
   }
@@ -62,18 +62,18 @@ export class Server {
     return this.link(url);
   }
 
-  /** The address of a 3D view of the run's policy, which is opened for it. */
+  /** Opens a 3D view of the run's policy, and returns its address. */
   async scene(key: string): Promise<string> {
     const { url } = await this._json<{ url: string }>(`runs/${encodeURIComponent(key)}/scene`, {});
     return this.link(url);
   }
 
-  /** Ends a page that was opened, and the process behind it. */
+  /** Closes a page that the server has opened, and ends the process behind it. */
   async close(name: string): Promise<void> {
     await this._json('close', { name });
   }
 
-  /** All of a log, which comes in pieces. */
+  /** The whole log, which the server sends in pieces. */
   async log({ key, job, name }: LogFile): Promise<Blob> {
     const pieces: string[] = [];
     let offset = 0;
@@ -88,18 +88,18 @@ export class Server {
     }
   }
 
-  /** What the run's cameras see now, or null while there is nothing. */
+  /** The newest picture of the run's cameras, or null while there is none. */
   async frame(key: string): Promise<Blob | null> {
     const response = await this._ask(`runs/${encodeURIComponent(key)}/frame`);
     return response.status === 204 ? null : response.blob();
   }
 
-  /** The address of a run's file, for what the browser fetches by itself: images, downloads. */
+  /** The address of a run's file, for elements that make the browser fetch it: images, films, downloads. */
   fileUrl(key: string, path: string): string {
     return this._url(`runs/${encodeURIComponent(key)}/files/${URLExt.encodeParts(path)}`);
   }
 
-  /** An address that the server gave relative to its base. Only those are opened: no other host, no script. */
+  /** Resolves an address that is relative to the server's base, and refuses any other host and any script. */
   link(url: string): string {
     const base = new URL(this.settings.baseUrl);
     const target = new URL(URLExt.join(base.href, url));
@@ -123,8 +123,8 @@ export class Server {
     const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
     const response = await ServerConnection.makeRequest(this._url(path), init, this.settings);
     if (!response.ok) {
-      const said: unknown = await response.json().catch(() => ({}));
-      const { message, fix } = said as { message?: string; fix?: string };
+      const content: unknown = await response.json().catch(() => ({}));
+      const { message, fix } = content as { message?: string; fix?: string };
       throw new Refusal(message || `${response.status} ${response.statusText}`, fix ?? '');
     }
     return response;

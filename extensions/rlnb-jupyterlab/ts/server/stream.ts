@@ -3,7 +3,7 @@ import { type ISignal, Signal } from '@lumino/signaling';
 
 import type { Incoming, Outgoing } from './protocol';
 
-/** What of a WebSocket is used here. */
+/** The part of WebSocket that is used here. */
 export interface Socket {
   onopen: ((event: any) => void) | null;
   onmessage: ((event: any) => void) | null;
@@ -17,11 +17,11 @@ export type Status = 'closed' | 'connecting' | 'open' | 'waiting';
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30_000;
 
-/** A conversation with the server that goes on after every break, with waits of 1, 2, 4 ... 30 seconds. */
+/** A connection to the server that is reopened after every break, after waits of 1, 2, 4 ... 30 seconds. */
 export class Stream implements IDisposable {
   /**
-   * @param connect - Opens a socket; it is asked anew each time, since a token may have changed.
-   * @param greeting - What a server that knows nothing of us has to be told.
+   * @param connect - Opens a socket; called for each attempt, since the token may have changed.
+   * @param greeting - Returns the messages that a new connection starts with.
    */
   constructor(
     private readonly _connect: () => Socket,
@@ -44,7 +44,7 @@ export class Stream implements IDisposable {
     return this._isDisposed;
   }
 
-  /** Asked twice, it opens once. */
+  /** Opens the connection; a second call has no effect. */
   open(): void {
     if (this._status === 'closed' && !this._isDisposed) {
       this._setStatus('connecting');
@@ -52,14 +52,14 @@ export class Stream implements IDisposable {
     }
   }
 
-  /** Dropped while there is no connection: the greeting says it all again. */
+  /** Sends a message, or drops it without a connection: the next greeting contains the current state. */
   send(message: Outgoing): void {
     if (this._status === 'open') {
       this._socket?.send(JSON.stringify(message));
     }
   }
 
-  /** Does not wait any longer. */
+  /** Connects now instead of at the end of the wait. */
   retry(): void {
     if (this._status === 'waiting' && !this._socket) {
       clearTimeout(this._timer);
@@ -78,7 +78,7 @@ export class Stream implements IDisposable {
     Signal.clearData(this);
   }
 
-  /** After a break the status stays waiting until there is a connection: what says so to people does not flicker. */
+  /** Opens a socket. After a break the status stays "waiting" until it is open, so that the page's warning does not flicker. */
   private _dial(): void {
     let socket: Socket;
     try {
@@ -95,7 +95,7 @@ export class Stream implements IDisposable {
       }
     };
     socket.onmessage = event => {
-      // Only a server that speaks is well: one that accepts and hangs up at once is left alone longer and longer.
+      // Only a message resets the wait: a server that accepts and then closes at once is retried ever less often.
       this._pause = FIRST_WAIT;
       const message = parse(event.data);
       if (message) {

@@ -6,9 +6,9 @@ describe('Checker', () => {
   const wish = (task: string): Wish => wishOf({ ...BLANK, task }).wish;
 
   function checker() {
-    const asked: { task: string; answer: (checked: Checked) => void; fail: (reason: unknown) => void }[] = [];
-    const made = new Checker(({ task }) => new Promise((answer, fail) => asked.push({ task, answer, fail })));
-    return { made, asked, tasks: () => asked.map(({ task }) => task) };
+    const requests: { task: string; answer: (checked: Checked) => void; fail: (reason: unknown) => void }[] = [];
+    const made = new Checker(({ task }) => new Promise((answer, fail) => requests.push({ task, answer, fail })));
+    return { made, requests, tasks: () => requests.map(({ task }) => task) };
   }
 
   const CHECKED: Checked = { problems: [], code: 'code' };
@@ -17,7 +17,7 @@ describe('Checker', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());
 
-  it('waits until nobody types', async () => {
+  it('waits for a pause in typing', async () => {
     const { made, tasks } = checker();
     made.ask(wish('a'));
     await later(400);
@@ -28,8 +28,8 @@ describe('Checker', () => {
     expect(tasks()).toEqual(['b']);
   });
 
-  it('asks one at a time, then the newest only', async () => {
-    const { made, asked, tasks } = checker();
+  it('checks one form at a time, then only the newest', async () => {
+    const { made, requests, tasks } = checker();
     made.ask(wish('a'));
     await later(500);
     for (const task of ['b', 'c']) {
@@ -37,21 +37,21 @@ describe('Checker', () => {
       await later(1000);
     }
     expect(tasks()).toEqual(['a']);
-    asked[0]!.answer(CHECKED);
+    requests[0]!.answer(CHECKED);
     await later(0);
     expect(tasks()).toEqual(['a', 'c']);
     expect(made.verdict?.wish.task).toBe('a');
-    asked[1]!.answer(CHECKED);
+    requests[1]!.answer(CHECKED);
     await later(10_000);
     expect(made.verdict).toEqual({ wish: wish('c'), checked: CHECKED, failure: null });
     expect(tasks()).toEqual(['a', 'c']);
   });
 
-  it('asks again after a failure', async () => {
-    const { made, asked, tasks } = checker();
+  it('checks again after a failure', async () => {
+    const { made, requests, tasks } = checker();
     made.ask(wish('a'));
     await later(500);
-    asked[0]!.fail('down');
+    requests[0]!.fail('down');
     await later(0);
     expect(made.verdict).toMatchObject({ checked: null, failure: 'down' });
     made.ask(wish('b'));
@@ -59,11 +59,11 @@ describe('Checker', () => {
     expect(tasks()).toEqual(['a', 'b']);
   });
 
-  it('says nothing once disposed of', async () => {
-    const { made, asked } = checker();
+  it('checks nothing once disposed of', async () => {
+    const { made, requests } = checker();
     made.ask(wish('a'));
     made.dispose();
     await later(1000);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });

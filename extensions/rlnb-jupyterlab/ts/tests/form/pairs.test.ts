@@ -1,7 +1,7 @@
 import { parsePairs } from '../../form/pairs';
 
 describe('parsePairs', () => {
-  it('reads JSON, the words of Python, and strings', () => {
+  it('reads JSON, the literals of Python, and strings', () => {
     const text = 'sim.dt = 0.005\nlr=3e-4\nuse=True\noff=false\nnothing=None\nname=newton\nquoted="a b"\npython=\'c d\'\nlist=[1, 2]';
     expect(parsePairs(text)).toEqual({
       values: {
@@ -15,17 +15,17 @@ describe('parsePairs', () => {
     expect(parsePairs('expr=a=b').values).toEqual({ expr: 'a=b' });
   });
 
-  it('passes over empty lines and comments, and lets a later line win', () => {
+  it('skips empty lines and comments, and lets a later line win', () => {
     expect(parsePairs('\n  # a comment\na=1\n\na=2\n')).toEqual({ values: { a: 2 }, wrong: [] });
   });
 
-  it('names the lines that are no pair', () => {
+  it('returns the lines that are not name=value', () => {
     expect(parsePairs('fine=1\nno pair\n=3\nempty=\ntwo words=1').wrong).toEqual([
       '2: no pair', '3: =3', '4: empty=', '5: two words=1'
     ]);
   });
 
-  it('takes names that every object has', () => {
+  it('accepts names that every object has', () => {
     expect(parsePairs('toString=1\na=constructor').values).toEqual({ toString: 1, a: 'constructor' });
   });
 });

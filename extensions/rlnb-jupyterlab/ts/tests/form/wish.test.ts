@@ -5,7 +5,7 @@ import { BLANK, wishOf, wrongWord } from '../../form/wish';
 const trans = { __: (text: string, ...values: string[]) => text.replace(/%(\d)/g, (_, n) => values[n - 1]!) } as TranslationBundle;
 
 describe('wishOf', () => {
-  it('leaves to the task what is left empty', () => {
+  it('leaves empty fields to the task', () => {
     const { wish, wrong } = wishOf({ ...BLANK, task: ' Isaac-Ant-Direct ' });
     expect(wish).toEqual({
       task: 'Isaac-Ant-Direct', library: 'rsl_rl', num_envs: null, max_iterations: null, seed: 42, device: 'auto',
@@ -24,7 +24,7 @@ describe('wishOf', () => {
     expect(wishOf({ ...BLANK, num_envs: '-4' })).toMatchObject({ wish: { num_envs: -4 }, wrong: [] });
   });
 
-  it('names what is no number and no pair', () => {
+  it('returns the fields that are not a number or not name=value', () => {
     expect(wishOf({ ...BLANK, num_envs: '12.5', seed: 'x', agent: 'nothing' }).wrong).toEqual([
       { field: 'num_envs', text: '12.5' },
       { field: 'seed', text: 'x' },
@@ -35,9 +35,9 @@ describe('wishOf', () => {
   it.each([
     ['seed', 'x is not a whole number.'],
     ['nproc_per_node', 'x is neither a whole number nor "auto".'],
-    ['agent', 'This is not name=value: line 1: x']
-  ] as const)('says what %p is not', (field, said) => {
+    ['agent', 'Not name=value: line 1: x']
+  ] as const)('returns the error of the field %p', (field, error) => {
     const { wrong } = wishOf({ ...BLANK, [field]: 'x' });
-    expect(wrong.map(one => wrongWord(one, trans))).toEqual([said]);
+    expect(wrong.map(one => wrongWord(one, trans))).toEqual([error]);
   });
 });

@@ -7,4 +7,4 @@ test.each([
   ['\n  run    what\n ──────\n  a      the whole run\nDeleted 1 item, 1 kB. Runs that have not ended stay as they are: 1.\n', 'Deleted 1 item, 1 kB. Runs that have not ended stay as they are: 1.'],
   ['Not everything could be removed:\n  a: goes on again\n', 'Not everything could be removed:'],
   ['\n  indented only', 'indented only']
-])('of %p the reason is %p', (output, reason) => expect(reasonOf(output)).toBe(reason));
+])('the reason in %p is %p', (output, reason) => expect(reasonOf(output)).toBe(reason));

@@ -24,7 +24,7 @@ describe('Curve', () => {
     expect(curve.epoch).toBe(1);
   });
 
-  it('knows its least and greatest value, anew after a reset', () => {
+  it('knows its least and greatest value since the last reset', () => {
     const curve = new Curve(100);
     curve.append({ x: [0, 1, 2], y: [3, null, -1] });
     expect([curve.low, curve.high]).toEqual([-1, 3]);
@@ -56,18 +56,18 @@ describe('Curve', () => {
 describe('Curves', () => {
   it('appends to the run and the series that are named', () => {
     const curves = new Curves();
-    const told: string[] = [];
-    curves.changed.connect((_, key) => told.push(key));
+    const changedKeys: string[] = [];
+    curves.changed.connect((_, key) => changedKeys.push(key));
     curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(0, 2) } });
     curves.apply({ type: 'curves', key: 'a', reset: false, series: { reward: points(2, 3), loss: points(0, 1) } });
     curves.apply({ type: 'curves', key: 'b', reset: true, series: {} });
     expect(curves.of('a').get('reward')?.x).toEqual([0, 1, 2]);
     expect(curves.of('a').get('loss')?.x).toEqual([0]);
     expect(curves.of('b').size).toBe(0);
-    expect(told).toEqual(['a', 'a', 'b']);
+    expect(changedKeys).toEqual(['a', 'a', 'b']);
   });
 
-  it('drops at a reset what the reset does not name', () => {
+  it('drops at a reset the series that the reset does not name', () => {
     const curves = new Curves();
     curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(0, 2), loss: points(0, 2) } });
     curves.apply({ type: 'curves', key: 'a', reset: true, series: { reward: points(5, 6) } });
@@ -75,7 +75,7 @@ describe('Curves', () => {
     expect(curves.of('a').get('reward')?.x).toEqual([5]);
   });
 
-  it('forgets what nobody watches', () => {
+  it('forgets runs that no view watches', () => {
     const curves = new Curves();
     for (const key of ['a', 'b']) {
       curves.apply({ type: 'curves', key, reset: true, series: { reward: points(0, 2) } });

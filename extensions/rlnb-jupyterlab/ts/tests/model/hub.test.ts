@@ -23,7 +23,7 @@ const settled = () => new Promise<void>(resolve => queueMicrotask(resolve));
 const LOG = { key: 'a', job: 1, name: 'train.log' };
 
 describe('Hub', () => {
-  it('asks for each run once, until the last view lets go', async () => {
+  it('requests each run once, until the last view stops watching it', async () => {
     const { hub, sent } = connected();
     const first = hub.watch(['b', 'a']);
     const second = hub.watch(['a']);
@@ -39,7 +39,7 @@ describe('Hub', () => {
     expect(sent).toHaveLength(3);
   });
 
-  it('says nothing when one view hands over to another', async () => {
+  it('sends nothing when one view hands over to another', async () => {
     const { hub, sent } = connected();
     const first = hub.watch(['a']);
     await settled();
@@ -49,7 +49,7 @@ describe('Hub', () => {
     expect(sent).toHaveLength(1);
   });
 
-  it('takes curves of watched runs only', async () => {
+  it('accepts curves of watched runs only', async () => {
     const { hub, say } = connected();
     hub.watch(['a']);
     await settled();
@@ -60,7 +60,7 @@ describe('Hub', () => {
     expect(hub.curves.of('b').size).toBe(0);
   });
 
-  it('follows every log that is wanted, and tells that once the dust has settled', async () => {
+  it('follows every requested log, and sends the requests of one turn in one message', async () => {
     const { hub, sent } = connected();
     const first = hub.follow(LOG);
     const second = hub.follow({ ...LOG, job: 2 });
@@ -76,16 +76,16 @@ describe('Hub', () => {
     ]);
   });
 
-  it('hands on rows, logs and actions', () => {
+  it('passes on rows, logs and actions', () => {
     const { hub, say } = connected();
-    const heard: string[] = [];
-    hub.logged.connect((_, message) => heard.push(message.text));
-    hub.acted.connect((_, message) => heard.push(message.state));
+    const received: string[] = [];
+    hub.logged.connect((_, message) => received.push(message.text));
+    hub.acted.connect((_, message) => received.push(message.state));
     say({ type: 'log', ...LOG, text: 'hello', reset: true });
     say({ type: 'action', id: '1', action: 'report', keys: ['a'], left: [], state: 'done', output: '' });
     say({ type: 'places', places: [{ path: '/data', trouble: '' }] });
     say({ type: 'runs', reset: true, rows: [], gone: [] });
-    expect(heard).toEqual(['hello', 'done']);
+    expect(received).toEqual(['hello', 'done']);
     expect(hub.runs.known).toBe(true);
     expect(hub.runs.places.map(({ path }) => path)).toEqual(['/data']);
   });

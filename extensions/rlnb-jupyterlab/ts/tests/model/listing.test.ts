@@ -9,7 +9,7 @@ const grouped = arrange(rows, 'task', new Set());
 const chosen = (listing: Listing) => [...listing.selected].sort().join('');
 
 describe('Listing', () => {
-  it('chooses one, toggles, and takes a range from the last chosen', () => {
+  it('selects one, toggles, and selects a range from the last one', () => {
     const listing = new Listing();
     listing.choose(flat, 'b', 'only');
     expect(chosen(listing)).toBe('b');
@@ -25,35 +25,35 @@ describe('Listing', () => {
     expect(chosen(listing)).toBe('c');
   });
 
-  it('takes a range across groups without their heads', () => {
+  it('selects a range across groups without their heads', () => {
     const listing = new Listing();
     listing.choose(grouped, 'task:one/b', 'only');
     listing.choose(grouped, 'task:two/c', 'range');
     expect(chosen(listing)).toBe('bc');
   });
 
-  it('takes the line alone where the anchor is not shown any more', () => {
+  it('selects the line alone if the anchor is no longer shown', () => {
     const listing = new Listing();
     listing.choose(flat, 'a', 'only');
     listing.choose(flat.slice(2), 'd', 'range');
     expect(chosen(listing)).toBe('d');
   });
 
-  it('has of the chosen runs those that are there and that the query finds', () => {
+  it('returns the selected runs that exist and match the query', () => {
     const runs = new Runs(() => undefined);
     const listing = new Listing();
-    const found = () => listing.rows(runs).map(({ key }) => key).join('');
+    const selectedKeys = () => listing.rows(runs).map(({ key }) => key).join('');
     runs.apply({ type: 'runs', reset: true, rows, gone: [] });
     listing.chooseAll(flat);
-    expect(found()).toBe('abcd');
+    expect(selectedKeys()).toBe('abcd');
     listing.ask({ task: 'two' });
-    expect(found()).toBe('cd');
+    expect(selectedKeys()).toBe('cd');
     runs.apply({ type: 'runs', reset: false, rows: [], gone: ['c'] });
-    expect(found()).toBe('d');
+    expect(selectedKeys()).toBe('d');
     listing.ask({ text: 'nothing' });
-    expect(found()).toBe('');
+    expect(selectedKeys()).toBe('');
     listing.ask({ text: '', task: '' });
-    expect(found()).toBe('abd');
+    expect(selectedKeys()).toBe('abd');
   });
 
   it('moves by keys and stops at both ends', () => {
@@ -80,22 +80,22 @@ describe('Listing', () => {
     expect([...after.closed]).toEqual(['task:one']);
   });
 
-  it.each([[null], [{ group: 'nonsense', text: 3, closed: 'x' }], ['text']])('survives %p as what was saved', saved => {
+  it.each([[null], [{ group: 'nonsense', text: 3, closed: 'x' }], ['text']])('ignores %p as a saved state', saved => {
     const listing = new Listing();
     listing.restore(saved);
     expect(listing.query).toEqual(new Listing().query);
     expect(listing.closed.size).toBe(0);
   });
 
-  it('tells of each change', () => {
+  it('signals each change', () => {
     const listing = new Listing();
-    let told = 0;
-    listing.changed.connect(() => (told += 1));
+    let signals = 0;
+    listing.changed.connect(() => (signals += 1));
     listing.ask({ text: 'x' });
     listing.choose(flat, 'a', 'only');
     listing.chooseAll(flat);
     expect(chosen(listing)).toBe('abcd');
     listing.chooseNone();
-    expect(told).toBe(4);
+    expect(signals).toBe(4);
   });
 });

@@ -1,7 +1,7 @@
 import { LogBuffer } from '../../model/log';
 
 describe('LogBuffer', () => {
-  it('joins what came in pieces', () => {
+  it('joins pieces', () => {
     const log = new LogBuffer();
     log.append('one\ntw');
     log.append('o\nthree\n');
@@ -19,7 +19,7 @@ describe('LogBuffer', () => {
     expect(log.text.endsWith('line 19999\n')).toBe(true);
   });
 
-  it('waits without end neither for a line nor for an escape sequence', () => {
+  it('limits the length of lines and of escape sequences', () => {
     const log = new LogBuffer();
     for (let i = 0; i < 50; i++) {
       log.append('.'.repeat(1000));
@@ -32,7 +32,7 @@ describe('LogBuffer', () => {
     expect(log.text.endsWith('yyy')).toBe(true);
   });
 
-  it('leaves blocks alone that did not change', () => {
+  it('keeps the blocks that did not change', () => {
     const log = new LogBuffer();
     log.append('x\n'.repeat(600));
     const before = log.blocks;
@@ -42,7 +42,7 @@ describe('LogBuffer', () => {
     expect(after[after.length - 1]).not.toBe(before[before.length - 1]);
   });
 
-  it('shows the last state of a progress bar, also when it came in pieces', () => {
+  it('shows the last state of a progress bar, even if it arrives in pieces', () => {
     const log = new LogBuffer();
     log.append('10%\r20%\r');
     expect(log.text).toBe('20%');
@@ -51,7 +51,7 @@ describe('LogBuffer', () => {
     expect(log.text).toBe('30%\ndone');
   });
 
-  it('drops escape sequences, also one that is cut in two', () => {
+  it('drops escape sequences, even one that is cut in two', () => {
     const log = new LogBuffer();
     log.append('\u001b[1;32mgreen\u001b[0m \u001b[3');
     log.append('1mred\u001b[0m');

@@ -3,7 +3,7 @@ import { row } from '../rows';
 
 const run = row('a', { id: '20261122-194056-cartpole-direct-71db', task: 'Isaac-Cartpole-Direct' });
 
-test('a run is told by its task and the end of its id', () => {
+test('the short name of a run has its task and the end of its id', () => {
   expect(tail(run)).toBe('71db');
   expect(shortName(run)).toBe('Cartpole-Direct 71db');
 });
@@ -12,8 +12,8 @@ test.each([
   [new Date(2026, 10, 22, 9, 5), '09:05'],
   [new Date(2026, 10, 21, 23, 59), '2026-11-21 23:59'],
   [new Date(2025, 10, 22, 9, 5), '2025-11-22 09:05']
-])('%p is shown as %p', (created, said) => {
-  expect(moment(created.toISOString(), new Date(2026, 10, 22, 20, 0))).toBe(said);
+])('%p is shown as %p', (created, text) => {
+  expect(moment(created.toISOString(), new Date(2026, 10, 22, 20, 0))).toBe(text);
 });
 
-test('a record without a time has none', () => expect(moment('yesterday')).toBe(''));
+test('an invalid time is shown as an empty string', () => expect(moment('yesterday')).toBe(''));

@@ -34,26 +34,26 @@ describe('select', () => {
     runs.apply({ type: 'runs', reset: true, rows: many(10_000), gone: [] });
     const ask = () => {
       const start = performance.now();
-      const found = select(runs.newestFirst, { ...EVERYTHING, text: 'task-1 skrl' });
-      return { found, lines: arrange(found, 'task', new Set()), took: performance.now() - start };
+      const matches = select(runs.newestFirst, { ...EVERYTHING, text: 'task-1 skrl' });
+      return { matches, lines: arrange(matches, 'task', new Set()), took: performance.now() - start };
     };
-    const { found, lines } = ask();
-    // The best of some: others use the machine too.
+    const { matches, lines } = ask();
+    // The best of five, since other processes use the machine too.
     expect(Math.min(...Array.from({ length: 5 }, () => ask().took))).toBeLessThan(250);
-    // Tasks 1, 10 ... 19, of which skrl has each fourth row.
-    expect(found.length).toBe(10_000 / 4 / 5 * 3);
-    expect(lines.length).toBe(found.length + 3);
+    // The text matches the tasks 1 and 10 to 19; skrl has the tasks 1, 13 and 17 of these.
+    expect(matches.length).toBe(10_000 / 4 / 5 * 3);
+    expect(lines.length).toBe(matches.length + 3);
   });
 });
 
 describe('arrange', () => {
   const rows = [row('a', { tags: ['x', 'y'] }), row('b', { state: 'running', tags: ['x'] }), row('c')];
 
-  it('makes one line a run without grouping', () => {
+  it('makes one line per run without grouping', () => {
     expect(arrange(rows, 'none', new Set()).map(line => line.kind)).toEqual(['run', 'run', 'run']);
   });
 
-  it('shows a run in each of its tags, and what has none last', () => {
+  it('shows a run under each of its tags, and untagged runs last', () => {
     const lines = arrange(rows, 'tag', new Set());
     expect(lines.map(line => (line.kind === 'group' ? `${line.name}:${line.count}` : line.row.key))).toEqual([
       'x:2', 'a', 'b', 'y:1', 'a', ':1', 'c'
@@ -61,12 +61,12 @@ describe('arrange', () => {
     expect(new Set(lines.map(line => line.id)).size).toBe(lines.length);
   });
 
-  it('orders states by their course of life', () => {
+  it('orders states by their sequence in the life of a run', () => {
     const heads = arrange(rows, 'state', new Set()).filter(line => line.kind === 'group');
     expect(heads.map(line => line.name)).toEqual(['running', 'completed']);
   });
 
-  it('hides what is in a closed group', () => {
+  it('hides the runs of a closed group', () => {
     const lines = arrange(rows, 'state', new Set(['state:completed']));
     expect(lines.map(line => line.id)).toEqual(['state:running', 'state:running/b', 'state:completed']);
   });

@@ -12,10 +12,10 @@ test.each([
   ['completed', 'a', 10],
   ['cancelled', undefined, 40],
   ['failed', 'c', 0]
-] as const)('a %p run goes on from checkpoint %p after iteration %p', (state, chosen, done) => {
+] as const)('a %p run resumes from checkpoint %p after iteration %p', (state, chosen, done) => {
   expect(doneBefore(row('r', { state, iteration: 50 }), checkpoints, chosen)).toBe(done);
 });
 
-test('without a checkpoint it begins again', () => {
+test('a run without a checkpoint starts again', () => {
   expect(doneBefore(row('r', { state: 'lost', iteration: 5 }), [], undefined)).toBe(0);
 });

@@ -4,16 +4,16 @@ import { row } from '../rows';
 
 const message = (changes: Partial<RunsMessage>): RunsMessage => ({ type: 'runs', reset: false, rows: [], gone: [], ...changes });
 
-function store(): { runs: Runs; frames: (() => void)[]; told: number[] } {
+function store(): { runs: Runs; frames: (() => void)[]; versions: number[] } {
   const frames: (() => void)[] = [];
-  const told: number[] = [];
+  const versions: number[] = [];
   const runs = new Runs(tell => frames.push(tell));
-  runs.changed.connect(() => told.push(runs.version));
-  return { runs, frames, told };
+  runs.changed.connect(() => versions.push(runs.version));
+  return { runs, frames, versions };
 }
 
 describe('Runs', () => {
-  it('knows nothing until the server has spoken', () => {
+  it('knows no runs until the server has sent the list', () => {
     const { runs } = store();
     expect(runs.known).toBe(false);
     runs.apply(message({ reset: true }));
@@ -30,7 +30,7 @@ describe('Runs', () => {
     expect(runs.size).toBe(2);
   });
 
-  it('forgets what is gone, and everything at a reset', () => {
+  it('forgets deleted runs, and all runs at a reset', () => {
     const { runs } = store();
     runs.apply(message({ reset: true, rows: [row('a'), row('b'), row('c')] }));
     runs.apply(message({ gone: ['b'] }));
@@ -39,7 +39,7 @@ describe('Runs', () => {
     expect(runs.newestFirst.map(r => r.key)).toEqual(['d']);
   });
 
-  it('remembers what a deleted run was', () => {
+  it('keeps the last row of a deleted run', () => {
     const { runs } = store();
     runs.apply(message({ reset: true, rows: [row('a', { task: 'Ant' })] }));
     runs.apply(message({ gone: ['a'] }));
@@ -47,22 +47,22 @@ describe('Runs', () => {
     expect([runs.get('a'), runs.last('a')?.task, runs.last('b')]).toEqual([undefined, 'Ant', undefined]);
   });
 
-  it('tells where it is looked for runs', () => {
+  it('returns the folders with runs', () => {
     const { runs, frames } = store();
     runs.lookIn([{ path: '/data', trouble: 'Permission denied' }]);
     expect(frames).toHaveLength(1);
     expect([runs.known, runs.places[0]?.trouble]).toEqual([false, 'Permission denied']);
   });
 
-  it('tells once a frame, however many messages came', () => {
-    const { runs, frames, told } = store();
+  it('signals once per frame, however many messages arrive', () => {
+    const { runs, frames, versions } = store();
     for (let i = 0; i < 50; i++) {
       runs.apply(message({ rows: [row(`r${i}`)] }));
     }
     expect(frames).toHaveLength(1);
-    expect(told).toEqual([]);
+    expect(versions).toEqual([]);
     frames[0]!();
-    expect(told).toEqual([50]);
+    expect(versions).toEqual([50]);
     runs.apply(message({ rows: [row('next')] }));
     expect(frames).toHaveLength(2);
   });

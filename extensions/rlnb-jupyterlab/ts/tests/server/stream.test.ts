@@ -40,7 +40,7 @@ beforeEach(() => jest.useFakeTimers());
 afterEach(() => jest.useRealTimers());
 
 describe('Stream', () => {
-  it('opens one socket, greets, and hands on what it hears', () => {
+  it('opens one socket, sends the greeting, and passes on messages', () => {
     const { stream, sockets, received, last } = conversation();
     stream.open();
     stream.open();
@@ -53,7 +53,7 @@ describe('Stream', () => {
     expect(received).toEqual([JSON.parse(RUNS)]);
   });
 
-  it('passes over what it cannot read', () => {
+  it('ignores messages that it cannot read', () => {
     const { stream, received, last } = conversation();
     stream.open();
     last().onopen!({});
@@ -79,7 +79,7 @@ describe('Stream', () => {
     }
   });
 
-  it('greets again after a break, and waits a second again once the server spoke', () => {
+  it('sends the greeting again after a break, and waits one second again after a message', () => {
     const { stream, sockets, last } = conversation();
     stream.open();
     last().onclose!({});
@@ -94,7 +94,7 @@ describe('Stream', () => {
     expect(sockets).toHaveLength(4);
   });
 
-  it('is patient with a server that accepts and hangs up without a word', () => {
+  it('waits longer for a server that accepts and closes without a message', () => {
     const { stream, sockets, last } = conversation();
     stream.open();
     last().onopen!({});
@@ -116,7 +116,7 @@ describe('Stream', () => {
     expect(last().sent).toEqual([]);
   });
 
-  it('tries at once when told to, and once only', () => {
+  it('retries at once on request, and only once', () => {
     const { stream, sockets, last } = conversation();
     stream.open();
     last().onclose!({});
@@ -127,7 +127,7 @@ describe('Stream', () => {
     expect(sockets).toHaveLength(2);
   });
 
-  it('outlives a socket that cannot even be made', () => {
+  it('survives a socket that cannot be created', () => {
     let attempts = 0;
     const stream = new Stream(
       () => {
