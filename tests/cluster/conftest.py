@@ -60,7 +60,7 @@ def slurm() -> Iterator[Any]:
 @pytest.fixture
 def clean(root: Path) -> Iterator[Path]:
     """A root of whose runs nothing goes on, on any node."""
-    from gangs import LEAVE_S, processes, wait_until
+    from runs_on_nodes import LEAVE_S, processes, wait_until
 
     yield root
     for run in rlnb.runs():

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
-from gangs import LEAVE_S, echo, processes, rank, wait_until
+from runs_on_nodes import LEAVE_S, echo, processes, rank, wait_until
 
 import rlnb
 

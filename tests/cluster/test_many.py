@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gangs import processes, wait_until
+from runs_on_nodes import processes, wait_until
 
 import rlnb
 

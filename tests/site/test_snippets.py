@@ -30,7 +30,7 @@ SIZES = {
     r"count >= 100": "count >= 3",
     r'"num_envs": 256\b': '"num_envs": 4',
     r'"num_envs": \[256, 512\]': '"num_envs": [4, 8]',
-    r"n_trials=\d+": "n_trials=2",
+    r"n_trials=\d+": "n_trials=4",
     r"episodes=\d+": "episodes=4",
     r"envs=\[1, 4, 16, 64\]": "envs=[1, 2]",
     r"envs=\[0, 7\]": "envs=[0, 3]",
