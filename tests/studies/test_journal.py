@@ -36,7 +36,7 @@ def test_the_direction_is_that_of_the_study_itself(study):
 
 def test_one_process_at_a_time_holds_a_sweep(tmp_path):
     lock = hold(tmp_path / "one.lock", "one")
-    with pytest.raises(rlnb.RlnbError, match=r"Another kernel drives 'one'\. Look at it with rlnb\.get_sweep"):
+    with pytest.raises(rlnb.RlnbError, match=r"Another kernel drives 'one'\. Read its trials with rlnb\.get_sweep"):
         hold(tmp_path / "one.lock", "one")
     lock.close()
     hold(tmp_path / "one.lock", "one").close()

@@ -74,7 +74,7 @@ def test_ranks_of_a_node_are_as_many_as_asked(root: Path) -> None:
     launcher = rlnb.injected(nodes=1)  # type: ignore[attr-defined]
     with pytest.raises(rlnb.CheckError, match=r"gpus=\[3\] do not fill whole nodes of 2 ranks"):
         rlnb.scaling_study("Echo", "echo", gpus=[2, 3], launcher=launcher, nproc_per_node=2)
-    with pytest.raises(rlnb.CheckError, match="on this machine alone the ranks are those of gpus"):
+    with pytest.raises(rlnb.CheckError, match="nproc_per_node needs a cluster launcher"):
         rlnb.scaling_study("Echo", "echo", gpus=[2], nproc_per_node=1)
 
 

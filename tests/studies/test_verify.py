@@ -28,7 +28,7 @@ def test_the_first_difference_is_named_with_both_values(root: Path) -> None:
 def test_equal_logs_of_different_networks_are_a_difference(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "_learned", lambda run: run.id)
     proof = rlnb.verify_determinism("Echo", "echo", 3, timeout_s=30)
-    assert proof.difference == "what was learned, though everything that was logged is equal"
+    assert proof.difference == "the trained parameters, although all logged values are equal"
 
 
 @pytest.mark.parametrize(
