@@ -1,4 +1,4 @@
-"""The arguments of ``rlnb.train``, spelled out once."""
+"""The arguments of ``rlnb.train``, defined once for the function and the command."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from rlnb.run.run import Run
 
 OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "tags", "warm")
-"""Arguments that go with a script; it is told anything else by its own arguments."""
+"""Arguments of ``rlnb.train`` that apply to a script. A script takes everything else as its own arguments."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainRequest:
-    """The arguments of :func:`rlnb.train`. Those with a help text are options of the command ``rlnb train`` too."""
+    """The arguments of :func:`rlnb.train`, which documents each field.
+
+    Fields with a help text are options of the command ``rlnb train`` too.
+    """
 
     task: Task | str | None = None
     script: str | Path | None = None
@@ -39,7 +42,7 @@ class TrainRequest:
         default=None, metadata={"help": "Run or checkpoint whose weights to start from."}
     )
     trust: bool = field(default=False, metadata={"help": "Load a checkpoint that holds more than weights."})
-    keep: int | None = field(default=None, metadata={"help": "Checkpoints to keep beside the best; all without it."})
+    keep: int | None = field(default=None, metadata={"help": "Checkpoints to keep, plus the best; default: all."})
     launcher: Launcher | None = None
     python: str | None = field(default=None, metadata={"help": "Command of the worker's interpreter."})
     asset_root: str | None = field(default=None, metadata={"help": "Folder or URL of robot assets."})
@@ -48,11 +51,15 @@ class TrainRequest:
 
     @classmethod
     def of(cls, task: Task | str | None, arguments: Mapping[str, Any]) -> TrainRequest:
-        """Return a request.
+        """Return the request for the arguments of a call.
+
+        Args:
+            task: The task, or its name; None if ``arguments`` has a script.
+            arguments: All other arguments, by name.
 
         Raises:
             TypeError: ``rlnb.train`` has no argument of that name.
-            RlnbError: There is neither a task nor a script, or the launcher is not one.
+            RlnbError: Both task and script are missing, or the launcher is given by its name.
         """
         names = [argument.name for argument in dataclasses.fields(cls)]
         for name in arguments:
@@ -68,7 +75,7 @@ class TrainRequest:
         return request
 
     def refused_by_a_script(self) -> dict[str, Any]:
-        """Return the arguments that were given and do not go with a script, by name."""
+        """Return the given arguments that do not apply to a script, by name."""
         values = {
             argument.name: getattr(self, argument.name)
             for argument in dataclasses.fields(self)
@@ -78,7 +85,7 @@ class TrainRequest:
 
 
 def signature() -> inspect.Signature:
-    """Return the signature of ``rlnb.train``: the task, then every other argument by its keyword."""
+    """Return the signature of ``rlnb.train``: the task, then all other arguments as keywords."""
     parameters = [
         inspect.Parameter(
             argument.name,

@@ -67,7 +67,7 @@ def test_another_notebook_with_another_body_is_refused_and_told_who_holds_it(
     root: Path, holder: str, other: str
 ) -> None:
     path = cell.write_module(options.folders, "Lift-Cube", BODY, holder)
-    with pytest.raises(rlnb.RlnbError, match="'Lift-Cube' is held by ") as caught:
+    with pytest.raises(rlnb.RlnbError, match="'Lift-Cube' belongs to ") as caught:
         cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", other)
     assert holder in str(caught.value)
     assert str(path) in str(caught.value)

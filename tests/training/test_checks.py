@@ -190,8 +190,8 @@ def test_a_value_that_an_argument_overrules_is_refused_unless_both_are_equal(
     task = rlnb.Task(id="Lift", overrides={"sim.device": "cuda:1"})
     resources = rlnb.Resources(device="cpu")
     (seed, device) = sorted(of_card(monkeypatch, CARD, task=task, resources=resources, agent={"+seed": 7}))
-    assert seed.startswith("agent config of rsl_rl: seed is 7, but seed=42 of rlnb.train holds.")
-    assert device.startswith("override of Lift: sim.device is 'cuda:1', but device='cpu' of rlnb.train holds.")
+    assert seed.startswith("agent config of rsl_rl: seed is 7, but rlnb.train sets it to seed=42.")
+    assert device.startswith("override of Lift: sim.device is 'cuda:1', but rlnb.train sets it to device='cpu'.")
     assert of_card(monkeypatch, CARD, agent={"seed": 7}, seed=7) == []
     assert of_card(monkeypatch, CARD, agent={"seed": 42}, seed=7) == [], "the config's own value is no request"
 
@@ -204,7 +204,7 @@ def test_what_the_worker_lacks_is_told_with_the_line_that_installs_it(
     package, version = of_card(monkeypatch, card, python="/opt/python")
     assert "rsl_rl needs rsl-rl-lib>=5 (not installed) in the worker's interpreter /opt/python." in package
     assert "/opt/python -m pip install 'rsl-rl-lib" in package
-    assert f"rlnb {rlnb.__version__} runs here, rlnb 0.0.1 in the worker's interpreter /opt/python." in version
+    assert f"rlnb {rlnb.__version__}, but the worker's interpreter /opt/python has rlnb 0.0.1." in version
 
 
 def test_an_agent_config_that_is_missing_or_does_not_load_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from rlnb.training.request import TrainRequest
 def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
     with pytest.raises(rlnb.RlnbError, match="is neither a task nor the name of one"):
         rlnb.train(task, library="echo")
-    with pytest.raises(rlnb.CheckError, match=r"overrides=3 is no mapping"):
+    with pytest.raises(rlnb.CheckError, match=r"overrides=3 is not a mapping"):
         rlnb.task("Echo", overrides=3)  # type: ignore[arg-type]
 
 
@@ -60,7 +60,7 @@ def test_a_plan_has_the_arguments_in_its_manifest(root: Path) -> None:
 
 def test_arguments_of_a_script_need_a_script_and_a_training_needs_a_task(root: Path) -> None:
     (problem,) = make_plan(TrainRequest(task="Echo", library="echo", args=["--seed", "3"])).problems
-    assert problem.what == "args=['--seed', '3'], but there is no script to give them to."
+    assert problem.what == "args=['--seed', '3'] needs a script."
     with pytest.raises(rlnb.RlnbError, match="needs a task"):
         TrainRequest.of(None, {})
 

@@ -60,7 +60,7 @@ def test_a_card_tells_the_spaces_of_each_agent_and_who_can_train_them() -> None:
 
 
 def test_one_agent_is_refused_by_a_library_of_several_before_anything_starts() -> None:
-    with pytest.raises(rlnb.CheckError, match=f"1 problem.*\n.*{SEVERAL} trains tasks of several agents") as refused:
+    with pytest.raises(rlnb.CheckError, match=f"1 problem.*\n.*{SEVERAL} trains tasks with several agents") as refused:
         rlnb.train("Isaac-Cartpole-Direct", library=SEVERAL, device="cpu")
     assert JOINED in str(refused.value)
     assert not list(rlnb.runs())
