@@ -131,9 +131,7 @@ def check(trainings: Trainings, space: Space, n_trials: int) -> dict[str, BaseDi
     """
     problems, distributions = whole_number("n_trials", n_trials, example=20), {}
     if not space:
-        problems.append(
-            Problem(what="space is empty.", fix="space={'agent.<path>': (low, high)}")
-        )
+        problems.append(Problem(what="space is empty.", fix="space={'agent.<path>': (low, high)}"))
     for name, domain in space.items():
         try:
             distributions[name] = distribution(name, domain)

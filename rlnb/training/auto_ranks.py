@@ -42,7 +42,7 @@ _POLL_S = 0.25
 
 def with_fastest_ranks(plan: Plan) -> Plan:
     """Return a plan with the number of ranks that trains it fastest; see :func:`resources`."""
-    assert plan.card is not None or not plugins.library(plan.manifest.library).simulator, "no task card: the plan was refused"
+    assert plan.card is not None or not plugins.library(plan.manifest.library).simulator, "the plan was refused"
     num_envs = plan.manifest.task.num_envs or (plan.card.num_envs if plan.card else 1)
     manifest = dataclasses.replace(plan.manifest, resources=resources(plan.manifest, num_envs))
     return dataclasses.replace(plan, manifest=manifest)

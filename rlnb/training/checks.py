@@ -60,7 +60,7 @@ def _look_up(manifest: Manifest, root: Root) -> tuple[Library | None, TaskCard |
     if library is not None and not library.simulator:
         tasks = _without_simulator()
         if manifest.task.id not in tasks:
-            error = unknown("task", manifest.task.id, tasks, has=f"{library.name} trains without a simulator, on these tasks")
+            error = unknown("task", manifest.task.id, tasks, has=f"{library.name} trains without a simulator, on")
             problems.append(Problem(what=str(error)))
         return library, None, problems
     if library is None:
@@ -208,6 +208,6 @@ def _check_overruled(
         # A value equal to the config's default is not a request: it appears in every dumped config file.
         if value not in (ruling, fields.get(path, _NO_FIELD).value):
             yield Problem(
-                what=f"{subject}: {path} is {value!r}, but rlnb.train sets it to {argument}={ruling!r}.",
+                what=f"{subject}: {path} is {value!r}, but rlnb.train has {argument}={ruling!r}.",
                 fix=f"Leave it out here, and pass {argument}= to rlnb.train.",
             )

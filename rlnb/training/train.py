@@ -29,9 +29,9 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         seed: Seed of env and policy. The seed in the agent config is not used.
         num_envs: Environments in total, over all ranks; None keeps the task's own number.
         agent: Agent config values by dotted path (``{"algorithm.learning_rate": 3e-4}``) or nested, or the path of a
-            YAML file. A ``+`` before a path adds a value that the config lacks (``{"+normalize_input": True}``). Nothing can
-            be added to the configs of RSL-RL, which are classes. A value that contradicts another argument, such as
-            ``seed``, is refused.
+            YAML file. A ``+`` before a path adds a value that the config lacks (``{"+normalize_input": True}``).
+            Nothing can be added to the configs of RSL-RL, which are classes. A value that contradicts another
+            argument, such as ``seed``, is refused.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, or ``"auto"``, which takes a GPU if the machine has one.
         nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one rank, or on a
             cluster one rank for each requested GPU. ``"auto"`` is one rank for each GPU. On this machine without a GPU,

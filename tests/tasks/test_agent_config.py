@@ -78,5 +78,5 @@ def test_a_value_that_is_added_is_refused_where_it_would_be_overruled(root: Path
     manifest = make_plan(TrainRequest(task="Echo", library="echo")).manifest
     overruled = {"device": "device"}
     (problem,) = _check_overruled(manifest, {"+device": "cpu"}, {}, overruled, "agent config")
-    assert problem.what == "agent config: device is 'cpu', but rlnb.train sets it to device='auto'."
+    assert problem.what == "agent config: device is 'cpu', but rlnb.train has device='auto'."
     assert not list(_check_overruled(manifest, {"device": "cpu"}, {}, overruled, "agent config")), "it is no value"

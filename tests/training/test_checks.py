@@ -190,8 +190,8 @@ def test_a_value_that_an_argument_overrules_is_refused_unless_both_are_equal(
     task = rlnb.Task(id="Lift", overrides={"sim.device": "cuda:1"})
     resources = rlnb.Resources(device="cpu")
     (seed, device) = sorted(of_card(monkeypatch, CARD, task=task, resources=resources, agent={"+seed": 7}))
-    assert seed.startswith("agent config of rsl_rl: seed is 7, but rlnb.train sets it to seed=42.")
-    assert device.startswith("override of Lift: sim.device is 'cuda:1', but rlnb.train sets it to device='cpu'.")
+    assert seed.startswith("agent config of rsl_rl: seed is 7, but rlnb.train has seed=42.")
+    assert device.startswith("override of Lift: sim.device is 'cuda:1', but rlnb.train has device='cpu'.")
     assert of_card(monkeypatch, CARD, agent={"seed": 7}, seed=7) == []
     assert of_card(monkeypatch, CARD, agent={"seed": 42}, seed=7) == [], "the config's own value is no request"
 

@@ -305,15 +305,15 @@ def test_what_would_be_overruled_is_refused(
     folder: Path, library: str, seed: str, iterations: str, device: str | None
 ) -> None:
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={seed: 5})
-    assert f"{seed} is 5, but rlnb.train sets it to seed=42" in problem.what
+    assert f"{seed} is 5, but rlnb.train has seed=42" in problem.what
     assert rlnb.check(STATE_TASK, library=library, agent={seed: 5}, seed=5) == []
     assert rlnb.check(STATE_TASK, library=library, agent={seed: 42}, seed=5) == [], "the config's own, as in its file"
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={iterations: 7}, max_iterations=9)
-    assert f"{iterations} is 7, but rlnb.train sets it to max_iterations=9" in problem.what
+    assert f"{iterations} is 7, but rlnb.train has max_iterations=9" in problem.what
     assert rlnb.check(STATE_TASK, library=library, agent={iterations: 7}) == [], "which is how long it trains"
     if device:
         (problem,) = rlnb.check(STATE_TASK, library=library, agent={device: "cpu"})
-        assert f"{device} is 'cpu', but rlnb.train sets it to device='auto'" in problem.what
+        assert f"{device} is 'cpu', but rlnb.train has device='auto'" in problem.what
         assert rlnb.check(STATE_TASK, library=library, agent={device: "cpu"}, device="cpu") == []
 
 
