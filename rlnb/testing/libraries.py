@@ -353,13 +353,7 @@ def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
 
 
 def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
-    """Return the actions of an exported policy, shape (n, action_dim).
-
-    Args:
-        name: Format of the export: ``"torchscript"``, or ``"onnx"``.
-        path: File of the export.
-        observations: Observations, float32 of shape (n, obs_dim).
-    """
+    """Return the actions, shape (n, action_dim), of a policy in a format for observations, shape (n, obs_dim)."""
     if name == "torchscript":
         import torch
 
