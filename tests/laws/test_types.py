@@ -1,4 +1,4 @@
-"""What a type checker knows of the public names."""
+"""The public names, as a type checker sees them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="mypy's 
 
 
 def checked(tmp_path: Path, code: str) -> str:
-    """Return what mypy says of a module."""
+    """Return the output of mypy for a module."""
     module = tmp_path / "snippet.py"
     module.write_text(f"import rlnb\n{code}\n")
     argv = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--no-error-summary", str(module)]
