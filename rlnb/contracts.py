@@ -108,7 +108,7 @@ class TrainContext(Protocol):
     device: str
     """Device of this rank, e.g. ``"cpu"`` or ``"cuda:0"``."""
     seed: int
-    """Seed of this rank: the run's seed plus :attr:`rank`."""
+    """Seed of this rank, which is the run's seed plus :attr:`rank`."""
     rank: int
     """Number of this rank over all nodes, from 0."""
     local_rank: int

@@ -47,7 +47,7 @@ class Options:
     warm: bool = True
     """Whether to keep a living simulator for task cards, previews, evaluations and the next training."""
     display: Literal["auto", "live", "static"] = "auto"
-    """How results are shown: ``"live"`` shows widgets, ``"static"`` shows pictures, e.g. for papermill and nbconvert,
+    """How results are shown. ``"live"`` shows widgets, ``"static"`` shows pictures, e.g. for papermill and nbconvert,
     and ``"auto"`` chooses by the front end."""
 
     @property

@@ -105,7 +105,7 @@ class Manifest:
     run_id: str
     """Name of the run's folder."""
     created: str
-    """Time of creation: UTC, ISO 8601."""
+    """Time of creation, UTC, in ISO 8601."""
     task: Task
     """Task to learn."""
     library: str
@@ -217,7 +217,7 @@ class Started:
     time_s: float = 0.0
     """Time of the start, in seconds since the epoch."""
     first_iteration: int = 0
-    """Iteration at which this job starts: 0, or the iteration of the resumed checkpoint."""
+    """Iteration at which this job starts, which is 0 or the iteration of the resumed checkpoint."""
     max_iterations: int = 0
     """Iteration at which this job ends."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -229,7 +229,7 @@ class Started:
     restored: Mapping[str, str] = field(default_factory=dict)
     """Whether each part of the resumed checkpoint was restored exactly, by name of the part."""
     communication: Mapping[str, str] = field(default_factory=dict)
-    """How several ranks communicate: the ``backend``, and every variable that configures NCCL or Gloo."""
+    """How several ranks communicate, by the name ``backend`` and by every variable that configures NCCL or Gloo."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,7 +247,7 @@ class Result:
     checkpoint: str | None = None
     """Path of the last checkpoint, relative to the run's folder."""
     ended: str = ""
-    """Time of the end: UTC, ISO 8601."""
+    """Time of the end, UTC, in ISO 8601."""
     values: Mapping[str, Json] = field(default_factory=dict)
     """Values that the job returns, e.g. the exported files."""
 
@@ -274,7 +274,7 @@ class Library:
     agent_key: str = ""
     """Key of the library's agent config in a task's gymnasium registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
-    """Agent config for tasks that register none: ``"module:function"`` that returns it, or ``"package:file.yaml"``."""
+    """Agent config for tasks that register none, as ``"module:function"`` that returns it or ``"package:file.yaml"``."""
     multi_agent: bool = False
     """Whether the library trains several agents. For other libraries Isaac Lab joins a task's agents into one."""
     distributed: bool = False
@@ -286,8 +286,8 @@ class Library:
     horizon_key: str = "num_steps_per_env"
     """Name of the agent config value that is the number of env steps per iteration."""
     overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
-    """Agent config paths that the backend sets from an argument of :func:`rlnb.train`, to the name of that argument:
-    ``"seed"``, ``"max_iterations"`` or ``"device"``. An agent value that contradicts the argument is refused."""
+    """Agent config paths that the backend sets from an argument of :func:`rlnb.train`, to the name of that argument
+    (``"seed"``, ``"max_iterations"`` or ``"device"``). An agent value that contradicts the argument is refused."""
     checkpoint_glob: str = "**/*.pt"
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
@@ -304,7 +304,7 @@ class Library:
     requires: tuple[str, ...] = ()
     """Packages that the library needs in the worker's interpreter, as pip requirements."""
     exports: tuple[str, ...] = ()
-    """Export formats of the library's policies: ``"torchscript"``, ``"onnx"``, or others that its ``export`` writes."""
+    """Export formats of the library's policies. They are ``"torchscript"``, ``"onnx"``, or others that its backend writes."""
     simulator: bool = True
     """Whether the library trains an Isaac Lab env. The echo library needs no simulator."""
 
@@ -326,7 +326,7 @@ class LauncherType:
     """A launcher, described without importing its module."""
 
     name: str
-    """Name of the launcher: ``rlnb.<name>(...)`` makes one."""
+    """Name of the launcher, which ``rlnb.<name>(...)`` makes."""
     factory: str
     """``"module:attr"`` of a callable that returns a :class:`rlnb.Launcher`."""
     tables: tuple[QueueTable, ...] = ()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Mode = Literal["horizontal", "vertical"]
 """Whether each rank has the same number of envs (weak scaling), or all ranks share one number (strong scaling)."""
 GOOD = 0.8
-"""Efficiency of the reference line in the figure: below it, further ranks are seldom worth their cost."""
+"""Efficiency of the reference line in the figure. Below it, further ranks are seldom worth their cost."""
 SETTLED = 0.2
 """Share of the first iterations that the rate leaves out, because kernels are compiled in them."""
 LAST = 0.1
@@ -68,8 +68,8 @@ class ScalingStudy:
     """Runs of one task on increasing numbers of ranks, with their speeds and rewards."""
 
     mode: Mode
-    """``"horizontal"`` (weak scaling): each rank has the same number of envs. ``"vertical"`` (strong scaling): all
-    ranks together have the same number of envs."""
+    """Kind of scaling. With ``"horizontal"`` (weak scaling) each rank has the same number of envs; with ``"vertical"``
+    (strong scaling) all ranks together have the same number of envs."""
     runs: Mapping[int, Run]
     """Runs by number of ranks."""
 

@@ -16,7 +16,7 @@ from rlnb.tasks.card import TaskCard
 
 A = TypeVar("A")
 Actions = Literal["random", "zero"]
-"""Actions without a policy: uniform in -1 to 1, or zeros."""
+"""Actions without a policy, either uniform in -1 to 1 or zeros."""
 
 
 class Request(Generic[A]):

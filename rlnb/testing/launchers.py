@@ -45,7 +45,7 @@ class LauncherConformance:
     """Tests that every launcher must pass. Subclass it as ``Test...`` and set :attr:`launcher`."""
 
     launcher: str
-    """Name of the launcher under test: ``rlnb.<name>(...)`` makes one."""
+    """Name of the launcher under test, which ``rlnb.<name>(...)`` makes."""
     settings: Mapping[str, Any] = {}
     """Arguments of a launcher that can start jobs where the tests run."""
     one_at_a_time: Mapping[str, Any] | None = None

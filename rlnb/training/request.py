@@ -29,25 +29,43 @@ class TrainRequest:
     """
 
     task: Task | str | None = None
+    """Task, or its name; None for a script."""
     script: str | Path | None = None
+    """Path of a training script to start instead of a task."""
     args: Sequence[str] = ()
+    """Arguments of the script."""
     library: str = field(default="rsl_rl", metadata={"help": "RL library."})
+    """Name of the RL library."""
     max_iterations: int | None = field(default=None, metadata={"help": "Learning iterations."})
+    """Learning iterations; None keeps the number in the agent config."""
     seed: int = field(default=42, metadata={"help": "Seed of env and policy."})
+    """Seed of env and policy."""
     num_envs: int | None = field(default=None, metadata={"help": "Environments in total."})
+    """Environments in total, over all ranks; None keeps the task's own number."""
     agent: Mapping[str, Json] | str | Path | None = None
+    """Agent config values, by dotted path or nested, or the path of a YAML file."""
     device: str = field(default="auto", metadata={"help": "auto, cpu, cuda or cuda:N."})
+    """``"cpu"``, ``"cuda"``, ``"cuda:N"`` or ``"auto"``."""
     nproc_per_node: int | Literal["auto"] | None = None
+    """Ranks on each machine, or ``"auto"``; None takes the launcher's number, or one."""
     init_from: Run | str | Path | None = field(
         default=None, metadata={"help": "Run or checkpoint whose weights to start from."}
     )
+    """Run or checkpoint whose weights to start from; None starts from fresh weights."""
     trust: bool = field(default=False, metadata={"help": "Load a checkpoint that holds more than weights."})
+    """Whether the checkpoint of :attr:`init_from` may hold more than weights."""
     keep: int | None = field(default=None, metadata={"help": "Checkpoints to keep, plus the best; default: all."})
+    """Number of newest checkpoints to keep, in addition to the best; None keeps all."""
     launcher: Launcher | None = None
+    """Launcher of the training; None is this machine."""
     python: str | None = field(default=None, metadata={"help": "Command of the worker's interpreter."})
+    """Command of the worker's interpreter; None takes ``rlnb.options.python``."""
     asset_root: str | None = field(default=None, metadata={"help": "Folder or URL of robot assets."})
+    """Folder or URL of robot assets; None takes ``rlnb.options.asset_root``."""
     tags: Sequence[str] = ()
+    """Tags by which the run can be found."""
     warm: bool | None = None
+    """Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``."""
 
     @classmethod
     def of(cls, task: Task | str | None, arguments: Mapping[str, Any]) -> TrainRequest:
