@@ -274,7 +274,7 @@ class Library:
     agent_key: str = ""
     """Key of the library's agent config in a task's gymnasium registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
-    """Agent config for tasks that register none, as ``"module:function"`` that returns it or ``"package:file.yaml"``."""
+    """Agent config for tasks that register none, as ``"module:function"`` or ``"package:file.yaml"``."""
     multi_agent: bool = False
     """Whether the library trains several agents. For other libraries Isaac Lab joins a task's agents into one."""
     distributed: bool = False
@@ -304,7 +304,7 @@ class Library:
     requires: tuple[str, ...] = ()
     """Packages that the library needs in the worker's interpreter, as pip requirements."""
     exports: tuple[str, ...] = ()
-    """Export formats of the library's policies. They are ``"torchscript"``, ``"onnx"``, or others that its backend writes."""
+    """Export formats of the library's policies, e.g. ``"torchscript"`` and ``"onnx"``."""
     simulator: bool = True
     """Whether the library trains an Isaac Lab env. The echo library needs no simulator."""
 
