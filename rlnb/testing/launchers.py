@@ -127,7 +127,7 @@ class LauncherConformance:
 
     # -- registration
 
-    def test_it_is_made_again_from_its_name_and_settings(self) -> None:
+    def test_an_equal_launcher_is_made_from_name_and_settings(self) -> None:
         """The settings are JSON, and a launcher with the same settings starts the later jobs of a run."""
         launcher = self.make()
         assert launcher.name == self.launcher

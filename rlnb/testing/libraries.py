@@ -169,7 +169,7 @@ class LibraryConformance:
 
     # -- training
 
-    def test_it_trains_the_requested_number_of_iterations(self, trained: rlnb.Run) -> None:
+    def test_a_training_runs_the_requested_number_of_iterations(self, trained: rlnb.Run) -> None:
         """The run completes and records its facts."""
         started = trained.started
         assert started is not None

@@ -155,14 +155,14 @@ def test_a_run_outlives_its_killed_kernel(slurm: Any, clean: Path) -> None:
 
 
 def test_the_host_can_be_a_small_job_of_the_queue(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = "-m rlnb train Echo --library echo --max-iterations 5 --launcher slurm --launcher-set nodes=2"
-    line = f"{shlex.quote(sys.executable)} {words} --launcher-set walltime={WALLTIME}"
+    arguments = "-m rlnb train Echo --library echo --max-iterations 5 --launcher slurm --launcher-set nodes=2"
+    line = f"{shlex.quote(sys.executable)} {arguments} --launcher-set walltime={WALLTIME}"
     monkeypatch.setenv("RLNB_ROOT", str(clean))
     small = ["--cpus-per-task=1", "--mem=500M", "--time=00:20:00"]
-    said = clean.parent / "host.out"
-    subprocess.run(["sbatch", "--wait", *small, "-o", str(said), "--wrap", line], check=True, timeout=120)
+    output = clean.parent / "host.out"
+    subprocess.run(["sbatch", "--wait", *small, "-o", str(output), "--wrap", line], check=True, timeout=120)
     (run,) = rlnb.runs()
-    assert run.state == "completed", said.read_text()
+    assert run.state == "completed", output.read_text()
     assert len(run.jobs[0].folder.hosts()) == 2
 
 

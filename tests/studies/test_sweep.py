@@ -168,13 +168,13 @@ def test_without_a_complete_trial_there_is_no_best_run(root):
 
 def test_all_problems_are_reported_at_once_and_nothing_is_started(root):
     wrong = {"agent.goal": "all of it", "max_iterations": (0, 5)}
-    with pytest.raises(rlnb.CheckError) as told:
+    with pytest.raises(rlnb.CheckError) as caught:
         rlnb.sweep("Echo", "echo", space=wrong, n_trials=0, max_iteration=3)
-    words = str(told.value)
-    assert "n_trials=0" in words
-    assert "space['agent.goal'] = 'all of it' is not a range" in words
-    assert "Did you mean 'max_iterations'" in words
-    assert "max_iterations=0" in words
+    text = str(caught.value)
+    assert "n_trials=0" in text
+    assert "space['agent.goal'] = 'all of it' is not a range" in text
+    assert "Did you mean 'max_iterations'" in text
+    assert "max_iterations=0" in text
     assert not (root / "sweeps").exists()
     assert not rlnb.runs()
 
@@ -219,12 +219,12 @@ def test_hostile_text_is_escaped_in_the_table(root):
 def test_another_search_under_the_same_name_is_refused(root):
     call = {"space": GOALS, "n_trials": 1, "name": "one", **FAST}
     rlnb.sweep("Echo", "echo", **call).wait(60)
-    for changed, said in (
+    for changed, expected in (
         ({"space": {"agent.goal": (0.5, 3.0)}}, "space='agent.goal"),
         ({"max_iterations": 12}, "arguments='.*20"),
         ({"direction": "minimize"}, "direction='maximize'"),
     ):
-        with pytest.raises(rlnb.RlnbError, match=f"has {said}"):
+        with pytest.raises(rlnb.RlnbError, match=f"has {expected}"):
             rlnb.sweep("Echo", "echo", **{**call, "n_trials": 2, **changed})
     assert len(states(rlnb.get_sweep("one"))) == 1
     slow = {**call, "name": "two", **SLOW}
@@ -235,16 +235,16 @@ def test_another_search_under_the_same_name_is_refused(root):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "expected"),
     [
         ({"metric": "rewrd"}, "Did you mean 'reward'"),
         ({"direction": "maximise"}, "Did you mean 'maximize'"),
         ({"parallel": 0}, "parallel=0"),
     ],
 )
-def test_invalid_arguments_are_refused_before_anything_is_written(root, words, said):
-    with pytest.raises(rlnb.RlnbError, match=said):
-        rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="none", **words)
+def test_invalid_arguments_are_refused_before_anything_is_written(root, arguments, expected):
+    with pytest.raises(rlnb.RlnbError, match=expected):
+        rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="none", **arguments)
     assert not rlnb.options.folders.sweeps.exists()
 
 

@@ -41,13 +41,13 @@ def test_a_yaml_file_is_read(tmp_path: Path, as_text: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [("- 1\n- 2\n", "not a mapping"), ("a: [1\n", "not plain YAML"), ("a: !!python/tuple [1]\n", "not plain YAML")],
 )
-def test_a_file_of_another_kind_is_refused_with_the_reason(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_of_another_kind_is_refused_with_the_reason(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "agent.yaml"
     path.write_text(text)
-    with pytest.raises(rlnb.RlnbError, match=f"agent.yaml .*{words}"):
+    with pytest.raises(rlnb.RlnbError, match=f"agent.yaml .*{expected}"):
         agent_values(path)
 
 

@@ -15,14 +15,14 @@ from rlnb.training import auto_ranks
 
 
 def manifest(**changes: object) -> Manifest:
-    asked = Manifest(
+    request = Manifest(
         run_id="r1",
         created="2026-01-01T00:00:00+00:00",
         task=Task(id="Isaac-Cartpole-Direct", num_envs=64),
         library="rsl_rl",
         resources=Resources(device="cpu"),
     )
-    return dataclasses.replace(asked, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(request, **changes)  # type: ignore[arg-type]
 
 
 NUM_ENVS = 64
@@ -57,19 +57,19 @@ def test_more_ranks_must_be_clearly_faster(rates: dict[str, float], expected: tu
 
 def test_the_measurement_is_kept_by_task_and_number_of_envs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def measured(*_: object) -> dict[str, float]:
-        asked.append(True)
+        measurements.append(True)
         return {"1x2": 1.0, "2x1": 2.0}
 
-    asked: list[bool] = []
+    measurements: list[bool] = []
     monkeypatch.setattr(auto_ranks, "_measure", measured)
     monkeypatch.setattr(auto_ranks, "gpu_count", lambda: 0)
     for _ in range(2):
         assert auto_ranks.resources(manifest(), NUM_ENVS) == Resources(device="cpu", nproc_per_node=2, threads=1)
-    assert len(asked) == 1
+    assert len(measurements) == 1
     auto_ranks.resources(manifest(run_id="r2", seed=7, max_iterations=3), NUM_ENVS)
-    assert len(asked) == 1, "seed and iterations do not change the rate"
+    assert len(measurements) == 1, "seed and iterations do not change the rate"
     auto_ranks.resources(manifest(task=Task(id="Isaac-Cartpole-Direct", num_envs=32)), NUM_ENVS)
-    assert len(asked) == 2
+    assert len(measurements) == 2
     (first, _) = sorted(options.folders.cards.glob("ranks-*.json"), key=lambda path: path.stat().st_mtime)
     assert files.read_json(first) == {"1x2": 1.0, "2x1": 2.0}
 
@@ -79,8 +79,8 @@ def test_with_gpus_auto_is_one_rank_on_each(
     monkeypatch: pytest.MonkeyPatch, gpus: int, num_envs: int, expected: int
 ) -> None:
     monkeypatch.setattr(auto_ranks, "gpu_count", lambda: gpus)
-    asked = manifest(resources=Resources(), task=Task(id="T", num_envs=num_envs))
-    assert auto_ranks.resources(asked, num_envs) == Resources(nproc_per_node=expected)
+    request = manifest(resources=Resources(), task=Task(id="T", num_envs=num_envs))
+    assert auto_ranks.resources(request, num_envs) == Resources(nproc_per_node=expected)
     one = manifest(resources=Resources(device="cuda:1"))
     assert auto_ranks.resources(one, NUM_ENVS) == Resources(device="cuda:1")
 

@@ -18,9 +18,9 @@ def test_the_commit_is_recorded_and_the_repository_is_unchanged(
     repository.mkdir()
     monkeypatch.chdir(repository)
     (repository / "task.py").write_text("1")
-    who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
-    for words in (["init", "--quiet"], ["add", "."], [*who, "commit", "--quiet", "--message", "first"]):
-        subprocess.run(["git", *words], check=True)
+    identity = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
+    for arguments in (["init", "--quiet"], ["add", "."], [*identity, "commit", "--quiet", "--message", "first"]):
+        subprocess.run(["git", *arguments], check=True)
     os.utime(repository / "task.py", (0, 0))  # git status would refresh the index for this file
     index = (repository / ".git" / "index").read_bytes()
     git = rlnb.train("Echo", library="echo", max_iterations=1).manifest.git

@@ -57,8 +57,8 @@ def spelled_out(path: Path) -> Iterator[str]:
 
 
 def test_the_stub_and_the_request_have_the_same_arguments() -> None:
-    told = signature().parameters.values()
-    written = [(p.name, p.kind, p.default, str(p.annotation).replace('"', "'")) for p in told]
+    parameters = signature().parameters.values()
+    written = [(p.name, p.kind, p.default, str(p.annotation).replace('"', "'")) for p in parameters]
     assert [(p.name, p.kind, p.default, p.annotation) for p in stub().parameters.values()] == written
     assert inspect.signature(rlnb.train) == signature()
 
@@ -72,8 +72,8 @@ def test_the_arguments_are_listed_once() -> None:
 
 
 def test_every_argument_is_documented() -> None:
-    told = inspect.getdoc(rlnb.train) or ""
-    assert [name for name in NAMES if f"    {name}: " not in told] == []
+    docstring = inspect.getdoc(rlnb.train) or ""
+    assert [name for name in NAMES if f"    {name}: " not in docstring] == []
 
 
 def test_an_unknown_argument_is_refused_with_the_closest_name() -> None:

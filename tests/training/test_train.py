@@ -85,10 +85,15 @@ def test_a_run_exists_at_once_and_completes(root: Path) -> None:
 
 
 def test_the_manifest_records_the_request(finished: rlnb.Run) -> None:
-    asked = finished.manifest
-    assert (asked.task.id, asked.library, asked.seed, asked.max_iterations) == ("Echo", "echo", 3, ITERATIONS)
-    assert asked.tags == ("seen", HOSTILE)
-    assert asked.versions["rlnb"] == rlnb.__version__
+    request = finished.manifest
+    assert (request.task.id, request.library, request.seed, request.max_iterations) == (
+        "Echo",
+        "echo",
+        3,
+        ITERATIONS,
+    )
+    assert manifest.tags == ("seen", HOSTILE)
+    assert manifest.versions["rlnb"] == rlnb.__version__
     assert finished.id.startswith(f"{finished.created.astimezone():%Y%m%d}-")
     assert "-m rlnb.worker train" in finished.command
 
@@ -111,12 +116,12 @@ def test_the_error_of_a_failed_run_names_the_reason_the_log_and_the_next_call(ro
     run = echo(agent={"crash_at": 7})
     with pytest.raises(rlnb.RunError) as caught:
         run.wait(WAIT_S)
-    said = str(caught.value)
+    message = str(caught.value)
     assert run.state == "failed"
-    assert "RuntimeError: echo crashes at iteration 7" in said
-    assert str(run.path / "jobs" / "0-train" / "node0.log") in said
-    assert f"rlnb.get_run({run.id!r}).resume()" in said
-    assert "Traceback" in said
+    assert "RuntimeError: echo crashes at iteration 7" in message
+    assert str(run.path / "jobs" / "0-train" / "node0.log") in message
+    assert f"rlnb.get_run({run.id!r}).resume()" in message
+    assert "Traceback" in message
 
 
 def test_waiting_can_end_before_the_run_does(root: Path) -> None:
