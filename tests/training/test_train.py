@@ -86,14 +86,9 @@ def test_a_run_exists_at_once_and_completes(root: Path) -> None:
 
 def test_the_manifest_records_the_request(finished: rlnb.Run) -> None:
     request = finished.manifest
-    assert (request.task.id, request.library, request.seed, request.max_iterations) == (
-        "Echo",
-        "echo",
-        3,
-        ITERATIONS,
-    )
-    assert manifest.tags == ("seen", HOSTILE)
-    assert manifest.versions["rlnb"] == rlnb.__version__
+    assert (request.task.id, request.library, request.seed, request.max_iterations) == ("Echo", "echo", 3, ITERATIONS)
+    assert request.tags == ("seen", HOSTILE)
+    assert request.versions["rlnb"] == rlnb.__version__
     assert finished.id.startswith(f"{finished.created.astimezone():%Y%m%d}-")
     assert "-m rlnb.worker train" in finished.command
 
