@@ -135,7 +135,7 @@ class TrainContext(Protocol):
         """Record which parts of :attr:`checkpoint` were restored exactly.
 
         Call it after loading :attr:`checkpoint` and before :meth:`started`. It saves the present state with ``save``
-        and compares the two files bit by bit.
+        and compares both files bit by bit.
 
         Args:
             save: ``function(path)`` that writes a checkpoint of the present state with ``torch.save``, in the library's
@@ -185,8 +185,8 @@ class Policy(Protocol):
         """Return the actions for a batch of observations.
 
         Args:
-            obs: Isaac Lab's observation dict: a tensor of shape (num_envs, obs_dim) for each observation group. For a
-                library with ``multi_agent=True``, a tensor for each agent.
+            obs: Isaac Lab's observation dict, with a tensor of shape (num_envs, ...) for each observation group. For a
+                library with ``multi_agent=True``, it has a tensor for each agent.
 
         Returns:
             A tensor of shape (num_envs, action_dim). For a library with ``multi_agent=True``, a dict with such a tensor

@@ -76,5 +76,5 @@ def whole_number(name: str, value: object, *, least: int = 1, example: int | Non
     """
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return []
-    kind = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+    kind = "a positive whole number" if least == 1 else f"a whole number of at least {least}"
     return [Problem(what=f"{name}={value!r} is not {kind}.", fix="" if example is None else f"{name}={example}")]

@@ -54,7 +54,7 @@ def manager() -> pluggy.PluginManager:
     for entry in sorted(metadata.entry_points(group="rlnb")):
         value = modules.setdefault(entry.name, entry.value)
         if value != entry.value:
-            text = f"Two packages bring an rlnb plugin named {entry.name!r}: {value} and {entry.value}."
+            text = f"Two packages provide an rlnb plugin named {entry.name!r}: {value} and {entry.value}."
             warnings.warn(f"{text} The second is left out; uninstall one.", stacklevel=2)
         if value != entry.value or pm.has_plugin(entry.name):
             continue
@@ -88,7 +88,7 @@ def _by_name(hook: str, cls: type[N]) -> dict[str, N]:
             owner = owners.setdefault(name, impl.plugin_name)
             if owner != impl.plugin_name:
                 both = f"{owner} and {impl.plugin_name}"
-                raise RlnbError(f"Two plugins bring {_KINDS[cls]} named {name!r}: {both}. Uninstall one.")
+                raise RlnbError(f"Two plugins provide {_KINDS[cls]} named {name!r}: {both}. Uninstall one.")
             items[name] = item
     return dict(sorted(items.items()))
 
@@ -103,7 +103,7 @@ def launchers() -> dict[str, LauncherType]:
     others = _by_name("rlnb_launchers", LauncherType)
     for name in OWN:
         if name in others:
-            raise RlnbError(f"A plugin brings a launcher named {name!r}, which is rlnb's own. Uninstall it.")
+            raise RlnbError(f"A plugin provides a launcher named {name!r}, which is rlnb's own. Uninstall it.")
     return {**OWN, **others}
 
 

@@ -39,5 +39,5 @@ def test_a_value_that_is_not_a_positive_whole_number_is_one_problem(value: Any) 
 
 
 def test_a_problem_names_the_smallest_valid_number() -> None:
-    assert whole_number("steps", -1, least=0) == [Problem(what="steps=-1 is not a whole number from 0 on.")]
+    assert whole_number("steps", -1, least=0) == [Problem(what="steps=-1 is not a whole number of at least 0.")]
     assert whole_number("steps", 0, least=0) == whole_number("steps", 1) == []

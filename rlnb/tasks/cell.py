@@ -58,7 +58,7 @@ def write_module(root: Root, name: str, body: str, owner: str) -> Path:
     if path.is_file():
         first, _, old_body = path.read_text(encoding="utf-8").partition("\n")
         if first.startswith("# rlnb task ") and not first.startswith(f"# rlnb task {name!r} of "):
-            raise RlnbError(f"{path} already holds another task ({first[2:]}). Use a name with another file name.")
+            raise RlnbError(f"{path} already holds another task ({first[2:]}). Use a name that gives another file.")
         old_owner = re.search(r" of (['\"])(.*)\1$", first)
         if old_owner and old_owner.group(2) != owner and old_body != body:
             raise RlnbError(

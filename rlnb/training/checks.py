@@ -92,7 +92,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
     if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
-        yield Problem(what=f"tags={list(manifest.tags)!r} are not all non-empty strings.", fix='tags=["baseline"]')
+        yield Problem(what=f"tags={list(manifest.tags)!r} is not a list of non-empty strings.", fix='tags=["baseline"]')
     for path, setting in manifest.agent.items():
         try:
             to_json(setting)
@@ -100,7 +100,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
             yield Problem(what=f"agent value {path!r}: {exc}")
     device = manifest.resources.device
     if device not in ("auto", "cpu", "cuda") and not (device.startswith("cuda:") and device[5:].isdigit()):
-        yield Problem(what=f"device={device!r} is none of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')
+        yield Problem(what=f"device={device!r} is not one of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')
     numbers = {
         "max_iterations": manifest.max_iterations,
         "num_envs": manifest.task.num_envs,
