@@ -21,7 +21,7 @@ class Root:
     cards: Path = field(init=False)
     """Cached task cards."""
     sweeps: Path = field(init=False)
-    """Storage of Optuna, one file for each sweep."""
+    """Journals of sweeps, one file for each sweep."""
 
     def __post_init__(self) -> None:
         self.runs, self.tasks = self.path / "runs", self.path / "tasks"

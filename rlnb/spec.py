@@ -57,7 +57,7 @@ class Task:
     """A task: an Isaac Lab env config and the changes to it. Made by :func:`rlnb.task`."""
 
     id: str
-    """Registered id, ``"package.module:EnvCfg"``, or the name given to ``%%task``."""
+    """Registered id, ``"package.module:EnvCfg"``, or the name of a ``%%task`` cell."""
     source: str | None = None
     """Path of the task's module on disk; None for a registered id."""
     source_sha256: str | None = None
@@ -268,7 +268,7 @@ class Library:
     """An RL library, described without importing the library."""
 
     name: str
-    """Name used in ``rlnb.train(library=...)``."""
+    """Name of the library, as in ``rlnb.train(library=...)``."""
     backend: str
     """``"module:Class"`` of the library's :class:`rlnb.backend.Backend`."""
     agent_key: str = ""

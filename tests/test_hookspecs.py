@@ -207,7 +207,7 @@ def test_rlnb_run_finished_is_called_for_a_failed_run_too(root: Path, install: P
     assert note(rlnb.runs()[0], "finished")["outcome"] == "failed"
 
 
-def test_rlnb_run_finished_that_raises_is_told_once_and_the_run_stays_completed(root: Path, install: Path) -> None:
+def test_rlnb_run_finished_that_raises_is_called_once_and_the_run_stays_completed(root: Path, install: Path) -> None:
     (install / "rlnb_noted.py").write_text(
         "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_run_finished(run_dir, result):\n"
         "    with open(run_dir / 'told', 'a') as file:\n        file.write(result.outcome + '\\n')\n"
@@ -221,7 +221,7 @@ def test_rlnb_run_finished_that_raises_is_told_once_and_the_run_stays_completed(
     assert "the tracker is down" in run.logs(100)
 
 
-def test_a_hook_of_the_kernel_only_is_not_seen_by_the_worker(root: Path, registered: Any) -> None:
+def test_a_hook_registered_in_the_kernel_is_not_called_in_the_worker(root: Path, registered: Any) -> None:
     folders: list[Path] = []
     registered(rlnb_run_started=lambda run_dir: folders.append(run_dir))
     echo().wait(WAIT_S)

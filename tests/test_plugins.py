@@ -79,7 +79,7 @@ def test_two_packages_with_the_same_plugin_name_are_reported(tmp_path: Path) -> 
     assert "named 'same': rlnb_one and rlnb_two. The second is left out; uninstall one." in done.stderr
 
 
-def test_an_installed_plugin_is_found_without_being_imported_by_name(tmp_path: Path) -> None:
+def test_an_installed_plugin_is_found_by_its_entry_point(tmp_path: Path) -> None:
     code = (
         "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_libraries():\n"
         "    return [rlnb.Library(name='fine', backend='rlnb_fine:Backend')]\n"

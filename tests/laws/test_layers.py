@@ -105,7 +105,7 @@ def test_no_launcher_has_the_name_of_a_module() -> None:
     assert not {path.stem for path in PACKAGE.iterdir()} & {*plugins.launchers()}
 
 
-def test_every_folder_says_what_belongs_there() -> None:
+def test_every_folder_has_a_short_description() -> None:
     folders = [path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
     assert folders
     for folder in folders:

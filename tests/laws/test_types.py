@@ -47,7 +47,7 @@ rlnb.local(max_runing=2)""",
         assert any(f":{line}: error: {message}" in row for row in output.splitlines()), f"line {line}\n{output}"
 
 
-def test_no_public_name_is_any(tmp_path: Path) -> None:
+def test_every_public_name_has_a_type(tmp_path: Path) -> None:
     output = checked(tmp_path, "\n".join(f"reveal_type(rlnb.{name})" for name in rlnb.__all__))
     rows = [row.partition("Revealed type is ")[2] for row in output.splitlines() if "Revealed type is" in row]
     assert len(rows) == len(rlnb.__all__), output
