@@ -26,8 +26,11 @@ MULTI_AGENT = "multi-agent"
 """Workflow in the task card of a task with several agents."""
 
 JobKind = Literal["train", "evaluate", "export"]
+"""Kind of a job."""
 State = Literal["created", "queued", "starting", "running", "completed", "failed", "cancelled", "timeout", "lost"]
+"""State of a run or a job."""
 Outcome = Literal["completed", "failed", "cancelled", "timeout"]
+"""Outcome of a job, in its result. The state ``lost`` has no result."""
 
 METRICS: Mapping[str, str] = types.MappingProxyType(
     {
@@ -284,14 +287,14 @@ class Library:
     logged_at_end: bool = False
     """Whether the library logs an iteration's scalars at the step where the iteration ended, not where it began."""
     horizon_key: str = "num_steps_per_env"
-    """Name of the agent config value that is the number of env steps per iteration."""
+    """Name of the agent config value that holds the env steps per iteration, which is read to count frames."""
     overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
     """Agent config paths that the backend sets from an argument of :func:`rlnb.train`, to the name of that argument
     (``"seed"``, ``"max_iterations"`` or ``"device"``). An agent value that contradicts the argument is refused."""
     checkpoint_glob: str = "**/*.pt"
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
-    """Regular expression on a checkpoint's path. Its first group is the iteration, or timestep, of the checkpoint."""
+    """Regular expression on a checkpoint's file name. Its first group is the iteration, or timestep, of the checkpoint."""
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
     """Unit of the number in a checkpoint's name."""
     checkpoint_counts_finished: bool = False
