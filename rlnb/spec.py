@@ -30,7 +30,7 @@ JobKind = Literal["train", "evaluate", "export"]
 State = Literal["created", "queued", "starting", "running", "completed", "failed", "cancelled", "timeout", "lost"]
 """State of a run or a job."""
 Outcome = Literal["completed", "failed", "cancelled", "timeout"]
-"""Outcome of a job, in its result. The state ``lost`` has no result."""
+"""Outcome of a job, as its result records it."""
 
 METRICS: Mapping[str, str] = types.MappingProxyType(
     {
@@ -294,7 +294,7 @@ class Library:
     checkpoint_glob: str = "**/*.pt"
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
-    """Regular expression on a checkpoint's file name. Its first group is the iteration, or timestep, of the checkpoint."""
+    """Regular expression on a checkpoint's file name. The first group is its iteration, or timestep."""
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
     """Unit of the number in a checkpoint's name."""
     checkpoint_counts_finished: bool = False
