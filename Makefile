@@ -7,28 +7,28 @@ EXTENSION := extensions/rlnb-jupyterlab
 PAGES := $(EXTENSION)/src/rlnb_jupyterlab/labextension
 OTHER_PYTHONS ?= 3.11 3.13
 EDITABLE := $(foreach plugin,$(PLUGINS),--editable $(plugin))
-# Only a kernel with JupyterLab's server has use for it.
+# Needed only where JupyterLab's server runs.
 WITH_PAGES := --editable '$(EXTENSION)[test]'
 PYTEST := $(BIN)/python -m pytest
-# Several tests at once, since most of them wait. With a simulator one file, or class, per core, each on one thread:
-# torch's threads wait for each other by spinning, and those of two simulators would do so in each other's way.
+# Three tests run at once, since most of them wait. Tests with a simulator run one file, or class, per core on one thread
+# each: torch's threads spin while they wait for each other, so two simulators with many threads slow each other down.
 QUICK := $(PYTEST) -n 3 -m "not isaaclab and not slow and not gpu"
 ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu"
 SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
-# Tests of what runs in a kernel, which may have another Python than the worker and none of its packages.
+# Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages.
 KERNEL_TESTS := $(addprefix tests/,laws records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
 	$(wildcard tests/test_*.py)
 OUT ?= outputs
 
-# Isaac Lab and torch are 6,000 modules: where images forbid to write bytecode, each start compiles them anew.
+# Isaac Lab and torch are 6,000 modules. In images that forbid writing bytecode, each start compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install demo test test-all test-kernels test-extension test-pages extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
 
-help: ## what there is
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-install: $(VENV)/.installed ## make .venv with Isaac Lab and everything else
+install: $(VENV)/.installed ## create .venv with Isaac Lab and all other dependencies
 
 $(UV): constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -40,19 +40,19 @@ $(VENV)/.installed: $(UV) pyproject.toml constraints.txt $(wildcard plugins/*/py
 		$(EDITABLE) $(WITH_PAGES) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,docs,dev]'
 	touch $@
 
-# A gigabyte that few need: the tests of skrl with JAX, and of robots from URDF, are among the slow ones.
+# Another gigabyte, for the slow tests only: skrl with JAX, and robots from URDF files.
 $(VENV)/.installed-slow: $(VENV)/.installed
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt \
 		$(EDITABLE) --editable '.[jax]' --editable 'plugins/rlnb-tasks[robots]'
 	touch $@
 
-demo: install ## define, preview, train, evaluate and report a task, on this machine
+demo: install ## define, preview, train, evaluate and report a task on this machine
 	$(BIN)/rlnb demo --out $(OUT)
 
-lab: install extension ## open JupyterLab on notebooks/, with the panel of runs
+lab: install extension ## open JupyterLab in notebooks/, with the panel of runs
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
-# Whoever installs the wheel has the pages prebuilt; only who works on them needs node.
+# The wheel contains the built pages, so only development of the pages needs node.
 extension: $(PAGES)/package.json ## build the pages of the JupyterLab extension (needs node)
 
 $(EXTENSION)/node_modules/.installed: $(VENV)/.installed $(EXTENSION)/package.json $(EXTENSION)/yarn.lock
@@ -66,20 +66,20 @@ $(PAGES)/package.json: $(EXTENSION)/node_modules/.installed $(shell find $(EXTEN
 	ln -s $(CURDIR)/$(PAGES) $(VENV)/share/jupyter/labextensions/rlnb-jupyterlab
 	touch $@
 
-test-extension: install ## the server's part of the JupyterLab extension
+test-extension: install ## test the server part of the JupyterLab extension
 	cd $(EXTENSION) && $(CURDIR)/$(BIN)/python -m pytest -m "not slow"
 
-# Node takes minutes to install what it builds with.
-test-pages: install ## the pages of the extension, where there is node, and what is slow of its server
+# Installing the build dependencies of the pages takes minutes.
+test-pages: install ## test the pages of the extension (if node is installed), and its slow server tests
 	if command -v node > /dev/null; then $(MAKE) extension && cd $(EXTENSION) && $(CURDIR)/$(BIN)/jlpm test; \
-	else echo "node is not here: the pages are not tested"; fi
+	else echo "node is not installed: the pages are not tested"; fi
 	cd $(EXTENSION) && $(CURDIR)/$(BIN)/python -m pytest -m slow
 
 wheels: install ## rlnb and its plugins as wheels, in dist/; docs/installing.md says how to install them
 	for package in . plugins/*; do $(UV) build --quiet --wheel --python $(BIN)/python --out-dir dist $$package || exit 1; done
 	$(BIN)/python tests/rig/release.py constraints dist
 
-extension-wheel: extension ## the wheel of the extension, pages within, in dist/
+extension-wheel: extension ## build the wheel of the extension, with its pages, in dist/
 	$(UV) build --quiet --wheel --python $(BIN)/python --out-dir dist $(EXTENSION)
 	$(BIN)/python tests/rig/release.py constraints dist
 
@@ -94,30 +94,31 @@ docs: install ## the documentation site, docs/_build/html/index.html, without ne
 gallery: install ## execute the notebooks for the site (about ten minutes)
 	$(BIN)/python docs/execute.py $(OUT)/gallery
 
-slurm-up: install ## a real Slurm of four nodes on this machine, to try the cluster path; as root it installs what it needs
+slurm-up: install ## start a real Slurm with four nodes on this machine, to try cluster jobs; as root it installs Slurm first
 	$(BIN)/python tests/rig/slurm.py up
 
-slurm-down: ## stop it, and whatever runs on it
+slurm-down: ## stop that Slurm and all its jobs
 	$(BIN)/python tests/rig/slurm.py down
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: install lint test-kernels test-extension ## everything that has to pass before a change lands (< 20 minutes on 2 cores)
+test: install lint test-kernels test-extension ## run everything that must pass before a change lands (< 20 minutes on 2 cores)
 	$(QUICK)
 	$(ISAACLAB)
 
-test-all: install $(VENV)/.installed-slow lint test-kernels test-extension test-pages ## the same, with the slow tests (< 90 minutes)
+test-all: install $(VENV)/.installed-slow lint test-kernels test-extension test-pages ## run make test plus the slow tests (< 90 minutes)
 	$(QUICK)
 	$(ISAACLAB)
 	$(SLOW)
 
-# The kernel's half of rlnb runs on Pythons that have no Isaac Lab. pyenv shows no other Python than .python-version's unless it is told to.
+# The kernel half of rlnb also runs on Pythons without Isaac Lab. PYENV_VERSION lets pyenv find a Python other than
+# that of .python-version.
 test-kernels: $(UV)
 	@for version in $(OTHER_PYTHONS); do \
 		export PYENV_VERSION=$$version; \
-		$(UV) python find --no-python-downloads $$version >/dev/null 2>&1 || { echo "Python $$version is not here: not tested on it"; continue; }; \
+		$(UV) python find --no-python-downloads $$version >/dev/null 2>&1 || { echo "Python $$version is not installed: not tested"; continue; }; \
 		echo "Python $$version"; \
 		$(UV) venv --quiet --clear --no-python-downloads --python $$version .venv-$$version && \
 		$(UV) pip install --quiet --python .venv-$$version/bin/python --constraint constraints.txt \
@@ -126,7 +127,7 @@ test-kernels: $(UV)
 			-n 3 -m "not isaaclab and not slow and not gpu" || exit 1; \
 	done
 
-bench: install ## the benchmarks of benchmarks/RESULTS.md; nothing else should run meanwhile
+bench: install ## run the benchmarks of benchmarks/RESULTS.md on an otherwise idle machine
 	$(BIN)/python benchmarks/against_isaaclab.py
 	$(BIN)/python benchmarks/steps_per_s.py
 	$(BIN)/python benchmarks/steps_per_s.py --library rl_games --case 0

@@ -1,7 +1,7 @@
 """rlnb: reinforcement learning of robots with NVIDIA Isaac Lab, from a notebook.
 
-Importing this does no work. The public names are listed in ``__init__.pyi``, and each loads what it needs when it is
-first used. The launchers of plugins have names here too: ``rlnb.slurm(...)``.
+Importing ``rlnb`` does no work. The public names are listed in ``__init__.pyi``; each one is loaded when it is first
+used. The launchers of plugins are attributes too: ``rlnb.slurm(...)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value = _public(name)
         return value
     if name.startswith("_") or importlib.util.find_spec(f"rlnb.{name}"):
-        raise AttributeError(name)  # of a submodule this lets the import system look for it
+        raise AttributeError(name)  # for a submodule, the import system then loads it
     return _launcher(name)
 
 

@@ -73,7 +73,7 @@ __all__: list[str]
 
 def load_ipython_extension(ipython: typing.Any) -> None: ...
 
-# Launchers: those of rlnb itself, and those of the plugins that are not named above.
+# The launchers of rlnb itself. __getattr__ covers the launchers of plugins.
 local = LocalLauncher
 injected = _injected.InjectedLauncher
 

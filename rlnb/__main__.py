@@ -1,4 +1,4 @@
-"""``python -m rlnb``: the ``rlnb`` command of exactly this interpreter."""
+"""``python -m rlnb``: the ``rlnb`` command, run by this very interpreter."""
 
 from rlnb.cli.app import app
 

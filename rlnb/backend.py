@@ -1,7 +1,7 @@
-"""What the backend of an RL library needs: the half of a plugin that runs in the worker.
+"""Protocols and functions for the backend of an RL library, the half of a plugin that runs in the worker.
 
-A backend implements :class:`Backend`. The functions save and restore what a checkpoint holds, and write a policy for
-deployment. They import torch, so each loads when it is first used; the list is in ``backend.pyi``.
+A backend implements :class:`Backend`. The functions save and restore the state in a checkpoint, and export a policy.
+They import torch, so each is loaded when it is first used. ``backend.pyi`` lists the names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The protocols that plugins implement. Hooks find the objects, and the protocols do the work."""
+"""The protocols that plugins implement. A hook names an object; its protocol says what the object does."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from rlnb.spec import Command, Json, Manifest
 
 
 class Launcher(Protocol):
-    """Starts jobs and knows whether they still live.
+    """Starts jobs and reports whether they still run.
 
-    Other processes find a run's jobs again through its launcher's name: its factory, called without arguments, has to
-    give one that understands the handles of all.
+    Another process finds a job again through the launcher's name, which the run records. The launcher's factory,
+    called without arguments, must therefore return a launcher that understands the handles of all others of its name.
     """
 
     name: str
+    """Name of the launcher, the same as in its :class:`rlnb.LauncherType`."""
 
     @property
     def nodes(self) -> int:
-        """Machines that each training gets."""
+        """Number of nodes that each training gets."""
         ...
 
     @property
     def nproc_per_node(self) -> int | None:
-        """Ranks on each of them where a training says nothing of that; None is one."""
+        """Ranks on each node if a training sets no ``nproc_per_node``; None is one rank."""
         ...
 
     @property
     def settings(self) -> Mapping[str, Json]:
-        """Arguments that make one like this, as JSON has them: a run records them for its further jobs."""
+        """Arguments that make an equal launcher, as JSON values. A run records them for its later jobs."""
         ...
 
     @property
     def max_running(self) -> int | None:
-        """Trainings at once on one machine, the others wait there; None where the launcher has a queue of its own."""
+        """Trainings that run at once on one machine; others wait. None if the launcher has a queue of its own."""
         ...
 
     @property
@@ -45,72 +46,100 @@ class Launcher(Protocol):
         ...
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
-        """Return what would make this launcher refuse the run."""
+        """Return every reason why this launcher cannot start the run; an empty sequence if it can.
+
+        Args:
+            manifest: The run that would be started.
+        """
         ...
 
     def submit(self, command: Command, job_dir: Path) -> Mapping[str, Json]:
-        """Start a job; return a JSON handle to find it again.
+        """Start a job and return the handle by which it is found again.
 
-        The launcher starts the job's agent, ``python -m rlnb.node JOB_DIR``, so that it outlives this process. The
-        agent runs the command, which ``job_dir`` holds already, and answers for log, cancel, walltime and result. With
-        ``command.nodes`` of more than one each of them has an agent: ``python -m rlnb.node JOB_DIR --node K --master
-        HOST:PORT``, with a free port of the first node.
+        The launcher starts the job's agent, ``python -m rlnb.node JOB_DIR``, in such a way that the agent outlives this
+        process. The agent reads the command from ``job_dir``, runs it, and takes care of log, cancellation, walltime
+        and result. If ``command.nodes`` is more than one, the launcher starts one agent on each node: ``python -m
+        rlnb.node JOB_DIR --node K --master HOST:PORT``, with a free port of the first node.
 
         Args:
             command: Command that the agent will run.
-            job_dir: Folder of the job. The agent's own output belongs at the end of its ``node0.log``.
+            job_dir: Folder of the job. Append the agent's own output to ``node0.log`` in this folder.
+
+        Returns:
+            A JSON mapping, for example with a process id or the id of a job in a queue.
         """
         ...
 
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
-        """Return whether the job still exists; None when that cannot be told from here."""
+        """Return whether the job still exists; None if this machine cannot tell.
+
+        Args:
+            handle: Handle that :meth:`submit` returned.
+            job_dir: Folder of the job.
+        """
         ...
 
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
-        """Take a job that still waits out of the launcher's queue. Returns at once.
+        """Remove a waiting job from the launcher's queue, and return at once.
 
-        A job that runs needs nothing more: its agent sees in ``job_dir`` that it was asked to end.
+        A running job needs no action: its agent finds the request to cancel in ``job_dir``.
+
+        Args:
+            handle: Handle that :meth:`submit` returned.
+            job_dir: Folder of the job.
         """
         ...
 
     def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
-        """Return the ids of the runs for which a queued job waits; empty where that cannot be told from here."""
+        """Return the ids of the runs that a queued job waits for; empty if this machine cannot tell.
+
+        Args:
+            handle: Handle that :meth:`submit` returned.
+            job_dir: Folder of the job.
+        """
         ...
 
 
 class TrainContext(Protocol):
-    """The facts and functions that a :class:`Backend` gets besides the env: log folder, rank, ways to report."""
+    """The settings of one rank, and the functions by which a :class:`Backend` reports its progress."""
 
     log_dir: Path
-    """Where the library writes its event files and checkpoints. Exists."""
+    """Existing folder where the library writes its event files and checkpoints."""
     device: str
+    """Device of this rank, e.g. ``"cpu"`` or ``"cuda:0"``."""
     seed: int
-    """Seed of this rank."""
+    """Seed of this rank, which is the run's seed plus :attr:`rank`."""
     rank: int
+    """Number of this rank over all nodes, from 0."""
     local_rank: int
+    """Number of this rank on its node, from 0."""
     world_size: int
+    """Number of ranks over all nodes."""
     synchronised: bool
-    """False in the negative control of a proof of synchronisation. Sums by ``torch.distributed.all_reduce`` are left
-    out then by themselves; a library that sums by other means leaves them out."""
+    """Whether the ranks synchronise. False in the negative control of :func:`rlnb.verify_sync`, where
+    ``torch.distributed.all_reduce`` already does nothing. A library that communicates by other means must skip its own
+    synchronisation when this is False."""
     max_iterations: int | None
-    """Iterations asked for; None keeps the agent config's."""
+    """Learning iterations to run; None keeps the number in the agent config."""
     checkpoint: Path | None
-    """Checkpoint to resume from."""
+    """Checkpoint to resume from; None if the training does not resume."""
     init_from: Path | None
-    """Checkpoint to take the weights of, normalisers included; optimiser and counters begin anew."""
+    """Checkpoint whose weights to start from, normalisers included; optimiser and counters start anew. None starts
+    from fresh weights."""
     trust: bool
-    """Whether the user vouches for that checkpoint's origin."""
+    """Whether the user trusts the checkpoint, so that a file which holds more than weights may be loaded."""
     agent: Mapping[str, Json]
-    """Agent overrides as asked, for libraries without an Isaac Lab agent config."""
+    """Agent config values that the user passed, by dotted path, for libraries without an Isaac Lab agent config."""
 
     def resumed(self, save: Callable[[str], object]) -> None:
-        """Find out what of the checkpoint was restored, bit by bit, to say it in the run's record.
+        """Record which parts of :attr:`checkpoint` were restored exactly.
 
-        To be called after loading :attr:`checkpoint` and before :meth:`started`.
+        Call it after loading :attr:`checkpoint` and before :meth:`started`. It saves the present state with ``save``
+        and compares both files bit by bit.
 
         Args:
-            save: ``function(path)`` that writes a checkpoint of the present state, as the library always does, with
-                ``torch.save``.
+            save: ``function(path)`` that writes a checkpoint of the present state with ``torch.save``, in the library's
+                usual way.
         """
         ...
 
@@ -123,14 +152,28 @@ class TrainContext(Protocol):
         first_iteration: int = 0,
         num_envs: int | None = None,
     ) -> None:
-        """Say that the first iteration is about to run. ``frames_per_step`` counts all ranks."""
+        """Report that the first iteration is about to run.
+
+        Args:
+            horizon: Env steps per iteration.
+            frames_per_step: Frames (env transitions over all ranks) per unit of the x axis of the library's event
+                files.
+            max_iterations: Iteration at which the training ends.
+            first_iteration: Iteration at which the training starts: 0, or the iteration of the resumed checkpoint.
+            num_envs: Environments over all ranks; None takes the number of envs that the worker made.
+        """
         ...
 
     def pool(self, mean: Any, variance: Any) -> None:
-        """Make running statistics that this rank keeps those of all ranks' data, in place.
+        """Replace a rank's running mean and variance by those over the data of all ranks, in place.
 
-        For a library that does not do so itself; to be called on every rank after each update. The ranks begin equal
-        and take in the same number of samples, so that counts need no care. One rank returns at once.
+        For a library that does not combine them itself. Call it on every rank after each update. The ranks start from
+        equal statistics and add the same number of samples, so their counts need no correction. With a single rank the
+        call has no effect.
+
+        Args:
+            mean: Running mean, a ``torch.Tensor``.
+            variance: Running variance, a ``torch.Tensor`` of the same shape.
         """
         ...
 
@@ -139,44 +182,70 @@ class Policy(Protocol):
     """A trained policy."""
 
     def __call__(self, obs: Any) -> Any:
-        """Return actions, shape (num_envs, action_dim), for Isaac Lab's observation dict.
+        """Return the actions for a batch of observations.
 
-        Of a multi-agent library, both are by agent.
+        Args:
+            obs: Isaac Lab's observation dict, with a tensor of shape (num_envs, ...) for each observation group. For a
+                library with ``multi_agent=True``, it has a tensor for each agent.
+
+        Returns:
+            A tensor of shape (num_envs, action_dim). For a library with ``multi_agent=True``, a dict with such a tensor
+            for each agent.
         """
         ...
 
     def reset(self, dones: Any) -> None:
-        """Forget recurrent state where ``dones``, shape (num_envs,), is true."""
+        """Clear the recurrent state of the envs whose episode has ended.
+
+        Args:
+            dones: Bool tensor of shape (num_envs,), true where an episode has ended.
+        """
         ...
 
 
 class Backend(Protocol):
-    """The whole contract of an RL library. Lives in the worker; ``env`` is what ``gym.make`` returned.
+    """The adapter of an RL library, which runs in the worker.
 
-    Exports come from :meth:`load_policy`'s module, or from a method ``export``, as in :class:`Exporting`.
+    A policy is exported by the method ``export`` of :class:`Exporting` if the backend has one. Otherwise the module
+    that :meth:`load_policy` returns is traced.
     """
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[Any] | None:
-        """Train until done, logging TensorBoard events and checkpoints to ``ctx.log_dir`` on rank 0.
+        """Train until the last iteration. Rank 0 writes TensorBoard events and checkpoints to ``ctx.log_dir``.
+
+        Args:
+            env: Env that ``gymnasium.make`` returned; None for a library with ``simulator=False``.
+            agent_cfg: Agent config of the task for this library, with the user's values set. For a library with
+                ``simulator=False``, a dict of the user's values by dotted path.
+            ctx: Settings of this rank, and the functions to report through.
 
         Returns:
-            The trained ``torch.nn.Module`` objects, normalisers included, so that ranks can be compared; a library
-            that trains in one process only may return None.
+            The trained ``torch.nn.Module`` objects, normalisers included, which are compared between ranks. A library
+            that trains in a single process may return None.
         """
         ...
 
     def load_policy(
         self, env: Any, agent_cfg: Any, checkpoint: Path, *, device: str, trust: bool, deterministic: bool = True
     ) -> Policy:
-        """Return the policy of a checkpoint; where it is not to be deterministic, one that samples its actions."""
+        """Return the policy of a checkpoint.
+
+        Args:
+            env: Env that ``gymnasium.make`` returned.
+            agent_cfg: Agent config, as in :meth:`train`.
+            checkpoint: File of the checkpoint.
+            device: Device of the policy, e.g. ``"cuda:0"``.
+            trust: Whether a file that holds more than weights may be loaded.
+            deterministic: True for a policy that returns its most likely action, False for one that samples.
+        """
         ...
 
 
 class Exporting(Backend, Protocol):
-    """A :class:`Backend` that writes what is deployed itself.
+    """A :class:`Backend` that exports its policies itself.
 
-    For any other, a policy that is a feed-forward ``torch.nn.Module`` of the observation group ``policy`` is traced, in
-    eval mode.
+    The policy of any other backend is traced in eval mode. This requires a feed-forward ``torch.nn.Module`` that reads
+    the observation group ``policy`` only.
     """
 
     def export(
@@ -190,5 +259,18 @@ class Exporting(Backend, Protocol):
         device: str,
         trust: bool,
     ) -> Mapping[str, Path]:
-        """Write the policy for deployment; return format to file, ``"<agent>/<format>"`` for each of several agents."""
+        """Write a policy to files for deployment.
+
+        Args:
+            env: Env that ``gymnasium.make`` returned.
+            agent_cfg: Agent config, as in :meth:`Backend.train`.
+            checkpoint: File of the checkpoint.
+            folder: Existing folder for the exported files.
+            formats: Formats to write, each from :attr:`rlnb.Library.exports`.
+            device: Device to load the policy on.
+            trust: Whether a file that holds more than weights may be loaded.
+
+        Returns:
+            File by format. With several agents the keys are ``"<agent>/<format>"``.
+        """
         ...

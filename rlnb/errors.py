@@ -1,4 +1,4 @@
-"""The errors rlnb raises. Each says what went wrong, what there is instead, and the fix."""
+"""The errors that rlnb raises. Each message names the fault, the valid choices, and the fix."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class RlnbError(Exception):
 
 
 class NotFoundError(RlnbError, LookupError):
-    """A name (task, library, launcher, run, camera, ...) that does not exist."""
+    """Raised for a name (of a task, library, launcher, run, camera, ...) that does not exist."""
 
 
 class CheckError(RlnbError, ValueError):
-    """A request that would fail. Raised before any file is written, with all problems at once.
+    """Raised for a request that would fail, before any file is written. It lists all problems at once.
 
     Attributes:
-        subject: What would fail: a task, a training, a preview.
-        problems: Every problem with its fix, in the order in which they were found.
+        subject: Name of the request that would fail, e.g. a task or ``"preview of Isaac-Cartpole-Direct"``.
+        problems: Every problem with its fix, in the order in which the problems were found.
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
@@ -37,11 +37,11 @@ class CheckError(RlnbError, ValueError):
 
 
 class RunError(RlnbError, RuntimeError):
-    """A run that failed, was lost or cannot do what was asked. Names the log and the next call."""
+    """Raised for a run that failed, was lost, or cannot do the request. The message names the log and the next call."""
 
 
 class WorkerError(RlnbError, RuntimeError):
-    """The worker process answered with an error or ended. Carries the end of its log."""
+    """Raised when the worker answers with an error, or ends. The message shows the end of the worker's log."""
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
@@ -51,7 +51,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, names: Iterable[str], *, has: str = "Installed") -> NotFoundError:
-    """Return the error for a name that does not exist, with the names that do and the closest of them."""
+    """Return the error for a name that does not exist. It lists the existing names and suggests the closest one."""
     choices = sorted(names)
     text = ", ".join(choices) if choices else "none"
     return NotFoundError(f"No {kind} named {name!r}. {has}: {text}.{did_you_mean(name, choices)}")
@@ -83,21 +83,21 @@ class Problem:
     """One reason why a request would fail."""
 
     what: str
-    """The fault, its place, and the valid alternatives."""
+    """The fault, where it is, and the valid choices."""
     fix: str = ""
-    """The call, command or edit that fixes it."""
+    """The call, command or edit that removes the fault; empty if there is none."""
 
 
 def whole_number(name: str, value: object, *, least: int = 1, example: int | None = None) -> list[Problem]:
-    """Return one problem for a value that is not a whole number, or is too small; an empty list for one that fits.
+    """Return one problem if a value is not a whole number or is too small, else an empty list.
 
     Args:
         name: Name of the argument.
-        value: Its value.
-        least: Smallest number that fits.
-        example: A number for the fix; None leaves the fix out.
+        value: Value of the argument.
+        least: Smallest valid number.
+        example: A valid number for the fix; None leaves the fix out.
     """
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return []
-    kind = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+    kind = "a positive whole number" if least == 1 else f"a whole number of at least {least}"
     return [Problem(what=f"{name}={value!r} is not {kind}.", fix="" if example is None else f"{name}={example}")]

@@ -1,8 +1,8 @@
-"""Every hook a plugin can implement, in the order of a run's life.
+"""Every hook that a plugin can implement, in the order of a run's life.
 
-A plugin is a package with an entry point in the group ``rlnb``; its module marks functions with
-``rlnb.hookimpl``. Hooks find things, and small protocols in :mod:`rlnb.contracts` do the work. A
-``"module:attr"`` string keeps the heavy half out of processes that must stay light.
+A plugin is a package with an entry point in the group ``rlnb``; its module marks functions with ``rlnb.hookimpl``. The
+hooks name objects, and the protocols in :mod:`rlnb.contracts` say what these objects do. An object is named by a
+``"module:attr"`` string, so that a process which only lists the names imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -23,29 +23,34 @@ if TYPE_CHECKING:
 
 hookspec = pluggy.HookspecMarker("rlnb")
 hookimpl = pluggy.HookimplMarker("rlnb")
+"""Decorator that marks a function or method as the implementation of the hook of the same name."""
 
 
-# -- registration: called in the kernel and in every worker, so it must import nothing heavy -----
+# -- registration: called in the kernel and in every worker, so implementations must import nothing heavy ---------
 
 
 @hookspec
 def rlnb_libraries() -> Sequence[Library]:  # type: ignore[empty-body]
-    """Return the RL libraries that this plugin brings."""
+    """Return the RL libraries of this plugin."""
 
 
 @hookspec
 def rlnb_launchers() -> Sequence[LauncherType]:  # type: ignore[empty-body]
-    """Return the launchers that this plugin brings; each becomes ``rlnb.<name>(...)``."""
+    """Return the launchers of this plugin. Each becomes available as ``rlnb.<name>(...)``."""
 
 
 @hookspec
 def rlnb_tasks() -> Sequence[Task]:  # type: ignore[empty-body]
-    """Return the tasks that this plugin brings, and success functions for registered tasks of Isaac Lab."""
+    """Return the tasks of this plugin, and success functions for tasks of Isaac Lab.
+
+    An entry for a registered task of Isaac Lab adds a success function to that task, so it must set ``success``. An
+    entry for a task that the plugin trains without Isaac Lab must not set it.
+    """
 
 
 @hookspec
 def rlnb_asset_packs() -> Sequence[AssetPack]:  # type: ignore[empty-body]
-    """Return the folders of robot and scene files that this plugin can build offline."""
+    """Return the asset packs of this plugin: robot and scene files that it can build without a download."""
 
 
 # -- before a run: called by ``rlnb.train`` ---------------------------------------------------------
@@ -53,12 +58,28 @@ def rlnb_asset_packs() -> Sequence[AssetPack]:  # type: ignore[empty-body]
 
 @hookspec
 def rlnb_check(manifest: Manifest) -> Sequence[Problem]:  # type: ignore[empty-body]
-    """Return every problem that would make this run fail. Called before any file is written; all are shown."""
+    """Return every problem that would make a run fail.
+
+    Called before any file is written. The user sees the problems of all plugins at once.
+
+    Args:
+        manifest: The run that would be started.
+    """
 
 
 @hookspec(firstresult=True)
 def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
-    """Return the command to run instead, e.g. inside a container; None leaves it as it is."""
+    """Return the command to run in place of a job's own, e.g. inside a container.
+
+    Called before each job of a run is submitted. The first result that is not None is used.
+
+    Args:
+        command: Command of the job.
+        manifest: The run that the job belongs to.
+
+    Returns:
+        The new command; None leaves the command unchanged.
+    """
 
 
 # -- during a run: called in the worker ---------------------------------------------------------------
@@ -66,27 +87,60 @@ def rlnb_wrap_command(command: Command, manifest: Manifest) -> Command | None:
 
 @hookspec
 def rlnb_configure_env(env_cfg: Any, manifest: Manifest) -> None:
-    """Change the resolved Isaac Lab env config in place. Called on every rank before the env is made."""
+    """Change the resolved Isaac Lab env config in place. Called on every rank before the env is made.
+
+    Args:
+        env_cfg: Isaac Lab's env config, with the user's overrides set.
+        manifest: The run that the env is made for.
+    """
 
 
 @hookspec
 def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
-    """React to the start of training. Called on rank 0 before the first iteration."""
+    """React to the start of a training. Called on rank 0 before the first iteration.
+
+    Args:
+        run_dir: Folder of the run.
+        manifest: The run.
+    """
 
 
 @hookspec
 def rlnb_run_finished(run_dir: Path, manifest: Manifest, result: Result) -> None:
-    """React to the end of training. Called on rank 0 after the result is on disk."""
+    """React to the end of a training. Called on rank 0 after the result is on disk.
+
+    Args:
+        run_dir: Folder of the run.
+        manifest: The run.
+        result: Result of the training.
+    """
 
 
-# -- showing it: called in the kernel ---------------------------------------------------------------
+# -- showing a run: called in the kernel ------------------------------------------------------------
 
 
 @hookspec(firstresult=True)
 def rlnb_colorize(frames: np.ndarray, data_type: str) -> np.ndarray | None:
-    """Return pictures of camera frames, uint8 of shape (N, H, W, 3), or None to pass."""
+    """Return camera frames as RGB pictures.
+
+    The first result that is not None is used, before rlnb's own colours.
+
+    Args:
+        frames: Frames of one camera output, shape (N, H, W, C).
+        data_type: Isaac Lab's name of the output, e.g. ``"distance_to_camera"``.
+
+    Returns:
+        Pictures, uint8 of shape (N, H, W, 3); None leaves the frames to other plugins and to rlnb.
+    """
 
 
 @hookspec
 def rlnb_panels(run: Run) -> Sequence[Panel]:  # type: ignore[empty-body]
-    """Return further figures of a run: below the curves of ``run.watch()`` once it has ended, and in the report."""
+    """Return further figures of a run.
+
+    They appear below the curves of ``run.watch()`` once the run has ended, in the run's report, and in the run's tab in
+    JupyterLab.
+
+    Args:
+        run: The run.
+    """

@@ -1,4 +1,4 @@
-"""The one plugin manager, and the look-ups by name that all other modules use."""
+"""The plugin manager, and the look-ups by name that all other modules use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N = TypeVar("N", Library, LauncherType, Task, AssetPack)
 LOCAL = LauncherType(name="local", factory="rlnb.launch.local:LocalLauncher")
 INJECTED = LauncherType(name="injected", factory="rlnb.launch.injected:InjectedLauncher")
 OWN = {LOCAL.name: LOCAL, INJECTED.name: INJECTED}
-"""The launchers that rlnb itself brings."""
+"""The launchers of rlnb itself, by name."""
 _KINDS: Mapping[type, str] = {
     Library: "a library",
     LauncherType: "a launcher",
@@ -38,7 +38,7 @@ _KINDS: Mapping[type, str] = {
 }
 
 SCRIPT = Library(name="script", backend="", checkpoint_glob="**/*.pt*", simulator=False)
-"""The library of a run that is a plain training script."""
+"""The library of a run that starts a plain training script."""
 
 
 @functools.cache
@@ -54,26 +54,31 @@ def manager() -> pluggy.PluginManager:
     for entry in sorted(metadata.entry_points(group="rlnb")):
         value = modules.setdefault(entry.name, entry.value)
         if value != entry.value:
-            text = f"Two packages bring an rlnb plugin named {entry.name!r}: {value} and {entry.value}."
+            text = f"Two packages provide an rlnb plugin named {entry.name!r}: {value} and {entry.value}."
             warnings.warn(f"{text} The second is left out; uninstall one.", stacklevel=2)
         if value != entry.value or pm.has_plugin(entry.name):
             continue
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # the output of a plugin is no part of a command's answer
+            with contextlib.redirect_stdout(sys.stderr):  # stdout carries the output of a command
                 plugin = entry.load()
             pm.register(plugin, name=entry.name)
-        except Exception:  # no exception of a broken plugin may break the others
+        except Exception:  # a broken plugin must not break the others
             warnings.warn(f"The rlnb plugin {entry.name!r} did not load:\n{traceback.format_exc()}", stacklevel=2)
     return pm
 
 
 def register(plugin: object, name: str | None = None) -> None:
-    """Register a module or object with hook implementations by hand, e.g. from a notebook."""
+    """Register a plugin by hand, e.g. from a notebook. It applies to this process only.
+
+    Args:
+        plugin: Module or object whose functions are marked with ``rlnb.hookimpl``.
+        name: Name of the plugin; None takes the plugin's own name.
+    """
     manager().register(plugin, name=name)
 
 
 def _by_name(hook: str, cls: type[N]) -> dict[str, N]:
-    """Return the nouns that plugins add by a hook, sorted by name."""
+    """Return the results of a registration hook from all plugins, by name, sorted."""
     items: dict[str, N] = {}
     owners: dict[str, str] = {}
     pm = manager()
@@ -83,7 +88,7 @@ def _by_name(hook: str, cls: type[N]) -> dict[str, N]:
             owner = owners.setdefault(name, impl.plugin_name)
             if owner != impl.plugin_name:
                 both = f"{owner} and {impl.plugin_name}"
-                raise RlnbError(f"Two plugins bring {_KINDS[cls]} named {name!r}: {both}. Uninstall one.")
+                raise RlnbError(f"Two plugins provide {_KINDS[cls]} named {name!r}: {both}. Uninstall one.")
             items[name] = item
     return dict(sorted(items.items()))
 
@@ -98,12 +103,12 @@ def launchers() -> dict[str, LauncherType]:
     others = _by_name("rlnb_launchers", LauncherType)
     for name in OWN:
         if name in others:
-            raise RlnbError(f"A plugin brings a launcher named {name!r}, which is rlnb's own. Uninstall it.")
+            raise RlnbError(f"A plugin provides a launcher named {name!r}, which is rlnb's own. Uninstall it.")
     return {**OWN, **others}
 
 
 def tasks() -> dict[str, Task]:
-    """Return the tasks of plugins by id: their own, and those of Isaac Lab to which they add a success function."""
+    """Return the tasks that plugins register, by id: their own, and tasks of Isaac Lab with a success function."""
     return _by_name("rlnb_tasks", Task)
 
 
@@ -116,7 +121,7 @@ def library(name: str) -> Library:
     """Return the library of that name.
 
     Raises:
-        NotFoundError: No plugin has it.
+        NotFoundError: No installed plugin has a library of that name.
     """
     if name == SCRIPT.name:
         return SCRIPT
@@ -124,20 +129,24 @@ def library(name: str) -> Library:
 
 
 def launcher(name: str) -> LauncherType:
-    """Return the launcher of that name.
+    """Return the launcher type of that name.
 
     Raises:
-        NotFoundError: No plugin has it.
+        NotFoundError: Neither rlnb nor an installed plugin has a launcher of that name.
     """
     return _get("launcher", name, launchers())
 
 
 def make_launcher(name: str, settings: Mapping[str, Json]) -> Launcher:
-    """Return the installed launcher of that name with these settings, as ``rlnb.<name>(**settings)`` does.
+    """Return a launcher by its name, like ``rlnb.<name>(**settings)``.
+
+    Args:
+        name: Name of an installed launcher.
+        settings: Arguments of the launcher, as JSON values.
 
     Raises:
-        CheckError: The launcher does not exist, or refuses a setting; each refused setting is a problem.
-        RlnbError: The launcher itself refuses a value.
+        CheckError: The launcher does not exist, or does not have a setting; each such setting is a problem.
+        RlnbError: The launcher refuses a value.
     """
     if name not in (types := launchers()):
         raise CheckError("launcher", [_not_one_of("a launcher", name, types)])
@@ -150,7 +159,7 @@ def make_launcher(name: str, settings: Mapping[str, Json]) -> Launcher:
         instance: Launcher = factory(**settings)
     except RlnbError:
         raise
-    except Exception as exc:  # a plugin's own code may fail in any way at a value of another type
+    except Exception as exc:  # a plugin may raise anything for a value of a wrong type
         arguments = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         what = f"{name}({arguments}) could not be made: {type(exc).__name__}: {exc}."
         fix = f"Use the settings of help(rlnb.{name})."
@@ -165,7 +174,7 @@ def _not_one_of(kind: str, name: str, choices: Iterable[str]) -> Problem:
 
 
 def launcher_of(manifest: Manifest) -> Launcher:
-    """Return a launcher with the settings of the one that started a run."""
+    """Return a launcher equal to the one that started a run."""
     instance: Launcher = load(launcher(manifest.launcher).factory)(**manifest.launcher_settings)
     return instance
 
@@ -177,7 +186,7 @@ def _get(kind: str, name: str, items: Mapping[str, N]) -> N:
 
 
 def load(reference: str) -> Any:
-    """Import ``"module:attr"`` and return it.
+    """Return the object that a ``"module:attr"`` string names, importing its module.
 
     Raises:
         RlnbError: The module or the attribute does not exist. The message names the missing package.

@@ -1,4 +1,4 @@
-"""Settings of this process, changed by assignment: ``rlnb.options.root = "/data/rl"``."""
+"""Settings of this process. Assignment changes them: ``rlnb.options.root = "/data/rl"``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ class Root:
     """The folder that holds runs, task modules and cached task cards."""
 
     path: Path
+    """The folder itself."""
     runs: Path = field(init=False)
+    """Folders of runs."""
     tasks: Path = field(init=False)
     """Modules of ``%%task`` cells."""
     cards: Path = field(init=False)
     """Cached task cards."""
     sweeps: Path = field(init=False)
-    """Storage of Optuna, one file for each sweep."""
+    """Journals of sweeps, one file for each sweep."""
 
     def __post_init__(self) -> None:
         self.runs, self.tasks = self.path / "runs", self.path / "tasks"
@@ -27,31 +29,32 @@ class Root:
 
 
 def default_root() -> Path:
-    """Return RLNB_ROOT, else ``./rlnb-runs``, as an absolute path."""
+    """Return the folder in the variable ``RLNB_ROOT``, else ``./rlnb-runs``, as an absolute path."""
     return Path(os.environ.get("RLNB_ROOT") or "rlnb-runs").absolute()
 
 
 @dataclass(slots=True)
 class Options:
-    """Defaults of this process. An argument of a call takes precedence."""
+    """Defaults of this process. An argument of a call takes precedence over them."""
 
     root: str | Path = field(default_factory=default_root)
-    """Folder of runs, task modules and task cards. The variable RLNB_ROOT sets the default."""
+    """Folder of runs, task modules and task cards. The environment variable ``RLNB_ROOT`` sets the default."""
     python: str | None = field(default_factory=lambda: os.environ.get("RLNB_PYTHON") or None)
-    """Command of the worker's interpreter, e.g. ``"/opt/isaaclab/isaaclab.sh -p"``; None is this
-    process's own. The variable RLNB_PYTHON sets the default."""
+    """Command of the worker's interpreter, e.g. ``"/opt/isaaclab/isaaclab.sh -p"``; None is the interpreter of this
+    process. The environment variable ``RLNB_PYTHON`` sets the default."""
     asset_root: str | None = None
-    """Folder or URL of robot assets; None searches for one."""
+    """Folder or URL of robot assets; None searches for one (see ``rlnb assets``)."""
     warm: bool = True
-    """Whether a living simulator is kept for task cards, previews, evaluations and the next training."""
+    """Whether to keep a living simulator for task cards, previews, evaluations and the next training."""
     display: Literal["auto", "live", "static"] = "auto"
-    """``"live"`` shows widgets to a user, ``"static"`` pictures for papermill and nbconvert; ``"auto"`` decides."""
+    """How results are shown. ``"live"`` shows widgets, ``"static"`` shows pictures, e.g. for papermill and nbconvert,
+    and ``"auto"`` chooses by the front end."""
 
     @property
     def folders(self) -> Root:
-        """The root as its folders."""
+        """The folders below :attr:`root`."""
         return Root(Path(self.root).absolute())
 
 
 options = Options()
-"""The settings of this process."""
+"""The settings of this process, an instance of :class:`Options`."""

@@ -1,4 +1,4 @@
-"""The nouns that rooms exchange: frozen dataclasses, standard library only."""
+"""The data types that the packages of rlnb exchange: frozen dataclasses that need the standard library only."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ else:  # typing.get_type_hints does not resolve a recursive alias
     Json = Any
 
 ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost")
-"""The states of a run or a job that has ended."""
+"""The states in which a run or a job has ended."""
 
 SCHEMA = 1
-"""Version of the nouns below as JSON (:mod:`rlnb.storage.serial`); a reader refuses a newer one."""
+"""Version of the JSON form of the types below (:mod:`rlnb.storage.serial`). Readers refuse a newer version."""
 
 CARD_SCHEMA = 7
-"""Version of what a task card holds; a cached one of another version is not read."""
+"""Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
-"""The workflow, in a task card, of a task with several agents."""
+"""Workflow in the task card of a task with several agents."""
 
 JobKind = Literal["train", "evaluate", "export"]
+"""Kind of a job."""
 State = Literal["created", "queued", "starting", "running", "completed", "failed", "cancelled", "timeout", "lost"]
+"""State of a run or a job."""
 Outcome = Literal["completed", "failed", "cancelled", "timeout"]
+"""Outcome of a job, as its result records it."""
 
 METRICS: Mapping[str, str] = types.MappingProxyType(
     {
@@ -44,26 +47,26 @@ METRICS: Mapping[str, str] = types.MappingProxyType(
         "learning_s": "seconds of learning per iteration",
     }
 )
-"""The metric names that every library plugin maps its own tags to, with what they mean."""
+"""Metric names and their meanings. Every library plugin maps its own tags to these names."""
 
 DEPTH = ("depth", "distance_to_image_plane", "distance_to_camera")
-"""Isaac Lab's names of camera output in metres."""
+"""Isaac Lab's names of camera outputs in metres."""
 COLOR = ("rgb", "rgba", "albedo")
-"""Isaac Lab's names of camera output in colours, 0 to 255."""
+"""Isaac Lab's names of camera outputs that are colours, 0 to 255."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """The task of a run: an Isaac Lab env config and the changes made to it."""
+    """A task: an Isaac Lab env config and the changes to it. Made by :func:`rlnb.task`."""
 
     id: str
-    """Registered id, ``"package.module:EnvCfg"``, or the name given to ``%%task``."""
+    """Registered id, ``"package.module:EnvCfg"``, or the name of a ``%%task`` cell."""
     source: str | None = None
     """Path of the task's module on disk; None for a registered id."""
     source_sha256: str | None = None
     """SHA-256 of that module's text."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Further local files that the module names: path relative to the module, to SHA-256."""
+    """SHA-256 of the further local files that the module names, by path relative to the module."""
     num_envs: int | None = None
     """Environments in total, over all ranks; None keeps the task's own number."""
     presets: tuple[str, ...] = ()
@@ -75,70 +78,71 @@ class Task:
     overrides: Mapping[str, Json] = field(default_factory=dict)
     """Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``."""
     success: str | None = None
-    """``"module:function"``; ``function(env)`` gives one bool per env as an episode ends."""
+    """Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,) that says
+    whether an ending episode succeeded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resources:
-    """The machines of a run and its share of them."""
+    """The machines that a run uses, and how many ranks share them."""
 
     device: str = "auto"
-    """``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one."""
+    """``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"``, which takes a GPU if the machine has one."""
     nodes: int = 1
-    """Machines."""
+    """Number of machines."""
     nproc_per_node: int = 1
     """Worker processes (ranks) on each machine."""
     threads: int | None = None
-    """Threads of each rank on a CPU (OMP_NUM_THREADS); None leaves them to torch and torchrun."""
+    """CPU threads of each rank (``OMP_NUM_THREADS``); None leaves the number to torch and torchrun."""
 
     @property
     def world_size(self) -> int:
-        """Ranks over all nodes."""
+        """Number of ranks over all nodes."""
         return self.nodes * self.nproc_per_node
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """Everything that was asked of one run. Written once, before the run starts."""
+    """The request that a run was started with. Written once, before the run starts."""
 
     run_id: str
     """Name of the run's folder."""
     created: str
-    """UTC, ISO 8601."""
+    """Time of creation, UTC, in ISO 8601."""
     task: Task
-    """Task that is learned."""
+    """Task to learn."""
     library: str
     """Name of the RL library."""
     script: tuple[str, ...] = ()
-    """Path and arguments of the training script, where the library is ``"script"``."""
+    """Path and arguments of the training script if the library is ``"script"``, else empty."""
     max_iterations: int | None = None
-    """Learning iterations; None keeps the agent config's own number."""
+    """Learning iterations; None keeps the number in the agent config."""
     seed: int = 42
-    """Seed of env and policy; rank r's env uses seed + r."""
+    """Seed of env and policy. The env of rank r uses ``seed + r``."""
     agent: Mapping[str, Json] = field(default_factory=dict)
-    """Agent config values by dotted path."""
+    """Agent config values that the user passed, by dotted path."""
     resources: Resources = Resources()
-    """Machine."""
+    """Machines, ranks and device."""
     launcher: str = "local"
     """Name of the launcher."""
     launcher_settings: Mapping[str, Json] = field(default_factory=dict)
-    """Arguments of the launcher, so that a further job of the run gets the same."""
+    """Arguments of the launcher, by which a later job of the run gets an equal one."""
     python: str | None = None
-    """Command that starts the worker's interpreter; None is the kernel's own."""
+    """Command of the worker's interpreter; None is the interpreter of the kernel."""
     asset_root: str | None = None
-    """Explicit folder or URL of robot assets; None looks for one (see ``rlnb assets``)."""
+    """Folder or URL of robot assets; None searches for one (see ``rlnb assets``)."""
     parent: str | None = None
-    """Run, or checkpoint, whose weights this one starts from."""
+    """Run or checkpoint whose weights this run starts from; None starts from fresh weights."""
     git: Mapping[str, str] = field(default_factory=dict)
-    """Commit and state of the working folder, where it is a repository."""
+    """Commit and state of the working folder; empty if it is no git repository."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Packages of the kernel that wrote this."""
+    """Versions of rlnb and Python in the kernel that wrote the manifest."""
     keep: int | None = None
-    """Checkpoints to keep, the newest, beside the best by reward; None keeps all."""
+    """Number of newest checkpoints to keep, in addition to the best by reward; None keeps all."""
     tags: tuple[str, ...] = ()
-    """Words to find the run by."""
+    """Tags by which the run can be found."""
     schema: int = SCHEMA
-    """Version of this layout."""
+    """Version of the layout of the manifest's JSON."""
 
 
 JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
@@ -148,163 +152,164 @@ JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
         "export": "rlnb.worker.jobs.export:export",
     }
 )
-"""Every kind of job: ``"module:function"``, where ``function(job_dir)`` does the job in the worker and writes its
-result, in a process of its own as in the living simulator."""
+"""Function of each kind of job, as ``"module:function"``. ``function(job_dir)`` does the job in the worker, either in a
+process of its own or in the living simulator, and writes the result."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """One thing done in a run: training it, evaluating a checkpoint, exporting one."""
+    """One job of a run: a training, or the evaluation or export of a checkpoint."""
 
     kind: JobKind
-    """Kind of the job."""
+    """``"train"``, ``"evaluate"`` or ``"export"``."""
     options: Mapping[str, Json] = field(default_factory=dict)
-    """Arguments of that verb, e.g. ``{"episodes": 100, "checkpoint": "logs/model_49.pt"}``."""
+    """Arguments of the job, e.g. ``{"episodes": 100, "checkpoint": "logs/model_49.pt"}``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """A process to start on each node."""
+    """A command to run on each node of a job."""
 
     argv: tuple[str, ...]
-    """Program and arguments. With several nodes torchrun hears from its environment which of them it is on, and where
-    the first is: PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT."""
+    """Program and arguments. With several nodes, torchrun reads the number of its node and the address of the first
+    node from the variables ``PET_NODE_RANK``, ``PET_MASTER_ADDR`` and ``PET_MASTER_PORT``."""
     nodes: int = 1
-    """Nodes that it runs on, each with an agent of its own."""
+    """Number of nodes that the command runs on, each with its own node agent."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables added to the environment."""
+    """Variables to add to the environment."""
     cwd: str | None = None
-    """Working folder."""
+    """Working folder; None is the agent's own."""
     queued: bool = False
-    """Whether to wait for one of the machine's run slots."""
+    """Whether to wait for slots of this machine's queue."""
     max_running: int = 1
-    """Slots of this machine."""
+    """Number of slots of this machine's queue."""
     slots: int = 1
-    """Places of such a queue that it takes."""
+    """Number of slots that the command takes."""
     gpu_per_slot: bool = False
-    """Whether it sees the GPUs of its slots only."""
+    """Whether the command sees only the GPUs of its slots."""
     walltime_s: float | None = None
     """Seconds after which the job is stopped with outcome ``timeout``."""
 
     def shell(self) -> str:
-        """Return the command as a line for a shell. With several nodes, a comment says what to replace on each."""
+        """Return the command as a line for a shell. With several nodes, a comment names the values to set on each."""
         variables = [f"{name}={shlex.quote(value)}" for name, value in self.env.items()]
         line = " ".join([*variables, shlex.join(self.argv)])
         note = ""
         if self.nodes > 1:
-            note = f"# On each node, with NODE from 0 to {self.nodes - 1}, and FIRST, the name of the first:\n"
+            note = f"# On each node, with NODE from 0 to {self.nodes - 1} and FIRST the host name of node 0:\n"
             line = f"PET_NODE_RANK=$NODE PET_MASTER_ADDR=$FIRST PET_MASTER_PORT=29500 {line}"
         return note + (f"cd {shlex.quote(self.cwd)} && {line}" if self.cwd else line)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Started:
-    """The start of a training as it really is. Written once by rank 0, before the first iteration."""
+    """The facts of a training that has started. Written once by rank 0, before the first iteration."""
 
     hosts: tuple[str, ...]
-    """Host names, in order of node."""
+    """Host name of each node, in order."""
     devices: tuple[str, ...]
-    """Device of each rank."""
+    """Device of each rank, in order."""
     world_size: int
-    """Ranks."""
+    """Number of ranks over all nodes."""
     num_envs: int
-    """Environments over all ranks."""
+    """Number of envs over all ranks."""
     horizon: int
     """Env steps per iteration."""
     frames_per_step: float
-    """Frames (env transitions over all ranks) per unit of the library's own x axis."""
+    """Frames (env transitions over all ranks) per unit of the x axis of the library's event files."""
     time_s: float = 0.0
-    """When, in seconds since the epoch."""
+    """Time of the start, in seconds since the epoch."""
     first_iteration: int = 0
-    """Iteration at which this job starts: 0, or where a resumed checkpoint stood."""
+    """Iteration at which this job starts, which is 0 or the iteration of the resumed checkpoint."""
     max_iterations: int = 0
     """Iteration at which this job ends."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Packages of the worker."""
+    """Versions of the worker's packages, by name."""
     asset_root: str = ""
-    """Where robot assets came from."""
+    """Folder or URL of robot assets, and the rule that chose it."""
     assets: Mapping[str, str] = field(default_factory=dict)
-    """Asset files used, to SHA-256 (empty string for a remote file)."""
+    """SHA-256 of the asset files in use, by path; an empty string for a remote file."""
     restored: Mapping[str, str] = field(default_factory=dict)
-    """Part of the checkpoint that this job resumed from, to what became of it: restored bit by bit, or not."""
+    """Whether each part of the resumed checkpoint was restored exactly, by name of the part."""
     communication: Mapping[str, str] = field(default_factory=dict)
-    """With several ranks: over what they talk (``backend``), and every variable that NCCL or Gloo go by."""
+    """How several ranks communicate, by the name ``backend`` and by every variable that configures NCCL or Gloo."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """The end of a job. Written once, by the first process that knows."""
+    """The end of a job. Written once, by the first process that sees the end."""
 
     outcome: Outcome
-    """Kind of the end."""
+    """``"completed"``, ``"failed"``, ``"cancelled"`` or ``"timeout"``."""
     error: str = ""
-    """One line: what went wrong."""
+    """Error, in one line; empty if the job completed."""
     detail: str = ""
     """Traceback, or the end of the log."""
     exit_code: int | None = None
-    """Exit status of the failing process; negative is a signal."""
+    """Exit status of the failing process; a negative number is a signal."""
     checkpoint: str | None = None
-    """Last checkpoint, relative to the run folder."""
+    """Path of the last checkpoint, relative to the run's folder."""
     ended: str = ""
-    """UTC, ISO 8601."""
+    """Time of the end, UTC, in ISO 8601."""
     values: Mapping[str, Json] = field(default_factory=dict)
-    """Values that the verb returns, e.g. exported files."""
+    """Values that the job returns, e.g. the exported files."""
 
     @property
     def node(self) -> int:
-        """Node whose agent wrote this, or the first."""
+        """Number of the node whose agent wrote the result; 0 if it was not an agent."""
         node = self.values.get("node", 0)
         return node if isinstance(node, int) else 0
 
     @property
     def interrupted(self) -> bool:
-        """Whether the cluster ended the job, and not what it did: it may go on elsewhere."""
+        """Whether the cluster ended the job, rather than a fault in it, so that it may go on elsewhere."""
         return bool(self.values.get("interrupted"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Library:
-    """An RL library, described without importing it."""
+    """An RL library, described without importing the library."""
 
     name: str
-    """Name used in ``rlnb.train(library=...)``."""
+    """Name of the library, as in ``rlnb.train(library=...)``."""
     backend: str
-    """``"module:Class"`` of its ``rlnb.backend.Backend``."""
+    """``"module:Class"`` of the library's :class:`rlnb.backend.Backend`."""
     agent_key: str = ""
-    """Key of the agent config in a task's registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
+    """Key of the library's agent config in a task's gymnasium registration, e.g. ``"rsl_rl_cfg_entry_point"``."""
     default_agent: str = ""
-    """``"module:function"`` that returns an agent config for tasks that bring none, or ``"package:file.yaml"``."""
+    """Agent config for tasks that register none, as ``"module:function"`` or ``"package:file.yaml"``."""
     multi_agent: bool = False
-    """Whether it trains the agents of a multi-agent task; for other libraries Isaac Lab joins them into one agent."""
+    """Whether the library trains several agents. For other libraries Isaac Lab joins a task's agents into one."""
     distributed: bool = False
-    """Whether it trains on several ranks."""
+    """Whether the library can train on several ranks."""
     step_unit: Literal["iteration", "timestep", "frame"] = "iteration"
     """Unit of the x axis of the library's event files."""
     logged_at_end: bool = False
-    """Whether an iteration's scalars stand where it ended on that axis; else where it began."""
+    """Whether the library logs an iteration's scalars at the step where the iteration ended, not where it began."""
     horizon_key: str = "num_steps_per_env"
-    """Name of the env steps per iteration in its agent configs; read from folders of stock Isaac Lab."""
+    """Name of the agent config value that holds the env steps per iteration, which is read to count frames."""
     overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
-    """Path in its agent configs to the argument of ``rlnb.train`` that its backend sets it to: ``"seed"``,
-    ``"max_iterations"``, ``"device"``. Another value there is refused."""
+    """Agent config paths that the backend sets from an argument of :func:`rlnb.train`, to the name of that argument
+    (``"seed"``, ``"max_iterations"`` or ``"device"``). An agent value that contradicts the argument is refused."""
     checkpoint_glob: str = "**/*.pt"
-    """Checkpoints below ``logs/``."""
+    """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"
-    """Regular expression whose first group is a checkpoint's iteration, or timestep."""
+    """Regular expression on a checkpoint's file name. The first group is its iteration, or timestep."""
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
-    """Unit of that number."""
+    """Unit of the number in a checkpoint's name."""
     checkpoint_counts_finished: bool = False
-    """True: that number counts finished iterations. False: it is the index, from 0, of the iteration that wrote it."""
+    """True if the number in a checkpoint's name counts finished iterations; False if it is the index, from 0, of the
+    iteration that wrote the checkpoint."""
     metrics: Mapping[str, str] = field(default_factory=dict)
-    """Name in :data:`METRICS` to the library's own tag."""
+    """The library's own tag for each name in :data:`METRICS`."""
     hidden: tuple[str, ...] = ()
-    """Regular expressions of tags that repeat others and are never shown."""
+    """Regular expressions of tags that repeat other tags and are never shown."""
     requires: tuple[str, ...] = ()
-    """Packages that the worker's interpreter needs, as pip requirements."""
+    """Packages that the library needs in the worker's interpreter, as pip requirements."""
     exports: tuple[str, ...] = ()
-    """Formats that its policies can be exported in: ``"torchscript"``, ``"onnx"``, or those that its ``export`` has."""
+    """Export formats of the library's policies, e.g. ``"torchscript"`` and ``"onnx"``."""
     simulator: bool = True
-    """Whether it trains an Isaac Lab env; the echo library does not."""
+    """Whether the library trains an Isaac Lab env. The echo library needs no simulator."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -312,40 +317,40 @@ class QueueTable:
     """A command that prints the jobs or the nodes of a launcher's queue."""
 
     title: str
-    """Heading of the table: ``"jobs"``."""
+    """Heading of the table, e.g. ``"jobs"``."""
     argv: tuple[str, ...]
     """Program and arguments."""
     columns: tuple[str, ...] = ()
-    """Headings of the fields in a line of its output, separated there by ``|``; none keeps each line whole."""
+    """Headings of the columns. The command separates the fields of a line with ``|``. Empty shows each line whole."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LauncherType:
-    """A way to start runs, described without importing it."""
+    """A launcher, described without importing its module."""
 
     name: str
-    """Name used as ``rlnb.<name>(...)``."""
+    """Name of the launcher, which ``rlnb.<name>(...)`` makes."""
     factory: str
-    """``"module:attr"``; calling it gives a ``rlnb.Launcher``."""
+    """``"module:attr"`` of a callable that returns a :class:`rlnb.Launcher`."""
     tables: tuple[QueueTable, ...] = ()
-    """Tables of its queue for the panel in JupyterLab, which shows them where their commands are installed."""
+    """Tables of the launcher's queue. The panel in JupyterLab shows each table whose command is installed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssetPack:
-    """Robot and scene files that can be made on this machine, without a download."""
+    """Robot and scene files that can be built on this machine, without a download."""
 
     name: str
     """Name of the pack's folder."""
     version: str
-    """Changes whenever the files would."""
+    """Version of the files. Change it whenever the built files change."""
     build: str
-    """``"module:function"``; ``function(folder)`` writes the files and returns what each was made from, by its path.
-    Needs the worker's interpreter."""
+    """``"module:function"``, called in the worker's interpreter. ``function(folder)`` writes the files and returns the
+    source of each file, by path."""
     files: Mapping[str, str]
-    """Path below the asset root, to the licence of that file (SPDX)."""
+    """SPDX licence of each file, by path below the asset root."""
     on_request: bool = False
-    """Built by ``rlnb assets build --robots`` only: for what takes long or needs further packages."""
+    """Whether only ``rlnb assets build --robots`` builds the pack, because it takes long or needs further packages."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -353,10 +358,10 @@ class Panel:
     """One figure of a dashboard."""
 
     title: str
-    """Heading."""
+    """Heading of the figure."""
     figure: Callable[[], Any]
-    """Returns a ``plotly.graph_objects.Figure``; called when it is shown."""
+    """Function that returns a ``plotly.graph_objects.Figure``. Called when the panel is shown."""
 
 
 SYSTEM = "system"
-"""Folder of the agents' own event files below a run's logs, and what their tags begin with."""
+"""Folder, below a run's logs, of the event files that node agents write; also the prefix of their tags."""

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 __version__ = "0.2.0.dev0"
 ISAACLAB = "3.0"
-"""Release line of Isaac Lab. Only ``rlnb.worker.isaac`` uses its private APIs, which change between lines."""
+"""Release line of Isaac Lab. Private APIs change between lines; only ``rlnb.worker.isaac`` uses them."""
 ISAACLAB_REQUIREMENT = f"isaaclab=={ISAACLAB}.0"
-"""Requirement for pip."""
+"""Isaac Lab as a pip requirement."""

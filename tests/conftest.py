@@ -1,4 +1,4 @@
-"""What every test gets: a root of its own, and a queue of its own."""
+"""Fixtures for all tests: a separate root and queue, a real kernel, and a small disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 import rlnb
 
 LEAVE_S = 30.0
-"""Seconds that the processes of a run have to leave after the test: the result is there a moment before they end."""
+"""Seconds within which the processes of a run must end after the test. They end shortly after writing the result."""
 
 VIEWER = """
 import json, os, sys
@@ -44,14 +44,14 @@ for line in sys.stdin:
 
 @pytest.fixture
 def viewer(tmp_path: Path) -> str:
-    """Command of an interpreter whose worker says that it shows a 3D view, on port 4711, and has no simulator."""
+    """Return the command of a fake worker without a simulator, which answers that it serves a 3D view on port 4711."""
     (tmp_path / "process.py").write_text(VIEWER)
     return f"{sys.executable} {tmp_path / 'process.py'}"
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A fresh root for runs; nothing of it reaches the user's own, no living simulator is kept, no process is left."""
+    """Provide a fresh root and queue without a living simulator, and check that the test leaves no process."""
     folder = tmp_path / "rlnb-runs"
     monkeypatch.setenv("RLNB_ROOT", str(folder))
     monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
@@ -62,12 +62,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    assert not left, f"the test left processes behind, they were killed: {left}"
+    assert not left, f"the test left processes behind, which were killed: {left}"
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Mounts a disk (tmpfs) of so many KiB; needs the right to mount."""
+    """Provide a function that mounts a tmpfs of a size in KiB. Mounting needs root."""
     disk = tmp_path / "disk"
 
     def mount(size_kib: int) -> Path:
@@ -83,7 +83,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 
 
 def _agents_and_workers(root: Path) -> list[psutil.Process]:
-    """Return the processes of this root's runs: every agent and worker names its job's folder."""
+    """Return the agents and workers of this root's runs, whose command lines contain a folder below the root."""
     return [
         process
         for process in psutil.process_iter(["cmdline", "status"])
@@ -94,7 +94,7 @@ def _agents_and_workers(root: Path) -> list[psutil.Process]:
 
 @pytest.fixture(scope="module")
 def echo_root(tmp_path_factory):
-    """A root and a queue of this module's own, so that runs elsewhere on the machine are not waited for."""
+    """Provide a root and a queue for the module, so that its runs do not wait for others on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         root = tmp_path_factory.mktemp("root")
         patch.setenv("RLNB_ROOT", str(root))
@@ -105,15 +105,16 @@ def echo_root(tmp_path_factory):
 
 
 SETTLE_S = 0.1
+"""Seconds to wait for messages that follow a reply."""
 
 
 class Kernel:
-    """A real kernel, driven as a front end does: every request names the cell it comes from."""
+    """A real kernel, driven like by a front end: every request names its cell."""
 
     def __init__(self, env):
         from jupyter_client.manager import KernelManager
 
-        # Sockets in a folder of its own: a port that is free when it is chosen may be somebody else's a moment later.
+        # IPC sockets, since another process may take a TCP port between its choice and its use.
         self._sockets = tempfile.TemporaryDirectory()
         self.manager = KernelManager(kernel_name="python3", transport="ipc", ip=f"{self._sockets.name}/kernel")
         self.manager.start_kernel(env=env)
@@ -123,7 +124,7 @@ class Kernel:
         self.messages = []
 
     def run(self, code, cell="cell-1", timeout_s=60):
-        """Execute a cell; return what it printed."""
+        """Execute a cell and return its printed output."""
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
         message = self.client.session.msg("execute_request", content, metadata={"cellId": cell} if cell else {})
         self.client.shell_channel.send(message)
@@ -136,7 +137,7 @@ class Kernel:
         return "".join(m["content"]["text"] for m in self.messages[first:] if m["msg_type"] == "stream")
 
     def until(self, wanted, timeout_s=60):
-        """Return the first message that is wanted, of those that came and of those to come."""
+        """Return the first message, received or yet to come, for which ``wanted`` is true."""
         for message in self.messages:
             if wanted(message):
                 return message
@@ -149,13 +150,13 @@ class Kernel:
             self.messages.append(message)
             if wanted(message):
                 return message
-        raise AssertionError(f"not seen within {timeout_s} s; the last was {self.messages[-1:]}")
+        raise AssertionError(f"no such message within {timeout_s} s; the last one was {self.messages[-1:]}")
 
     def send_comm(self, comm_id, data):
-        """Say something to a widget, as its view in the browser would."""
+        """Send a message to a widget, like its view in the browser."""
         content = {"comm_id": comm_id, "data": data}
         self.client.shell_channel.send(self.client.session.msg("comm_msg", content))
-        # ipykernel 7.3 may miss what comes while it sends a reply, until the next comes (ipython/ipykernel#1554).
+        # ipykernel 7.3 may miss a message that arrives during a reply, until the next one (ipython/ipykernel#1554).
         if not any(self.reply(self.client.kernel_info(), timeout_s=5.0) for _ in range(10)):
             raise AssertionError("the kernel does not answer")
 
@@ -187,7 +188,7 @@ def kernel(root, tmp_path):
 
 @pytest.fixture
 def notebook(tmp_path):
-    """Write a notebook of code cells; return its path."""
+    """Provide a function that writes a notebook of code cells and returns its path."""
     import nbformat
 
     def write(*cells):

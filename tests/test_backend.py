@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 
-def test_importing_the_names_of_backends_loads_no_torch_before_they_are_called() -> None:
+def test_importing_the_names_for_backends_does_not_load_torch() -> None:
     code = (
         "import sys\n"
         "from rlnb.backend import Backend, TrainContext, vet_checkpoint, write_whole\n"
@@ -16,7 +16,7 @@ def test_importing_the_names_of_backends_loads_no_torch_before_they_are_called()
     assert process.stdout.strip() == "[]"
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     code = "import rlnb.backend\ntry: rlnb.backend.vet_checkpoints\nexcept AttributeError as exc: print(exc)"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "vet_checkpoints" in process.stdout

@@ -1,4 +1,4 @@
-"""The protocols that plugins implement, held against what rlnb itself hands over and starts runs with."""
+"""The protocols for plugins, checked against rlnb's own context and launchers."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def context(tmp_path: Path) -> Context:
     return Context(RunDir(tmp_path), JobDir(tmp_path / "jobs" / "0-train"), manifest, TrainOptions(trust=True))
 
 
-def test_a_backend_gets_all_that_its_contract_promises(context: Context) -> None:
+def test_the_context_has_every_member_of_its_protocol(context: Context) -> None:
     missing = {name for name in members(contracts.TrainContext) if not hasattr(context, name)}
     assert not missing
     assert (context.trust, context.agent, context.checkpoint, context.init_from) == (True, {"peak": 3}, None, None)
 
 
 @pytest.mark.parametrize("name", ["resumed", "started", "pool"])
-def test_a_backend_calls_its_context_as_the_contract_says(name: str) -> None:
+def test_the_methods_of_the_context_have_the_signatures_of_the_protocol(name: str) -> None:
     assert parameters(getattr(Context, name)) == parameters(getattr(contracts.TrainContext, name))
 
 
 @pytest.mark.parametrize(
     "launcher", [rlnb.local(), rlnb.injected(nodes=2, nproc_per_node=1)], ids=["local", "injected"]
 )
-def test_a_launcher_of_rlnb_keeps_the_contract_of_all_launchers(launcher: rlnb.Launcher) -> None:
+def test_the_launchers_of_rlnb_implement_the_protocol(launcher: rlnb.Launcher) -> None:
     missing = {name for name in members(contracts.Launcher) if not hasattr(launcher, name)}
     assert not missing
     for name in ("check", "submit", "alive", "cancel", "waits_for"):

@@ -1,4 +1,4 @@
-"""The errors of rlnb: their text, their classes, and problems that are found in many places."""
+"""The errors of rlnb: their texts, their classes, and the check of whole numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import rlnb
 from rlnb.errors import Problem, did_you_mean, unknown, whole_number
 
 
-def test_the_closest_name_is_offered_and_nothing_when_none_is_close() -> None:
+def test_the_closest_name_is_suggested_if_any_is_close() -> None:
     assert did_you_mean("rsl-rl", ["rsl_rl", "skrl"]) == " Did you mean 'rsl_rl'?"
     assert did_you_mean("keras", ["rsl_rl", "skrl"]) == ""
 
@@ -33,11 +33,11 @@ def test_a_check_error_shows_all_problems_with_their_fixes() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.0, "8", True, None])
-def test_a_value_that_is_no_positive_whole_number_is_one_problem(value: Any) -> None:
+def test_a_value_that_is_not_a_positive_whole_number_is_one_problem(value: Any) -> None:
     what = f"num_envs={value!r} is not a positive whole number."
     assert whole_number("num_envs", value, example=64) == [Problem(what=what, fix="num_envs=64")]
 
 
-def test_a_smaller_least_is_told_and_a_number_that_fits_is_no_problem() -> None:
-    assert whole_number("steps", -1, least=0) == [Problem(what="steps=-1 is not a whole number from 0 on.")]
+def test_a_problem_names_the_smallest_valid_number() -> None:
+    assert whole_number("steps", -1, least=0) == [Problem(what="steps=-1 is not a whole number of at least 0.")]
     assert whole_number("steps", 0, least=0) == whole_number("steps", 1) == []

@@ -1,4 +1,4 @@
-"""Every hook for real: registered by hand where the kernel calls it, an installed plugin where the worker does."""
+"""Every hook, called for real: registered by hand in the kernel, or by an installed plugin in the worker."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EPISODE_LENGTH_S = 1.25
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plugin that every process started from here finds, as if pip had installed it."""
+    """Install a plugin for all processes that the test starts, and return its site folder."""
     site = tmp_path / "site"
     info = site / "rlnb_noted-1.0.dist-info"
     info.mkdir(parents=True)
@@ -73,7 +73,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def registered() -> Iterator[Any]:
-    """A function that registers a plugin for the time of the test."""
+    """Provide a function that registers a plugin until the test ends."""
     names: list[str] = []
 
     def register(**hooks: Any) -> None:
@@ -91,7 +91,7 @@ def echo(**arguments: Any) -> rlnb.Run:
 
 
 def note(run: rlnb.Run, what: str) -> dict[str, Any]:
-    """Return what the installed plugin noted; the run may be known to be over before its plugins are."""
+    """Return the note of the installed plugin, which it may write after the run has ended."""
     path, deadline = run.path / f"{what}.note", time.monotonic() + NOTE_WAIT_S
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} was never written"
@@ -99,14 +99,14 @@ def note(run: rlnb.Run, what: str) -> dict[str, Any]:
     return json.loads(path.read_text())
 
 
-def test_rlnb_libraries_makes_a_library_known_by_name(registered: Any) -> None:
+def test_rlnb_libraries_adds_a_library(registered: Any) -> None:
     assert "echo" in plugins.libraries()
     registered(rlnb_libraries=lambda: [rlnb.Library(name=MINE, backend="nowhere:Nothing")])
     assert plugins.library(MINE).backend == "nowhere:Nothing"
     assert list(plugins.libraries()) == sorted(plugins.libraries())
 
 
-def test_rlnb_launchers_makes_a_launcher_an_attribute_that_runs_things(
+def test_rlnb_launchers_adds_a_launcher_as_an_attribute_of_rlnb(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: Any
 ) -> None:
     (tmp_path / "pigeon_post.py").write_text(
@@ -120,7 +120,7 @@ def test_rlnb_launchers_makes_a_launcher_an_attribute_that_runs_things(
     assert repr(plugins.launcher("local")) == repr(plugins.LOCAL)
 
 
-def test_rlnb_tasks_makes_a_task_known_by_its_id(root: Path, registered: Any) -> None:
+def test_rlnb_tasks_adds_a_task(root: Path, registered: Any) -> None:
     with pytest.raises(rlnb.CheckError, match="No task named 'Echo-Two'"):
         rlnb.train("Echo-Two", library="echo")
     registered(rlnb_tasks=lambda: [rlnb.Task(id="Echo-Two")])
@@ -137,7 +137,7 @@ def test_rlnb_asset_packs_are_built_into_the_asset_root(
     monkeypatch.syspath_prepend(tmp_path)
     box = rlnb.AssetPack(name="box", version="1", build="box_pack:build", files={"box.usda": "MIT"})
     registered(rlnb_asset_packs=lambda: [box])
-    monkeypatch.setattr(packs, "_packs", lambda *, on_request: [box])  # real packs need the simulator to be built
+    monkeypatch.setattr(packs, "_packs", lambda *, on_request: [box])  # building the real packs needs the simulator
     folder = packs.build(tmp_path / "assets").folder
     assert (folder / "box.usda").read_text() == "#usda 1.0"
 
@@ -160,13 +160,13 @@ def test_rlnb_check_stops_a_run_before_anything_is_written(root: Path, registere
     assert not root.exists()
 
 
-def test_rlnb_wrap_command_changes_what_is_run(root: Path, registered: Any) -> None:
+def test_rlnb_wrap_command_changes_the_command(root: Path, registered: Any) -> None:
     def in_shell(command: rlnb.Command, manifest: rlnb.Manifest) -> rlnb.Command:
         argv = ("sh", "-c", f'echo wrapped {manifest.seed}; exec "$@"', "sh", *command.argv)
         return dataclasses.replace(command, argv=argv)
 
     registered(rlnb_wrap_command=in_shell)
-    registered(rlnb_wrap_command=lambda command: None)  # asked first, passes
+    registered(rlnb_wrap_command=lambda command: None)  # called first, and passes
     run = echo(seed=11).wait(WAIT_S)
     assert "wrapped 11" in run.logs(1000)
     assert run.command.startswith("PYTHONUNBUFFERED=1 sh -c 'echo wrapped 11;")
@@ -181,12 +181,12 @@ def test_rlnb_configure_env_changes_the_env_that_is_trained(root: Path, install:
     try:
         run = rlnb.train("Isaac-Cartpole-Direct", num_envs=4, max_iterations=2, device="cpu").wait(300.0)
     finally:
-        simulator.shut_down()  # it made the task card
+        simulator.shut_down()  # started for the task card
     assert f"episode_length_s: {EPISODE_LENGTH_S}" in (run.path / "logs/params/env.yaml").read_text()
     assert note(run, "finished")["outcome"] == "completed"
 
 
-def test_rlnb_run_started_is_told_once_the_record_of_the_start_is_there(root: Path, install: Path) -> None:
+def test_rlnb_run_started_is_called_after_started_json_is_written(root: Path, install: Path) -> None:
     run = echo().wait(WAIT_S)
     message = note(run, "started")
     assert message["run_id"] == run.id
@@ -194,20 +194,20 @@ def test_rlnb_run_started_is_told_once_the_record_of_the_start_is_there(root: Pa
     assert "result.json" not in message["on_disk"]
 
 
-def test_rlnb_run_finished_is_told_the_result_that_is_on_disk(root: Path, install: Path) -> None:
+def test_rlnb_run_finished_is_called_after_the_result_is_on_disk(root: Path, install: Path) -> None:
     run = echo().wait(WAIT_S)
     message = note(run, "finished")
     assert (message["run_id"], message["outcome"]) == (run.id, "completed")
     assert "result.json" in message["on_disk"]
 
 
-def test_rlnb_run_finished_is_told_of_a_failure_too(root: Path, install: Path) -> None:
+def test_rlnb_run_finished_is_called_for_a_failed_run_too(root: Path, install: Path) -> None:
     with pytest.raises(rlnb.RunError):
         echo(agent={"crash_at": 2}).wait(WAIT_S)
     assert note(rlnb.runs()[0], "finished")["outcome"] == "failed"
 
 
-def test_rlnb_run_finished_that_raises_is_told_once_and_the_run_stays_completed(root: Path, install: Path) -> None:
+def test_rlnb_run_finished_that_raises_is_called_once_and_the_run_stays_completed(root: Path, install: Path) -> None:
     (install / "rlnb_noted.py").write_text(
         "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_run_finished(run_dir, result):\n"
         "    with open(run_dir / 'told', 'a') as file:\n        file.write(result.outcome + '\\n')\n"
@@ -221,11 +221,11 @@ def test_rlnb_run_finished_that_raises_is_told_once_and_the_run_stays_completed(
     assert "the tracker is down" in run.logs(100)
 
 
-def test_a_hook_of_the_kernel_only_is_not_seen_by_the_worker(root: Path, registered: Any) -> None:
+def test_a_hook_registered_in_the_kernel_is_not_called_in_the_worker(root: Path, registered: Any) -> None:
     folders: list[Path] = []
     registered(rlnb_run_started=lambda run_dir: folders.append(run_dir))
     echo().wait(WAIT_S)
-    assert not folders, "a plugin registered by hand lives in this process; the worker needs an installed one"
+    assert not folders, "a plugin that is registered by hand exists in this process only"
 
 
 def test_rlnb_colorize_comes_before_the_built_in_colours(registered: Any) -> None:
@@ -240,7 +240,7 @@ def test_rlnb_colorize_comes_before_the_built_in_colours(registered: Any) -> Non
     assert not (colorize(frames, "depth") == 9).all()
 
 
-def test_rlnb_panels_draws_further_figures_of_a_run(root: Path, registered: Any) -> None:
+def test_rlnb_panels_adds_figures_to_a_run(root: Path, registered: Any) -> None:
     run = echo().wait(WAIT_S)
     odd = "<script>odd</script>"
 

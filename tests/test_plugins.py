@@ -1,4 +1,4 @@
-"""Finding plugins: duplicates, broken ones, names that do not exist."""
+"""Finding plugins: duplicates, broken plugins, and names that do not exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TWIN = "twin"
 
 @pytest.fixture
 def twin() -> Iterator[type]:
-    """A second plugin that brings what the echo plugin brings."""
+    """Register a second plugin with the library and the task of the echo plugin."""
 
     class Twin:
         @staticmethod
@@ -37,7 +37,7 @@ def twin() -> Iterator[type]:
 
 
 def install(site: Path, name: str, code: str, entry: str = "") -> dict[str, str]:
-    """Lay out an installed plugin; return the environment in which processes find it."""
+    """Install a plugin into a site folder, and return the environment in which processes find the plugin."""
     info = site / f"rlnb_{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: rlnb-{name}\nVersion: 1.0\n")
@@ -70,7 +70,7 @@ def test_a_broken_plugin_warns_with_its_traceback_and_the_others_survive(tmp_pat
     assert "rlnb_broken.py" in done.stderr
 
 
-def test_two_packages_with_one_name_for_their_plugins_are_told(tmp_path: Path) -> None:
+def test_two_packages_with_the_same_plugin_name_are_reported(tmp_path: Path) -> None:
     install(tmp_path, "one", "", entry="same")
     env = install(tmp_path, "two", "1 / 0", entry="same")
     script = "import rlnb; from rlnb import plugins; print(plugins.manager().get_plugin('same').__name__)"
@@ -79,7 +79,7 @@ def test_two_packages_with_one_name_for_their_plugins_are_told(tmp_path: Path) -
     assert "named 'same': rlnb_one and rlnb_two. The second is left out; uninstall one." in done.stderr
 
 
-def test_an_installed_plugin_is_found_without_being_imported_by_name(tmp_path: Path) -> None:
+def test_an_installed_plugin_is_found_by_its_entry_point(tmp_path: Path) -> None:
     code = (
         "import rlnb\n\n\n@rlnb.hookimpl\ndef rlnb_libraries():\n"
         "    return [rlnb.Library(name='fine', backend='rlnb_fine:Backend')]\n"
@@ -90,28 +90,28 @@ def test_an_installed_plugin_is_found_without_being_imported_by_name(tmp_path: P
     assert done.stdout.strip() == "rlnb_fine:Backend"
 
 
-def test_a_library_that_is_not_there_names_those_that_are_and_the_closest() -> None:
+def test_the_error_for_an_unknown_library_lists_the_installed_ones() -> None:
     with pytest.raises(rlnb.NotFoundError) as caught:
         plugins.library("ecko")
     assert str(caught.value).startswith("No RL library named 'ecko'. Installed: echo")
     assert str(caught.value).endswith("Did you mean 'echo'?")
 
 
-def test_a_launcher_that_is_not_there_names_those_that_are_and_the_closest() -> None:
+def test_the_error_for_an_unknown_launcher_lists_the_installed_ones() -> None:
     with pytest.raises(rlnb.NotFoundError) as caught:
         plugins.launcher("locale")
     assert str(caught.value).startswith("No launcher named 'locale'. Installed: ")
     assert str(caught.value).endswith("Did you mean 'local'?")
 
 
-def test_nothing_close_means_no_guess() -> None:
+def test_without_a_close_name_there_is_no_suggestion() -> None:
     with pytest.raises(rlnb.NotFoundError) as caught:
         plugins.library("zzzzzz")
     assert "Did you mean" not in str(caught.value)
 
 
 @pytest.mark.parametrize("reference", ["no_such_package:Thing", "json:no_such_function", "json"])
-def test_a_reference_that_cannot_be_loaded_says_which_and_by_what_python(reference: str) -> None:
+def test_the_error_for_a_reference_names_the_reference_and_the_interpreter(reference: str) -> None:
     with pytest.raises(rlnb.RlnbError) as caught:
         plugins.load(reference)
     assert repr(reference) in str(caught.value)
@@ -123,7 +123,7 @@ def test_a_reference_reaches_into_classes() -> None:
     assert plugins.load("pathlib:Path.cwd")() == Path.cwd()
 
 
-def test_a_launcher_named_as_rlnbs_own_is_an_error() -> None:
+def test_a_plugin_launcher_with_the_name_of_an_rlnb_launcher_is_an_error() -> None:
     class Usurper:
         @staticmethod
         @rlnb.hookimpl
@@ -139,7 +139,7 @@ def test_a_launcher_named_as_rlnbs_own_is_an_error() -> None:
 
 
 class Strict:
-    """A launcher whose own code fails at a text."""
+    """A launcher whose constructor fails for a string."""
 
     def __init__(self, *, nodes: int = 1) -> None:
         self.nodes = nodes + 0
@@ -158,7 +158,7 @@ def strict() -> Iterator[None]:
     plugins.manager().unregister(name="strict")
 
 
-def test_a_launcher_is_made_with_its_settings_and_made_again_from_a_manifest() -> None:
+def test_a_launcher_is_made_from_settings_and_from_a_manifest() -> None:
     launcher = plugins.make_launcher("local", {"max_running": 3})
     assert launcher.settings == {"max_running": 3, "walltime_s": None}
     manifest = rlnb.Manifest(
@@ -171,7 +171,7 @@ def test_a_launcher_is_made_with_its_settings_and_made_again_from_a_manifest() -
     assert plugins.launcher_of(manifest).settings == launcher.settings
 
 
-def test_every_setting_that_a_launcher_does_not_take_is_a_problem() -> None:
+def test_every_unknown_setting_of_a_launcher_is_a_problem() -> None:
     with pytest.raises(rlnb.CheckError) as caught:
         plugins.make_launcher("injected", {"node": 2, "gpus": 1})
     assert [problem.what for problem in caught.value.problems] == [
@@ -182,7 +182,7 @@ def test_every_setting_that_a_launcher_does_not_take_is_a_problem() -> None:
         plugins.make_launcher("locale", {})
 
 
-def test_a_launcher_that_fails_in_its_own_code_is_a_problem_and_its_own_error_passes(strict: None) -> None:
+def test_an_exception_of_a_launcher_becomes_a_problem_unless_it_is_an_rlnb_error(strict: None) -> None:
     with pytest.raises(rlnb.CheckError, match=r"strict\(nodes='two'\) could not be made: TypeError: ") as caught:
         plugins.make_launcher("strict", {"nodes": "two"})
     assert caught.value.problems[0].fix == "Use the settings of help(rlnb.strict)."

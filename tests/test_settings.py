@@ -20,14 +20,14 @@ def test_the_variables_set_the_defaults_and_an_assignment_takes_precedence(
     assert options.folders == Root(tmp_path / "other")
 
 
-def test_without_variables_runs_lie_below_the_working_folder_and_stay_there(
+def test_the_default_root_is_below_the_working_folder_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RLNB_ROOT", raising=False)
     monkeypatch.setenv("RLNB_PYTHON", "")
     options = Options()
-    assert options.python is None, "an empty variable is as none"
+    assert options.python is None, "an empty variable counts as unset"
     monkeypatch.chdir("/")
     assert options.folders.runs == tmp_path / "rlnb-runs" / "runs"
 

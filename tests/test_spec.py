@@ -1,4 +1,4 @@
-"""The nouns as JSON, there and back; and the words of the errors."""
+"""The data types of rlnb: JSON in both directions, and immutability."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ NOUNS = [
 
 
 @pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: type(noun).__name__)
-def test_a_noun_survives_json(noun: Any) -> None:
+def test_a_value_survives_json(noun: Any) -> None:
     assert from_json(type(noun), json.loads(json.dumps(to_json(noun)))) == noun
 
 
 @pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: type(noun).__name__)
-def test_a_noun_cannot_be_changed(noun: Any) -> None:
+def test_a_value_is_immutable(noun: Any) -> None:
     name = dataclasses.fields(noun)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(noun, name, None)
@@ -59,7 +59,7 @@ def test_world_size_counts_all_nodes() -> None:
     assert rlnb.Resources(nodes=2, nproc_per_node=4).world_size == 8
 
 
-def test_every_metric_says_what_it_means() -> None:
+def test_every_metric_has_a_description() -> None:
     assert all(METRICS.values())
     with pytest.raises(TypeError):
         METRICS["reward"] = "other"  # type: ignore[index]

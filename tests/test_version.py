@@ -1,4 +1,4 @@
-"""The versions that are written once agree with those of the package."""
+"""The versions in ``rlnb.version`` agree with pyproject.toml."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlnb.version import ISAACLAB, ISAACLAB_REQUIREMENT, __version__
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_the_version_agrees_with_pyproject() -> None:
     assert rlnb.__version__ == __version__ == PROJECT["version"]
 
 

@@ -1,8 +1,9 @@
-"""Several trainings at once, and what they show together.
+"""Studies: several trainings, and the comparison of their results.
 
-``groups`` compares runs that exist (``rlnb.compare``). ``libraries`` trains one task with several RL libraries,
-``scaling`` with several numbers of GPUs, ``sweep`` with many agent configs (``trials`` drives them, ``space`` is where
-they search, ``journal`` is the file of the search), and ``verify`` proves that ranks stay in step.
+``groups`` compares existing runs (``rlnb.compare``). ``libraries`` trains one task with several RL libraries,
+``scaling`` on several numbers of GPUs, and ``sweep`` with many agent configs: ``space`` describes the search space,
+``trials`` runs the trials, and ``journal`` stores the search. ``verify`` checks that ranks learn as one, and that a
+seed gives the same run twice.
 
-Belongs here: what starts or compares several runs. Does not belong here: one training (``rlnb.training``).
+Belongs here: code that starts or compares several runs. Does not belong here: a single training (``rlnb.training``).
 """

@@ -1,4 +1,4 @@
-"""Runs side by side: grouped by their arguments, as mean curves with bands and as a table."""
+"""Compare runs: grouped by their arguments, as mean curves with bands and as a table."""
 
 from __future__ import annotations
 
@@ -21,15 +21,23 @@ if TYPE_CHECKING:
     from rlnb.spec import Json
 
 By = str | Sequence[str] | Callable[[Run], str]
+"""Names of arguments, or a function of a run that returns the name of its group."""
 
 
 class Groups(Mapping[str, Runs]):
-    """Runs by the name of their group; shows itself as one mean curve a group, with its 95 % interval as a band."""
+    """Groups of runs, a mapping from the name of a group to its runs. Returned by :func:`rlnb.compare`.
+
+    A notebook shows one mean curve per group, with the 95 % interval as a band.
+
+    Args:
+        groups: Runs by the name of their group.
+        metrics: Names of the metrics to compare.
+    """
 
     def __init__(self, groups: Mapping[str, Sequence[Run]], metrics: Sequence[str]) -> None:
         self._groups = {name: Runs(runs) for name, runs in groups.items()}
         self.metrics = tuple(metrics)
-        """Names of the metrics that are compared."""
+        """Names of the metrics to compare."""
 
     def __getitem__(self, name: str) -> Runs:
         if name not in self._groups:
@@ -43,17 +51,17 @@ class Groups(Mapping[str, Runs]):
         return len(self._groups)
 
     def table(self) -> pd.DataFrame:
-        """Return one row a group: means over its runs of each metric's last value, with 95 % intervals (Student's t).
+        """Return one row per group: the mean of each metric's last value over the runs, with its 95 % interval.
 
-        Columns ``group``, ``runs``, and for each metric its name, ``<name>_low`` and ``<name>_high``; NaN where no run
-        of the group has logged it.
+        The intervals are Student's t. The columns are ``group``, ``runs``, and for each metric ``<name>``,
+        ``<name>_low`` and ``<name>_high``, which are NaN if no run of the group has logged the metric.
         """
         import pandas as pd
 
         return pd.DataFrame([self._row(name) for name in self])
 
     def _row(self, group: str) -> dict[str, str | float]:
-        """Return one row of the table, by the column's name."""
+        """Return one row of the table, by column name."""
         row: dict[str, str | float] = {"group": group, "runs": len(self[group])}
         for metric in self.metrics:
             last = [value for run in self[group] if math.isfinite(value := source(run, metric).last(metric))]
@@ -63,7 +71,7 @@ class Groups(Mapping[str, Runs]):
         return row
 
     def plot(self) -> go.Figure:
-        """Return the mean curves over frames."""
+        """Return the mean curve of each group over frames, with its 95 % interval as a band."""
         from rlnb.curves.bands import figure
         from rlnb.curves.figure import with_picture
 
@@ -79,21 +87,21 @@ class Groups(Mapping[str, Runs]):
 
 
 def compare(runs: Sequence[Run], metric: str | Sequence[str] = "reward", *, by: By | None = None) -> Groups:
-    """Return runs in groups that are compared by their mean curves.
+    """Group runs and compare the groups by their mean curves.
 
     Args:
-        runs: Runs, of one task as a rule.
-        metric: One or several, by name or raw tag.
-        by: The name of an argument whose value makes a group (``"library"``, ``"num_envs"``, ``"sim.dt"``,
-            ``"agent.algorithm.learning_rate"``), several such names, or a function of a run. None groups the runs that
-            differ in nothing but their seed.
+        runs: Runs to compare, usually of one task.
+        metric: Name or raw tag of a metric, or several of them.
+        by: Name of the argument whose value defines the group (``"library"``, ``"num_envs"``, ``"sim.dt"``,
+            ``"agent.algorithm.learning_rate"``), several such names, or a function that returns the group of a run.
+            None puts runs that differ only in their seed into one group.
 
     Raises:
-        NotFoundError: No run was given an argument of that name, or none has logged that metric.
-        RlnbError: There is no run.
+        NotFoundError: No run has an argument of that name, or no run has logged the metric.
+        RlnbError: ``runs`` is empty.
     """
     if not runs:
-        raise RlnbError("There is no run to compare. Start some with rlnb.train(...), or look with rlnb.runs().")
+        raise RlnbError("There is no run to compare. Start one with rlnb.train(...), or list them with rlnb.runs().")
     metrics = select(runs, [metric] if isinstance(metric, str) else list(metric))
     for name in metrics:
         if all(math.isnan(source(run, name).last(name)) for run in runs):
@@ -107,7 +115,7 @@ def compare(runs: Sequence[Run], metric: str | Sequence[str] = "reward", *, by: 
 
 
 def _named(runs: Sequence[Run], by: str | Sequence[str] | None) -> Callable[[Run], str]:
-    """Return the function that names the group of a run after the arguments that make it."""
+    """Return the function that names the group of a run by the values of its arguments."""
     of_runs = {run.path: asked(run.manifest) for run in runs}
     names = dict.fromkeys(name for values in of_runs.values() for name in values)
     if by is None:

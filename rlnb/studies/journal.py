@@ -1,4 +1,4 @@
-"""The journal of a sweep: its file, the lock of the kernel that drives it, and the search that it is of."""
+"""The journal of a sweep: its file, the lock of the driving kernel, and the description of the search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def storage(path: Path) -> optuna.storages.BaseStorage:
-    """Return Optuna's journal in that file: appended to, so that a shared file system and a kill do it no harm."""
+    """Return Optuna's journal in a file. It is append-only, so it survives a kill and works on a shared file system."""
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
@@ -25,10 +25,10 @@ def storage(path: Path) -> optuna.storages.BaseStorage:
 
 
 def hold(path: Path, name: str) -> IO[str]:
-    """Return the lock of a sweep: one kernel drives it.
+    """Take and return the lock of a sweep, which only one kernel may drive.
 
     Raises:
-        RlnbError: Another does.
+        RlnbError: Another kernel holds the lock.
     """
     import fcntl  # Windows has none, and imports this module too
 
@@ -37,44 +37,49 @@ def hold(path: Path, name: str) -> IO[str]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         lock.close()
-        raise RlnbError(f"Another kernel drives {name!r}. Look at it with rlnb.get_sweep({name!r}).") from exc
+        raise RlnbError(f"Another kernel drives {name!r}. Read its trials with rlnb.get_sweep({name!r}).") from exc
     return lock
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """The search that a sweep is, as text; a sweep keeps it in its journal and goes on with no other."""
+    """Description of a search, as text. The journal keeps it, so that a sweep continues only with the same search."""
 
     task: str
+    """Id of the task."""
     library: str
+    """Name of the RL library."""
     metric: str
+    """Name or raw tag of the metric."""
     direction: Literal["maximize", "minimize"]
+    """Whether more or less of the metric is better."""
     space: str
+    """The search space."""
     arguments: str
-    """Everything that all trials have in common."""
+    """Task settings and training arguments that all trials share, as JSON."""
 
     def write(self, study: optuna.Study) -> None:
-        """Note it in a study; refuse a study of another search.
+        """Write the description into a study that has none; refuse a study of another search.
 
         Raises:
-            RlnbError: The study is of another search.
+            RlnbError: The study has another description.
         """
         for field in dataclasses.fields(self):
             name, text = field.name, getattr(self, field.name)
             record = study.direction.name.lower() if name == "direction" else study.user_attrs.get(name, text)
             if record != text:
                 raise RlnbError(
-                    f"The sweep {study.study_name!r} has {name}={record!r}, not {text!r}. Give this one another name."
+                    f"The sweep {study.study_name!r} has {name}={record!r}, not {text!r}. Use another name."
                 )
             if name not in study.user_attrs:
                 study.set_user_attr(name, text)
 
 
 def common(task: Task, **arguments: Any) -> str:
-    """Return everything that all trials of a sweep have in common, as text."""
+    """Return the task settings and training arguments that all trials of a sweep share, as JSON."""
     of_task = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
     common = {**of_task, **arguments}
-    for name in ("id", "source", "launcher", "tags"):  # the first has its own name, the others change no value
+    for name in ("id", "source", "launcher", "tags"):  # id is Subject.task; the others do not affect the results
         common.pop(name, None)
     values = {name: value for name, value in common.items() if value not in (None, (), {}, "")}
     origin = values.get("init_from")

@@ -1,4 +1,4 @@
-"""RL libraries side by side on one task: equal frames, several seeds, intervals."""
+"""Compare RL libraries on one task: equal numbers of frames, several seeds, confidence intervals."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mean:
-    """A mean over seeds with its 95 % interval (Student's t); NaN without values."""
+    """A mean over seeds with its 95 % interval (Student's t). All three are NaN if there are no values."""
 
     value: float
+    """The mean."""
     low: float
+    """Lower end of the interval."""
     high: float
+    """Upper end of the interval."""
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Mean:
-        """Return the mean of some values."""
+        """Return the mean of values, with its interval."""
         if not values:
             return cls(value=math.nan, low=math.nan, high=math.nan)
         low, high = mean_interval(values)
@@ -49,31 +52,36 @@ class Row:
     """One library in the table of a comparison."""
 
     library: str
+    """Name of the library."""
     seeds: int
+    """Number of runs."""
     frames: float
-    """Most frames of a run."""
+    """Frames of the longest run."""
     mean_return: Mean
+    """Mean return of the evaluations."""
     success: Mean
+    """Success rate of the evaluations, 0 to 1."""
     fps: float
-    """Mean over seeds of a run's median."""
+    """Median frames per second of a run, averaged over seeds."""
     minutes: float
-    """Mean over seeds."""
+    """Minutes from the first to the last iteration of a run, averaged over seeds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Runs of several libraries with equal frame budgets, and how their policies did."""
+    """Runs of several libraries with equal numbers of frames, and the evaluations of their policies."""
 
     runs: Mapping[str, Sequence[Run]]
-    """By library, one run a seed."""
+    """Runs by library, one for each seed."""
     evaluations: Mapping[str, Sequence[Evaluation]]
-    """By library, in the same order."""
+    """Evaluations by library, in the order of :attr:`runs`."""
 
     def table(self) -> pd.DataFrame:
-        """Return one row a library: means over seeds with their 95 % intervals (Student's t).
+        """Return one row per library: means over seeds with their 95 % intervals (Student's t).
 
-        Columns ``library``, ``seeds``, ``frames``, ``return``, ``return_low``, ``return_high``, ``success``,
-        ``success_low``, ``success_high``, ``fps`` (mean over seeds of a run's median), ``minutes`` (mean of a run).
+        The columns are ``library``, ``seeds``, ``frames`` (of the longest run), ``return``, ``return_low``,
+        ``return_high``, ``success``, ``success_low``, ``success_high``, ``fps`` (median frames/s of a run, averaged
+        over seeds) and ``minutes`` (first to last iteration of a run, averaged over seeds).
         """
         import pandas as pd
 
@@ -112,7 +120,11 @@ class Comparison:
         )
 
     def plot(self, metrics: Sequence[str] = ("reward", "success_rate")) -> go.Figure:
-        """Return the mean over seeds of each metric over frames, with its 95 % interval as a band."""
+        """Return the curves of metrics over frames: means over seeds, with their 95 % intervals as bands.
+
+        Args:
+            metrics: Names of the metrics, one subplot for each.
+        """
         from rlnb.curves.bands import figure
         from rlnb.curves.figure import with_picture
 
@@ -146,21 +158,22 @@ def compare_libraries(
 ) -> Comparison:
     """Train a task with several libraries and seeds for the same number of frames, and evaluate each policy.
 
-    Every library trains with the task's own agent config for it, and stops at the end of the iteration in which it
-    reaches ``frames``. The runs queue up on this machine, and stay if the waiting is interrupted.
+    Every library uses its own agent config of the task, and stops at the end of the iteration in which it reaches
+    ``frames``. All runs are started at once and wait for each other in the launcher's queue. An interrupt of the call
+    does not stop them.
 
     Args:
         task: A task, or its name.
-        libraries: Names of libraries; None is all that are installed and that the task has an agent config for.
-        seeds: Runs a library, with seeds 0, 1, ...
-        frames: Env transitions of each run, over all envs.
+        libraries: Names of libraries; None takes every library that can train the task in the worker's interpreter.
+        seeds: Number of runs of each library, with seeds 0, 1, ...
+        frames: Frames of each run: env transitions over all envs.
         num_envs: Environments of each run; None keeps the task's own number.
-        episodes: Evaluation episodes of each run.
+        episodes: Episodes of each evaluation.
         agent: Agent config values by library: ``{"rsl_rl": {"algorithm.learning_rate": 3e-4}}``.
         arguments: Further arguments of :func:`rlnb.train`, e.g. ``device="cpu"``.
 
     Raises:
-        CheckError: A run would fail, or its frames cannot be counted; nothing was started.
+        CheckError: A run would fail, or the frames of a library cannot be counted. Nothing was started.
     """
     task = as_task(task)
     card = task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root"))
@@ -176,7 +189,7 @@ def compare_libraries(
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
     for name in set(agent or ()) - set(names):
-        problems.append(Problem(what=f"agent has values for {name!r}, which is not compared: {', '.join(names)}."))
+        problems.append(Problem(what=f"agent has values for {name!r}, which is not one of: {', '.join(names)}."))
     problems += [*whole_number("seeds", seeds, example=3), *whole_number("frames", frames, example=1_000_000)]
     trainings = [
         {
@@ -201,7 +214,7 @@ def compare_libraries(
 
 
 def _horizon(card: TaskCard, name: str, values: Mapping[str, Json]) -> int:
-    """Return the env steps per iteration of a library's agent config with these values set."""
+    """Return the env steps per iteration of a library, with these agent config values set."""
     library = plugins.library(name)
     agent = card.agents.get(name)
     if agent is None:

@@ -1,4 +1,4 @@
-"""How a training scales over ranks: the same task on 1, 2, 4, ... of them, as a table and figures."""
+"""Measure how a training scales over ranks: the same task on 1, 2, 4, ... ranks, as a table and figures."""
 
 from __future__ import annotations
 
@@ -26,56 +26,69 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Mode = Literal["horizontal", "vertical"]
+"""Whether each rank has the same number of envs (weak scaling), or all ranks share one number (strong scaling)."""
 GOOD = 0.8
-"""Scaling efficiency that is worth the machines, the line in the figure."""
+"""Efficiency of the reference line in the figure. Below it, further ranks are seldom worth their cost."""
 SETTLED = 0.2
-"""Share of a run's iterations, from its beginning, that its rate leaves out: kernels are compiled in the first."""
+"""Share of the first iterations that the rate leaves out, because kernels are compiled in them."""
 LAST = 0.1
-"""Share of a run's iterations, at its end, whose mean reward counts."""
+"""Share of the last iterations over which the reward is averaged."""
 REACHED = 0.9
-"""Of the reward that the smallest run ends with: the reward whose time is compared."""
+"""Share of the smallest run's final reward. The time until a run reaches this reward is compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One run in the table of a scaling study; :meth:`ScalingStudy.table` says how each is measured."""
+    """One run in the table of a scaling study."""
 
     ranks: int
+    """Number of ranks."""
     nodes: int
+    """Number of nodes."""
     envs_per_rank: int
+    """Envs of each rank."""
     envs: int
+    """Envs over all ranks."""
     frames_per_s: float
+    """Median frames per second, without the first fifth of the iterations."""
     efficiency: float
+    """Frames per second per rank, as a share of those of the smallest run."""
     communication: float
+    """Share of the time that ranks spend in all_reduce; NaN on GPUs."""
     reward: float
+    """Mean reward of the last tenth of the iterations."""
     minutes: float
+    """Minutes from the first to the last iteration."""
     minutes_to_reward: float
+    """Minutes until 90 % of the smallest run's reward; NaN if the run never reaches it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingStudy:
-    """Runs of one task on more and more ranks, with their speed and their rewards."""
+    """Runs of one task on increasing numbers of ranks, with their speeds and rewards."""
 
     mode: Mode
-    """``"horizontal"``: each rank has the same number of envs; ``"vertical"``: all of them have, together."""
+    """Kind of scaling. With ``"horizontal"`` (weak scaling) each rank has the same number of envs; with ``"vertical"``
+    (strong scaling) all ranks together have the same number of envs."""
     runs: Mapping[int, Run]
-    """By the number of ranks."""
+    """Runs by number of ranks."""
 
     def table(self) -> pd.DataFrame:
-        """Return one row a run.
+        """Return one row per run, fewest ranks first.
 
-        Columns ``ranks``, ``nodes``, ``envs_per_rank``, ``envs``, ``frames_per_s`` (median after the first fifth),
-        ``efficiency`` (frames/s per rank, as a share of the smallest run's), ``communication`` (share of the training
-        that ranks spend in sums over all of them, waiting for the slowest included; NaN on GPUs, where they go on
-        meanwhile), ``reward`` (mean of the last tenth), ``minutes`` (first to last iteration), ``minutes_to_reward``
-        (until 90 % of the smallest run's reward; NaN if never).
+        The columns are ``ranks``, ``nodes``, ``envs_per_rank``, ``envs``, ``frames_per_s`` (median without the first
+        fifth of the iterations), ``efficiency`` (frames/s per rank, as a share of those of the smallest run),
+        ``communication`` (share of the training that ranks spend in all_reduce, including the wait for the slowest
+        rank; NaN on GPUs, where all_reduce is asynchronous), ``reward`` (mean of the last tenth of the iterations),
+        ``minutes`` (first to last iteration) and ``minutes_to_reward`` (until 90 % of the smallest run's reward; NaN if
+        a run never reaches it).
         """
         import pandas as pd
 
         return pd.DataFrame(self._rows())
 
     def _rows(self) -> list[Row]:
-        """Return the rows, fewest ranks first."""
+        """Return the rows of the table, fewest ranks first."""
         return [self._row(ranks) for ranks in sorted(self.runs)]
 
     def _row(self, ranks: int) -> Row:
@@ -98,7 +111,7 @@ class ScalingStudy:
         )
 
     def plot(self) -> go.Figure:
-        """Return efficiency over ranks beside the 80 % line, and the curves of reward, loss and success."""
+        """Return the efficiency over ranks, with a line at 80 %, and the curves of reward, loss and success."""
         from plotly.subplots import make_subplots
 
         from rlnb.curves.figure import with_picture
@@ -127,7 +140,7 @@ class ScalingStudy:
         chart.update_yaxes(range=[0, 1.1 * max(1.0, *efficiencies)], row=1, col=1)
 
     def _add_curves(self, chart: go.Figure, metric: str, column: int) -> None:
-        """Draw a metric of each run over iterations; the second column has the legend."""
+        """Draw a metric of each run over iterations. Only the second column adds its curves to the legend."""
         import plotly.graph_objects as go
 
         from rlnb.curves.figure import colour, series_of
@@ -147,7 +160,11 @@ class ScalingStudy:
         chart.update_xaxes(title_text="iterations", row=1, col=column)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write a report of all its runs; see :func:`rlnb.report`."""
+        """Write a report of all runs and return its path.
+
+        Args:
+            path: File of the report; see :func:`rlnb.report`.
+        """
         from rlnb.reports.report import report
 
         return report([self.runs[ranks] for ranks in sorted(self.runs)], path)
@@ -192,23 +209,25 @@ def scaling_study(
     launcher: Launcher | None = None,
     **arguments: Any,
 ) -> ScalingStudy:
-    """Train a task on more and more ranks, one run after the other, and return how fast and how well.
+    """Train a task on increasing numbers of ranks, one run after the other, and compare speed and reward.
 
     Args:
         task: A task, or its name.
         library: Name of the RL library.
         gpus: Numbers of ranks to try: GPUs, or processes on a CPU.
-        mode: ``"horizontal"``: ``num_envs`` is that of each rank, so that more ranks see more; ``"vertical"``:
-            ``num_envs`` is that of all, so that more ranks are done sooner.
+        mode: ``"horizontal"`` (weak scaling): ``num_envs`` is the number of each rank, so that more ranks collect more
+            frames per iteration. ``"vertical"`` (strong scaling): ``num_envs`` is the number of all ranks together, so
+            that more ranks finish sooner.
         num_envs: Environments; None is the task's own number.
         max_iterations: Iterations of every run.
-        launcher: Where to train; None is this machine. One for a cluster is asked for as many nodes as the ranks fill,
-            each with the ranks that it has for a node.
-        arguments: Further arguments of :func:`rlnb.train`, e.g. ``device="cpu"``; ``nproc_per_node`` is the most of a
-            node, without which a launcher that asks for no GPUs puts all ranks on one.
+        launcher: Where to train; None is this machine. With a cluster launcher, each run gets as many nodes as its
+            ranks fill.
+        arguments: Further arguments of :func:`rlnb.train`, e.g. ``device="cpu"``. Here ``nproc_per_node`` is the
+            largest number of ranks on a node; None takes the launcher's. A launcher without such a number puts all
+            ranks on one node.
 
     Raises:
-        CheckError: A run would fail; all problems at once, nothing was started.
+        CheckError: A run would fail. It lists all problems; nothing was started.
     """
     task = as_task(task)
     launcher = launcher or LocalLauncher(max_running=1)
@@ -219,7 +238,7 @@ def scaling_study(
     problems = _check_numbers(gpus, mode, at_most)
     if isinstance(launcher, LocalLauncher) and at_most:
         problems += [
-            Problem(what="nproc_per_node: on this machine alone the ranks are those of gpus.", fix="gpus=[1, 2]")
+            Problem(what="nproc_per_node needs a cluster launcher: here gpus sets the ranks.", fix="gpus=[1, 2]")
         ]
     if problems:
         raise CheckError(f"scaling study of {task.id}", problems)
@@ -247,10 +266,10 @@ def _check_numbers(gpus: Sequence[int], mode: str, per_node: int | None) -> list
     problems = []
     wrong = [ranks for ranks in gpus if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1]
     if wrong or not gpus:
-        what = f"gpus={list(gpus)!r}: positive whole numbers are expected, of ranks."
+        what = f"gpus={list(gpus)!r} is not a list of positive whole numbers (of ranks)."
         return [Problem(what=what, fix="gpus=[1, 2, 4]")]
     if mode not in ("horizontal", "vertical"):
-        problems.append(Problem(what=f"mode={mode!r} is none of 'horizontal', 'vertical'.", fix='mode="horizontal"'))
+        problems.append(Problem(what=f"mode={mode!r} is neither 'horizontal' nor 'vertical'.", fix='mode="horizontal"'))
     if per_node and (uneven := [ranks for ranks in gpus if ranks > per_node and ranks % per_node]):
         what = f"gpus={uneven} do not fill whole nodes of {per_node} ranks."
         problems.append(Problem(what=what, fix=f"gpus={[per_node, 2 * per_node]}"))
@@ -258,14 +277,14 @@ def _check_numbers(gpus: Sequence[int], mode: str, per_node: int | None) -> list
 
 
 def _own_number(task: Task, library: str, **arguments: Any) -> int | None:
-    """Return the task's own number of envs; None for a library without a simulator."""
+    """Return the task's own number of envs; None if the library needs no simulator."""
     if not plugins.library(library).simulator:
         return None
     return task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root")).num_envs
 
 
 def _with_nodes(launcher: Launcher, nodes: int) -> Launcher:
-    """Return a launcher like this one, for so many nodes."""
+    """Return a launcher with the same settings except for the number of nodes."""
     if launcher.nodes == nodes:
         return launcher
     factory: Callable[..., Launcher] = plugins.load(plugins.launcher(launcher.name).factory)
@@ -273,21 +292,21 @@ def _with_nodes(launcher: Launcher, nodes: int) -> Launcher:
 
 
 def _rate(run: Run) -> float:
-    """Return the median frames/s of a run, after the first fifth of it."""
+    """Return the median frames/s of a run, without the first fifth of its iterations."""
     rates = run.metrics["fps"].values if "fps" in run.metrics.names else []
     settled = rates[int(SETTLED * len(rates)) :]
     return statistics.median(settled) if settled else math.nan
 
 
 def _reward(run: Run) -> float:
-    """Return the mean reward of the last tenth of a run."""
+    """Return the mean reward over the last tenth of a run's iterations."""
     rewards = run.metrics["reward"].values if "reward" in run.metrics.names else []
     last = rewards[-max(1, int(LAST * len(rewards))) :]
     return statistics.fmean(last) if last else math.nan
 
 
 def _minutes_to(run: Run, reward: float) -> float:
-    """Return the minutes from the first iteration until a reward is reached; NaN if it never is."""
+    """Return the minutes from the first iteration until a run reaches a reward; NaN if it never does."""
     if "reward" not in run.metrics.names or math.isnan(reward):
         return math.nan
     series = run.metrics["reward"]
@@ -299,7 +318,7 @@ def _minutes_to(run: Run, reward: float) -> float:
 
 
 def _communication(run: Run) -> float:
-    """Return the share of the training that the ranks, in the mean, spent in sums over all of them."""
+    """Return the share of the training that ranks spent in all_reduce, averaged over ranks; NaN if not measured."""
     ranks = ranks_of(run.jobs[-1].result)
     shares = ranks.communication if ranks else ()
     return sum(shares) / len(shares) if shares else math.nan

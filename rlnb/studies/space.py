@@ -1,4 +1,4 @@
-"""Where a sweep searches: names, ranges, and whether runs at their ends would start."""
+"""The search space of a sweep: names and ranges, and the check that runs at the ends of the ranges would start."""
 
 from __future__ import annotations
 
@@ -23,20 +23,24 @@ if TYPE_CHECKING:
     Space: TypeAlias = Mapping[str, Domain]
 
 TRAIN_ARGUMENTS = ("num_envs", "max_iterations", "seed")
-"""Names of a space beside values of the agent config (``agent.<path>``) and overrides of the task (``<path>``)."""
+"""Arguments of ``rlnb.train`` that a space may contain. Other names are ``agent.<path>`` for values of the agent config
+and ``<path>`` for overrides of the task."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Parameters:
-    """Values of one trial, by where they go."""
+    """The values of one trial, sorted by their kind."""
 
     arguments: Mapping[str, Json]
+    """Arguments of ``rlnb.train``."""
     agent: Mapping[str, Json]
+    """Agent config values by dotted path."""
     overrides: Mapping[str, Json]
+    """Overrides of the task by dotted path."""
 
 
 def split(values: Mapping[str, Json]) -> Parameters:
-    """Return values of a space by where they go."""
+    """Return the values of a trial sorted by their kind."""
     agent = {name.removeprefix("agent."): value for name, value in values.items() if name.startswith("agent.")}
     arguments = {name: value for name, value in values.items() if name in TRAIN_ARGUMENTS}
     others = {n: v for n, v in values.items() if n not in arguments and not n.startswith("agent.")}
@@ -44,12 +48,12 @@ def split(values: Mapping[str, Json]) -> Parameters:
 
 
 class Trainings:
-    """The trainings of a sweep: alike but for the values of its space.
+    """The trainings of a sweep, which differ only in the values of its space.
 
     Args:
         task: The task.
         library: Name of the RL library.
-        launcher: Where they run.
+        launcher: Where the trainings run.
         arguments: The other arguments of :func:`rlnb.train`.
     """
 
@@ -58,10 +62,14 @@ class Trainings:
         self._arguments = {**arguments, "library": library, "launcher": launcher}
 
     def start(self, values: Mapping[str, Json], *, tags: Sequence[str]) -> Run:
-        """Start the training with these values, and these tags beside those of all.
+        """Start the training with these values.
+
+        Args:
+            values: Values of the trial, by their names in the space.
+            tags: Tags of this trial, in addition to those of all trials.
 
         Raises:
-            CheckError: It would fail.
+            CheckError: The training would fail.
         """
         tags = [*(self._arguments.get("tags") or ()), *tags]
         return train.train(self._task(values), **{"warm": False, **self._with(values), "tags": tags})
@@ -73,7 +81,7 @@ class Trainings:
         return [Problem(what=str(unknown("argument", name, names, has="rlnb.train takes"))) for name in others]
 
     def check(self, values: Mapping[str, Json]) -> list[Problem]:
-        """Return everything for which the training with these values would be refused."""
+        """Return every problem for which ``rlnb.train`` would refuse the training with these values."""
         names = {field.name for field in dataclasses.fields(TrainRequest)}
         arguments = {name: value for name, value in self._with(values).items() if name in names}
         return train.check(self._task(values), **arguments)
@@ -82,7 +90,7 @@ class Trainings:
         return dataclasses.replace(self.task, overrides={**self.task.overrides, **split(values).overrides})
 
     def _with(self, values: Mapping[str, Json]) -> Mapping[str, Any]:
-        """Return the keyword arguments of ``rlnb.train``, whose types are as many as the arguments."""
+        """Return the keyword arguments of ``rlnb.train`` for these values."""
         parameters = split(values)
         agent = {**agent_values(self._arguments.get("agent")), **parameters.agent}
         return {**self._arguments, **parameters.arguments, "agent": agent}
@@ -92,7 +100,7 @@ def distribution(name: str, domain: Domain) -> BaseDistribution:
     """Return Optuna's distribution for one entry of a space.
 
     Raises:
-        RlnbError: The entry is no range, no list of choices and no distribution.
+        RlnbError: The entry is neither a range, nor a list of choices, nor a distribution.
     """
     from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -108,22 +116,22 @@ def distribution(name: str, domain: Domain) -> BaseDistribution:
         except ValueError as exc:
             raise RlnbError(f"space[{name!r}]: {exc}") from exc
     raise RlnbError(
-        f"space[{name!r}] = {domain!r} is no range. Give (low, high), (low, high, 'log'), a list of choices, or one of "
-        "Optuna's distributions."
+        f"space[{name!r}] = {domain!r} is not a range. Use (low, high), (low, high, 'log'), a list of choices, or an "
+        "Optuna distribution."
     )
 
 
 def check(trainings: Trainings, space: Space, n_trials: int) -> dict[str, BaseDistribution]:
-    """Return the distributions of a space, once runs at its ends would start, and with each of its choices.
+    """Return the distributions of a space, after checking its trainings.
+
+    The check covers both ends of each range and every choice.
 
     Raises:
-        CheckError: They would not; with all problems.
+        CheckError: A training would fail. It lists all problems.
     """
     problems, distributions = whole_number("n_trials", n_trials, example=20), {}
     if not space:
-        problems.append(
-            Problem(what="space is empty: there is nothing to search.", fix="space={'agent.<path>': (low, high)}")
-        )
+        problems.append(Problem(what="space is empty.", fix="space={'agent.<path>': (low, high)}"))
     for name, domain in space.items():
         try:
             distributions[name] = distribution(name, domain)
@@ -138,7 +146,7 @@ def check(trainings: Trainings, space: Space, n_trials: int) -> dict[str, BaseDi
 
 
 def _corners(space: Mapping[str, BaseDistribution]) -> Iterator[dict[str, Json]]:
-    """Yield values such that each end of each range, and each choice, is among them once."""
+    """Yield sets of values that together cover both ends of each range and every choice."""
     first = {name: _ends(one)[0] for name, one in space.items()}
     yield first
     for name, one in space.items():

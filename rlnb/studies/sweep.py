@@ -1,4 +1,4 @@
-"""Search of parameters with Optuna: every trial is an ordinary run, and nothing is lost with the kernel."""
+"""Search for parameters with Optuna. Every trial is an ordinary run, and the search survives the kernel."""
 
 from __future__ import annotations
 
@@ -37,34 +37,42 @@ if TYPE_CHECKING:
     from rlnb.studies.space import Space
 
 TELLING = 4
-"""Complete trials from which on importances are computed."""
+"""Number of complete trials that importances need."""
 
 
 class Sweep:
-    """A search on disk, ``<root>/sweeps/<name>.journal``; this kernel drives it, or only looks at it."""
+    """A search for parameters, stored in ``<root>/sweeps/<name>.journal``.
+
+    :func:`rlnb.sweep` returns one whose trials this kernel starts; :func:`rlnb.get_sweep` returns one to read.
+
+    Args:
+        name: Name of the sweep.
+        path: File of the journal.
+    """
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
+        """Name of the sweep."""
         self._path = path
         self._driver: Driver | None = None
         self._thread: threading.Thread | None = None
 
     @property
     def study(self) -> optuna.Study:
-        """Optuna's own view of it, read anew."""
+        """The Optuna study, read from disk."""
         import optuna
 
         return optuna.load_study(study_name=self.name, storage=storage(self._path))
 
     @property
     def runs(self) -> Runs:
-        """Its runs, one a trial, newest first."""
+        """The runs of the sweep, one for each trial, newest first."""
         runs = runs_of(self.name)
         return Runs([runs[number] for number in sorted(runs, reverse=True)])
 
     @property
     def best(self) -> Run:
-        """The run of the best trial.
+        """The run of the best complete trial.
 
         Raises:
             RlnbError: No trial is complete yet.
@@ -76,35 +84,38 @@ class Sweep:
 
     @property
     def driven_here(self) -> bool:
-        """Whether this kernel starts its trials, and has not done with it."""
+        """Whether this kernel still starts or watches trials of the sweep."""
         return self._thread is not None and self._thread.is_alive()
 
     def wait(self, timeout_s: float | None = None) -> Sweep:
-        """Wait until all trials are done; an interrupt ends the waiting only.
+        """Wait until all trials have ended, and return the sweep. An interrupt does not stop the trials.
+
+        Args:
+            timeout_s: Seconds to wait at most; None sets no limit.
 
         Raises:
-            TimeoutError: It goes on after ``timeout_s`` seconds.
-            RlnbError: A trial could not be started; or this kernel only looks at the sweep.
+            TimeoutError: The sweep still runs after ``timeout_s`` seconds.
+            RlnbError: A trial could not be started, or this kernel does not drive the sweep.
         """
         if self._driver is None or self._thread is None:
             raise RlnbError(
-                f"This kernel does not drive {self.name}: rlnb.sweep(..., name={self.name!r}) goes on with it."
+                f"This kernel does not drive {self.name}. Use rlnb.sweep(..., name={self.name!r}) to continue it."
             )
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            raise TimeoutError(f"{self.name} goes on after {timeout_s} s: {self!r}")
+            raise TimeoutError(f"{self.name} still runs after {timeout_s} s: {self!r}")
         if self._driver.error is not None:
             raise self._driver.error
         return self
 
     def stop(self) -> Sweep:
-        """Start no further trials; those that run go on to their ends."""
+        """Start no further trials, and return the sweep. Running trials continue to their end."""
         if self._driver is not None:
             self._driver.stop()
         return self
 
     def table(self) -> pd.DataFrame:
-        """Return one row a trial: number, state, value, run, and the parameters."""
+        """Return one row per trial: ``trial``, ``state``, ``value``, ``run``, and a column for each parameter."""
         import pandas as pd
 
         rows = [
@@ -120,7 +131,7 @@ class Sweep:
         return pd.DataFrame(rows, columns=None if rows else ["trial", "state", "value", "run"])
 
     def plot(self) -> go.Figure:
-        """Return the trials as parallel coordinates: one line a trial, coloured by its value."""
+        """Return a parallel-coordinates figure with one line per trial, coloured by the trial's value."""
         from optuna.visualization import plot_parallel_coordinate
 
         from rlnb.curves.figure import with_picture
@@ -128,24 +139,28 @@ class Sweep:
         return with_picture(plot_parallel_coordinate(self.study))
 
     def importances(self) -> dict[str, float]:
-        """Return how much each parameter decides between good trials and others, by PED-ANOVA; they sum to 1.
+        """Return the importance of each parameter for the value of a trial, by PED-ANOVA. The importances sum to 1.
 
-        Watanabe, Bansal and Hutter, "PED-ANOVA", IJCAI 2023.
+        The method is that of Watanabe, Bansal and Hutter, "PED-ANOVA", IJCAI 2023.
 
         Raises:
-            RlnbError: There are too few complete trials.
+            RlnbError: Fewer than four trials are complete.
         """
         import optuna
 
         complete = self.study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
         if len(complete) < TELLING:
-            few = f"{len(complete)} of {TELLING} trials are complete"
-            raise RlnbError(f"The trials of {self.name} do not tell yet which parameter matters: {few}.")
+            few = f"{len(complete)} of {TELLING} are complete"
+            raise RlnbError(f"Importances need {TELLING} complete trials; of {self.name}, {few}.")
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         return optuna.importance.get_param_importances(self.study, evaluator=evaluator)
 
     def plot_importances(self) -> go.Figure:
-        """Return :meth:`importances` as bars."""
+        """Return :meth:`importances` as a bar chart.
+
+        Raises:
+            RlnbError: Fewer than four trials are complete.
+        """
         import optuna
         from optuna.visualization import plot_param_importances
 
@@ -156,9 +171,9 @@ class Sweep:
         return with_picture(plot_param_importances(self.study, evaluator=evaluator))
 
     def dashboard(self) -> Beside:
-        """Start Optuna's dashboard on this sweep; return its address on this machine's loopback.
+        """Start Optuna's dashboard for this sweep, and return its address on this machine's loopback interface.
 
-        Its pages stand at the root of a server, so it cannot be shown below a Jupyter server's base URL.
+        The dashboard serves its pages at the root of a server only, so a Jupyter server cannot proxy them.
         """
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
@@ -176,7 +191,7 @@ class Sweep:
         return table(list(newest.columns), rows, caption=repr(self))
 
     def _begin(self, driver: Driver) -> None:
-        """Start the driver in a thread."""
+        """Start a driver in a thread."""
         self._driver = driver
         self._thread = threading.Thread(target=driver.drive, name=f"rlnb-sweep {self.name}", daemon=True)
         live_objects.add(self, close=self.stop, alive=lambda: self.driven_here, follows_cell=False)
@@ -184,10 +199,13 @@ class Sweep:
 
 
 def get_sweep(name: str) -> Sweep:
-    """Return a sweep to look at, whichever kernel drives it.
+    """Return a sweep to read. Any kernel may drive it meanwhile.
+
+    Args:
+        name: Name of the sweep.
 
     Raises:
-        NotFoundError: There is none of that name.
+        NotFoundError: No sweep has that name.
     """
     folder = options.folders.sweeps
     path = folder / f"{name}.journal"
@@ -212,30 +230,32 @@ def sweep(
     launcher: Launcher | None = None,
     **arguments: Any,
 ) -> Sweep:
-    """Search for good parameters, and return at once: trials are started as long as this kernel lives.
+    """Search for good parameters. Return at once; a thread of this kernel starts the trials.
 
-    A trial is a run with the tag ``sweep:<name>``. After a restart of the kernel the same call, with the same name,
-    goes on: trials that ran meanwhile are taken up again. Needs the extra ``rlnb[sweep]``.
+    Each trial is a run with the tag ``sweep:<name>``. After a restart of the kernel, the same call with the same name
+    continues the search, including the trials that ran meanwhile. Needs the extra ``rlnb[sweep]``.
 
     Args:
         task: A task, or its name.
         library: Name of the RL library.
-        space: By name, where to search: ``(low, high)`` of whole or real numbers, ``(low, high, "log")``, a list to
-            choose from, or one of Optuna's distributions. Names are ``"agent.<path>"`` for the agent config,
-            ``"<path>"`` for overrides of the task, and ``"num_envs"``, ``"max_iterations"``, ``"seed"``.
-        n_trials: Trials in all, those of earlier calls included.
-        metric: The metric of the pruner and, without an objective, of the sampler.
-        direction: Whether more of it is better.
-        objective: Value of a finished run; None is the mean of the metric's last tenth.
-        sampler: One of Optuna's; None is its TPE, with seed 0.
-        pruner: One of Optuna's; None is its median pruner. ``optuna.pruners.NopPruner()`` lets every trial finish.
-        name: Of the sweep; None makes one of task, library and time.
-        parallel: Trials at a time; None is what the launcher runs at a time, on a cluster all of them.
-        launcher: Where trials run; None is this machine.
+        space: Search space by name. An entry is a range ``(low, high)`` of whole or real numbers, a logarithmic range
+            ``(low, high, "log")``, a list of choices, or an Optuna distribution. Names are ``"agent.<path>"`` for
+            values of the agent config, ``"<path>"`` for overrides of the task, and ``"num_envs"``,
+            ``"max_iterations"`` and ``"seed"``.
+        n_trials: Total number of trials, including those of earlier calls.
+        metric: Name or raw tag of the metric that the pruner watches. Without an objective it is also the value of a
+            trial.
+        direction: Whether to ``"maximize"`` or to ``"minimize"`` the value.
+        objective: Function that returns the value of a finished run; None takes the mean of the metric's last tenth.
+        sampler: Optuna sampler; None is ``TPESampler``, seeded with the number of existing trials.
+        pruner: Optuna pruner; None is ``MedianPruner``. ``optuna.pruners.NopPruner()`` lets every trial finish.
+        name: Name of the sweep; None makes one from task, library and time.
+        parallel: Number of trials that run at once; None takes the launcher's limit, or all trials on a cluster.
+        launcher: Where to run the trials; None is this machine.
         arguments: Further arguments of :func:`rlnb.train`, e.g. ``max_iterations=100``.
 
     Raises:
-        CheckError: A name or a bound in the space is wrong, or a run would fail; nothing was started.
+        CheckError: An entry of the space is invalid, or a run would fail. It lists all problems; nothing was started.
         RlnbError: Optuna is missing, or another kernel drives this sweep.
     """
     try:
@@ -251,7 +271,7 @@ def sweep(
     distributions = check(trainings, space, n_trials)
     name = name or f"{task.id}-{library}-{datetime.now():%Y%m%d-%H%M%S}"
     if not re.fullmatch(r"[\w.-]+", name):
-        raise RlnbError(f"name={name!r}: letters, digits, '.', '_' and '-' make a file's name.")
+        raise RlnbError(f"name={name!r} is not a file name. Use letters, digits, '.', '_' and '-'.")
     path = options.folders.sweeps / f"{name}.journal"
     subject = Subject(
         task=task.id,
@@ -281,15 +301,15 @@ def sweep(
 
 
 def _check_goal(metric: str, direction: str) -> None:
-    """Refuse a metric or a direction that there is not.
+    """Refuse an unknown metric or direction.
 
     Raises:
-        NotFoundError: There is no such name; with those that there are.
+        NotFoundError: The name does not exist. The message lists the valid names.
     """
     if metric not in METRICS and "/" not in metric:
-        raise unknown("metric", metric, METRICS, has="A raw tag has a '/' in it; rlnb's own names are")
+        raise unknown("metric", metric, METRICS, has="A raw tag contains a '/'; the names of rlnb are")
     if direction not in ("maximize", "minimize"):
-        raise unknown("direction", direction, ("maximize", "minimize"), has="There are")
+        raise unknown("direction", direction, ("maximize", "minimize"), has="Use one of")
 
 
 def _begin(
@@ -301,10 +321,10 @@ def _begin(
     sampler: optuna.samplers.BaseSampler | None,
     pruner: optuna.pruners.BasePruner | None,
 ) -> Sweep:
-    """Open the journal of a sweep, and drive it.
+    """Open the journal of a sweep, and start its driver.
 
     Raises:
-        RlnbError: Another kernel drives it, or it is of another search.
+        RlnbError: Another kernel drives the sweep, or the journal belongs to another search.
     """
     import optuna
 
@@ -320,7 +340,7 @@ def _begin(
             load_if_exists=True,
         )
         subject.write(study)
-        # A sampler begins its random numbers anew in each kernel; the same ones would propose the same trials again.
+        # With the same seed in each kernel, the sampler would propose the same trials again.
         study.sampler = sampler or optuna.samplers.TPESampler(seed=len(study.trials), constant_liar=True)
     except BaseException:
         lock.close()

@@ -1,4 +1,4 @@
-"""The trials of a sweep, from their start to their values in Optuna's study."""
+"""The trials of a sweep: start them, report to Optuna, and record their values."""
 
 from __future__ import annotations
 
@@ -24,39 +24,40 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_S = 1.0
+"""Seconds between two looks at the running trials."""
 REPORTS = 50
-"""Most reports of a trial's metric to the pruner; they are at the same iterations in every trial."""
+"""Largest number of reports of a trial to the pruner. They are at the same iterations in every trial."""
 TAIL = 0.1
-"""Share of the last points whose mean is a trial's value: a single one is noise."""
+"""Share of the last points whose mean is the value of a trial. A single point is too noisy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """How the trials of a sweep are chosen, started and judged."""
+    """How to choose, start and value the trials of a sweep."""
 
     space: Mapping[str, optuna.distributions.BaseDistribution]
-    """By name."""
+    """Distribution of each parameter, by name."""
     n_trials: int
-    """Trials in all, those of earlier kernels included."""
+    """Total number of trials, including those of earlier kernels."""
     at_once: int
-    """Trials that run at a time."""
+    """Number of trials that run at once."""
     metric: str
-    """The metric of the pruner and, without an objective, of the sampler."""
+    """Metric that the pruner watches; without an objective also the value of a trial."""
     objective: Callable[[Run], float] | None
-    """Value of a finished run; None is the mean of the metric's last tenth."""
+    """Function that returns the value of a finished run; None takes the mean of the metric's last tenth."""
     start: Callable[[Mapping[str, Json], int], Run]
-    """Starts the run with these values, for the trial of this number."""
+    """Function that starts the run of a trial, given the values and the number of the trial."""
 
 
 class Driver:
-    """Starts trials, reports their metric to Optuna, and ends those that Optuna gives up."""
+    """Starts trials, reports their metric to Optuna, and cancels those that Optuna prunes."""
 
     def __init__(self, study: optuna.Study, search: Search, lock: IO[str]) -> None:
         self._study, self._search, self._lock = study, search, lock
         self._going: dict[int, tuple[optuna.Trial, Run]] = {}
         self._reported: dict[int, int] = {}
         self.error: Exception | None = None
-        """The first error; it keeps further trials from being started."""
+        """The first error, after which no further trial is started; None while there is none."""
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -64,7 +65,7 @@ class Driver:
         self._stopped.set()
 
     def drive(self) -> None:
-        """Start trials and look after them until the last has ended."""
+        """Start trials and watch them until the last one has ended."""
         with self._lock:
             try:
                 self._take_up()
@@ -74,7 +75,7 @@ class Driver:
                 for trial, run in list(self._going.values()):
                     try:
                         self._look(trial, run)
-                    except Exception as exc:  # an objective of a person's own, a disk that is full
+                    except Exception as exc:  # the user's objective, or a full disk
                         self._going.pop(trial.number, None)
                         self._give_up(exc)
                 try:
@@ -85,17 +86,17 @@ class Driver:
                 time.sleep(POLL_S)
 
     def _give_up(self, exc: Exception) -> None:
-        """Start no further trials; those that go on are still looked after."""
+        """Start no further trials; running trials are still watched."""
         self.error = self.error or exc
         self._stopped.set()
         logger.error("The sweep %s starts no further trials: %s", self._study.study_name, exc)
 
     def _left(self) -> int:
-        """Return how many trials are still to be started."""
+        """Return the number of trials that are still to be started."""
         return 0 if self._stopped.is_set() else self._search.n_trials - len(self._study.trials)
 
     def _take_up(self) -> None:
-        """Go on with the trials of an earlier kernel; one whose run it had no time to start is given up."""
+        """Watch the running trials of an earlier kernel. A trial that has no run yet fails."""
         from optuna import Trial
         from optuna.trial import TrialState
 
@@ -122,10 +123,10 @@ class Driver:
         self._going[trial.number] = trial, run
 
     def _look(self, trial: optuna.Trial, run: Run) -> None:
-        """Report the news of a trial to Optuna; end it where there is no hope, or note its end."""
+        """Report a trial's new values to Optuna. Cancel the run if Optuna prunes it; record its end if it has ended."""
         from optuna.trial import TrialState
 
-        state = run.state  # before the metrics, which then have everything that it logged before its end
+        state = run.state  # read before the metrics, so that they hold all values of an ended run
         self._report(trial, run)
         if state not in ENDED:
             if trial.should_prune():
@@ -160,7 +161,7 @@ class Driver:
         """Return the value of a finished run.
 
         Raises:
-            RlnbError: It never logged the metric.
+            RlnbError: The run never logged the metric.
         """
         if self._search.objective is not None:
             return float(self._search.objective(run))
@@ -171,7 +172,7 @@ class Driver:
 
 
 def runs_of(sweep: str) -> dict[int, Run]:
-    """Return the runs of a sweep by the number of their trial, as their tags have it; archived runs too."""
+    """Return the runs of a sweep, archived ones included, by the trial number in their tags."""
     everything = (*find.runs(), *find.runs(archived=True))
     mine = [run for run in everything if f"sweep:{sweep}" in run.manifest.tags]
     matches = ((re.fullmatch(r"trial:(\d+)", tag), run) for run in mine for tag in run.manifest.tags)

@@ -1,4 +1,4 @@
-"""Proofs that a person can ask for: do the ranks learn as one, and does a seed give the same run twice?"""
+"""Two proofs by short runs: that ranks learn as one, and that a seed gives the same run twice."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Synchronisation:
-    """Digests of the state of each rank after a few iterations, with and without the sums over ranks."""
+    """Digests of each rank's state after a few iterations, with and without synchronisation. Shown as a table."""
 
     parameters: tuple[str, ...]
-    """Trained parameters of each rank: have to be equal."""
+    """Digest of the trained parameters of each rank. They must be equal."""
     statistics: tuple[str, ...]
-    """Buffers of each rank, such as observation normalisers: have to be equal."""
+    """Digest of the buffers of each rank, such as observation normalisers. They must be equal."""
     observations: tuple[str, ...]
-    """First observations of each rank: have to differ, else the ranks collect the same data."""
+    """Digest of the first observations of each rank. They must differ, else the ranks collect the same data."""
     control: tuple[str, ...]
-    """Parameters without synchronisation: have to differ, else the first row proves nothing."""
+    """Digest of the parameters without synchronisation. They must differ, else :attr:`parameters` proves nothing."""
 
     @property
     def synchronised(self) -> bool:
-        """Whether all four are as they have to be."""
+        """Whether all four tuples are equal or different as required."""
         return all(holds for _, _, _, holds in self.rows())
 
     def rows(self) -> list[tuple[str, str, str, bool]]:
-        """Return name, digests, ``"equal"`` or ``"different"`` as they have to be, and whether they are."""
+        """Return a row per check: name, digests, requirement (``"equal"`` or ``"different"``), whether it holds."""
         checks = {
             "parameters": (self.parameters, "equal"),
             "statistics": (self.statistics, "equal"),
@@ -53,13 +53,13 @@ class Synchronisation:
 
     def __repr__(self) -> str:
         broken = [name for name, _, _, holds in self.rows() if not holds]
-        return f"Synchronisation({f'NOT as they have to be: {broken}' if broken else 'the ranks learn as one'})"
+        return f"Synchronisation({f'NOT as required: {broken}' if broken else 'the ranks learn as one'})"
 
     def _repr_html_(self) -> str:
         from rlnb.display.table import table
 
         rows = [(name, digests, has_to_be, "yes" if holds else "NO") for name, digests, has_to_be, holds in self.rows()]
-        return table(["over ranks", "digests", "have to be", "are"], rows, caption=repr(self))
+        return table(["over ranks", "digests", "required", "holds"], rows, caption=repr(self))
 
 
 def verify_sync(
@@ -76,30 +76,32 @@ def verify_sync(
     asset_root: str | None = None,
     timeout_s: float | None = None,
 ) -> Synchronisation:
-    """Prove that the ranks of a task and a library learn as one, by two short runs on this machine.
+    """Check by two short runs on this machine that the ranks of a training learn as one.
 
-    The second run is the negative control: the same without the sums over ranks. Equal parameters alone would prove
-    nothing, since ranks that all collect the same data stay equal without any synchronisation.
+    The second run is the negative control, the same training without synchronisation. Equal parameters alone would
+    prove nothing, because ranks that all collect the same data stay equal without any synchronisation.
 
     Args:
         task: A task, or its name.
         library: Name of the RL library.
-        nproc_per_node: Ranks, at least 2.
+        nproc_per_node: Number of ranks, at least 2.
         iterations: Learning iterations of each run.
         num_envs: Environments over all ranks.
         agent: Agent config values by dotted path.
         seed: Seed of rank 0; rank r has ``seed + r``.
-        device: As in :func:`rlnb.train`.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``, as in :func:`rlnb.train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
-        timeout_s: Seconds that each run may take.
+        timeout_s: Seconds that each run may take; None sets no limit.
 
     Raises:
-        CheckError: The runs would fail; nothing was started.
-        RunError: One of them failed.
+        RlnbError: ``nproc_per_node`` is less than 2.
+        CheckError: The runs would fail. Nothing was started.
+        RunError: One of the runs failed.
+        TimeoutError: One of the runs took longer than ``timeout_s``.
     """
     if nproc_per_node < 2:
-        raise RlnbError(f"nproc_per_node={nproc_per_node!r}: synchronisation takes two ranks at least.")
+        raise RlnbError(f"nproc_per_node={nproc_per_node!r} is less than 2. Synchronisation needs two ranks.")
 
     def train_ranks(synchronised: bool, tags: Sequence[str]) -> Ranks:
         request = TrainRequest(
@@ -120,7 +122,7 @@ def verify_sync(
         job_options = {**plan.options, "synchronised": synchronised}
         run = create_run(plan.root, plan.manifest, plan.launcher, job_options).wait(timeout_s)
         ranks = ranks_of(run.jobs[0].result)
-        assert ranks is not None, "a completed run in the simulator has written the digests of its ranks"
+        assert ranks is not None, "the result of a completed training in the simulator holds the digests of its ranks"
         return ranks
 
     ranks = train_ranks(True, ["verify-sync"])
@@ -134,23 +136,23 @@ def verify_sync(
 
 
 _TIMED = re.compile(r"^(perf|performance|time)\b|fps|per second|\(ms\)|/time$", re.IGNORECASE)
-"""Tags that measure the machine and not the learning."""
+"""Tags that measure the machine, not the learning."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Determinism:
-    """Whether the same seed gave the same learning twice."""
+    """Whether two runs with the same seed learned the same. Returned by :func:`rlnb.verify_determinism`."""
 
     tags: int
-    """Logged tags that were compared, value by value, bit by bit."""
+    """Number of logged tags that were compared, bit by bit."""
     iterations: int
-    """Iterations of each run."""
+    """Number of iterations of each run."""
     difference: str | None
-    """The first difference in order of iterations; None where there is none."""
+    """The first difference, in order of iterations; None if the runs are equal."""
 
     @property
     def deterministic(self) -> bool:
-        """Whether something was compared and nothing differs."""
+        """Whether at least one tag was compared and nothing differs."""
         return self.tags > 0 and self.difference is None
 
     def __repr__(self) -> str:
@@ -167,19 +169,20 @@ def verify_determinism(
     timeout_s: float | None = None,
     **arguments: Any,
 ) -> Determinism:
-    """Train twice with the same seed and compare all logged values and all learned parameters bit by bit.
+    """Train twice with the same seed, and compare all logged values and trained parameters bit by bit.
 
     Args:
         task: A task, or its name.
         library: Name of the RL library.
         iterations: Learning iterations of each run.
-        num_envs: Environments.
-        timeout_s: Seconds that each run may take.
+        num_envs: Environments in total.
+        timeout_s: Seconds that each run may take; None sets no limit.
         arguments: Further arguments of :func:`rlnb.train`.
 
     Raises:
-        CheckError: The runs would fail; nothing was started.
-        RunError: One of them failed.
+        CheckError: The runs would fail. Nothing was started.
+        RunError: One of the runs failed.
+        TimeoutError: One of the runs took longer than ``timeout_s``.
     """
     first, second = (
         train.train(
@@ -205,12 +208,12 @@ def verify_determinism(
             step = unequal[0]
             differences.append((step, f"{tag} at {step}: {ours.get(step)!r} and {theirs.get(step)!r}"))
     if not differences and _learned(first) != _learned(second):
-        differences.append((iterations, "what was learned, though everything that was logged is equal"))
+        differences.append((iterations, "the trained parameters, although all logged values are equal"))
     return Determinism(tags=len(tags), iterations=iterations, difference=min(differences)[1] if differences else None)
 
 
 def _learned(run: Run) -> object:
-    """Return the digests of a training's parameters and running statistics; None where its library gives none."""
+    """Return the digests of a training's parameters and running statistics; None if the library returns no modules."""
     ranks = ranks_of(run.result)
     return (ranks.parameters, ranks.buffers) if ranks else None
 

@@ -1,4 +1,4 @@
-"""Agent config values as a person gives them: by dotted path, nested, or in a YAML file."""
+"""Agent config values as the user passes them: by dotted path, nested, or in a YAML file."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rlnb.spec import Json
 
 
 def agent_values(agent: Mapping[str, Json] | str | Path | None) -> dict[str, Json]:
-    """Return values by dotted path.
+    """Return agent config values by dotted path.
 
     Args:
-        agent: ``{"algorithm.learning_rate": 3e-4}``, the same nested, or the path of a YAML file that holds it nested
-            (YAML 1.2, so that ``5e-4`` is a number). A + before a name adds what the config leaves out:
-            ``{"+normalize_input": True}``, ``{"agent": {"+kl_threshold": 0.01}}``.
+        agent: Values by dotted path (``{"algorithm.learning_rate": 3e-4}``), nested values, or the path of a YAML file
+            with nested values (YAML 1.2, so that ``5e-4`` is a number). A ``+`` before a name adds a value that the
+            config lacks: ``{"+normalize_input": True}``, ``{"agent": {"+kl_threshold": 0.01}}``.
 
     Raises:
-        RlnbError: The file cannot be read, there is no mapping, or a value is given twice.
+        RlnbError: The file cannot be read, ``agent`` is not a mapping, or a value is given twice.
     """
     if isinstance(agent, (str, Path)):
         agent = read_agent(Path(agent))
     if not isinstance(agent, Mapping | None):
         raise RlnbError(
-            f"agent={agent!r} is neither the path of a YAML file nor a mapping, as {{'algorithm.learning_rate': 3e-4}}."
+            f"agent={agent!r} is neither the path of a YAML file nor a mapping: {{'algorithm.learning_rate': 3e-4}}."
         )
     values: dict[str, Json] = {}
     for path, value in _flat(agent or {}):
@@ -37,10 +37,10 @@ def agent_values(agent: Mapping[str, Json] | str | Path | None) -> dict[str, Jso
 
 
 def read_agent(path: Path) -> dict[str, Json]:
-    """Return the agent config that a YAML file holds, nested as it is there.
+    """Return the agent config in a YAML file, nested as in the file.
 
     Raises:
-        RlnbError: The file cannot be read, or is no mapping.
+        RlnbError: The file cannot be read, or does not hold a mapping.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -50,14 +50,14 @@ def read_agent(path: Path) -> dict[str, Json]:
     except (OSError, UnicodeDecodeError) as exc:
         raise RlnbError(f"The agent config {path} cannot be read: {exc}.") from exc
     except YAMLError as exc:
-        raise RlnbError(f"The agent config {path} is no plain YAML: {exc}") from exc
+        raise RlnbError(f"The agent config {path} is not plain YAML: {exc}") from exc
     if not isinstance(values, dict):
-        raise RlnbError(f"The agent config {path} holds no mapping of names to values, but {type(values).__name__}.")
+        raise RlnbError(f"The agent config {path} holds a {type(values).__name__}, not a mapping of names to values.")
     return values
 
 
 def _marked(path: str) -> str:
-    """Return a path with its +, if it has one, in the beginning."""
+    """Return a path with its ``+``, if any, at the beginning."""
     parts = path.split(".")
     names = [part.removeprefix("+") for part in parts]
     return ("+" if names != parts else "") + ".".join(names)

@@ -1,4 +1,4 @@
-"""The task card: what a task is made of, as the worker tells the kernel, which cannot import the task."""
+"""The task card: the worker's description of a task, for the kernel, which cannot import the task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from rlnb.spec import Json
 
 Kind = Literal["bool", "int", "float", "str", "list", "any"]
-"""Type of a config value; ``any`` where the config's own value, None, leaves it open."""
+"""Type of a config value; ``any`` if the config's default is None, which does not tell the type."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,8 +17,9 @@ class ConfigField:
     """One value of an env config or an agent config."""
 
     type: Kind
+    """Type of the value."""
     value: Json = None
-    """The config's own value; what JSON cannot hold is its ``repr``."""
+    """The config's default; the ``repr`` of a value that JSON cannot hold."""
 
 
 Fields = Mapping[str, ConfigField]
@@ -30,11 +31,11 @@ class CameraCard:
     """A camera of a task."""
 
     data_types: tuple[str, ...] = ()
-    """Isaac Lab's names of its outputs."""
+    """Isaac Lab's names of the camera's outputs."""
     width: int
-    """Pixels."""
+    """Width of a frame, pixels."""
     height: int
-    """Pixels."""
+    """Height of a frame, pixels."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,12 +43,13 @@ class AgentCard:
     """The agent config of one RL library for a task."""
 
     fields: Fields = field(default_factory=dict)
+    """Values of the config, by dotted path."""
     takes_more: tuple[str, ...] = ()
-    """Groups that are dicts, to which values can be added; "" is the whole config."""
+    """Groups that are dicts, so that values can be added to them; ``""`` is the whole config."""
     missing: tuple[str, ...] = ()
-    """Requirements of the library that the worker's interpreter does not meet."""
+    """Requirements of the library that the worker's interpreter does not meet; empty if it meets all."""
     error: str = ""
-    """Reason why the config does not load; empty where it does."""
+    """Reason why the config does not load; empty if it loads."""
 
     @property
     def usable(self) -> bool:
@@ -60,25 +62,25 @@ class Asset:
     """A robot or scene file that a task needs."""
 
     path: str
-    """Path or URL."""
+    """Path or URL of the file."""
     exists: bool | None
-    """Whether it is there; None for a remote file, which is not looked up."""
+    """Whether the file exists; None for a remote file, which is not checked."""
     fix: str = ""
-    """Command that brings a missing file."""
+    """Command that provides a missing file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssetRoot:
-    """Where assets come from, and why."""
+    """The folder or URL that assets come from, and the reason for it."""
 
     path: str = ""
-    """Folder or URL, without a slash at the end."""
+    """Folder or URL, without a trailing slash."""
     reason: str = ""
-    """The rule that chose it."""
+    """The rule that chose the root."""
 
     @property
     def local(self) -> bool:
-        """Whether it is a folder of the worker's machine."""
+        """Whether the root is a folder of the worker's machine."""
         return "://" not in self.path
 
 
@@ -87,31 +89,36 @@ class Selectors:
     """Names that each selector of a task accepts."""
 
     physics: tuple[str, ...] = ()
+    """Names for ``physics=``."""
     renderer: tuple[str, ...] = ()
+    """Names for ``renderer=``."""
     presets: tuple[str, ...] = ()
+    """Names for ``presets=``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskCard:
-    """A task as the worker resolved it, overrides left out."""
+    """A task as the worker resolved it, without the user's overrides."""
 
     task: str
     """Id of the task."""
     gym_id: str = ""
-    """Id in gymnasium's registry."""
+    """Id of the task in gymnasium's registry."""
     workflow: str = ""
     """``"manager-based"``, ``"direct"`` or ``"multi-agent"``."""
     num_envs: int = 1
-    """The task's own number of envs."""
+    """Default number of envs of the task."""
     fields: Fields = field(default_factory=dict)
-    """The env config."""
+    """Values of the env config, by dotted path."""
     presets: Selectors = Selectors()
+    """Names that the task's selectors accept."""
     cameras: Mapping[str, CameraCard] = field(default_factory=dict)
     """The task's own cameras, by name."""
     agents: Mapping[str, AgentCard] = field(default_factory=dict)
-    """Agent configs by library; a library without one is left out."""
+    """Agent configs by library, for the libraries that have one for the task."""
     assets: Mapping[str, Asset] = field(default_factory=dict)
-    """Files that the task names, by their path below the asset root."""
+    """Asset files that the task names, by path below the asset root."""
     asset_root: AssetRoot = AssetRoot()
+    """The root of robot and scene files."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Packages of the worker."""
+    """Versions of the worker's packages, by name."""

@@ -1,4 +1,4 @@
-"""The module of a ``%%task`` cell: where it is saved, its hash, and the files it needs."""
+"""The module of a ``%%task`` cell: its path, its hash, and the files that it needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHIPPED = (
 
 
 def module_path(root: Root, name: str) -> Path:
-    """Return where the module of a ``%%task`` cell lies: ``tasks/lift_cube_rgb.py``."""
+    """Return the path of the module of a ``%%task`` cell, e.g. ``tasks/lift_cube_rgb.py``."""
     return root.tasks / (re.sub(r"\W+", "_", name).strip("_").lower() + ".py")
 
 
@@ -40,17 +40,17 @@ def sha256(path: Path) -> str:
 
 
 def write_module(root: Root, name: str, body: str, owner: str) -> Path:
-    """Save the body of a ``%%task`` cell as a module, syntax-checked and not executed.
+    """Save the body of a ``%%task`` cell as a module. The body is compiled but not executed.
 
     Args:
-        root: Where task modules lie.
+        root: Folder of task modules.
         name: Name of the task.
-        body: The cell.
-        owner: The notebook it stands in.
+        body: Text of the cell.
+        owner: Name of the cell's notebook.
 
     Raises:
-        SyntaxError: The body is no Python.
-        RlnbError: Another notebook holds a different task of that name.
+        SyntaxError: The body is not valid Python.
+        RlnbError: Another notebook has a different task of that name.
     """
     path = module_path(root, name)
     compile(body, str(path), "exec")
@@ -58,12 +58,12 @@ def write_module(root: Root, name: str, body: str, owner: str) -> Path:
     if path.is_file():
         first, _, old_body = path.read_text(encoding="utf-8").partition("\n")
         if first.startswith("# rlnb task ") and not first.startswith(f"# rlnb task {name!r} of "):
-            raise RlnbError(f"{path} holds another task already ({first[2:]}). Names that share a file are one name.")
+            raise RlnbError(f"{path} already holds another task ({first[2:]}). Use a name that gives another file.")
         old_owner = re.search(r" of (['\"])(.*)\1$", first)
         if old_owner and old_owner.group(2) != owner and old_body != body:
             raise RlnbError(
-                f"The task {name!r} is held by {old_owner.group(2)} with another body ({path}). "
-                "Give this one another name, or delete that file."
+                f"The task {name!r} belongs to {old_owner.group(2)}, with another body ({path}). "
+                "Use another name for this task, or delete that file."
             )
     root.tasks.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
@@ -73,7 +73,7 @@ def write_module(root: Root, name: str, body: str, owner: str) -> Path:
 
 
 def local_files(module: Path) -> dict[str, str]:
-    """Return the files beside a module that it imports or names, by relative path, with their SHA-256."""
+    """Return the SHA-256 of the files that a module imports or names in its own folder, by relative path."""
     digests: dict[str, str] = {}
     todo = [module]
     while todo:

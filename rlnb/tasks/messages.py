@@ -1,7 +1,7 @@
 """The lines of JSON on the pipes between a kernel, the node agent of its living simulator, and the worker.
 
-A kernel writes calls, and in the end perhaps an adoption. The worker writes that it is ready, then for each call any
-number of interim values and one answer or failure. The agent between the two adds its own view of the start.
+A kernel writes calls, and possibly an adoption as the last line. The worker writes that it is ready, then for each call
+any number of interim values and one answer or failure. The node agent between the two adds messages about the start.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ class Call:
     """A request of the kernel."""
 
     id: int
-    """Number of the call; its answer bears the same."""
+    """Number of the call, which its answer repeats."""
     verb: str
+    """Name of the request."""
     payload: Mapping[str, Json]
-    """Fields of the request."""
+    """Fields of the request, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adoption:
-    """The kernel hands the worker over to a run; nothing follows."""
+    """The kernel hands the worker over to a run. It is the kernel's last message."""
 
     adopt: str
-    """Folder of the job that the worker does from now on."""
+    """Folder of the job that the worker does next."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,37 +47,43 @@ class Ready:
     """The worker has started."""
 
     ready: bool = True
+    """Always true; marks the message."""
     rlnb: str = ""
-    """Version of the worker's rlnb; empty for one that does not say."""
+    """Version of the worker's rlnb; empty for a version that does not send it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Meanwhile:
-    """Something that the worker tells before its answer."""
+    """An interim value that the worker sends before its answer."""
 
     id: int
+    """Number of the call."""
     meanwhile: Json
+    """The value as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The worker has done what it was called for."""
+    """The worker's answer to a call."""
 
     id: int
+    """Number of the call."""
     value: Json
+    """The answer as JSON."""
     settled: bool = True
     """Whether the worker has nothing left to load."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """The worker could not do what it was called for."""
+    """The error that a call ended with."""
 
     id: int
+    """Number of the call."""
     error: str
-    """Message of the error; of an error that is not rlnb's own, with its class before it."""
+    """Message of the error, after the name of its class if the class is not from rlnb."""
     kind: str = ""
-    """Class of :mod:`rlnb.errors`; empty for any other error, such as one of the task's own code."""
+    """Name of the error's class in :mod:`rlnb.errors`; empty for any other error, e.g. one in the task's own code."""
     subject: str = ""
     """Subject of a :class:`rlnb.CheckError`."""
     problems: tuple[Problem, ...] = ()
@@ -84,19 +91,20 @@ class Failure:
     detail: str = ""
     """Traceback."""
     settled: bool = True
+    """Whether the worker has nothing left to load."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Silent:
-    """The agent has seen no output of the worker for minutes while it starts."""
+    """The node agent has seen no output of the starting worker for minutes."""
 
     silent: str
-    """The log that ends with the stacks of the worker's threads."""
+    """Path of the log, which ends with the stacks of the worker's threads."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hangs:
-    """The agent ended the worker, since it did not start."""
+    """The node agent ended the worker, because it did not start."""
 
     hangs: str
     """The reason, as a sentence."""
@@ -104,9 +112,10 @@ class Hangs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adopted:
-    """The agent has taken the worker over for a run."""
+    """The node agent has handed the worker over to a run."""
 
     adopted: bool = True
+    """Always true; marks the message."""
 
 
 Message = Ready | Meanwhile | Answer | Failure | Silent | Hangs | Adopted
@@ -119,16 +128,16 @@ _MARKS: Mapping[str, type[Message]] = {
     "hangs": Hangs,
     "adopted": Adopted,
 }
-"""The key that only messages of a type have, to that type."""
+"""Type of a message by the key that only messages of this type have."""
 
 
 def line(message: Call | Adoption | Message) -> bytes:
-    """Return a message as it goes over a pipe."""
+    """Return a message as a line for a pipe."""
     return json.dumps(to_json(message)).encode() + b"\n"
 
 
 def message(text: bytes) -> Message | None:
-    """Return a line of the worker or of its agent; None for one of a kind that this rlnb does not know."""
+    """Return the message in a line of the worker or its agent; None for a kind that this version does not know."""
     values = json.loads(text)
     kind = next((kind for mark, kind in _MARKS.items() if mark in values), None)
     return from_json(kind, values, ignore_unknown=True) if kind is not None else None
@@ -143,7 +152,7 @@ def request_of(call: Call) -> Request[Any]:
     """Return the request that a call carries.
 
     Raises:
-        NotFoundError: There is no such verb.
+        NotFoundError: The verb does not exist.
         RlnbError: A field of the request is missing, unknown or of another type.
     """
     if call.verb not in BY_VERB:
@@ -152,15 +161,15 @@ def request_of(call: Call) -> Request[Any]:
 
 
 def value_of(request: Request[A], value: Any, worker: Ready) -> A:
-    """Return what a worker answers to a request.
+    """Return the answer of a worker to a request.
 
     Args:
         request: The request.
         value: The answer as JSON.
-        worker: The worker's first line.
+        worker: First message of the worker, which holds its version.
 
     Raises:
-        WorkerError: The worker answers as another version of rlnb does.
+        WorkerError: The answer does not fit, because the worker has another version of rlnb.
     """
     kind = answer_type(type(request))
     if kind is None:
@@ -170,13 +179,13 @@ def value_of(request: Request[A], value: Any, worker: Ready) -> A:
     except RlnbError as exc:
         version = f"rlnb {worker.rlnb}" if worker.rlnb else "another version of rlnb"
         raise WorkerError(
-            f"The worker has {version}, whose answer does not fit rlnb {__version__}, which runs here. {exc} "
+            f"The worker has {version}, whose answer does not fit rlnb {__version__} in this process. {exc} "
             f"Install rlnb {__version__} in the worker's interpreter."
         ) from exc
 
 
 def failure(number: int, exc: BaseException, *, settled: bool = True) -> Failure:
-    """Return the message about an error that a call ended with, from within its ``except``."""
+    """Return the message for the error that a call ended with. Call it in the ``except`` block."""
     if not isinstance(exc, RlnbError):
         error, detail = f"{type(exc).__name__}: {exc}", traceback.format_exc()
         return Failure(id=number, error=error, detail=detail, settled=settled)
@@ -193,7 +202,7 @@ def failure(number: int, exc: BaseException, *, settled: bool = True) -> Failure
 
 
 def error_of(failure: Failure) -> RlnbError:
-    """Return the error that a failure tells of, of the class that it had in the worker."""
+    """Return the error of a failure, with the class that it had in the worker."""
     kind = getattr(errors, failure.kind, None) if failure.kind else None
     if kind is CheckError:
         return CheckError(failure.subject, failure.problems)

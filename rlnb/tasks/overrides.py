@@ -14,7 +14,7 @@ def check_task(task: Task, card: TaskCard) -> None:
     """Refuse a task whose selectors, overrides or assets have problems.
 
     Raises:
-        CheckError: With all problems.
+        CheckError: The task has problems. It lists all of them.
     """
     problems = check(task, card)
     if problems:
@@ -32,7 +32,7 @@ _ACCEPTS: Mapping[Kind, tuple[type, ...]] = {
 
 
 def check(task: Task, card: TaskCard) -> list[Problem]:
-    """Return what is wrong with a task's selectors, overrides and assets."""
+    """Return the problems of a task's selectors, overrides and assets."""
     problems = []
     for selector in ("physics", "renderer", "presets"):
         value, names = getattr(task, selector), getattr(card.presets, selector)
@@ -60,13 +60,13 @@ def check(task: Task, card: TaskCard) -> list[Problem]:
 def check_values(
     values: Mapping[str, Json], fields: Fields, subject: str, *, takes_more: Sequence[str] = ()
 ) -> list[Problem]:
-    """Return the values whose path does not exist or whose type does not fit.
+    """Return a problem for each value whose path does not exist or whose type does not fit.
 
     Args:
-        values: Value by dotted path. A path with a + before it, as Hydra has it, need not exist.
-        fields: The config's values, of a task card.
-        subject: Name of the config in problems.
-        takes_more: Groups to which values can be added, since they are dicts and no classes; "" is the whole config.
+        values: Values by dotted path. As in Hydra, a path with a ``+`` before it need not exist.
+        fields: Values of the config, from a task card.
+        subject: Name of the config, for the problems.
+        takes_more: Groups that are dicts, so that values can be added to them; ``""`` is the whole config.
     """
     groups = {*takes_more, *(group for name in fields for group in _groups_of(name))}
     problems = []
@@ -82,7 +82,7 @@ def check_values(
             fix = "Correct the path."
             if adds and inside not in takes_more:
                 fix = f"Correct the path: {inside or 'this config'} is a class, to which nothing can be added."
-            elif not adds and free and inside in takes_more and not hint:  # what is close is a typo
+            elif not adds and free and inside in takes_more and not hint:  # a path with a close match is a typo
                 fix = f"Correct the path, or add it: '+{path}'."
             problems.append(Problem(what=f"{subject}: no config value {path!r}.{hint}", fix=fix))
             continue
@@ -100,6 +100,6 @@ def check_values(
 
 
 def _groups_of(path: str) -> list[str]:
-    """Return the groups that a path lies in, the whole config first: "", "a", "a.b" of "a.b.c"."""
+    """Return the groups that contain a path, the whole config first: ``""``, ``"a"``, ``"a.b"`` for ``"a.b.c"``."""
     parts = path.split(".")
     return [".".join(parts[:end]) for end in range(len(parts))]

@@ -1,7 +1,7 @@
 """Requests to the living simulator and their answers: one request class per verb, with the type of its answer.
 
 The kernel builds a request and gets the answer (:func:`rlnb.simulation.simulator.request`). The worker has a handler
-for each class (``rlnb.worker.requests.serve``). :mod:`rlnb.tasks.messages` is how both go over a pipe.
+for each class (``rlnb.worker.requests.serve``). :mod:`rlnb.tasks.messages` carries both over a pipe.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from rlnb.tasks.card import TaskCard
 
 A = TypeVar("A")
 Actions = Literal["random", "zero"]
-"""Actions where no policy acts: uniform in -1 to 1, or zeros."""
+"""Actions without a policy, either uniform in -1 to 1 or zeros."""
 
 
 class Request(Generic[A]):
-    """A request with an answer of type ``A``. Interim values before the answer are of that type too."""
+    """A request with an answer of type ``A``. Interim values have the same type."""
 
     __slots__ = ()
 
 
 def verb(request: type[Request[Any]]) -> str:
-    """Return the name of a request on the pipe: ``"preview"`` of :class:`Preview`."""
+    """Return the name of a request on the pipe, e.g. ``"preview"`` for :class:`Preview`."""
     return request.__name__.lower()
 
 
 def answer_type(request: type[Request[A]]) -> type[A] | None:
-    """Return the dataclass of a request's answer; None where it has no answer."""
+    """Return the dataclass of a request's answer; None for a request without one."""
     base = next(base for base in request.__orig_bases__ if get_args(base))  # type: ignore[attr-defined]
     (answer,) = get_args(base)
     return None if answer is type(None) else answer
@@ -42,6 +42,7 @@ class TaskRequest(Request[A]):
     """A request about one task."""
 
     task: Task
+    """The task."""
 
 
 # -- looking at tasks ------------------------------------------------------------------------------------------
@@ -57,6 +58,7 @@ class TaskIds:
     """Tasks of Isaac Lab's registry."""
 
     ids: tuple[str, ...]
+    """Ids of the tasks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +76,7 @@ class Compilation:
     """Cost of compiling the kernels of a task."""
 
     seconds: float
+    """Time to compile and load the kernels."""
     cache: str
     """Folder of compiled kernels."""
     cache_mib: float
@@ -87,20 +90,20 @@ class Compile(TaskRequest[Compilation]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mirrored:
-    """Files of an asset root that were copied to a folder; paths are below the asset root."""
+    """Files of an asset root that were copied to a folder. All paths are below the asset root."""
 
     root: str
     """The asset root, a folder or a URL."""
     copied: tuple[str, ...] = ()
-    """Files that are new in the folder."""
+    """Files that were copied."""
     existing: tuple[str, ...] = ()
-    """Files that the folder had before."""
+    """Files that the folder already had."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Files that the root does not have, to the file that names them."""
+    """Files that the root does not have, with the file that names each."""
     outside: Mapping[str, str] = field(default_factory=dict)
-    """References that lead out of the root and are not copied, to the file that names them."""
+    """References to files outside the root, which are not copied, with the file that names each."""
     bytes: int = 0
-    """Size of the copies."""
+    """Size of the copied files."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +111,9 @@ class Mirror(Request[Mirrored]):
     """Copy the asset files of some tasks to a folder."""
 
     tasks: tuple[Task, ...]
+    """Tasks whose assets to copy."""
     folder: str
+    """Target folder."""
 
 
 # -- cameras ---------------------------------------------------------------------------------------------------
@@ -119,22 +124,23 @@ class Policy:
     """The trained policy that acts in an env."""
 
     run: str
-    """Folder of its run."""
+    """Folder of the policy's run."""
     checkpoint: str
-    """Path of the checkpoint, below that folder."""
+    """Path of the checkpoint, relative to the run's folder."""
     trust: bool
-    """Whether the checkpoint may hold more than weights."""
+    """Whether a checkpoint that holds more than weights may be loaded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActingRequest(TaskRequest[A]):
-    """A request whose env is moved by actions or a policy."""
+    """A request that steps an env with actions or with a policy."""
 
     num_envs: int
-    """Envs to make."""
+    """Number of envs to make."""
     actions: Actions = "random"
+    """Actions to use without a policy."""
     policy: Policy | None = None
-    """The policy that acts; None for ``actions``."""
+    """Policy to use; None uses :attr:`actions`."""
     seed: int = 42
     """Seed of the env."""
     device: str = "auto"
@@ -143,57 +149,57 @@ class ActingRequest(TaskRequest[A]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clip:
-    """Camera frames in a file, and what they mean."""
+    """Camera frames in a file, and their description."""
 
     file: str
-    """An npz with an array ``<camera>/<data type>`` of shape (times, envs, height, width, channels) and ``state``, the
-    poses and joint positions, of shape (times, envs, values)."""
+    """Path of an npz file. It holds an array ``<camera>/<data type>`` of shape (times, envs, height, width, channels)
+    for each output, and ``state`` of shape (times, envs, values) with the poses and joint positions."""
     times_s: tuple[float, ...]
-    """Simulated time of each moment since the reset."""
+    """Simulated time of each frame since the reset, seconds."""
     labels: Mapping[str, Mapping[str, str]]
-    """``"<camera>/<data type>"`` of a segmentation, to the label of each id."""
+    """Label of each id in a segmentation, by ``"<camera>/<data type>"``."""
     ranges_m: Mapping[str, tuple[float, float]]
-    """Near and far clip of each camera."""
+    """Near and far clipping distance of each camera, metres."""
     added: bool
-    """Whether the camera is not the task's own."""
+    """Whether the camera was added to the task."""
     seconds: Mapping[str, float]
-    """Time to ``make`` the env, to the ``first`` frame, and in ``total``."""
+    """Seconds to ``make`` the env, until the ``first`` frame, and in ``total``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview(ActingRequest[Clip]):
-    """Photograph a task after the reset, after every so many steps, and after the last step.
+    """Render a task after the reset, at regular steps, and after the last step.
 
-    The first frame alone is told before the answer.
+    The first frame is sent as an interim value.
     """
 
     cameras: tuple[str, ...] | None = None
-    """Names of cameras; None is all."""
+    """Names of the cameras; None takes all."""
     data_types: tuple[str, ...] | None = None
-    """Isaac Lab's names of outputs; None is what each camera is set to."""
+    """Isaac Lab's names of outputs; None keeps those in each camera's config."""
     envs: tuple[int, ...] | None = None
-    """Envs to show; None is all."""
+    """Numbers of the envs to show; None takes all."""
     steps: int
     """Env steps from the first frame to the last."""
     every: int | None = None
-    """Steps between frames; None takes the first and the last only."""
+    """Steps between frames; None takes only the first and the last frame."""
     size: tuple[int, int]
     """Width and height of an added camera, pixels."""
     out: str
-    """Folder for the file."""
+    """Folder for the npz file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """Where a 3D view is served."""
+    """Address of a 3D view."""
 
     port: int
-    """Port of the worker's loopback interface."""
+    """Port on the worker's loopback interface."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View(ActingRequest[Address]):
-    """Show a task in 3D until the next request comes. The address is told as soon as the view is served."""
+    """Show a task in 3D until the next request. The address is sent as an interim value once the view is served."""
 
     speed: float = 1.0
     """Simulated seconds per second."""
@@ -201,16 +207,16 @@ class View(ActingRequest[Address]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Cost of a frame of all envs."""
+    """Cost of rendering one frame of all envs."""
 
     size: tuple[int, int]
-    """Width and height of each env's picture, pixels."""
+    """Width and height of each env's frame, pixels."""
     num_envs: int
-    """Envs, each with one camera; all are rendered at once, as tiles of one picture."""
+    """Number of envs. Each has one camera, and all are rendered at once as tiles of one picture."""
     times_ms: tuple[float, ...]
-    """Times of the frames that were measured, milliseconds."""
+    """Time of each measured frame, milliseconds."""
     mib: float
-    """Memory of the pictures of one frame, MiB."""
+    """Memory of one frame of all envs, MiB."""
 
     @property
     def ms(self) -> float:
@@ -220,25 +226,26 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Costs:
-    """Costs of frames, in the order in which they were measured."""
+    """Costs of frames."""
 
     rows: tuple[Cost, ...] = ()
+    """Costs in the order in which they were measured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget(TaskRequest[Costs]):
-    """Measure frames of a camera. The costs so far are told after each number of envs."""
+    """Measure the frames of a camera. The costs so far are sent as an interim value after each number of envs."""
 
     camera: str | None = None
-    """Name of the task's camera; None is its first, or one that is added."""
+    """Name of the task's camera; None takes the first camera, or adds one to a task without cameras."""
     data_types: tuple[str, ...] | None = None
-    """Isaac Lab's names of outputs; None is what the camera is set to."""
+    """Isaac Lab's names of outputs; None keeps those in the camera's config."""
     sizes: tuple[tuple[int, int], ...]
-    """Widths and heights, pixels."""
+    """Widths and heights to measure, pixels."""
     envs: tuple[int, ...]
-    """Numbers of envs, ascending."""
+    """Numbers of envs to measure, ascending."""
     frames: int
-    """Frames that are timed, of each size and number of envs."""
+    """Number of frames to time for each size and number of envs."""
     device: str = "auto"
     """As in :class:`rlnb.spec.Resources`."""
 
@@ -248,31 +255,34 @@ class Budget(TaskRequest[Costs]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """How the env of a task was had."""
+    """How the env of a task was opened."""
 
     how: str
-    """``"new env"``, ``"the same env"``, or the swapped sections: ``"rewards swapped"``."""
+    """``"new env"``, ``"the same env"``, or the swapped sections, e.g. ``"rewards swapped"``."""
     seconds: Mapping[str, float]
-    """Time to ``resolve`` the config, and for the ``change`` of the env."""
+    """Seconds to ``resolve`` the config, and to ``change`` the env."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Open(TaskRequest[Change]):
-    """Have the env of a manager-based task: the living one with its terms swapped where that is enough, else new."""
+    """Open the env of a manager-based task: the open env with its terms swapped if that is enough, else a new env."""
 
     actions: Actions = "random"
+    """Actions of the env's steps."""
     seed: int = 42
+    """Seed of the env."""
     device: str = "auto"
+    """As in :class:`rlnb.spec.Resources`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rewards:
-    """Values of the reward terms in the newest step."""
+    """Values of the reward terms in the last step."""
 
     terms: Mapping[str, tuple[float, ...]]
-    """By term, a value per env, weight included, per second."""
+    """Weighted value of each env per second of simulated time, by term."""
     reward: tuple[float, ...]
-    """Their sum per env."""
+    """Sum of the terms for each env."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -280,6 +290,7 @@ class Advance(Request[Rewards]):
     """Step the open env."""
 
     steps: int = 1
+    """Number of steps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -292,9 +303,10 @@ class Close(Request[None]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunJob(Request[None]):
-    """Do a job of a run; its result is written into the job's folder."""
+    """Do a job of a run, and write the result into the job's folder."""
 
     kind: JobKind
+    """Kind of the job."""
     job_dir: str
     """Folder of the job."""
 
@@ -313,5 +325,6 @@ ALL: tuple[type[Request[Any]], ...] = (
     Close,
     RunJob,
 )
-"""Every request, for the reader of a pipe."""
+"""Every class of requests."""
 BY_VERB: Mapping[str, type[Request[Any]]] = {verb(request): request for request in ALL}
+"""Class of a request by its name on the pipe."""

@@ -1,4 +1,4 @@
-"""A plain training script as a run: logs, live metrics, cancel and lineage for what rlnb did not write."""
+"""A plain training script as a run, with rlnb's logs, live metrics, cancellation and lineage."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rlnb.errors import CheckError, Problem
 from rlnb.spec import Json, Task
 
 OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device")
-"""Arguments that training scripts often have too."""
+"""Arguments of ``rlnb.train`` that many training scripts have too."""
 
 
 def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, Json]) -> Task:
-    """Return what a script trains, as far as can be told: the task that its ``--task`` names, else its own name.
+    """Return the task of a training script, named by its ``--task`` argument or else by its file.
 
     Args:
         script: Path of the script.
-        args: Its arguments.
-        refused: Arguments of ``rlnb.train`` that a script cannot be given, by name; None where they were not used.
+        args: Arguments of the script.
+        refused: Arguments of ``rlnb.train`` that a script cannot use, by name; None for an argument that was not given.
 
     Raises:
-        CheckError: There is no such file, an argument is no string, or one of ``refused`` was used.
+        CheckError: The file does not exist, an argument is not a string, or an argument in ``refused`` was given.
     """
     path = Path(script).absolute()
     if problems := list(_problems(path, args, refused)):
@@ -36,12 +36,12 @@ def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, J
 
 def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Json]) -> Iterator[Problem]:
     if not path.is_file():
-        yield Problem(what=f"there is no file {path}.")
+        yield Problem(what=f"the script {path} does not exist.")
     if isinstance(args, str) or not isinstance(args, Sequence) or not all(isinstance(word, str) for word in args):
         yield Problem(what=f"args={args!r} is not a list of strings.", fix='args=["--num_envs", "64"]')
     for name, value in refused.items():
         if value is not None:
             yield Problem(
-                what=f"{name}={value!r}, but a script is told what to do by its own arguments.",
+                what=f"{name}={value!r} does not apply to a script, which takes its own arguments.",
                 fix=f'args=["--{name}", "{value}"], if the script has it.' if name in OFTEN_ITS else "Leave it out.",
             )

@@ -1,4 +1,4 @@
-"""A task as the kernel knows it: a name, a module on disk, selectors and overrides."""
+"""A task as the kernel describes it: a name, a module on disk, selectors and overrides."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ def task(
     renderer: str | None = None,
     success: str | None = None,
 ) -> Task:
-    """Describe a task. Quick: nothing of it is imported here.
+    """Describe a task, without importing it. Returns at once.
 
     Args:
-        name: The name given to ``%%task``; ``"package.module:EnvCfg"``; or a registered id, also of
-            Isaac Lab 2.x.
-        num_envs: Environments in total; None keeps the task's own number.
+        name: Name of a ``%%task`` cell, ``"package.module:EnvCfg"``, or a registered id, including those of Isaac Lab
+            2.x.
+        num_envs: Environments in total, over all ranks; None keeps the task's own number.
         overrides: Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``.
         presets: Isaac Lab's global presets.
         physics: Isaac Lab's physics selector, e.g. ``"newton_mjwarp"``.
         renderer: Isaac Lab's renderer selector, e.g. ``"newton_renderer"``.
-        success: ``"module:function"`` that says per env whether an ending episode succeeded.
+        success: Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,)
+            that says whether an ending episode succeeded.
 
     Raises:
-        CheckError: ``num_envs`` is not positive, or an override is no JSON value.
+        CheckError: ``num_envs`` is not a positive whole number, or an override is not a JSON value.
     """
     problems = [] if num_envs is None else whole_number("num_envs", num_envs, example=64)
     if not isinstance(overrides, Mapping | None):
-        problems.append(Problem(what=f"overrides={overrides!r} is no mapping.", fix='overrides={"sim.dt": 0.005}'))
+        problems.append(Problem(what=f"overrides={overrides!r} is not a mapping.", fix='overrides={"sim.dt": 0.005}'))
         overrides = None
     for path, value in (overrides or {}).items():
         try:
@@ -61,22 +62,22 @@ def task(
 
 
 def _named(root: Root, name: str) -> Task:
-    """Return the task of a name, with its module if a cell defines one."""
+    """Return the task of a name, with its module if a ``%%task`` cell defines one."""
     module = module_path(root, name)
-    if not os.path.isfile(module):  # also where the root cannot be entered
+    if not os.path.isfile(module):  # also false if the root cannot be entered
         return Task(id=name)
     return Task(id=name, source=str(module), source_sha256=sha256(module), files=local_files(module))
 
 
 def as_task(value: Task | str | None, root: Root | None = None) -> Task:
-    """Return a task that may be given by its name.
+    """Return the task for a task or a name.
 
     Args:
-        value: The task, or its name.
-        root: Folder whose task modules are searched; None is that of ``rlnb.options``.
+        value: A task, or its name.
+        root: Folder whose task modules are searched; None takes the folder in ``rlnb.options``.
 
     Raises:
-        RlnbError: It is neither a task nor a name.
+        RlnbError: ``value`` is neither a task nor a name.
     """
     if not isinstance(value, str | Task):
         raise RlnbError(f'{value!r} is neither a task nor the name of one. Use rlnb.task("Isaac-Cartpole-Direct").')

@@ -1,6 +1,6 @@
-"""The conformance kit: what rlnb asks of a plugin, as tests that its author runs with pytest.
+"""The conformance kit: the requirements on a plugin, as tests that its author runs with pytest.
 
-A library's are :class:`LibraryConformance`, a launcher's :class:`LauncherConformance`. Needs ``pytest``.
+:class:`LibraryConformance` tests an RL library, :class:`LauncherConformance` a launcher. The kit needs ``pytest``.
 """
 
 from rlnb.testing.launchers import LauncherConformance

@@ -1,12 +1,12 @@
-"""The contract of a launcher, as tests that a plugin's author runs with pytest.
+"""The contract of a launcher, as tests that a plugin's author runs with pytest::
 
     from rlnb.testing import LauncherConformance
 
     class TestMyLauncher(LauncherConformance):
         launcher = "my_launcher"
 
-Jobs of the library echo (``rlnb-echo``), which needs no simulator, are started by it: what becomes of them is what
-their runs say. Takes about a quarter of a minute beside what the launcher itself takes to start jobs.
+The tests start jobs of the library echo (``rlnb-echo``), which needs no simulator, through the launcher, and check the
+states of their runs. They take about a quarter of a minute, plus the time that the launcher needs to start jobs.
 """
 
 from __future__ import annotations
@@ -29,35 +29,39 @@ from rlnb import plugins
 from rlnb.spec import Json
 
 RETURN_S = 10.0
-"""Seconds within which ``train`` returns, whatever the launcher waits for."""
+"""Seconds within which ``train`` must return, even if the job waits in a queue."""
 LONG = 1000
+"""Iterations of a training that outlasts the test."""
 SHORT = 5
+"""Iterations of a training that completes within the test."""
 WAITING_S = 2.0
+"""Seconds after which a second job must still be queued."""
 ENDED = {"completed", "failed", "cancelled", "timeout", "lost"}
+"""States of a run that has ended."""
 OTHER_PROCESS = "import sys, rlnb; rlnb.options.root = sys.argv[1]; print(rlnb.get_run(sys.argv[2]).state)"
 
 
 class LauncherConformance:
-    """Subclass it as ``Test...``, set ``launcher``, and every test of the contract runs for it."""
+    """Tests that every launcher must pass. Subclass it as ``Test...`` and set :attr:`launcher`."""
 
     launcher: str
-    """Its name: ``rlnb.<name>(...)`` makes one."""
+    """Name of the launcher under test, which ``rlnb.<name>(...)`` makes."""
     settings: Mapping[str, Any] = {}
-    """Arguments that make one whose jobs start here."""
+    """Arguments of a launcher that can start jobs where the tests run."""
     one_at_a_time: Mapping[str, Any] | None = None
-    """Further arguments with which a second job has to wait for the first; None: that is not tested."""
+    """Further arguments with which a second job waits for the first; None skips the test of the queue."""
     cut_short: Mapping[str, Any] | None = None
-    """Further arguments with which a job is stopped after some seconds, as by a walltime; None: that is not tested."""
+    """Further arguments with which a job is stopped after some seconds, as by a walltime; None skips that test."""
     start_s: float = 90.0
     """Seconds that a job may take to start."""
     end_s: float = 20.0
-    """Seconds that a cancelled job may take to be gone, with every process."""
+    """Seconds within which all processes of a cancelled job must end."""
     lost_s: float = 90.0
-    """Seconds within which a job whose agents were killed is known to be lost: by its heartbeat, if by nothing else."""
+    """Seconds within which a job with killed agents must be reported as lost, at the latest by its heartbeat."""
 
     @pytest.fixture
     def root(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-        """A folder for runs, and a queue that nobody else is in. A run that still goes on in the end is cancelled."""
+        """Provide a folder for runs and a separate queue. At the end, cancel every run that still goes on."""
         monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
         monkeypatch.setattr(rlnb.options, "root", tmp_path)
         monkeypatch.setattr(rlnb.options, "warm", False)
@@ -68,12 +72,22 @@ class LauncherConformance:
 
     @classmethod
     def make(cls, **further: Any) -> Any:
-        """Return the launcher under test."""
+        """Return the launcher under test.
+
+        Args:
+            further: Arguments in addition to :attr:`settings`.
+        """
         return getattr(rlnb, cls.launcher)(**{**cls.settings, **further})
 
     @classmethod
     def train(cls, iterations: int = LONG, *, agent: Mapping[str, Json] | None = None, **further: Any) -> rlnb.Run:
-        """Start a training on it, a tenth of a second an iteration."""
+        """Start a training through the launcher, with a tenth of a second per iteration.
+
+        Args:
+            iterations: Number of iterations.
+            agent: Agent config values of the library echo.
+            further: Further arguments of the launcher.
+        """
         return rlnb.train(
             "Echo",
             library="echo",
@@ -83,17 +97,22 @@ class LauncherConformance:
         )
 
     def running(self, run: rlnb.Run) -> rlnb.Run:
-        """Wait until a training has got somewhere."""
+        """Wait until a training runs, and return its run."""
         self.until(lambda: run.state in {"running", *ENDED}, self.start_s)
         assert run.state == "running", run.logs()
         return run
 
     @staticmethod
     def until(fact: Callable[[], object], within_s: float) -> None:
-        """Wait for something to be so."""
+        """Wait until a condition holds.
+
+        Args:
+            fact: Function that returns whether the condition holds.
+            within_s: Seconds after which the test fails.
+        """
         deadline = time.monotonic() + within_s
         while not fact():
-            assert time.monotonic() < deadline, f"it did not come to that within {within_s:g} s"
+            assert time.monotonic() < deadline, f"the condition did not hold within {within_s:g} s"
             time.sleep(0.1)
 
     @staticmethod
@@ -108,8 +127,8 @@ class LauncherConformance:
 
     # -- registration
 
-    def test_it_is_made_again_from_its_name_and_settings(self) -> None:
-        """A run records the settings as JSON, and what is started in it later is started by one like it."""
+    def test_an_equal_launcher_is_made_from_name_and_settings(self) -> None:
+        """The settings are JSON, and a launcher with the same settings starts the later jobs of a run."""
         launcher = self.make()
         assert launcher.name == self.launcher
         copy = getattr(rlnb, self.launcher)(**json.loads(json.dumps(dict(launcher.settings))))
@@ -117,8 +136,8 @@ class LauncherConformance:
         assert launcher.nodes >= 1
         assert plugins.load(plugins.launcher(self.launcher).factory)().name == self.launcher, "without arguments too"
 
-    def test_what_it_cannot_do_is_said_before_anything_is_written(self, root: Path) -> None:
-        """Its own problems come with the others, and each has a fix."""
+    def test_a_request_that_would_fail_is_refused_before_anything_is_written(self, root: Path) -> None:
+        """All problems are reported at once, with a fix."""
         with pytest.raises(rlnb.CheckError, match="num_envs=-1") as raised:
             rlnb.train("Echo", library="echo", num_envs=-1, max_iterations=1, launcher=self.make())
         assert "fix:" in str(raised.value)
@@ -126,8 +145,8 @@ class LauncherConformance:
 
     # -- a job
 
-    def test_a_run_completes_and_goes_on(self, root: Path) -> None:
-        """A run through this launcher is a run as any other: its log, its curves, a further training, an evaluation."""
+    def test_a_run_completes_resumes_and_is_evaluated(self, root: Path) -> None:
+        """A run has its log and its progress, can be trained further, and can be evaluated."""
         run = self.train(SHORT).wait(self.start_s)
         assert (run.state, run.progress) == ("completed", (SHORT, SHORT))
         assert run.manifest.launcher == self.launcher
@@ -140,10 +159,10 @@ class LauncherConformance:
         assert run.progress == (2 * SHORT, 2 * SHORT)
         assert run.evaluate(episodes=4).episodes >= 4
 
-    def test_a_job_is_started_at_once_and_found_from_another_process(self, root: Path) -> None:
-        """``train`` waits for no end; what ``submit`` returned is JSON; the job outlives who asked for it."""
+    def test_a_job_starts_in_the_background_and_another_process_finds_it(self, root: Path) -> None:
+        """``train`` returns at once, the handle is JSON, and no process of the job belongs to this session."""
         deadline = time.monotonic() + RETURN_S
-        run = self.train()  # a hundred seconds long
+        run = self.train()  # takes a hundred seconds
         assert time.monotonic() < deadline
         self.running(run)
         handle = run.jobs[-1].handle
@@ -156,27 +175,27 @@ class LauncherConformance:
             assert os.getsid(process.pid) != os.getsid(0), f"an interrupt here would reach {process.cmdline()}"
 
     def test_a_cancelled_run_ends_with_all_its_processes(self, root: Path) -> None:
-        """Also those of the launcher itself."""
+        """The processes of the launcher itself end too, and no iteration follows."""
         run = self.running(self.train())
         run.cancel()
         self.until(lambda: run.state == "cancelled", self.end_s)
         self.until(lambda: not self.processes(run), self.end_s)
         reached = run.progress
         time.sleep(1.0)
-        assert run.progress == reached, "it goes on somewhere"
+        assert run.progress == reached, "a process of the cancelled run still trains"
 
-    def test_why_a_training_failed_reaches_the_kernel(self, root: Path) -> None:
-        """Its traceback; and it is not tried again."""
+    def test_the_traceback_of_a_failed_training_reaches_the_kernel(self, root: Path) -> None:
+        """The error shows the traceback, and the launcher does not start the job again."""
         with pytest.raises(rlnb.RunError, match="Traceback"):
             self.train(agent={"crash_at": 2}).wait(self.start_s)
         assert len(rlnb.runs()[0].jobs) == 1
 
-    def test_a_run_whose_agents_are_killed_is_lost_and_nothing_of_it_is_left(self, root: Path) -> None:
-        """Also what they had started ends; a resumed run begins where it was."""
+    def test_a_run_with_killed_agents_is_lost_and_leaves_no_process(self, root: Path) -> None:
+        """The processes that the agents started end too, and the run can be resumed."""
         run = self.running(self.train())
         self.until(lambda: run.checkpoints, self.start_s)
         for process in self.processes(run):
-            with contextlib.suppress(psutil.NoSuchProcess):  # it ends with its agent
+            with contextlib.suppress(psutil.NoSuchProcess):  # the process ended with its agent
                 if "rlnb.node" in process.info["cmdline"]:
                     process.kill()
         self.until(lambda: run.state in ENDED, self.lost_s)
@@ -186,8 +205,8 @@ class LauncherConformance:
 
     # -- its queue
 
-    def test_a_run_that_waits_is_queued_and_can_be_cancelled(self, root: Path) -> None:
-        """The run before it goes on."""
+    def test_a_waiting_run_is_queued_and_can_be_cancelled(self, root: Path) -> None:
+        """The cancellation does not affect the running job."""
         if self.one_at_a_time is None:
             pytest.skip("one_at_a_time is not set")
         first = self.running(self.train(**self.one_at_a_time))
@@ -198,8 +217,8 @@ class LauncherConformance:
         self.until(lambda: second.state == "cancelled" and not self.processes(second), self.end_s)
         assert first.state == "running"
 
-    def test_a_run_that_takes_too_long_is_stopped(self, root: Path) -> None:
-        """With outcome ``timeout``, and nothing of it is left."""
+    def test_a_run_that_exceeds_its_walltime_is_stopped(self, root: Path) -> None:
+        """The outcome is ``timeout``, and no process is left."""
         if self.cut_short is None:
             pytest.skip("cut_short is not set")
         run = self.train(**self.cut_short)

@@ -1,12 +1,12 @@
-"""The contract of an RL library, as tests that a plugin's author runs with pytest.
+"""The contract of an RL library, as tests that a plugin's author runs with pytest::
 
     from rlnb.testing import LibraryConformance
 
     class TestMyLibrary(LibraryConformance):
         library = "my_library"
 
-Everything is real: Isaac Lab trains a small task on this machine, in about seven minutes on two cores. Needs the
-worker's interpreter, with ``pytest``, ``onnx`` and ``onnxruntime``.
+Nothing is mocked: Isaac Lab trains a small task on this machine, which takes about seven minutes on two cores. The
+tests run in the worker's interpreter and need ``pytest``, ``onnx`` and ``onnxruntime`` there.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ from rlnb.simulation import simulator
 from rlnb.spec import METRICS, Json
 
 FRESH_S = 1.0
-"""Seconds within which a logged scalar is readable."""
+"""Seconds within which a logged scalar must be readable."""
 CANCEL_S = 5.0
-"""Seconds within which no process of a cancelled run is left."""
+"""Seconds within which all processes of a cancelled run must end."""
 START_S = 300.0
-"""Seconds that a simulator may take to start where it compiles its kernels first."""
+"""Seconds that a simulator may take to start if it has to compile its kernels."""
 RATE_TOLERANCE = 0.3
-"""Relative difference allowed between a logged rate and the wall clock: short iterations are noisy."""
+"""Allowed relative difference between a logged rate and the wall clock. Short iterations are noisy."""
 EXPORT_TOLERANCE = 1e-5
+"""Allowed difference between the actions of a policy and of its export."""
 ROWS = 1000
-"""Recorded observations that an export is compared on."""
+"""Number of recorded observations on which an export is compared."""
 LOAD_TOLERANCE = 1e-6
-"""Difference allowed between the actions of weights that were loaded twice."""
+"""Allowed difference between the actions of two loads of one checkpoint."""
 LEARNED = ("reward", "policy_loss", "value_loss", "entropy", "action_std")
-"""Metrics that say what was learned; the others are of the clock, the task, or a schedule."""
+"""Metrics that depend on what was learned. The others depend on the clock, the task, or a schedule."""
 HEAVY = ("torch", "isaaclab", "tensorboard", "pandas")
+"""Packages that the registration of a library must not import."""
 
 ACT = """
 import copy, dataclasses, json, sys
@@ -73,30 +75,31 @@ for checkpoint, seed in json.loads(sys.argv[2]):
         parts = actions.values() if isinstance(actions, dict) else [actions]
         print("ACTIONS", json.dumps([part.tolist() for part in parts]), flush=True)
 """
-"""Loads checkpoints, each in an env of a seed, and prints the actions of each for the first env's observations."""
+"""Script that loads each checkpoint in an env with a seed, and prints its actions for the first env's observations."""
 
 
 class LibraryConformance:
-    """Subclass it as ``Test...``, set ``library``, and every test of the contract runs for it."""
+    """Tests that every RL library must pass. Subclass it as ``Test...`` and set :attr:`library`."""
 
     library: str
     """Name of the library under test."""
     task: str = "Isaac-Cartpole-Direct"
-    """A task that the library has an agent config for."""
+    """Task with an agent config for the library."""
     num_envs: int = 16
+    """Number of envs."""
     iterations: int = 6
-    """Iterations of the short runs: enough for episodes to end in them."""
+    """Iterations of the short runs, enough for some episodes to end."""
     agent: Mapping[str, Json] = {}
-    """Agent config values by dotted path, e.g. to have checkpoints written often."""
+    """Agent config values by dotted path, e.g. to write checkpoints often."""
     unlogged: frozenset[str] = frozenset()
-    """Metrics of the common schema that the library does not have, e.g. a loss of another algorithm."""
+    """Names in :data:`rlnb.spec.METRICS` that the library does not log, e.g. a loss of another algorithm."""
     optimiser: str = "optim"
-    """Part of the name under which a checkpoint holds the optimiser's state; empty where it holds none."""
+    """Part of the key of the optimiser's state in a checkpoint; empty if checkpoints do not hold it."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def root(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-        """A folder for runs, a queue of its own and a living simulator for the class."""
+        """Provide a folder for runs, a separate queue and a living simulator for the class."""
         folder = tmp_path_factory.mktemp("conformance")
         patch = pytest.MonkeyPatch()
         patch.setenv("RLNB_QUEUE", str(folder / "queue"))
@@ -110,7 +113,7 @@ class LibraryConformance:
 
     @classmethod
     def train(cls, iterations: int, **arguments: Any) -> rlnb.Run:
-        """Start a small training."""
+        """Start a small training with further arguments of :func:`rlnb.train`."""
         return rlnb.train(
             cls.task,
             library=cls.library,
@@ -124,19 +127,19 @@ class LibraryConformance:
     @pytest.fixture(scope="class")
     @classmethod
     def trained(cls, root: Path) -> rlnb.Run:
-        """A short run that has completed."""
+        """Provide a short run that has completed."""
         return cls.train(cls.iterations).wait(timeout_s=START_S)
 
     @pytest.fixture(scope="class")
     @classmethod
     def other(cls, root: Path) -> rlnb.Run:
-        """A short run with another seed."""
+        """Provide a short run with another seed."""
         return cls.train(cls.iterations, seed=7).wait(timeout_s=START_S)
 
     # -- registration
 
     def test_registration_is_light(self) -> None:
-        """Listing the library imports nothing that a kernel should not have to wait for."""
+        """Listing the library imports no heavy package."""
         code = (
             "import sys; from rlnb import plugins; "
             f"assert {self.library!r} in plugins.libraries(); "
@@ -145,10 +148,10 @@ class LibraryConformance:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "[]"
 
-    def test_what_the_library_needs_is_named_when_it_is_missing(self, root: Path, monkeypatch: Any) -> None:
-        """A version that nobody has is one problem with the pip line, before anything starts."""
+    def test_a_missing_requirement_is_named(self, root: Path, monkeypatch: Any) -> None:
+        """A missing package is one problem with a pip command as its fix, before anything starts."""
         spec = plugins.library(self.library)
-        assert spec.requires, "Library.requires names the package, so that its absence can be told"
+        assert spec.requires, "Library.requires must name the package, so that rlnb can report a missing one"
         package = spec.requires[0].split("[")[0].split("=")[0].split(">")[0].split("<")[0]
         card = rlnb.task_card(self.task)
         assert card.agents[self.library].missing == ()
@@ -158,16 +161,16 @@ class LibraryConformance:
         with pytest.raises(rlnb.CheckError, match=f"{package}.*\n.*pip install"):
             self.train(1)
 
-    def test_a_wrong_agent_value_is_named_with_the_closest(self, trained: rlnb.Run) -> None:
-        """Agent overrides are checked by name against the task's agent config."""
+    def test_an_unknown_agent_value_is_refused_with_the_closest_name(self, trained: rlnb.Run) -> None:
+        """The names of agent config values are checked against the task's agent config."""
         field = next(iter(rlnb.task_card(self.task).agents[self.library].fields))
         with pytest.raises(rlnb.CheckError, match=f"{field}x.*{field}"):
             rlnb.train(self.task, library=self.library, agent={f"{field}x": 1}, device="cpu")
 
     # -- training
 
-    def test_it_trains_to_the_iteration_that_was_asked_for(self, trained: rlnb.Run) -> None:
-        """The run completes, and says what ran."""
+    def test_a_training_runs_the_requested_number_of_iterations(self, trained: rlnb.Run) -> None:
+        """The run completes and records its facts."""
         started = trained.started
         assert started is not None
         assert trained.state == "completed"
@@ -176,10 +179,10 @@ class LibraryConformance:
         assert trained.checkpoints
 
     def test_every_metric_of_the_schema_is_logged(self, trained: rlnb.Run) -> None:
-        """The library's own tags map to the common names, over the same frames."""
+        """The library's own tags map to the common names, with common x axes."""
         names = set(trained.metrics.names)
         missing = ", ".join(sorted(set(METRICS) - names - self.unlogged))
-        assert not missing, f"not logged: {missing}. Library.metrics maps them; `unlogged` names what there is not"
+        assert not missing, f"not logged: {missing}. Map them in Library.metrics, or list them in `unlogged`."
         started = trained.started
         assert started is not None
         per_iteration = started.horizon * started.num_envs
@@ -189,8 +192,8 @@ class LibraryConformance:
         for name in names:
             assert np.isfinite(trained.metrics[name].values).all(), name
 
-    def test_the_rate_is_that_of_the_wall_clock(self, trained: rlnb.Run) -> None:
-        """Frames per second agree with the time between iterations."""
+    def test_the_logged_rate_agrees_with_the_wall_clock(self, trained: rlnb.Run) -> None:
+        """The logged frames per second agree with the time between iterations."""
         fps, started = trained.metrics["fps"], trained.started
         assert started is not None
         seconds = np.diff(fps.wall_time_s)
@@ -198,38 +201,38 @@ class LibraryConformance:
         assert np.median(fps.values[1:]) == pytest.approx(measured, rel=RATE_TOLERANCE)
 
     def test_the_seed_reaches_the_policy_and_the_env(self, trained: rlnb.Run, other: rlnb.Run) -> None:
-        """The same seed gives the same run; with another, other observations at the first reset and another curve."""
+        """The same seed gives the same run. Another seed gives other first observations and another curve."""
         repeat = self.train(self.iterations).wait(timeout_s=START_S)
         assert _learned(repeat) == _learned(trained)
         assert _learned(other) != _learned(trained)
         assert _first_observations(repeat) == _first_observations(trained)
         assert _first_observations(other) != _first_observations(trained)
 
-    # -- what is done with a policy
+    # -- use of a policy
 
     def test_whole_episodes_are_evaluated(self, trained: rlnb.Run) -> None:
-        """Evaluation runs from reset; the policy is the checkpoint's; nothing is left beside the run."""
+        """Evaluations run whole episodes, are repeatable, and write nothing into the working folder."""
         beside = set(Path.cwd().iterdir())
         evaluation = trained.evaluate(episodes=16, num_envs=8)
         assert evaluation.episodes == 16
         assert all(length > 0 for length in evaluation.lengths)
         repeat = trained.evaluate(episodes=16, num_envs=8)
-        assert repeat.returns == pytest.approx(evaluation.returns, rel=1e-3), "a deterministic policy, the same seed"
+        assert repeat.returns == pytest.approx(evaluation.returns, rel=1e-3), "same seed, other returns"
         elsewhere = trained.evaluate(episodes=16, num_envs=8, seed=7)
-        assert elsewhere.returns != pytest.approx(evaluation.returns, rel=1e-3), "another seed, other episodes"
+        assert elsewhere.returns != pytest.approx(evaluation.returns, rel=1e-3), "other seed, same returns"
         sampled = trained.evaluate(episodes=16, num_envs=8, deterministic=False)
         assert sampled.returns != pytest.approx(evaluation.returns, rel=1e-3)
         assert set(Path.cwd().iterdir()) == beside
 
     def test_a_policy_has_the_weights_of_its_checkpoint(self, trained: rlnb.Run, other: rlnb.Run) -> None:
-        """A checkpoint gives the same actions in envs of any seed; that of another run gives other actions."""
+        """A checkpoint gives the same actions in envs with any seed, and that of another run gives others."""
         last, foreign = trained.checkpoints[-1], other.checkpoints[-1]
         actions, repeat, different = _actions(trained, (last, 1), (last, 2), (foreign, 1))
-        assert repeat == pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are random ones, not the checkpoint's"
-        assert different != pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are not those of the checkpoint"
+        assert repeat == pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are not the checkpoint's"
+        assert different != pytest.approx(actions, abs=LOAD_TOLERANCE), "another checkpoint gives the same actions"
 
     def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run) -> None:
-        """Every format gives the policy's own actions on recorded observations."""
+        """Every export gives the policy's actions on recorded observations."""
         formats = plugins.library(self.library).exports
         if not formats:
             with pytest.raises(rlnb.RlnbError, match="exports nothing"):
@@ -249,7 +252,7 @@ class LibraryConformance:
             np.testing.assert_allclose(exported, actions, atol=EXPORT_TOLERANCE, err_msg=name)
 
     def test_a_checkpoint_with_code_in_it_is_refused(self, trained: rlnb.Run, tmp_path: Path) -> None:
-        """A pickle that runs code is not loaded without ``trust=True``."""
+        """A pickle that would run code is not loaded without ``trust=True``."""
         import pickle
 
         class Evil:
@@ -262,10 +265,10 @@ class LibraryConformance:
             trained.evaluate(episodes=1, checkpoint=bad)
         assert not (tmp_path / "executed").exists()
 
-    # -- when something happens to it
+    # -- interruptions
 
-    def test_scalars_are_readable_at_once_and_cancel_leaves_nothing(self, root: Path) -> None:
-        """A scalar of the library is in ``run.metrics`` within a second; cancelling ends every process."""
+    def test_scalars_are_readable_at_once_and_cancel_ends_every_process(self, root: Path) -> None:
+        """A logged scalar is in ``run.metrics`` within a second, and cancelling ends every process."""
         run = self.train(10_000)
         _until(lambda: run.state == "running", START_S)
         delays: list[float] = []
@@ -282,8 +285,8 @@ class LibraryConformance:
         assert max(delays) < FRESH_S
         assert run.state == "cancelled"
 
-    def test_a_killed_run_resumes_with_all_that_it_had(self, root: Path) -> None:
-        """After kill -9 the run goes on from its last checkpoint, and the curves are one."""
+    def test_a_killed_run_resumes_with_its_whole_state(self, root: Path) -> None:
+        """After SIGKILL the run continues from its last checkpoint, without a gap in the curves."""
         run = self.train(40)
         _until(lambda: len(run.checkpoints) >= 2, START_S)
         _processes(run)[-1].kill()
@@ -294,23 +297,23 @@ class LibraryConformance:
         assert started is not None
         assert 0 < started.first_iteration < 40
         assert self.optimiser in str(started.restored), (
-            f"no {self.optimiser!r} among the parts of the checkpoint, {dict(started.restored)}: `optimiser` names it"
+            f"no {self.optimiser!r} among the parts of the checkpoint: {dict(started.restored)}. Set `optimiser`."
         )
         assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
-        assert run.metrics["fps"].iterations == pytest.approx(range(40)), "no gap, nothing twice"
+        assert run.metrics["fps"].iterations == pytest.approx(range(40)), "the curve has a gap, or an iteration twice"
 
-    def test_weights_of_another_run_are_a_start(self, trained: rlnb.Run) -> None:
-        """``init_from`` takes the weights of a run and counts from 0; its lineage is in the manifest."""
+    def test_a_run_starts_from_the_weights_of_another(self, trained: rlnb.Run) -> None:
+        """``init_from`` takes the weights of a run and counts from 0, and the manifest names that run."""
         run = self.train(self.iterations, init_from=trained).wait(timeout_s=START_S)
         assert run.manifest.parent == trained.id
         assert run.progress == (self.iterations, self.iterations)
-        assert _learned(run) != _learned(trained), "it began with the weights that a new run has"
-        assert _first_observations(run) == _first_observations(trained), "the same seed, other weights"
+        assert _learned(run) != _learned(trained), "the run started from fresh weights"
+        assert _first_observations(run) == _first_observations(trained), "the seed is the same"
 
     # -- several ranks
 
     def test_ranks_learn_as_one(self, root: Path) -> None:
-        """Two ranks end with equal parameters and statistics from different data; unsynchronised ones do not."""
+        """Two ranks with different data end with equal parameters and statistics; unsynchronised ranks do not."""
         if not plugins.library(self.library).distributed:
             with pytest.raises(rlnb.CheckError, match="one process"):
                 self.train(1, nproc_per_node=2)
@@ -327,21 +330,21 @@ class LibraryConformance:
 
 
 def _learned(run: rlnb.Run) -> dict[str, list[float]]:
-    """Return what a run logged of its learning, by metric."""
+    """Return the values of the metrics that depend on what was learned, by metric."""
     values = {name: list(run.metrics[name].values) for name in LEARNED if name in run.metrics.names}
-    assert values, f"none of {', '.join(LEARNED)} is logged in {run.progress[0]} iterations; `iterations` can be more"
+    assert values, f"none of {', '.join(LEARNED)} is logged in {run.progress[0]} iterations. Set `iterations` higher."
     return values
 
 
 def _first_observations(run: rlnb.Run) -> list[str]:
     """Return the digest of each rank's observations at the first reset."""
     ranks = ranks_of(run.jobs[0].result)
-    assert ranks is not None, "a training in the simulator writes the digests of its ranks"
+    assert ranks is not None, "the result of a training in the simulator holds the digests of its ranks"
     return list(ranks.observations)
 
 
 def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
-    """Return the actions of checkpoints, each loaded in an env of a seed, for the same observations."""
+    """Return the actions of checkpoints for the same observations, each loaded in an env with a seed."""
     argv = [sys.executable, "-c", ACT, str(run.path), json.dumps([(str(path), seed) for path, seed in loads])]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=START_S)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
@@ -350,7 +353,7 @@ def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
 
 
 def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
-    """Return the actions of an exported policy, shape (n, action_dim), for observations, shape (n, obs_dim)."""
+    """Return the actions, shape (n, action_dim), of a policy in a format for observations, shape (n, obs_dim)."""
     if name == "torchscript":
         import torch
 
@@ -368,7 +371,7 @@ def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
 def _until(condition: Callable[[], object], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, f"it did not come within {timeout_s:.0f} s"
+        assert time.monotonic() < deadline, f"the condition did not hold within {timeout_s:.0f} s"
         time.sleep(0.05)
 
 
@@ -382,7 +385,7 @@ def _lives(process: Any) -> bool:
 
 
 def _processes(run: rlnb.Run) -> list[Any]:
-    """Return the agent of a run and all below it."""
+    """Return the agent of a run and all its descendants."""
     import psutil
 
     handle = run.jobs[-1].handle

@@ -1,4 +1,4 @@
-"""``nproc_per_node="auto"``: how many ranks train a task fastest on this machine, measured once and remembered."""
+"""``nproc_per_node="auto"``: measure once which number of ranks trains a task fastest on this machine."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from rlnb.training.plan import Plan
 logger = logging.getLogger(__name__)
 
 MEASURE_S = 8.0
-"""Seconds of training that one measurement looks at, after the first iteration."""
+"""Seconds of training that one measurement covers, after the first iteration."""
 LEAST_ITERATIONS = 4
-"""Iterations that it takes at least."""
+"""Smallest number of iterations of one measurement."""
 LONGEST_S = 300.0
-"""Seconds that one measurement may take once it trains."""
+"""Seconds that one measurement may take once the training runs."""
 GAIN = 1.05
-"""How much faster more ranks have to be than fewer to be taken: a machine's noise is no gain."""
+"""Factor by which more ranks must be faster than fewer ranks to be chosen. Less is within the noise."""
 _POLL_S = 0.25
 
 
 def with_fastest_ranks(plan: Plan) -> Plan:
-    """Return a plan with the ranks that train it fastest; see :func:`resources`."""
+    """Return a plan with the number of ranks that trains it fastest; see :func:`resources`."""
     assert plan.card is not None or not plugins.library(plan.manifest.library).simulator, "the plan was refused"
     num_envs = plan.manifest.task.num_envs or (plan.card.num_envs if plan.card else 1)
     manifest = dataclasses.replace(plan.manifest, resources=resources(plan.manifest, num_envs))
@@ -49,25 +49,25 @@ def with_fastest_ranks(plan: Plan) -> Plan:
 
 
 def resources(manifest: Manifest, num_envs: int) -> Resources:
-    """Return the resources that train this run fastest on this machine; the envs in total stay what they are.
+    """Return the resources that train a run fastest on this machine. The total number of envs does not change.
 
-    On GPUs that is one rank on each. On a CPU it is measured by a short training per candidate, and remembered by
-    machine and task under ``cards/``.
+    With GPUs this is one rank on each GPU. On a CPU, a short training measures each candidate, and a file below
+    ``cards/`` keeps the results by machine and task.
 
     Args:
         manifest: A run that has been checked, with one rank.
-        num_envs: Its envs in total.
+        num_envs: Total number of envs of the run.
 
     Raises:
-        RlnbError: The library logs no rate.
-        RunError: No candidate trained.
+        RlnbError: The library does not log frames per second.
+        RunError: No candidate could train.
     """
     library = plugins.library(manifest.library)
     request = manifest.resources
     if not library.distributed or request.device.startswith("cuda:"):
         return request
     if "fps" not in library.metrics:
-        raise RlnbError(f'{library.name} logs no "fps" to measure by. Say how many ranks: nproc_per_node=2')
+        raise RlnbError(f'{library.name} logs no "fps", which "auto" measures. Use a number: nproc_per_node=2.')
     if request.device != "cpu" and (gpus := gpu_count()):
         return dataclasses.replace(request, nproc_per_node=max(n for n in range(1, gpus + 1) if num_envs % n == 0))
     remembered = _path(options.folders, manifest)
@@ -83,14 +83,14 @@ def resources(manifest: Manifest, num_envs: int) -> Resources:
 
 
 def candidates(cores: int, num_envs: int) -> list[tuple[int, int]]:
-    """Return (ranks, threads of each rank) worth a try: powers of two that share out the cores and the envs."""
+    """Return the candidates (ranks, threads of each rank): powers of two that divide the envs, up to all cores."""
     ranks = [2**power for power in range(cores.bit_length()) if 2**power <= cores and num_envs % 2**power == 0]
     shares = [(count, cores // count) for count in ranks]
     return shares if cores == 1 else [*shares, (1, 1)]
 
 
 def choose(rates: Mapping[str, float]) -> tuple[int, int]:
-    """Return the fastest (ranks, threads), and of about equal ones that with the fewest ranks.
+    """Return the fastest (ranks, threads). Among about equally fast candidates, the one with the fewest ranks wins.
 
     Args:
         rates: Frames per second by ``"<ranks>x<threads>"``.
@@ -125,11 +125,11 @@ def _measure(manifest: Manifest, shares: list[tuple[int, int]]) -> dict[str, flo
         for ranks, threads in shares:
             machine = dataclasses.replace(manifest.resources, nproc_per_node=ranks, threads=threads)
             name = f"{ranks}x{threads}"
-            # Without tags: a plugin that reports runs so marked is not to report these.
+            # Without tags, since a plugin may report the runs with a certain tag.
             trial = dataclasses.replace(manifest, run_id=name, resources=machine, max_iterations=1_000_000, tags=())
             try:
                 rates[name] = _rate(trial, Root(Path(folder)))
-            except RlnbError as exc:  # too little memory for so many ranks, say: the others may do
+            except RlnbError as exc:  # e.g. too little memory for so many ranks
                 logger.warning("%d ranks of %d threads: %s", ranks, threads, exc)
                 failures.append(exc)
     if not rates:
@@ -138,7 +138,7 @@ def _measure(manifest: Manifest, shares: list[tuple[int, int]]) -> dict[str, flo
 
 
 def _rate(manifest: Manifest, root: Root) -> float:
-    """Train for a short while; return frames per second by the clock, over all ranks."""
+    """Train for a short while, and return the frames per second of wall-clock time over all ranks."""
     run = create_run(root, manifest, LocalLauncher(), warm=False)
     try:
         deadline: float | None = None
@@ -148,11 +148,11 @@ def _rate(manifest: Manifest, root: Root) -> float:
             if deadline is not None and time.monotonic() > deadline:
                 raise RunError(f"{LEAST_ITERATIONS} iterations take more than {LONGEST_S:.0f} s.")
             if run.state in ENDED:
-                run.wait()  # says why
+                run.wait()  # raises the reason
                 raise RunError(f"{run.id} ended before it could be measured.")
             time.sleep(_POLL_S)
         started, fps = run.started, run.metrics["fps"]
-        assert started is not None, "a run that logs has started"
+        assert started is not None, "a run that logs fps has written started.json"
         times = fps.wall_time_s
         per_iteration = statistics.median(later - earlier for earlier, later in itertools.pairwise(times))
         return started.horizon * started.num_envs / per_iteration

@@ -1,4 +1,4 @@
-"""Everything that would make a training fail, found before anything is written."""
+"""Find everything that would make a training fail, before anything is written."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from rlnb.tasks.card import ConfigField, Fields, TaskCard
 from rlnb.version import __version__
 
 MOST_SEED = 2**32 - 1
-"""The largest that numpy takes."""
+"""The largest seed that numpy accepts."""
 OVERRULED = {"scene.num_envs": "num_envs", "seed": "seed", "sim.device": "device"}
-"""Path in an env config to the argument of ``rlnb.train`` that it is set to."""
+"""Env config paths that rlnb sets from an argument of ``rlnb.train``, to the name of that argument."""
 _NO_FIELD = ConfigField(type="any")
 LEAST_FREE_BYTES = 50 * 2**20
-"""Free space without which a run is not started."""
+"""Free disk space that a run needs to start, bytes."""
 
 
 def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[TaskCard | None, list[Problem]]:
-    """Return the task card, where there is one, and everything that would make a run fail. Nothing is written.
+    """Return the task card, if any, and every problem that would make a run fail. Nothing is written.
 
     Args:
-        manifest: What would run.
-        launcher: Where it would run.
+        manifest: The run.
+        launcher: Launcher of the run.
         root: Folder for the run.
     """
     library, card, of_task = None, None, list[Problem]()
-    if not manifest.script:  # what a script needs and does is its own affair
+    if not manifest.script:  # rlnb cannot check a script
         library, card, of_task = _look_up(manifest, root)
     if card is not None:
         of_task += overrides.check(manifest.task, card)
@@ -63,7 +63,7 @@ def _check_launcher(launcher: Launcher, manifest: Manifest) -> Sequence[Problem]
 
 
 def _look_up(manifest: Manifest, root: Root) -> tuple[Library | None, TaskCard | None, list[Problem]]:
-    """Return the library and the task card, where they exist, and the reason where one of them does not."""
+    """Return the library and the task card, None if they do not exist, and a problem for each missing one."""
     library, problems = plugins.libraries().get(manifest.library), list[Problem]()
     if library is not None and not library.simulator:
         tasks = _without_simulator()
@@ -100,7 +100,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
     if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
-        yield Problem(what=f"tags={list(manifest.tags)!r} are not all non-empty strings.", fix='tags=["baseline"]')
+        yield Problem(what=f"tags={list(manifest.tags)!r} is not a list of non-empty strings.", fix='tags=["baseline"]')
     for path, setting in manifest.agent.items():
         try:
             to_json(setting)
@@ -108,7 +108,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
             yield Problem(what=f"agent value {path!r}: {exc}")
     device = manifest.resources.device
     if device not in ("auto", "cpu", "cuda") and not (device.startswith("cuda:") and device[5:].isdigit()):
-        yield Problem(what=f"device={device!r} is none of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')
+        yield Problem(what=f"device={device!r} is not one of 'auto', 'cpu', 'cuda', 'cuda:N'.", fix='device="auto"')
     numbers = {
         "max_iterations": manifest.max_iterations,
         "num_envs": manifest.task.num_envs,
@@ -130,7 +130,7 @@ def _check_root(root: Path) -> Iterator[Problem]:
 
 
 def _check_training(manifest: Manifest, library: Library | None, card: TaskCard) -> list[Problem]:
-    """Return what is wrong with a task and, where there is such a library, with its training."""
+    """Return the problems of a task's overrides and, if the library exists, of the training."""
     values, subject = manifest.task.overrides, f"override of {manifest.task.id}"
     problems = [*_check_overruled(manifest, values, card.fields, OVERRULED, subject)]
     if library is not None:
@@ -141,16 +141,16 @@ def _check_training(manifest: Manifest, library: Library | None, card: TaskCard)
 
 
 def _check_distributed(manifest: Manifest, library: Library | None) -> Iterator[Problem]:
-    """Find more ranks than the library can train with."""
+    """Find several ranks for a library that trains in one process."""
     ranks = manifest.resources.nproc_per_node
-    if library is None or not library.simulator:  # a library without a simulator may do as it likes
+    if library is None or not library.simulator:  # a library without a simulator may use ranks as it likes
         return
     if isinstance(ranks, int) and ranks > 1 and not library.distributed:
         yield Problem(what=f"{library.name} trains in one process, not in {ranks}.", fix="nproc_per_node=1")
 
 
 def _check_ranks(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
-    """Find envs that the ranks cannot share."""
+    """Find a number of envs that the ranks cannot share equally."""
     ranks, nodes = manifest.resources.nproc_per_node, manifest.resources.nodes
     if not isinstance(ranks, int) or ranks * nodes <= 1:
         return
@@ -163,11 +163,11 @@ def _check_ranks(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
 
 
 def _check_agent(manifest: Manifest, library: Library, card: TaskCard) -> Iterator[Problem]:
-    """Find what is wrong with the agent config of a library for a task."""
+    """Find the problems of a library's agent config for a task."""
     agent = card.agents.get(library.name)
     libraries = ", ".join(sorted(card.agents)) or "none"
     if library.multi_agent and card.workflow != MULTI_AGENT:
-        what = f"{library.name} trains tasks of several agents, {manifest.task.id} has one."
+        what = f"{library.name} trains tasks with several agents, but {manifest.task.id} has one."
         yield Problem(what=what, fix=f"Libraries for this task: {libraries}.")
     elif agent is None:
         yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {libraries}.")
@@ -186,12 +186,12 @@ def _check_agent(manifest: Manifest, library: Library, card: TaskCard) -> Iterat
 
 
 def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
-    """Find that the worker has another rlnb."""
+    """Find a worker with another version of rlnb."""
     theirs = card.versions.get("rlnb", "none")
     if theirs != __version__:
         python = manifest.python or sys.executable
         yield Problem(
-            what=f"rlnb {__version__} runs here, rlnb {theirs} in the worker's interpreter {python}.",
+            what=f"this process has rlnb {__version__}, but the worker's interpreter {python} has rlnb {theirs}.",
             fix=install_line("rlnb", python=python),
         )
 
@@ -199,7 +199,7 @@ def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
 def _check_overruled(
     manifest: Manifest, values: Mapping[str, Json], fields: Fields, overruled: Mapping[str, str], subject: str
 ) -> Iterator[Problem]:
-    """Find values that would be overruled in silence by an argument of train()."""
+    """Find config values that an argument of ``rlnb.train`` would silently overrule."""
     arguments = {
         "seed": manifest.seed,
         "max_iterations": manifest.max_iterations,
@@ -210,12 +210,12 @@ def _check_overruled(
         path = name.removeprefix("+")
         argument = overruled.get(path, "")
         ruling = arguments.get(argument)
-        exists = path in fields or name != path  # with a + it is added
+        exists = path in fields or name != path  # a path with a + need not exist
         if not exists or ruling is None or not isinstance(value, type(ruling)):
             continue
-        # A value equal to the config's own is no request: it appears in every dumped config file.
+        # A value equal to the config's default is not a request: it appears in every dumped config file.
         if value not in (ruling, fields.get(path, _NO_FIELD).value):
             yield Problem(
-                what=f"{subject}: {path} is {value!r}, but {argument}={ruling!r} of rlnb.train holds.",
-                fix=f"Leave it out here, and say {argument}= to rlnb.train.",
+                what=f"{subject}: {path} is {value!r}, but rlnb.train has {argument}={ruling!r}.",
+                fix=f"Leave it out here, and pass {argument}= to rlnb.train.",
             )

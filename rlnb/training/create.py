@@ -1,4 +1,4 @@
-"""Refuse a plan with problems; create the folder of a run and submit its first job."""
+"""Refuse a plan with problems, or create the folder of a run and submit its first job."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rlnb.training.plan import Plan
 
 
 def refuse(plan: Plan) -> None:
-    """Raise the problems of a plan.
+    """Raise the problems of a plan, if any.
 
     Raises:
-        CheckError: There are any; with all of them.
+        CheckError: The plan has problems. It lists all of them.
     """
     if plan.problems:
         raise CheckError(f"{plan.manifest.task.id} with {plan.manifest.library}", plan.problems)
@@ -40,14 +40,14 @@ def create_run(
     """Make the folder of a run that has been checked, and start its training.
 
     Args:
-        root: Where runs lie.
-        manifest: What is asked of the run.
-        launcher: Where to run.
-        options: Options of its first job.
-        warm: Whether the living simulator may become the run's own process; None is ``rlnb.options.warm``.
+        root: Folder of runs.
+        manifest: The request of the run.
+        launcher: Launcher of the run.
+        options: Options of the first job.
+        warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``.
 
     Raises:
-        RlnbError: The folder could not be made; nothing is left of it.
+        RlnbError: The folder could not be made. Nothing is left of it.
     """
     run_path = root.runs / manifest.run_id
     job = Job(kind="train", options=options or {})
@@ -59,7 +59,7 @@ def create_run(
 
 
 def _create(staging: Path, run_path: Path, new: NewJob) -> JobDir:
-    """Make the run's folder whole, its first job included, then give it its name: a run exists whole or not at all."""
+    """Make the run's folder with its first job under a hidden name, then rename it, so that it appears as a whole."""
     draft, manifest = RunDir(staging), new.manifest
     record, logs = draft.manifest, draft.logs
     try:

@@ -1,4 +1,4 @@
-"""The manifest of a requested run, and where its first weights come from."""
+"""The manifest of a new run, and the origin of its first weights."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from rlnb.version import __version__
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """Where the first weights of a training come from."""
+    """The origin of a training's first weights."""
 
     checkpoint: str | None = None
-    """The file; None for fresh weights."""
+    """File of the checkpoint; None for fresh weights."""
     parent: str | None = None
-    """The run, or the file as it was given."""
+    """Id of the run, or the file as the user passed it; None for fresh weights."""
 
 
 def make_manifest(
@@ -42,16 +42,16 @@ def make_manifest(
     agent: Mapping[str, Json],
     parent: str | None = None,
 ) -> Manifest:
-    """Return the manifest of a requested run.
+    """Return the manifest of a run.
 
     Args:
-        request: The request.
-        task: What to train, resolved from the request.
-        library: Name of the library, or of scripts.
-        launcher: Where to run.
+        request: The request for the run.
+        task: Task of the request.
+        library: Name of the RL library; ``"script"`` for a script.
+        launcher: Launcher of the run.
         ranks: Worker processes on each node.
         agent: Agent config values by dotted path.
-        parent: Where the first weights come from.
+        parent: Run or checkpoint that the first weights come from.
     """
     if request.num_envs is not None:
         task = dataclasses.replace(task, num_envs=request.num_envs)
@@ -80,11 +80,11 @@ def make_manifest(
 
 
 def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
-    """Return where the first weights come from.
+    """Return the origin of a training's first weights.
 
     Raises:
-        NotFoundError: There is no such run or file.
-        RlnbError: The weights are of another library, or there are none yet.
+        NotFoundError: ``init_from`` is neither a run nor a file.
+        RlnbError: The weights belong to another library, or the run has no checkpoint yet.
     """
     if init_from is None:
         return Origin()
@@ -106,15 +106,15 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
     path = Path(init_from).absolute()
     run = run_of(path)
     if run is not None and run.library != library:
-        raise RlnbError(f"{path} is of {run.id}, trained with {run.library}: its weights do not fit {library}.")
+        raise RlnbError(f"{path} belongs to {run.id}, trained with {run.library}: its weights do not fit {library}.")
     return Origin(checkpoint=str(path), parent=str(init_from))
 
 
 def _git() -> dict[str, str]:
-    """Return commit and cleanliness of the working folder; nothing where it is no repository."""
+    """Return commit and state of the working folder; empty if it is no git repository."""
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=2, check=True)
-        # On a slow disk the time limit could leave git's lock on the index behind, and block every commit.
+        # Without optional locks: a git that the time limit kills would leave index.lock behind and block every commit.
         status = ["git", "--no-optional-locks", "status", "--porcelain"]
         changes = subprocess.run(status, capture_output=True, text=True, timeout=2, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -1,4 +1,4 @@
-"""From a request to what would be started: manifest, launcher, task card, and every problem."""
+"""Turn a request into a plan: manifest, launcher, task card, and every problem."""
 
 from __future__ import annotations
 
@@ -22,28 +22,30 @@ from rlnb.training.request import TrainRequest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """A training that would be started."""
+    """A training that is ready to start, or the reasons why it is not."""
 
     root: Root
     """Folder of runs."""
     manifest: Manifest
+    """Manifest of the run."""
     launcher: Launcher
+    """Launcher of the run."""
     options: Mapping[str, Json]
-    """Options of its first job."""
+    """Options of the first job."""
     card: TaskCard | None
-    """The task card; None for a script, a library without a simulator, and a task that does not resolve."""
+    """Task card; None for a script, for a library without a simulator, and for a task that does not resolve."""
     problems: tuple[Problem, ...]
-    """Reasons why it would fail."""
+    """Reasons why the training would fail."""
     measure_ranks: bool
-    """Whether the number of ranks is still to be found by trying."""
+    """Whether the number of ranks is still to be measured."""
 
 
 def make_plan(request: TrainRequest) -> Plan:
-    """Return what a request would start, with everything that is wrong with it. Nothing is written.
+    """Return the plan of a request, with all its problems. Nothing is written.
 
     Raises:
-        RlnbError: The task is not one.
-        CheckError: The script does not fit.
+        RlnbError: ``task`` is neither a task nor a name.
+        CheckError: The script does not exist, or an argument does not apply to a script.
     """
     root, launcher = options.folders, request.launcher or LocalLauncher()
     measures = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
@@ -79,11 +81,11 @@ def make_plan(request: TrainRequest) -> Plan:
 
 
 def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:
-    """Find arguments that do not go with the others."""
+    """Find arguments that do not fit the others."""
     if request.args and request.script is None:
         yield Problem(
-            what=f"args={request.args!r}, but there is no script to give them to.",
-            fix='script="train.py"; what a task takes is agent={...} and rlnb.task(..., overrides={...}).',
+            what=f"args={request.args!r} needs a script.",
+            fix='script="train.py". For a task, use agent={...} or rlnb.task(..., overrides={...}).',
         )
     if isinstance(request.tags, str):
         what = f"tags={request.tags!r} is a string, not a list."

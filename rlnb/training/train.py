@@ -1,4 +1,4 @@
-"""``rlnb.train``: one straight line from the arguments to a run. Its signature is in ``train.pyi``."""
+"""``rlnb.train``: one straight line from the arguments to a run. ``train.pyi`` holds the signature."""
 
 from __future__ import annotations
 
@@ -14,41 +14,44 @@ from rlnb.training.request import TrainRequest, signature
 
 
 def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D417 - the arguments are TrainRequest's
-    """Start a training and return at once. The run goes on without this process.
+    """Start a training and return its run at once. The training continues if this process ends.
 
     Args:
         task: A task, or its name (see :func:`rlnb.task`).
-        script: Instead of a task, any training script that Python or torchrun can start, such as Isaac Lab's
-            ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder; metrics come from
-            the event files that it writes there. Of the arguments below only ``args``, ``nproc_per_node`` (a number),
-            ``launcher``, ``python`` and ``tags`` go with it; all other arguments are refused, except ``warm``,
-            which has no effect.
+        script: Path of a training script to start instead of a task, such as Isaac Lab's
+            ``scripts/reinforcement_learning/rsl_rl/train.py``. It runs in the run's ``logs`` folder, and the metrics
+            come from the event files that it writes there. Only ``args``, ``nproc_per_node`` (a number), ``launcher``,
+            ``python`` and ``tags`` apply to a script; all other arguments are refused, except ``warm``, which has no
+            effect.
         args: Arguments of the script.
         library: Name of the RL library.
-        max_iterations: Learning iterations, whatever the agent config says; None keeps its number.
-        seed: Seed of env and policy, whatever the agent config says.
-        num_envs: Environments in total; None keeps the task's own number.
-        agent: Agent config values, by dotted path as in ``{"algorithm.learning_rate": 3e-4}`` or nested, or the path
-            of a YAML file that holds them. A + before a path adds what the config leaves out:
-            ``{"+normalize_input": True}``; those of RSL-RL are classes and take no more. A value
-            that another argument sets, such as the seed, is refused here if it differs.
-        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; ``"auto"`` is a GPU where there is one.
-        nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one, on a cluster one
-            for each requested GPU. ``"auto"`` is the same on a cluster; on this machine it is one on each of its GPUs,
-            or without a GPU the number that trains this task fastest, which is measured once (about a minute per
+        max_iterations: Learning iterations; None keeps the number in the agent config.
+        seed: Seed of env and policy. The seed in the agent config is not used.
+        num_envs: Environments in total, over all ranks; None keeps the task's own number.
+        agent: Agent config values by dotted path (``{"algorithm.learning_rate": 3e-4}``) or nested, or the path of a
+            YAML file. A ``+`` before a path adds a value that the config lacks (``{"+normalize_input": True}``).
+            Nothing can be added to the configs of RSL-RL, which are classes. A value that contradicts another
+            argument, such as ``seed``, is refused.
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, or ``"auto"``, which takes a GPU if the machine has one.
+        nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one rank, or on a
+            cluster one rank for each requested GPU. ``"auto"`` is one rank for each GPU. On this machine without a GPU,
+            ``"auto"`` is the number that trains the task fastest, which is measured once (about a minute per
             candidate).
-        init_from: A run or its id, whose last checkpoint, or a checkpoint, whose weights to start from. Optimiser and
-            counters begin anew; to go on with them, ``run.resume()``.
-        trust: Whether ``init_from`` may hold more than weights.
-        keep: Checkpoints to keep while it trains, the newest, beside the best by reward; None keeps all.
-        launcher: Where to run; None is this machine.
-        python: Command of the worker's interpreter; None is ``rlnb.options.python``.
-        asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
-        tags: Words to find the run by.
-        warm: Whether the living simulator may become the run's own process; None is ``rlnb.options.warm``.
+        init_from: Weights to start from: a run or its id, for the run's last checkpoint, or the path of a checkpoint.
+            Optimiser and counters start anew; use ``run.resume()`` to continue with them.
+        trust: Whether the checkpoint of ``init_from`` may hold more than weights.
+        keep: Number of newest checkpoints to keep, in addition to the best by reward; None keeps all.
+        launcher: Launcher that starts the training; None is this machine.
+        python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
+        asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
+        tags: Tags by which the run can be found.
+        warm: Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``.
+
+    Returns:
+        The run, which is queued or starting.
 
     Raises:
-        CheckError: The run would fail; all problems at once, nothing was written.
+        CheckError: The run would fail. It lists all problems; nothing was written.
     """
     request = TrainRequest.of(task, arguments)
     plan = make_plan(request)
@@ -59,11 +62,14 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
 
 
 def check(task: Task | str | None = None, **arguments: Any) -> list[Problem]:
-    """Return everything for which :func:`train` would refuse these arguments; starts and writes nothing.
+    """Return every problem for which :func:`rlnb.train` would refuse the arguments. Starts and writes nothing.
 
     Args:
-        task: As of :func:`train`.
-        arguments: As of :func:`train`.
+        task: A task, or its name, as for :func:`rlnb.train`.
+        arguments: All other arguments of :func:`rlnb.train`.
+
+    Returns:
+        The problems; an empty list if the training can start.
     """
     try:
         return list(make_plan(TrainRequest.of(task, arguments)).problems)

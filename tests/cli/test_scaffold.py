@@ -281,7 +281,7 @@ def test_a_launcher_that_takes_every_job_for_alive_fails_its_tests(tmp_path: Pat
 
     done = run_its_tests("launcher", tmp_path, break_it)
     assert done.returncode == 1
-    assert "test_a_run_whose_agents_are_killed_is_lost" in done.stdout
+    assert "test_a_run_with_killed_agents_is_lost" in done.stdout
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A real Slurm for the tests of this folder, and the end of every run that they leave."""
+"""Fixtures for the tests of this folder: a real Slurm, and a root whose runs all end with the test."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import pytest
 
 import rlnb
 
-# Where pytest's importlib mode would not find them.
+# pytest's importlib mode does not add these folders.
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "rig")]
 
 NODES = 4
 PORTS, PROCESSES = 20, 16
-"""Between the Slurms of two processes of tests; and the processes that there are at most."""
+"""Distance between the ports of two test processes, and the largest number of test processes."""
 
 
 def free_port(number: int) -> int:
-    """Return a port for the Slurm of a process of tests, whose nodes' are free too.
+    """Return a free port for the Slurm of a test process, such that the ports of its nodes are free too.
 
-    Tests that were killed leave theirs, and somebody else may be testing on this machine.
+    Ports may be taken by a Slurm that killed tests left behind, or by other tests on this machine.
     """
     for port in range(16817 + PORTS * number, 17800, PORTS * PROCESSES):
         with contextlib.ExitStack() as bound:
@@ -36,18 +36,18 @@ def free_port(number: int) -> int:
             except OSError:
                 continue
             return port
-    raise RuntimeError("Every port for a Slurm is taken: what runs is shown by `pgrep -a slurm`.")
+    raise RuntimeError("Every port for a Slurm is taken. `pgrep -a slurm` lists the daemons.")
 
 
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Any]:
-    """A Slurm of four nodes, one for each process of tests."""
+    """Provide a Slurm of four nodes, one Slurm for each test process."""
     if importlib.util.find_spec("rlnb_dask") is None:
         pytest.skip("rlnb-dask is not installed here")
     import slurm as rig
 
     if lacking := rig.missing():
-        pytest.skip(f"there is no Slurm here: {', '.join(lacking)}")
+        pytest.skip(f"Slurm is not installed here: {', '.join(lacking)}")
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     found = rig.Slurm(Path(f"/tmp/rlnb-slurm-{os.getpid()}"), NODES, port=free_port(number))
     try:
@@ -59,7 +59,7 @@ def slurm() -> Iterator[Any]:
 
 @pytest.fixture
 def clean(root: Path) -> Iterator[Path]:
-    """A root of whose runs nothing goes on, on any node."""
+    """Provide a root, and wait at the end until no process of its runs is left on any node."""
     from runs_on_nodes import LEAVE_S, processes, wait_until
 
     yield root

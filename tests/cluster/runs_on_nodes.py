@@ -1,4 +1,4 @@
-"""Trainings without a simulator on a cluster, and how to look at what runs on its nodes."""
+"""Trainings without a simulator on a cluster, and functions to inspect their processes."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import rlnb
 from rlnb.node.agent import EXIT_GRACE_S
 
 LEAVE_S = EXIT_GRACE_S + 25.0
-"""Seconds in which nothing is left of a run that completed. Where the first node leaves before another has heard that
-all are through, torchrun imports torch's compiler there to log it, which a busy machine is long about: its agent gives
-it ``EXIT_GRACE_S``."""
+"""Seconds within which all processes of a completed run must end. If the first node leaves before torchrun on another
+node has finished its exit barrier, torchrun imports torch's compiler to log the error. On a busy machine this is slow,
+and the agent waits ``EXIT_GRACE_S`` for it."""
 
 
 def echo(launcher: Any, iterations: int = 10_000, **arguments: Any) -> rlnb.Run:
-    """Start a training that needs no simulator, a tenth of a second an iteration."""
+    """Start a training without a simulator, with a tenth of a second per iteration."""
     agent = {"iteration_s": 0.1, **arguments.pop("agent", {})}
     return rlnb.train("Echo", library="echo", max_iterations=iterations, launcher=launcher, agent=agent, **arguments)
 
 
 def wait_until(fact: Callable[[], object], within_s: float = 60.0) -> float:
-    """Wait for something to be so; return the seconds that took."""
+    """Wait until a condition holds, and return the seconds that this took."""
     begun = time.monotonic()
     while not fact():
-        assert time.monotonic() - begun < within_s, "it did not come to that"
+        assert time.monotonic() - begun < within_s, f"the condition did not hold within {within_s:g} s"
         time.sleep(0.05)
     return time.monotonic() - begun
 
 
 def processes(run: rlnb.Run) -> list[psutil.Process]:
-    """Return every process of a run on any node, its host included."""
+    """Return all processes of a run on any node, including its host process."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         alive = process.info["status"] != psutil.STATUS_ZOMBIE

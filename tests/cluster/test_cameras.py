@@ -21,7 +21,9 @@ pytestmark = [
 ]
 
 
-def test_what_the_cameras_of_a_gang_see_is_shown_here(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cameras_of_a_cluster_training_are_shown_in_the_kernel(
+    slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
     run = rlnb.train(
         "Isaac-Cartpole-Camera-Direct",
@@ -41,7 +43,7 @@ def test_what_the_cameras_of_a_gang_see_is_shown_here(slurm: Any, clean: Path, m
     assert len(shown) == 3, run.logs()
     first, last = (each.pictures[0] for each in (shown[0], shown[-1]))
     assert first.size == last.size
-    assert max(high - low for low, high in first.getextrema()) > 50, "there is something to see"
-    assert first.tobytes() != last.tobytes(), "robots move"
+    assert max(high - low for low, high in first.getextrema()) > 50, "the picture is not uniform"
+    assert first.tobytes() != last.tobytes(), "the robots move"
     run.cancel()
     wait_until(lambda: not processes(run), 30)

@@ -1,4 +1,4 @@
-"""A launcher of queues keeps what rlnb asks of every launcher, on a real Slurm."""
+"""The conformance kit of launchers, run for the launcher of a real Slurm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trainings on the workers of a Dask cluster that is there."""
+"""Trainings on the workers of an existing Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN = "tcp://192.0.2.1:8786"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two workers, which only who has their keys can talk to."""
+    """Provide a cluster of two workers that accept only connections with its TLS keys."""
     from distributed import LocalCluster, Security
 
     with LocalCluster(
@@ -30,7 +30,7 @@ def cluster() -> Iterator[Any]:
         yield cluster
 
 
-def test_a_gang_trains_on_the_workers_of_a_cluster(cluster: Any, clean: Path) -> None:
+def test_a_training_runs_on_the_workers_of_a_cluster(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster, nodes=2), 10)
     assert run.wait(90).state == "completed"
     assert run.manifest.resources.world_size == 2
@@ -38,7 +38,7 @@ def test_a_gang_trains_on_the_workers_of_a_cluster(cluster: Any, clean: Path) ->
     wait_until(lambda: not processes(run), LEAVE_S)
 
 
-def test_keys_in_memory_are_in_no_record_and_readable_by_nobody_else(cluster: Any, clean: Path) -> None:
+def test_keys_in_memory_are_not_recorded_and_only_their_owner_can_read_them(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster), 3)
     keys = run.jobs[-1].folder.path / ".tls"
     assert keys.stat().st_mode & 0o077 == 0
@@ -46,13 +46,13 @@ def test_keys_in_memory_are_in_no_record_and_readable_by_nobody_else(cluster: An
     assert "PRIVATE KEY" not in (run.path / "manifest.json").read_text()
     run.wait(90)
     wait_until(lambda: not processes(run), LEAVE_S)
-    assert not keys.exists(), "they are gone with the job"
+    assert not keys.exists(), "the keys are deleted when the job ends"
 
 
 def test_cancel_leaves_the_workers_free(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster, nodes=2))
     wait_until(lambda: run.state == "running", 60)
-    assert "MALLOC_TRIM_THRESHOLD_" not in rank(run, 0).environ(), "which Dask sets for its own work"
+    assert "MALLOC_TRIM_THRESHOLD_" not in rank(run, 0).environ(), "Dask sets this variable for its own workers"
     run.cancel()
     wait_until(lambda: not processes(run), 30)
     assert run.state == "cancelled"
@@ -68,12 +68,12 @@ def test_two_runs_share_a_cluster_and_a_third_waits_for_a_worker(cluster: Any, c
     assert (first.state, second.state, third.state) == ("running", "running", "queued")
     second.cancel()
     assert third.wait(90).state == "completed"
-    assert first.state == "running", "nobody else's end is its own"
+    assert first.state == "running", "the end of another run must not end this one"
     first.cancel()
     wait_until(lambda: not processes(first), 30)
 
 
-def test_who_chooses_next_knows_at_once_what_is_taken(cluster: Any, clean: Path) -> None:
+def test_two_runs_that_start_at_once_take_different_workers(cluster: Any, clean: Path) -> None:
     from distributed import Client, Lock
 
     with Client(cluster):
@@ -85,25 +85,25 @@ def test_who_chooses_next_knows_at_once_what_is_taken(cluster: Any, clean: Path)
         lock.release()
     wait_until(lambda: all(run.state == "running" for run in runs), 60)
     agents = [process for run in runs for process in processes(run) if "rlnb.node" in process.cmdline()]
-    assert len({agent.ppid() for agent in agents}) == len(agents) == 2, "each has a worker of its own"
+    assert len({agent.ppid() for agent in agents}) == len(agents) == 2, "each run has its own worker"
     for run in runs:
         run.cancel()
         wait_until(lambda run=run: not processes(run), 30)  # type: ignore[misc]
 
 
-def test_a_worker_whose_agent_has_lost_its_host_is_taken(cluster: Any, clean: Path) -> None:
+def test_a_worker_is_taken_while_an_agent_without_a_host_trains_on_it(cluster: Any, clean: Path) -> None:
     orphan = echo(rlnb.dask(cluster))
     wait_until(lambda: orphan.state == "running", 60)
     psutil.Process(orphan.jobs[-1].handle["pid"]).kill()
     runs = [echo(rlnb.dask(cluster), 3) for _ in range(2)]
     assert [run.wait(90).state for run in runs] == ["completed"] * 2
     agents = [process for process in processes(orphan) if "rlnb.node" in process.cmdline()]
-    assert len(agents) == 1, "they did not wait until its worker was free: its agent trains on"
+    assert len(agents) == 1, "the agent without a host still trains, so the runs did not wait for its worker"
     orphan.cancel()
     wait_until(lambda: not processes(orphan), 30)
 
 
-def test_a_run_whose_keys_were_in_memory_says_what_to_do(cluster: Any, clean: Path) -> None:
+def test_a_run_whose_keys_were_in_memory_cannot_be_resumed_without_them(cluster: Any, clean: Path) -> None:
     run = echo(rlnb.dask(cluster), 3)
     run.wait(90)
     with pytest.raises(rlnb.RlnbError, match="needs TLS keys, and none are given"):
@@ -115,7 +115,7 @@ def test_a_run_whose_keys_were_in_memory_says_what_to_do(cluster: Any, clean: Pa
         echo(rlnb.dask(cluster.scheduler_address))
 
 
-def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_hangs_or_goes_during_the_check_is_named(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from distributed import Client, LocalCluster
     from distributed.scheduler import KilledWorker
     from rlnb_dask import node, preflight
@@ -144,7 +144,7 @@ def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, m
         (wrong,) = preflight.problems(client, workers, job, lambda: beats.append(None))
         assert wrong.startswith("node 1 (")
         assert "has not answered for 8 s" in wrong
-        assert beats, "the host is alive meanwhile, and hears of a cancel"
+        assert beats, "the host must keep its heartbeat and notice a cancellation"
         monkeypatch.setattr(preflight, "ANSWER_S", 30.0)
         monkeypatch.setattr(node, "look", fail)
         first, second = preflight.problems(client, workers, job, lambda: None)
@@ -165,12 +165,12 @@ def test_a_node_that_hangs_or_goes_while_it_is_looked_at_is_named(clean: Path, m
         ("tcp://127.0.0.1:1", "does not answer"),
     ],
 )
-def test_a_cluster_that_will_not_do_is_told(clean: Path, address: str, expected: str) -> None:
+def test_an_unusable_cluster_is_refused(clean: Path, address: str, expected: str) -> None:
     with pytest.raises(rlnb.CheckError, match=expected):
         echo(rlnb.dask(address))
     assert not list(clean.glob("runs/*"))
 
 
-def test_too_few_workers_are_told(cluster: Any, clean: Path) -> None:
+def test_too_few_workers_are_refused(cluster: Any, clean: Path) -> None:
     with pytest.raises(rlnb.CheckError, match="nodes=3, but the cluster has 2 workers"):
         echo(rlnb.dask(cluster, nodes=3))

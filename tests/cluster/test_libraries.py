@@ -1,4 +1,4 @@
-"""The RL libraries on real Isaac Lab, over two nodes of a real Slurm: ranks meet there, learn as one and go on."""
+"""The RL libraries with real Isaac Lab on two nodes of a real Slurm: ranks learn as one, and runs resume."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ WAIT_S = 600.0
         ("skrl_jax", CARTPOLE, "jax"),
         ("skrl_mappo", PENDULUM, "skrl"),
         ("skrl_ippo", PENDULUM, "skrl"),
-        ("rsl_rl", PENDULUM, "rsl_rl"),  # its agents joined into one
+        ("rsl_rl", PENDULUM, "rsl_rl"),  # Isaac Lab joins the agents into one
     ],
 )
-def test_ranks_on_two_nodes_learn_as_one_and_go_on(
+def test_ranks_on_two_nodes_learn_as_one_and_resume(
     slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch, library: str, task: str, needs: str
 ) -> None:
     if importlib.util.find_spec(needs) is None:
@@ -56,7 +56,7 @@ def test_ranks_on_two_nodes_learn_as_one_and_go_on(
     assert started is not None
     assert 0 < started.first_iteration < 5
     assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
-    assert run.metrics["fps"].iterations == pytest.approx(range(5)), "one curve"
+    assert run.metrics["fps"].iterations == pytest.approx(range(5)), "the resumed run continues the curve"
 
 
 def assert_learned_as_one(run: rlnb.Run) -> None:
@@ -65,5 +65,5 @@ def assert_learned_as_one(run: rlnb.Run) -> None:
     ranks = result.values["ranks"]
     assert len(ranks["parameters"]) == 2
     assert len(set(ranks["parameters"])) == 1
-    assert len(set(ranks["observations"])) == 2, "each its own envs"
+    assert len(set(ranks["observations"])) == 2, "each rank has its own envs"
     assert len(run.jobs[-1].folder.hosts()) == 2

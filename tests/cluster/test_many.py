@@ -1,4 +1,4 @@
-"""Many small runs through few nodes of a real Slurm: never more at once than asked for, and none lost."""
+"""Many small runs on a few nodes of a real Slurm: the limit of parallel runs holds, and no run is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-def test_two_hundred_runs_go_through_four_nodes(slurm: Any, clean: Path) -> None:
+def test_two_hundred_runs_complete_on_four_nodes(slurm: Any, clean: Path) -> None:
     sweep = rlnb.sweep(
         "Echo",
         "echo",
@@ -39,7 +39,7 @@ def test_two_hundred_runs_go_through_four_nodes(slurm: Any, clean: Path) -> None
         assert time.monotonic() < deadline, f"{ended} of {RUNS} runs have ended"
         time.sleep(1.0)
     sweep.wait(60)
-    assert AT_ONCE // 2 <= at_once <= 2 * AT_ONCE, "jobs that end are in the queue for a moment yet"
+    assert AT_ONCE // 2 <= at_once <= 2 * AT_ONCE, "ending jobs stay in the queue for a moment"
     assert len({run.id for run in rlnb.runs(tag="sweep:many")}) == RUNS
     wait_until(lambda: not slurm.jobs(), 60)
     wait_until(lambda: not any(processes(run) for run in sweep.runs), 60)

@@ -1,4 +1,4 @@
-"""The notebook of clusters runs as it stands: real Isaac Lab on two nodes of a real Slurm, started by papermill."""
+"""The cluster notebook runs unchanged in papermill, with real Isaac Lab on two nodes of a real Slurm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "05_clusters.ipynb"
 
 
-def test_the_notebook_of_clusters_trains_on_two_nodes(
+def test_the_cluster_notebook_trains_on_two_nodes(
     slurm: Any, clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import papermill

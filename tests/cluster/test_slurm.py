@@ -1,4 +1,4 @@
-"""Trainings on a real Slurm of several nodes: they start or explain, and survive what clusters do."""
+"""Trainings on a real Slurm with several nodes: start, refusal, cancellation, failures and interruptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import rlnb
 from rlnb.doctor import machine
 
 CANCEL_S, CRASH_S = 15.0, 20.0
-"""A core shared with other tests; benchmarks/cluster.py measures an idle machine."""
+"""Generous limits, since other tests share the cores. benchmarks/cluster.py measures an idle machine."""
 WALLTIME = "00:10:00"
 
 pytestmark = pytest.mark.timeout(240)
@@ -34,7 +34,7 @@ def two_nodes(**settings: Any) -> Any:
 
 
 def running(run: rlnb.Run, iterations: int = 3) -> rlnb.Run:
-    """Wait until a run has got somewhere."""
+    """Wait until a run has trained some iterations."""
     wait_until(lambda: run.state not in ("queued", "starting"), 90)
     wait_until(lambda: run.state in ("completed", "failed") or run.progress[0] >= iterations, 60)
     assert run.state == "running", run.logs()
@@ -50,7 +50,7 @@ def test_the_doctor_names_the_partitions(slurm: Any) -> None:
     assert (finding.level, finding.text.partition(", ")[2]) == ("ok", "partitions: first, main")
 
 
-def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) -> None:
+def test_a_training_on_two_nodes_completes_and_leaves_no_process(slurm: Any, clean: Path) -> None:
     run = echo(two_nodes(), 10, nproc_per_node=2)
     assert run.wait(90).state == "completed"
     assert (run.manifest.resources.nodes, run.manifest.resources.world_size) == (2, 4)
@@ -59,7 +59,7 @@ def test_a_gang_of_two_nodes_trains_and_leaves_nothing(slurm: Any, clean: Path) 
     assert len(job.hosts()) == 2
     assert len(run.started.devices) == 4
     assert {path.name for path in job.logs()} == {"node0.log", "node1.log", "host.log"}
-    assert not (job.path / ".tls").exists(), "its keys are gone with the cluster"
+    assert not (job.path / ".tls").exists(), "the TLS keys are deleted with the cluster"
     assert json.loads(job.submitted.read_text())["queue"] == "slurm"
 
 
@@ -70,7 +70,7 @@ def test_cancel_leaves_no_process_on_any_node(slurm: Any, clean: Path, monkeypat
     assert time.monotonic() - begun < 15.0, "train() does not wait for the training"
     running(run)
     assert len(processes(run)) >= 5
-    assert rank(run, 0).environ()["OMP_NUM_THREADS"] == "1", "as the kernel has it"
+    assert rank(run, 0).environ()["OMP_NUM_THREADS"] == "1", "the rank has the kernel's value"
     run.cancel()
     assert wait_until(lambda: not processes(run), 30) < CANCEL_S
     assert run.state == "cancelled"
@@ -78,7 +78,7 @@ def test_cancel_leaves_no_process_on_any_node(slurm: Any, clean: Path, monkeypat
 
 
 @pytest.mark.skipif(importlib.util.find_spec("bokeh") is None, reason="Dask's dashboard needs bokeh")
-def test_dasks_dashboard_is_served_where_it_is_asked_for(slurm: Any, clean: Path) -> None:
+def test_dasks_dashboard_is_served_on_request(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(dashboard=True)))
     with urllib.request.urlopen(f"http://127.0.0.1:{run.jobs[-1].submission.dashboard}/status") as page:
         assert page.status == 200
@@ -112,10 +112,10 @@ def test_the_traceback_of_the_rank_that_failed_reaches_the_kernel(slurm: Any, cl
     run = echo(two_nodes(), agent={"crash_at": 3})
     with pytest.raises(rlnb.RunError, match="Traceback"):
         run.wait(90)
-    assert len(run.jobs) == 1, "what a training does wrong, it would do again"
+    assert len(run.jobs) == 1, "a training that fails by itself is not restarted"
 
 
-def test_a_rank_that_hangs_is_told_with_where_it_is(slurm: Any, clean: Path) -> None:
+def test_a_hanging_rank_is_reported_with_its_stack(slurm: Any, clean: Path) -> None:
     run = echo(two_nodes(hang_after_s=40.0), agent={"hang_at": 3})
     with pytest.raises(rlnb.RunError, match=r"nothing was logged for 40 s: a rank hangs"):
         run.wait(150)
@@ -127,7 +127,7 @@ def test_a_rank_that_hangs_is_told_with_where_it_is(slurm: Any, clean: Path) -> 
     assert len(run.jobs) == 1
 
 
-def test_a_killed_host_ends_its_gang_and_the_run_is_lost(slurm: Any, clean: Path) -> None:
+def test_a_killed_host_ends_its_agents_and_the_run_is_lost(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes()), iterations=25)
     psutil.Process(run.jobs[-1].handle["pid"]).kill()
     wait_until(lambda: not processes(run), 20)
@@ -154,15 +154,15 @@ def test_a_run_outlives_its_killed_kernel(slurm: Any, clean: Path) -> None:
     assert run.wait(90).state == "completed"
 
 
-def test_the_host_can_be_a_small_job_itself(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = "-m rlnb train Echo --library echo --max-iterations 5 --launcher slurm --launcher-set nodes=2"
-    line = f"{shlex.quote(sys.executable)} {words} --launcher-set walltime={WALLTIME}"
+def test_the_host_can_be_a_small_job_of_the_queue(slurm: Any, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = "-m rlnb train Echo --library echo --max-iterations 5 --launcher slurm --launcher-set nodes=2"
+    line = f"{shlex.quote(sys.executable)} {arguments} --launcher-set walltime={WALLTIME}"
     monkeypatch.setenv("RLNB_ROOT", str(clean))
     small = ["--cpus-per-task=1", "--mem=500M", "--time=00:20:00"]
-    said = clean.parent / "host.out"
-    subprocess.run(["sbatch", "--wait", *small, "-o", str(said), "--wrap", line], check=True, timeout=120)
+    output = clean.parent / "host.out"
+    subprocess.run(["sbatch", "--wait", *small, "-o", str(output), "--wrap", line], check=True, timeout=120)
     (run,) = rlnb.runs()
-    assert run.state == "completed", said.read_text()
+    assert run.state == "completed", output.read_text()
     assert len(run.jobs[0].folder.hosts()) == 2
 
 
@@ -170,11 +170,11 @@ def scancel(run: rlnb.Run) -> None:
     subprocess.run(["scancel", *json.loads(run.jobs[-1].folder.submitted.read_text())["jobs"]], check=True)
 
 
-def test_what_was_preempted_goes_on_from_the_last_checkpoint_with_one_curve(slurm: Any, clean: Path) -> None:
+def test_a_preempted_training_continues_from_its_last_checkpoint(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(), 150), iterations=25)
     more_important = ["sbatch", "-p", "first", "--nodes=4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 2"]
     subprocess.run(more_important, check=True, capture_output=True)
-    assert run.wait(120).state == "completed", "between the two jobs it waits"
+    assert run.wait(120).state == "completed", "wait() must also wait between the two jobs"
     first, second = run.jobs
     assert any(word in first.result.error for word in ("PREEMPTED", "its queue", "the queue"))
     assert second.started.first_iteration > 0
@@ -182,16 +182,16 @@ def test_what_was_preempted_goes_on_from_the_last_checkpoint_with_one_curve(slur
 
 
 @pytest.mark.slow
-def test_a_training_goes_on_after_its_walltime(slurm: Any, clean: Path) -> None:
+def test_a_training_continues_after_its_walltime(slurm: Any, clean: Path) -> None:
     run = echo(rlnb.slurm(nodes=2, walltime="00:00:35", grace_s=10), 250)
-    assert run.wait(150).state == "completed", "between two jobs it waits"
+    assert run.wait(150).state == "completed", "wait() must also wait between two jobs"
     assert len(run.jobs) >= 2
     assert [job.result.outcome for job in run.jobs][:-1] == ["timeout"] * (len(run.jobs) - 1)
     assert len(steps(run)) == len(set(steps(run))) == 250
 
 
 @pytest.mark.slow
-def test_a_node_that_dies_is_named_and_the_training_goes_on_without_it(slurm: Any, clean: Path) -> None:
+def test_a_dead_node_is_named_and_the_training_continues_without_it(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(), 150), iterations=25)
     victim = next(n for n in range(4) if any(p.pid == rank(run, 1).pid for p in slurm.processes(n)))
     try:
@@ -206,7 +206,7 @@ def test_a_node_that_dies_is_named_and_the_training_goes_on_without_it(slurm: An
 
 
 @pytest.mark.slow
-def test_what_was_cancelled_in_the_queue_is_not_started_again(slurm: Any, clean: Path) -> None:
+def test_a_job_cancelled_by_scancel_is_not_restarted(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes()))
     scancel(run)
     wait_until(lambda: run.state == "failed", 30)
@@ -215,7 +215,7 @@ def test_what_was_cancelled_in_the_queue_is_not_started_again(slurm: Any, clean:
 
 
 @pytest.mark.slow
-def test_a_training_that_is_interrupted_too_often_stays_so(slurm: Any, clean: Path) -> None:
+def test_a_training_is_restarted_at_most_max_restarts_times(slurm: Any, clean: Path) -> None:
     run = echo(rlnb.slurm(nodes=1, walltime="00:00:25", grace_s=10, max_restarts=1))
     wait_until(lambda: len(run.jobs) == 2 and run.state == "timeout", 120)
     wait_until(lambda: not processes(run), 30)
@@ -234,17 +234,17 @@ def test_a_node_with_other_versions_is_named_before_anything_starts(slurm: Any, 
     run = echo(rlnb.slurm(nodes=3, walltime=WALLTIME, python=str(python)))
     with pytest.raises(rlnb.RunError, match=r"node 1 \(.*\): torch 9\.9, but most nodes have"):
         run.wait(120)
-    assert not list(run.jobs[-1].folder.path.glob("node*.log")), "no agent was started"
+    assert not list(run.jobs[-1].folder.path.glob("node*.log")), "no agent may start"
 
 
-def test_an_interpreter_that_the_nodes_do_not_have_is_said(slurm: Any, clean: Path) -> None:
+def test_a_missing_interpreter_on_the_nodes_is_reported(slurm: Any, clean: Path) -> None:
     run = echo(two_nodes(python="/nowhere/python"))
     with pytest.raises(rlnb.RunError, match="No such file"):
         run.wait(90)
     assert len(run.jobs) <= 4
 
 
-def test_what_slurm_would_refuse_is_told_before_anything_is_written(slurm: Any, clean: Path) -> None:
+def test_a_job_that_slurm_would_refuse_is_refused_before_anything_is_written(slurm: Any, clean: Path) -> None:
     with pytest.raises(rlnb.CheckError, match="invalid partition specified: nowhere"):
         echo(rlnb.slurm(nodes=2, walltime=WALLTIME, partition="nowhere"))
     with pytest.raises(rlnb.CheckError, match="Slurm would refuse"):
@@ -253,13 +253,13 @@ def test_what_slurm_would_refuse_is_told_before_anything_is_written(slurm: Any, 
 
 
 @pytest.mark.slow
-def test_a_training_goes_on_while_nobody_answers_for_the_queue(slurm: Any, clean: Path) -> None:
+def test_a_training_continues_while_the_controller_is_down(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(), 150))
     slurm.stop_controller()
     try:
         with pytest.raises(rlnb.CheckError, match=r"Slurm would refuse this job|does not answer"):
             echo(two_nodes())
-        assert run.state in ("running", "completed"), "Slurm's own commands take a while to give up"
+        assert run.state in ("running", "completed"), "Slurm's commands take a while to time out"
         assert run.wait(90).state == "completed"
     finally:
         slurm.start_controller()
@@ -269,7 +269,7 @@ def test_a_training_goes_on_while_nobody_answers_for_the_queue(slurm: Any, clean
 
 
 @pytest.mark.slow
-def test_a_shared_disk_that_fills_up_ends_the_gang_with_a_result(
+def test_a_full_shared_disk_ends_the_training_with_a_result(
     slurm: Any, small_disk: Callable[[int], Path], clean: Path
 ) -> None:
     disk = rlnb.options.root = small_disk(100 * 1024)

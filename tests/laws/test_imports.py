@@ -1,4 +1,4 @@
-"""Which package may be imported where, read from the source; and how little ``import rlnb`` does."""
+"""Which packages each folder may import, read from the source, and the cost of ``import rlnb``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IMPORT_BOUND_S = 0.03
 FRESH_PROCESSES = 5
 
 SIMULATOR = {"torch", "isaaclab", "isaaclab_tasks", "isaaclab_rl", "isaaclab_newton", "isaaclab_assets", "warp", "pxr"}
-"""Only the worker may import these, anywhere."""
+"""Packages that only the worker may import."""
 HEAVY = {
     "torch",
     "isaaclab",
@@ -42,11 +42,11 @@ HEAVY = {
     "optuna",
     "ruamel",
 }
-"""These cost tenths of seconds: inside functions only."""
+"""Packages that may be imported inside functions only, because each takes tenths of a second."""
 NEVER_AFTER_IMPORT = {"torch", "isaaclab", "plotly", "dask", "papermill", "pandas", "copier"}
 
 SIMULATED = ("worker", "testing")
-"""The folders whose modules may import the simulator: testing runs in a worker's interpreter."""
+"""Folders whose modules may import the simulator. ``testing`` runs in a worker's interpreter."""
 THIRD_PARTY: dict[str, set[str]] = {
     "version": set(),
     "errors": set(),
@@ -61,9 +61,9 @@ THIRD_PARTY: dict[str, set[str]] = {
     "launch": {"psutil", "pynvml"},
     "node": {"psutil", "tensorboard", "pynvml"},
 }
-"""Folder or module to all that it may import from elsewhere; the others are held by SIMULATOR and HEAVY only."""
+"""Third-party packages that a folder or module may import. For others, only SIMULATOR and HEAVY apply."""
 AGENT_MAY = ("rlnb.node", "rlnb.launch", "rlnb.storage", "rlnb.spec", "rlnb.errors", "rlnb.records.layout")
-"""What the node agent may import of rlnb: it starts on every node, and has to be there at once."""
+"""Modules of rlnb that the node agent may import. The agent starts on every node and must start quickly."""
 
 
 class Import(NamedTuple):
@@ -77,7 +77,7 @@ class Import(NamedTuple):
 
 
 def place_of(path: Path) -> str:
-    """Return the folder of rlnb/ that a module lies in, or its own name beside the folders."""
+    """Return the folder of a module below rlnb/; the module's name if it is in rlnb/ itself."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
@@ -94,7 +94,7 @@ def _walk(node: ast.AST, inside: bool) -> Iterator[Import]:
         if isinstance(child, ast.Import):
             yield from (Import(alias.name, child.lineno, inside) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
-            assert child.level == 0, f"line {child.lineno}: a relative import hides which folder it reaches"
+            assert child.level == 0, f"line {child.lineno}: a relative import hides its target folder"
             yield from (Import(_resolved(child.module or "", a.name), child.lineno, inside) for a in child.names)
         yield from _walk(child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
 
@@ -143,7 +143,7 @@ def plugin_modules() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", plugin_modules(), ids=lambda path: str(path.relative_to(REPO)))
-def test_a_plugin_has_no_private_door(path: Path) -> None:
+def test_a_plugin_imports_only_public_names(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     private = []
     for node in ast.walk(tree):
@@ -156,7 +156,7 @@ def test_a_plugin_has_no_private_door(path: Path) -> None:
             private += [f"line {node.lineno}: import {a.name}" for a in node.names if a.name.startswith("rlnb.")]
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rlnb" and node.attr not in rlnb.__all__:
             private.append(f"line {node.lineno}: rlnb.{node.attr}")
-    assert not private, f"{path.relative_to(REPO)} reaches past rlnb's public names: {private}"
+    assert not private, f"{path.relative_to(REPO)} uses private names of rlnb: {private}"
 
 
 def test_importing_rlnb_is_quick_and_loads_nothing_heavy() -> None:

@@ -1,4 +1,4 @@
-"""The layers of pyproject.toml: who may import whom, inside functions and under TYPE_CHECKING too."""
+"""The layers in pyproject.toml: which folder may import which, also in functions and under TYPE_CHECKING."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONS = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["
 TYPES = {"layers": LayersContract, "protected": ProtectedContract, "acyclic_siblings": AcyclicSiblingsContract}
 CONTRACTS = {options["id"]: options for options in OPTIONS}
 MOST_MODULES = 10
-"""Modules beside the folders of rlnb/."""
+"""Largest number of modules in rlnb/ itself."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def contract(id: str) -> Contract:
 
 
 def kept(id: str, graph: grimp.ImportGraph, *planted: tuple[str, str]) -> bool:
-    """Return whether a contract holds, after further imports were planted."""
+    """Return whether a contract holds after adding further imports."""
     import copy
 
     graph = copy.deepcopy(graph)
@@ -78,11 +78,11 @@ def test_an_import_of_the_worker_breaks_the_contract(graph: grimp.ImportGraph) -
     assert not kept("worker", graph, ("rlnb.doctor.interpreter", "rlnb.worker.probe"))
 
 
-def test_a_ring_inside_a_folder_breaks_the_contract(graph: grimp.ImportGraph) -> None:
+def test_an_import_cycle_in_a_folder_breaks_the_contract(graph: grimp.ImportGraph) -> None:
     assert not kept("acyclic", graph, ("rlnb.records.layout", "rlnb.records.record"))
 
 
-def test_a_folder_that_stands_in_no_layer_breaks_the_contract(graph: grimp.ImportGraph) -> None:
+def test_a_folder_without_a_layer_breaks_the_contract(graph: grimp.ImportGraph) -> None:
     import copy
 
     graph = copy.deepcopy(graph)
@@ -90,22 +90,22 @@ def test_a_folder_that_stands_in_no_layer_breaks_the_contract(graph: grimp.Impor
     assert not contract("layers").check(graph, verbose=False).kept
 
 
-def test_few_modules_stand_beside_the_folders() -> None:
+def test_few_modules_are_outside_the_folders() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES
 
 
-def test_no_folder_and_no_module_bears_a_public_name() -> None:
-    """``import rlnb.train`` would put the module in the place of the function."""
+def test_no_folder_and_no_module_has_a_public_name() -> None:
+    """``import rlnb.train`` would replace the function by the module."""
     assert not set(rlnb.__all__) & {path.stem for path in PACKAGE.iterdir()}
 
 
-def test_no_launcher_bears_the_name_of_a_module() -> None:
+def test_no_launcher_has_the_name_of_a_module() -> None:
     from rlnb import plugins
 
     assert not {path.stem for path in PACKAGE.iterdir()} & {*plugins.launchers()}
 
 
-def test_every_folder_says_what_belongs_there() -> None:
+def test_every_folder_has_a_short_description() -> None:
     folders = [path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
     assert folders
     for folder in folders:

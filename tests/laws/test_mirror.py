@@ -9,10 +9,10 @@ import pytest
 REPO = Path(__file__).parents[2]
 PACKAGE = REPO / "rlnb"
 TESTED_ELSEWHERE = {
-    "testing/libraries.py": "plugins/rlnb-rsl-rl/tests/test_conformance.py: it is tests itself; plugins run them",
-    "testing/launchers.py": "tests/launch/test_local.py: it is tests itself; launchers run them",
+    "testing/libraries.py": "plugins/rlnb-rsl-rl/tests/test_conformance.py: it consists of tests that plugins run",
+    "testing/launchers.py": "tests/launch/test_local.py: it consists of tests that launchers run",
 }
-"""Module to where its tests are, and why."""
+"""Modules without a test file of their own, to the location of their tests and the reason."""
 MOST_ELSEWHERE = 10
 MODULES = sorted(
     path.relative_to(PACKAGE)

@@ -1,4 +1,4 @@
-"""Names in the source: nouns that tell the type, typed data between folders, and functions that fit on a screen."""
+"""Names are nouns, data between folders is typed, and functions fit on a screen."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ CORE = sorted((REPO / "rlnb").rglob("*.py"))
 SOURCES = [*CORE, *sorted(REPO.glob("plugins/*/src/**/*.py")), *sorted(REPO.glob("extensions/*/src/**/*.py"))]
 
 MOST_LINES = 40
-"""Lines of a function's body, its docstring aside."""
+"""Largest number of lines in a function's body, without its docstring."""
 _PARTICIPLES = """
     found words asked known shown chosen wanted seen begun said left there here own given told kept gone taken made
     named noted again written shared wrapped printed listed built changed drawn tried meant
 """
 PARTICIPLES = frozenset(_PARTICIPLES.split())
-"""Words that say what happened to a value; a noun says what it is."""
+"""Names that describe what happened to a value. A noun says what the value is."""
 MOST_PARTICIPLES = 63
-"""A tenth of how often version 0.1.0 assigned one of these names: 635 times at commit 2fe4a19."""
+"""Largest number of such assignments: a tenth of the 635 at commit 2fe4a19, in version 0.1.0."""
 UNTYPED = frozenset({"dict[str, Any]", "dict[str, object]", "Mapping[str, Any]", "Mapping[str, object]"})
 MOST_UNTYPED = 40
-"""Annotations of the package with an untyped mapping, each of keys that rlnb does not know; 215 at commit 2fe4a19."""
+"""Largest number of annotations with an untyped mapping, for keys that rlnb does not know; 215 at commit 2fe4a19."""
 
 
 def assigned(tree: ast.AST) -> Iterator[str]:
-    """Yield the name of each argument, and of each assignment."""
+    """Yield the name of each argument and each assigned variable."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             yield node.arg
@@ -38,7 +38,7 @@ def assigned(tree: ast.AST) -> Iterator[str]:
 
 
 def untyped(tree: ast.AST) -> int:
-    """Return how many annotations have a mapping whose keys and values are unknown."""
+    """Return the number of annotations with an untyped mapping."""
     return sum(isinstance(node, ast.Subscript) and ast.unparse(node) in UNTYPED for node in ast.walk(tree))
 
 
@@ -76,7 +76,7 @@ def test_a_function_fits_on_a_screen(trees: dict[Path, ast.Module]) -> None:
     assert not names, "\n".join(names)
 
 
-def test_these_counts_see_what_they_count() -> None:
+def test_the_counters_count_examples() -> None:
     body = "\n".join(f"    line_{number} = {number}" for number in range(MOST_LINES + 1))
     tree = ast.parse(
         f'def long(found: dict[str, Any]) -> None:\n    """Say it."""\n{body}\n    for said in found: pass'

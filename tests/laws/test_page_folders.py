@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("lab",),
     ("index.ts",),
 )
-"""Lowest first. A module may import its own folder and the layers below, never another folder of its own layer."""
+"""Layers, lowest first. A module may import its own folder and lower layers, but no other folder of its layer."""
 LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
 
 IMPORTED = re.compile(r"""\b(?:from|import|require|mock)\s*\(?\s*['"](\.[^'"]*)['"]""")
@@ -29,7 +29,7 @@ IMPORTED = re.compile(r"""\b(?:from|import|require|mock)\s*\(?\s*['"](\.[^'"]*)[
 
 
 def modules(pages: Path) -> list[Path]:
-    """Return all modules, the tests included; declarations of foreign types import nothing."""
+    """Return all modules, including tests but without type declarations, which import nothing."""
     found = [path for path in sorted(pages.rglob("*")) if path.suffix in {".ts", ".tsx"}]
     return [path for path in found if not path.name.endswith(".d.ts")]
 
@@ -44,7 +44,7 @@ def imports(path: Path, pages: Path) -> Iterator[tuple[int, Path]]:
 
 
 def folder_of(module: Path) -> str:
-    """Return the folder of a module, by its path below the pages; a test belongs to the folder that it mirrors."""
+    """Return the folder of a module, given its path below the pages. A test belongs to the folder that it mirrors."""
     parts = module.parts[1:] if module.parts[:1] == (TESTS,) else module.parts
     return parts[0] if parts and parts[0] in LEVEL else "index.ts"
 
@@ -66,11 +66,11 @@ def violations(pages: Path) -> list[str]:
     return found
 
 
-def test_no_module_imports_a_folder_above_or_beside_its_own() -> None:
+def test_no_module_imports_a_higher_layer_or_another_folder_of_its_layer() -> None:
     assert not violations(PAGES), "\n".join(violations(PAGES))
 
 
-def test_no_modules_import_each_other() -> None:
+def test_there_are_no_import_cycles() -> None:
     graph = {
         path.relative_to(PAGES).with_suffix(""): {target for _, target in imports(path, PAGES)}
         for path in modules(PAGES)
@@ -88,7 +88,7 @@ def test_each_folder_has_a_layer_and_a_line_in_the_readme() -> None:
     assert set(re.findall(r"^\| `([^`]+)` \|", readme, re.MULTILINE)) == folders
 
 
-def test_each_test_stands_where_its_module_stands() -> None:
+def test_each_test_mirrors_its_module() -> None:
     strays = [
         path.relative_to(PAGES)
         for path in PAGES.joinpath(TESTS).rglob("*.test.ts")

@@ -1,4 +1,4 @@
-"""The public API, letter by letter: whoever changes it changes this list too."""
+"""The public API, name by name. A change of the API must change these lists too."""
 
 from __future__ import annotations
 
@@ -97,18 +97,18 @@ def test_the_public_names_are_these_and_sorted() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_every_public_name_resolves_and_says_what_it_is(name: str) -> None:
+def test_every_public_name_resolves_and_has_a_docstring(name: str) -> None:
     value = getattr(rlnb, name)
     assert value is getattr(rlnb, name)
     assert name == "__version__" or value.__doc__
 
 
-def test_a_name_that_is_not_there_says_so_with_the_closest_one() -> None:
+def test_an_unknown_name_is_an_error_with_the_closest_name() -> None:
     with pytest.raises(AttributeError, match=r"rlnb has no 'trian'.* Did you mean 'train'"):
         rlnb.trian  # noqa: B018
 
 
-def test_the_names_of_backends_are_these() -> None:
+def test_the_public_names_for_backends_are_these() -> None:
     assert rlnb.backend.__all__ == BACKEND
     for name in BACKEND:
         assert getattr(rlnb.backend, name).__doc__

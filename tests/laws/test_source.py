@@ -1,4 +1,4 @@
-"""How the source is kept: sizes, names, no paths of anybody's machine, Isaac Lab's version in one place."""
+"""Rules for the source: short modules, clear names, no local paths, and Isaac Lab's version in one file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = 400
 VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 KNOWS_ISAACLAB = "rlnb/version.py"
 VERSION = re.compile(r"(?<![\d.])3\.0(?![\d])|isaaclab(\[\w+\])?\s*[=<>~!]=")
-# Put together from parts, so that this file does not break its own law.
+# Joined from parts, so that this file does not contain the paths itself.
 SOMEBODYS_PATH = re.compile("|".join([r"(?<![\w.>}*])/" + name + "/" for name in ("work", "root", "tmp/" + "lab")]))
 LOCK_NAMES = re.compile(r"(\.lock|-lock\.(json|ya?ml)|\.lockb)$")
 
@@ -26,7 +26,7 @@ def tracked() -> list[Path]:
     try:
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPO, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("this is no git checkout")
+        pytest.skip("this is not a git checkout")
     return [REPO / name for name in listed.stdout.split("\0") if name and (REPO / name).is_file()]
 
 
@@ -38,13 +38,13 @@ def text_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
-def test_a_module_is_one_noun_and_short(path: Path) -> None:
+def test_a_module_is_short_and_has_no_vague_name(path: Path) -> None:
     assert path.stem not in VAGUE
     lines = len(text_of(path).splitlines())
-    assert lines <= LINES, f"{path.relative_to(REPO)} has {lines} lines; {LINES} at most, please: find the second noun"
+    assert lines <= LINES, f"{path.relative_to(REPO)} has {lines} lines, more than {LINES}. Split it."
 
 
-def test_no_tracked_file_names_a_path_of_somebodys_machine() -> None:
+def test_no_tracked_file_contains_a_local_path() -> None:
     found = [
         f"{path.relative_to(REPO)}:{number}: {line.strip()[:120]}"
         for path in tracked()
@@ -61,7 +61,7 @@ def test_no_lock_file_holds_addresses() -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(REPO)))
-def test_isaaclabs_version_is_known_in_one_file_only(path: Path) -> None:
+def test_only_one_file_names_the_version_of_isaac_lab(path: Path) -> None:
     if str(path.relative_to(REPO)) == KNOWS_ISAACLAB:
         assert VERSION.search(text_of(path))
         return

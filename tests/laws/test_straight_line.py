@@ -1,4 +1,4 @@
-"""The way of a task through the kernel is short: ``rlnb.train`` is followed from call to call."""
+"""``rlnb.train`` passes through few files: a profiler follows its calls."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ CARD = TaskCard(
     versions={"rlnb": rlnb.__version__},
 )
 MOST_CHANGES = 30
-"""Changes from one file to another; 53 at commit 2fe4a19, with the echo library."""
+"""Largest number of calls from one file into another; 53 at commit 2fe4a19, with the echo library."""
 MOST_RETURNS = 12
-"""Changes to a file that was left before; 37 at commit 2fe4a19."""
+"""Largest number of calls into a file that was left before; 37 at commit 2fe4a19."""
 
 
 def visits(calls: Sequence[str]) -> list[str]:
-    """Return the files of consecutive calls, each run of calls in one file once."""
+    """Return the files of calls, with consecutive calls in one file merged."""
     return [file for file, _ in itertools.groupby(calls)]
 
 
 def test_a_training_goes_through_few_files_and_returns_to_few(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rlnb.options, "warm", True)  # as a notebook has it
+    monkeypatch.setattr(rlnb.options, "warm", True)  # the default in a notebook
     path = card_path(rlnb.options.folders, rlnb.task(TASK), None, None)
     assert path is not None
     path.parent.mkdir(parents=True)
     files.write_once(path, to_json(CARD))
-    rlnb.train("Echo", library="echo", max_iterations=1).wait()  # what is loaded or cached once is no way of a task
+    rlnb.train("Echo", library="echo", max_iterations=1).wait()  # fills the caches, which the profile must not count
     assert not rlnb.check(TASK, device="cpu")
     calls: list[str] = []
 

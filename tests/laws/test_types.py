@@ -1,4 +1,4 @@
-"""What a type checker knows of the public names."""
+"""The public names, as a type checker sees them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="mypy's 
 
 
 def checked(tmp_path: Path, code: str) -> str:
-    """Return what mypy says of a module."""
+    """Return the output of mypy for a module."""
     module = tmp_path / "snippet.py"
     module.write_text(f"import rlnb\n{code}\n")
     argv = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--no-error-summary", str(module)]
@@ -26,7 +26,7 @@ def checked(tmp_path: Path, code: str) -> str:
 
 
 def test_a_wrong_argument_is_reported_where_it_is_given(tmp_path: Path) -> None:
-    told = checked(
+    output = checked(
         tmp_path,
         """rlnb.train("Isaac-Ant", max_iteration=5)
 rlnb.train("Isaac-Ant", seed="42")
@@ -36,7 +36,7 @@ run.evaluate(episodes="many")
 rlnb.Library(name="x", backend="m:B", checkpoints="*.pt")
 rlnb.local(max_runing=2)""",
     )
-    for line, words in {
+    for line, message in {
         2: 'Unexpected keyword argument "max_iteration" for "train"',
         3: 'Argument "seed" to "train" has incompatible type "str"',
         5: 'Unexpected keyword argument "episode" for "evaluate"',
@@ -44,12 +44,12 @@ rlnb.local(max_runing=2)""",
         7: 'Unexpected keyword argument "checkpoints" for "Library"',
         8: 'Unexpected keyword argument "max_runing" for "LocalLauncher"',
     }.items():
-        assert any(f":{line}: error: {words}" in row for row in told.splitlines()), f"line {line}\n{told}"
+        assert any(f":{line}: error: {message}" in row for row in output.splitlines()), f"line {line}\n{output}"
 
 
-def test_no_public_name_is_any(tmp_path: Path) -> None:
-    told = checked(tmp_path, "\n".join(f"reveal_type(rlnb.{name})" for name in rlnb.__all__))
-    rows = [row.partition("Revealed type is ")[2] for row in told.splitlines() if "Revealed type is" in row]
-    assert len(rows) == len(rlnb.__all__), told
+def test_every_public_name_has_a_type(tmp_path: Path) -> None:
+    output = checked(tmp_path, "\n".join(f"reveal_type(rlnb.{name})" for name in rlnb.__all__))
+    rows = [row.partition("Revealed type is ")[2] for row in output.splitlines() if "Revealed type is" in row]
+    assert len(rows) == len(rlnb.__all__), output
     untyped = {'"Any"', '"builtins.object"'}
     assert not [name for name, row in zip(rlnb.__all__, rows, strict=True) if row in untyped]

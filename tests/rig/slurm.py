@@ -3,8 +3,9 @@
     python tests/rig/slurm.py up       # or: make slurm-up
     python tests/rig/slurm.py down
 
-Every node is a ``slurmd`` of its own under its own name, on this host. They share its cores; Slurm is told that each
-has some. Debian's packages slurmctld, slurmd, slurm-client and munge are installed where that may be done.
+Every node is a ``slurmd`` on this host under its own name. The nodes share the host's cores, but the configuration
+gives each node a fixed number. As root, the script installs the Debian packages slurmctld, slurmd, slurm-client and
+munge.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from pathlib import Path
 import psutil
 
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
-"""What has to be there, and the Debian package that brings it."""
+"""Required programs, and the Debian package of each."""
 CPUS, MEMORY_MB = 4, 8000
-"""Of each node, whatever the host has."""
+"""CPUs and memory of each node in the configuration, whatever the host has."""
 UP_S, DOWN_S = 60.0, 10.0
+"""Seconds that Slurm may take to start and to stop."""
 CONF = """
 ClusterName=rlnb
 SlurmctldHost={host}(127.0.0.1)
@@ -37,7 +39,7 @@ SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
 CredType=cred/munge
-# Credentials are kept for as long as a requeued job waits, which is two minutes by default.
+# A requeued job waits until its credential expires, which takes two minutes by default.
 AuthInfo=socket={folder}/run/munge.socket,cred_expire=10
 SlurmctldPort={port}
 SlurmctldPidFile={folder}/run/slurmctld.pid
@@ -74,12 +76,12 @@ PropagateResourceLimits=NONE
 
 
 class Slurm:
-    """A Slurm of this machine.
+    """A Slurm on this machine.
 
     Args:
-        folder: Where its state, logs and sockets are; short, since sockets have paths of 107 letters at most.
-        nodes: Nodes.
-        port: Of the controller; the nodes take those from a thousand above on.
+        folder: Folder for state, logs and sockets. Its path must be short: a socket's path has 107 bytes at most.
+        nodes: Number of nodes.
+        port: Port of the controller. The nodes take the ports from ``port + 1000`` on.
     """
 
     def __init__(self, folder: Path, nodes: int = 4, port: int = 6817) -> None:
@@ -87,14 +89,14 @@ class Slurm:
 
     @property
     def conf(self) -> Path:
-        """What ``SLURM_CONF`` has to be for ``sbatch`` and its like to find it."""
+        """Value of ``SLURM_CONF`` with which ``sbatch`` and other commands use this Slurm."""
         return self.folder / "slurm.conf"
 
     def up(self) -> None:
-        """Start it, or what is missing of it, and wait until every node is idle.
+        """Start every daemon that does not run, and wait until every node is idle.
 
         Raises:
-            RuntimeError: It did not come up; with the end of its logs.
+            RuntimeError: Slurm did not come up. The message shows the end of its logs.
         """
         for name in ("run", "state", "log", "munge"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -114,12 +116,12 @@ class Slurm:
             time.sleep(0.1)
 
     def start_controller(self) -> None:
-        """Start what answers sbatch and squeue, unless it runs."""
+        """Start the controller, which answers sbatch and squeue, unless it runs."""
         if not self._alive("slurmctld"):
             _run(_sbin("slurmctld"), "-f", str(self.conf))
 
     def stop_controller(self) -> None:
-        """Have nobody answer; what runs on the nodes goes on."""
+        """Stop the controller. Jobs on the nodes continue."""
         self._kill("slurmctld", signal.SIGTERM)
 
     def start_node(self, number: int) -> None:
@@ -129,7 +131,7 @@ class Slurm:
             _run(_sbin("slurmd"), "-f", str(self.conf), "-N", f"node{number}")
 
     def kill_node(self, number: int) -> None:
-        """Have a node die as one that loses its power: its daemon and everything that runs on it."""
+        """Kill a node's daemon and all its processes, like a power failure."""
         self._kill(f"slurmd.node{number}", signal.SIGKILL)
         for process in self.processes(number):
             step = process.parent()
@@ -138,7 +140,7 @@ class Slurm:
                     lost.kill()
 
     def processes(self, number: int) -> list[psutil.Process]:
-        """Return what runs on a node for its jobs."""
+        """Return the processes of jobs on a node."""
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -147,7 +149,7 @@ class Slurm:
         return found
 
     def idle(self) -> int:
-        """Return the number of nodes on which something could run."""
+        """Return the number of nodes that can run jobs."""
         done = subprocess.run(
             ["sinfo", "-h", "-N", "-p", "main", "-t", "idle,alloc,mix", "-o", "%N"],
             capture_output=True,
@@ -157,12 +159,12 @@ class Slurm:
         return len(set(done.stdout.split()))
 
     def jobs(self) -> list[str]:
-        """Return the ids of jobs that wait, run or end."""
+        """Return the ids of all jobs in the queue: waiting, running or ending."""
         done = subprocess.run(["squeue", "-h", "-o", "%A"], capture_output=True, text=True, check=False)
         return sorted(set(done.stdout.split()))
 
     def down(self) -> None:
-        """Cancel every job and stop it."""
+        """Cancel every job and stop all daemons."""
         os.environ["SLURM_CONF"] = str(self.conf)
         if self._alive("slurmctld") and (jobs := self.jobs()):
             subprocess.run(["scancel", "-f", *jobs], check=False)
@@ -228,7 +230,7 @@ class Slurm:
 
 
 def missing() -> list[str]:
-    """Return the Debian packages without which there is no Slurm here, after trying to install them."""
+    """Return the required Debian packages that are missing, after an attempt to install them as root."""
     lacking = sorted({package for program, package in PROGRAMS.items() if not _sbin(program)})
     if lacking and os.geteuid() == 0 and shutil.which("apt-get"):
         subprocess.run(["apt-get", "update", "-qq"], check=False)
@@ -257,7 +259,7 @@ def main() -> None:
     parser.add_argument("what", choices=("up", "down"))
     what, slurm = parser.parse_args().what, by_hand()
     if lacking := missing():
-        sys.exit(f"Slurm is not here: apt-get install {' '.join(lacking)}")
+        sys.exit(f"Slurm is not installed. Use apt-get install {' '.join(lacking)}")
     if what == "up":
         slurm.up()
         print(f"{slurm.nodes} nodes are up. For this shell: export SLURM_CONF={slurm.conf}")

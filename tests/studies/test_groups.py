@@ -1,4 +1,4 @@
-"""Runs compared in groups."""
+"""Groups of runs."""
 
 import pytest
 
@@ -20,14 +20,14 @@ def runs(tmp_path_factory):
         ]
 
 
-def test_runs_that_differ_in_their_seed_only_are_a_group(runs):
+def test_runs_that_differ_only_in_their_seed_are_one_group(runs):
     assert {name: len(found) for name, found in rlnb.compare(runs).items()} == {
         "agent.iteration_s 0.01": 3,
         "agent.iteration_s 0.02": 3,
     }
 
 
-def test_groups_by_a_name_by_several_and_by_a_function(runs):
+def test_runs_are_grouped_by_one_name_several_names_or_a_function(runs):
     assert list(rlnb.compare(runs, by="library")) == ["echo"]
     assert len(rlnb.compare(runs, by=["seed", "agent.iteration_s"])) == 6
     assert set(rlnb.compare(runs, by=lambda run: run.manifest.seed % 2)) == {"0", "1"}
@@ -55,7 +55,7 @@ def test_a_notebook_gets_plotly_and_a_picture(runs):
     assert {"application/vnd.plotly.v1+json", "image/png", "text/plain"} == set(shown)
 
 
-def test_wrong_names_are_told(runs):
+def test_unknown_names_are_refused(runs):
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'library'"):
         rlnb.compare(runs, by="libary")
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'reward'"):

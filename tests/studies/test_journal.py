@@ -29,20 +29,20 @@ def test_a_study_keeps_its_subject_and_refuses_another(study, tmp_path):
         dataclasses.replace(SUBJECT, library="rsl_rl").write(again)
 
 
-def test_the_direction_is_that_of_the_study_itself(study):
+def test_another_direction_than_that_of_the_study_is_refused(study):
     with pytest.raises(rlnb.RlnbError, match="has direction='maximize', not 'minimize'"):
         dataclasses.replace(SUBJECT, direction="minimize").write(study)
 
 
-def test_one_process_at_a_time_holds_a_sweep(tmp_path):
+def test_one_process_at_a_time_drives_a_sweep(tmp_path):
     lock = hold(tmp_path / "one.lock", "one")
-    with pytest.raises(rlnb.RlnbError, match=r"Another kernel drives 'one'\. Look at it with rlnb\.get_sweep"):
+    with pytest.raises(rlnb.RlnbError, match=r"Another kernel drives 'one'\. Read its trials with rlnb\.get_sweep"):
         hold(tmp_path / "one.lock", "one")
     lock.close()
     hold(tmp_path / "one.lock", "one").close()
 
 
-def test_the_common_arguments_leave_out_what_changes_no_value():
+def test_the_common_arguments_leave_out_those_without_an_effect_on_results():
     task = rlnb.Task(id="Echo", num_envs=4)
     text = common(task, max_iterations=20, tags=["mine"], launcher=rlnb.LocalLauncher(), agent=None)
     assert text == '{"max_iterations": 20, "num_envs": 4}'

@@ -1,4 +1,4 @@
-"""What a comparison of libraries asks for before any run starts."""
+"""The trainings of a comparison of libraries, and its checks before any run starts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ CARD = TaskCard(
 
 
 @pytest.fixture
-def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """What training was asked for: (library, iterations, seed). The card stands in for a simulator, nothing trains."""
+def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """Provide the list of requested trainings: (library, iterations, seed). A fixed card replaces the simulator."""
     found: list[tuple[str, int, int]] = []
 
     class Evaluated:
@@ -53,21 +53,21 @@ def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, i
     return found
 
 
-def test_only_what_is_installed_is_compared_over_equal_frames(asked: list[tuple[str, int, int]]) -> None:
+def test_only_installed_libraries_are_compared_with_equal_frames(requested: list[tuple[str, int, int]]) -> None:
     rlnb.compare_libraries("Isaac-Cartpole-Direct", seeds=2, frames=64 * 320)
-    assert asked == [("rsl_rl", 20, 0), ("rsl_rl", 20, 1), ("skrl", 10, 0), ("skrl", 10, 1)]
+    assert requested == [("rsl_rl", 20, 0), ("rsl_rl", 20, 1), ("skrl", 10, 0), ("skrl", 10, 1)]
 
 
-def test_what_would_fail_later_is_said_before_the_first_starts(asked: list[tuple[str, int, int]]) -> None:
+def test_all_problems_are_reported_before_the_first_run_starts(requested: list[tuple[str, int, int]]) -> None:
     with pytest.raises(rlnb.CheckError, match=r"skrl_jax needs jax") as raised:
         rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl_jax", "none"], frames=64 * 320)
     assert "none" in str(raised.value)
-    assert asked == []
+    assert requested == []
 
 
-def test_values_of_a_library_are_its_own_and_count_for_its_frames(asked: list[tuple[str, int, int]]) -> None:
+def test_agent_values_of_a_library_determine_its_iterations(requested: list[tuple[str, int, int]]) -> None:
     agent = {"rsl_rl": {"num_steps_per_env": 64}}
     rlnb.compare_libraries("Isaac-Cartpole-Direct", ["rsl_rl", "skrl"], seeds=1, frames=64 * 320, agent=agent)
-    assert asked == [("rsl_rl", 5, 0), ("skrl", 10, 0)]
-    with pytest.raises(rlnb.CheckError, match="agent has values for 'sb3', which is not compared"):
+    assert requested == [("rsl_rl", 5, 0), ("skrl", 10, 0)]
+    with pytest.raises(rlnb.CheckError, match="agent has values for 'sb3', which is not one of: "):
         rlnb.compare_libraries("Isaac-Cartpole-Direct", ["skrl"], frames=64 * 320, agent={"sb3": {"n_steps": 8}})

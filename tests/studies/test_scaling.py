@@ -1,4 +1,4 @@
-"""A task on more and more ranks: how fast, how well, and what cannot be asked."""
+"""Scaling studies: speed and reward on increasing numbers of ranks, and refused arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rlnb.studies.scaling import ScalingStudy
 
 @pytest.fixture
 def study(root: Path) -> ScalingStudy:
-    """Two echo runs that say they are of one and of two ranks: its rate does not change with them."""
+    """Provide a study of two equal echo runs, labelled as one of one rank and one of two ranks."""
     runs = {
         ranks: rlnb.train("Echo", library="echo", max_iterations=20, agent={"iteration_s": 0.01}).wait(60)
         for ranks in (1, 2)
@@ -33,7 +33,7 @@ def test_efficiency_is_the_rate_of_a_rank_as_a_share_of_the_smallest_runs(study:
     assert (table["minutes_to_reward"] <= table["minutes"] + 1e-9).all()
 
 
-def test_it_always_says_the_envs_of_a_rank_and_of_all(study: ScalingStudy) -> None:
+def test_the_envs_per_rank_and_in_total_are_always_shown(study: ScalingStudy) -> None:
     assert repr(study) == (
         "ScalingStudy(horizontal; 1 x 4 = 4 envs: 1,000 frames/s (100%), 2 x 2 = 4 envs: 1,000 frames/s (50%))"
     )
@@ -42,7 +42,7 @@ def test_it_always_says_the_envs_of_a_rank_and_of_all(study: ScalingStudy) -> No
     assert "Scaling, horizontal" in html
 
 
-def test_the_figure_has_the_80_percent_line_and_a_curve_a_run(study: ScalingStudy) -> None:
+def test_the_figure_has_the_80_percent_line_and_a_curve_for_each_run(study: ScalingStudy) -> None:
     figure = study.plot()
     assert any(shape.y0 == scaling.GOOD for shape in figure.layout.shapes)
     assert {trace.name for trace in figure.data[1:]} == {"1 rank", "2 ranks"}
@@ -58,32 +58,32 @@ def test_the_figure_has_the_80_percent_line_and_a_curve_a_run(study: ScalingStud
         ({"gpus": [1, 6], "launcher": rlnb.LocalLauncher()}, "nothing was started"),
     ],
 )
-def test_what_cannot_be_studied_is_told(root: Path, arguments: dict[str, object], expected: str) -> None:
+def test_invalid_arguments_are_refused(root: Path, arguments: dict[str, object], expected: str) -> None:
     with pytest.raises(rlnb.CheckError, match=expected):
         rlnb.scaling_study("Nothing", "echo", **arguments)  # type: ignore[arg-type]
     assert not list(root.glob("runs/*"))
 
 
-def test_ranks_that_do_not_fill_nodes_are_told(root: Path) -> None:
+def test_ranks_that_do_not_fill_nodes_are_refused(root: Path) -> None:
     launcher = rlnb.injected(nodes=2, nproc_per_node=4)  # type: ignore[attr-defined]
     with pytest.raises(rlnb.CheckError, match=r"gpus=\[6\] do not fill whole nodes of 4 ranks"):
         rlnb.scaling_study("Echo", "echo", gpus=[2, 4, 6, 8], launcher=launcher)
 
 
-def test_ranks_of_a_node_are_as_many_as_asked(root: Path) -> None:
+def test_nproc_per_node_limits_the_ranks_of_a_node(root: Path) -> None:
     launcher = rlnb.injected(nodes=1)  # type: ignore[attr-defined]
     with pytest.raises(rlnb.CheckError, match=r"gpus=\[3\] do not fill whole nodes of 2 ranks"):
         rlnb.scaling_study("Echo", "echo", gpus=[2, 3], launcher=launcher, nproc_per_node=2)
-    with pytest.raises(rlnb.CheckError, match="on this machine alone the ranks are those of gpus"):
+    with pytest.raises(rlnb.CheckError, match="nproc_per_node needs a cluster launcher"):
         rlnb.scaling_study("Echo", "echo", gpus=[2], nproc_per_node=1)
 
 
-def test_a_number_of_ranks_that_is_none_is_told(root: Path) -> None:
+def test_auto_is_not_a_number_of_ranks(root: Path) -> None:
     with pytest.raises(rlnb.CheckError, match="nproc_per_node='auto' is not a positive whole number"):
         rlnb.scaling_study("Echo", "echo", gpus=[2], nproc_per_node="auto")
 
 
-def test_a_launcher_is_made_again_for_as_many_nodes_as_the_ranks_fill() -> None:
+def test_a_launcher_is_copied_with_another_number_of_nodes() -> None:
     launcher = rlnb.injected(nodes=1, nproc_per_node=4)  # type: ignore[attr-defined]
     more = scaling._with_nodes(launcher, 3)
     assert (more.nodes, more.nproc_per_node) == (3, 4)

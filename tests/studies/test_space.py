@@ -1,4 +1,4 @@
-"""Where a sweep searches, and whether runs at its ends would start."""
+"""The search space of a sweep, and the check of its ends."""
 
 import pytest
 
@@ -26,14 +26,14 @@ def test_ranges():
         space.distribution("e", (2.0, 1.0))
 
 
-def test_values_go_where_their_names_say():
+def test_values_are_sorted_by_their_names():
     parameters = space.split({"agent.algorithm.learning_rate": 1e-3, "num_envs": 64, "sim.dt": 0.01})
     assert parameters.agent == {"algorithm.learning_rate": 1e-3}
     assert parameters.arguments == {"num_envs": 64}
     assert parameters.overrides == {"sim.dt": 0.01}
 
 
-def test_a_training_has_the_values_of_its_trial_beside_those_of_all(trainings):
+def test_a_training_has_the_values_of_its_trial_and_the_common_ones(trainings):
     values = {"agent.goal": 0.5, "seed": 3, "max_iterations": 4, "sim.dt": 0.02, "decimation": 2}
     manifest = trainings.start(values, tags=["trial:0"]).wait(60).manifest
     assert manifest.agent == {"iteration_s": 0.0, "goal": 0.5}
@@ -52,6 +52,6 @@ def test_each_end_and_each_choice_is_checked(trainings):
     assert distributions == {"max_iterations": optuna.distributions.IntDistribution(1, 5)}
 
 
-def test_nothing_to_search_is_told(trainings):
+def test_an_empty_space_is_refused(trainings):
     with pytest.raises(rlnb.CheckError, match="space is empty"):
         space.check(trainings, {}, n_trials=1)

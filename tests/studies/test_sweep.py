@@ -1,4 +1,4 @@
-"""Sweeps: trials are runs, Optuna decides, and a killed kernel loses nothing."""
+"""Sweeps: trials are runs, Optuna chooses their values, and a killed kernel loses nothing."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ GOALS = {"agent.goal": (0.0, 1.0)}
 FAST = {"max_iterations": 20}
 SIX_S = {"max_iterations": 60, "agent": {"iteration_s": 0.1}}
 SLOW = {**SIX_S, "max_iterations": 600}
-"""For trials that are cancelled in the end."""
+"""Arguments of trials that the test cancels."""
 
 
 def states(sweep):
@@ -25,11 +25,11 @@ def states(sweep):
 
 
 def end(sweep):
-    """Cancel what runs of a sweep; its thread may be about to start a trial."""
+    """Cancel the runs of a sweep until its thread ends, since the thread may be starting a trial."""
     sweep.stop()
     deadline = time.monotonic() + 30
     while sweep.driven_here:
-        assert time.monotonic() < deadline, "it goes on"
+        assert time.monotonic() < deadline, "the sweep still runs"
         for run in sweep.runs:
             run.cancel()
         time.sleep(0.2)
@@ -46,7 +46,7 @@ def test_trials_are_runs_and_the_best_is_the_one_with_the_best_value(root):
     assert sweep.best.tags >= {"sweep:goals"}
 
 
-def test_the_value_is_the_mean_of_the_last_tenth_or_what_the_objective_says(root):
+def test_the_value_is_the_mean_of_the_last_tenth_or_that_of_the_objective(root):
     one = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mean", **FAST).wait(60)
     last = one.best.metrics["reward"].values[-2:]
     assert one.study.best_value == pytest.approx(sum(last) / 2)
@@ -62,7 +62,7 @@ def test_the_value_is_the_mean_of_the_last_tenth_or_what_the_objective_says(root
     assert other.study.best_value == pytest.approx(7 * other.best.manifest.agent["goal"])
 
 
-def test_a_hopeless_trial_is_ended_early(root):
+def test_a_pruned_trial_is_cancelled(root):
     pruner = optuna.pruners.ThresholdPruner(lower=0.4, n_warmup_steps=20)
     choices = {"agent.goal": [0.1]}
     sweep = rlnb.sweep("Echo", "echo", space=choices, n_trials=1, pruner=pruner, name="poor", **SLOW).wait(60)
@@ -72,7 +72,7 @@ def test_a_hopeless_trial_is_ended_early(root):
     assert run.progress[0] < SLOW["max_iterations"]
 
 
-def test_several_trials_at_a_time(root):
+def test_several_trials_run_at_once(root):
     sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=3, parallel=3, name="side", **SLOW)
     deadline = time.monotonic() + 30
     while [run.state for run in sweep.runs].count("running") < 3 and time.monotonic() < deadline:
@@ -81,7 +81,7 @@ def test_several_trials_at_a_time(root):
     end(sweep)
 
 
-def test_after_the_kernel_was_killed_the_same_call_goes_on(root):
+def test_after_a_kill_of_the_kernel_the_same_call_continues(root):
     arguments = "'Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=3, name='on'"
     slow = "max_iterations=60, agent={'iteration_s': 0.1}, pruner=optuna.pruners.NopPruner()"
     code = f"import optuna, rlnb\nsweep = rlnb.sweep({arguments}, {slow})\nprint('going', flush=True)\nsweep.wait()"
@@ -96,19 +96,19 @@ def test_after_the_kernel_was_killed_the_same_call_goes_on(root):
         "Echo", "echo", space=GOALS, n_trials=3, name="on", pruner=optuna.pruners.NopPruner(), **SIX_S
     ).wait(120)
     assert states(sweep) == ["COMPLETE"] * 3
-    assert len(sweep.runs) == 3, "the one that ran meanwhile was taken up, not started again"
+    assert len(sweep.runs) == 3, "the trial that ran meanwhile is not started again"
 
 
 def test_one_kernel_drives_a_sweep(root):
     sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mine", **SLOW)
-    assert rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mine", **SLOW) is sweep, "a cell run again"
+    assert rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="mine", **SLOW) is sweep, "the cell may run again"
     code = "import rlnb\nrlnb.sweep('Echo', 'echo', space={'agent.goal': (0.0, 1.0)}, n_trials=1, name='mine')"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert "rlnb.get_sweep('mine')" in other.stderr
     end(sweep)
 
 
-def test_a_refused_call_does_not_keep_the_sweep(root):
+def test_a_refused_call_releases_the_lock(root):
     rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="free", **FAST).wait(60)
     for _ in range(2):
         with pytest.raises(rlnb.RlnbError, match="has metric='reward'"):
@@ -116,13 +116,13 @@ def test_a_refused_call_does_not_keep_the_sweep(root):
     rlnb.sweep("Echo", "echo", space=GOALS, n_trials=2, name="free", **FAST).wait(60)
 
 
-def test_going_on_does_not_try_the_same_values_again(root):
+def test_a_continued_sweep_does_not_repeat_values(root):
     for trials in (2, 4):
         sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=trials, name="more", **FAST).wait(60)
     assert len({trial.params["agent.goal"] for trial in sweep.study.trials}) == 4
 
 
-def test_an_objective_that_fails_is_told_and_what_runs_is_looked_after(root):
+def test_a_failing_objective_ends_the_sweep_but_running_trials_are_watched(root):
     def objective(run):
         raise ZeroDivisionError("my mistake")
 
@@ -130,17 +130,17 @@ def test_an_objective_that_fails_is_told_and_what_runs_is_looked_after(root):
     with pytest.raises(ZeroDivisionError, match="my mistake"):
         sweep.wait(60)
     assert set(states(sweep)) == {"FAIL"}
-    assert len(states(sweep)) < 3, "no further trials"
+    assert len(states(sweep)) < 3, "no further trial is started"
 
 
-def test_an_archived_trial_is_still_one(root):
+def test_an_archived_trial_still_belongs_to_the_sweep(root):
     sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=2, name="old", **FAST).wait(60)
     sweep.runs.archive().apply()
     assert len(sweep.runs) == 2
     assert sweep.best.id in {run.id for run in sweep.runs}
 
 
-def test_a_sweep_of_something_else_keeps_its_name(root):
+def test_the_name_of_another_search_is_refused(root):
     rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="taken", **FAST).wait(60)
     with pytest.raises(rlnb.RlnbError, match="has metric='reward', not 'fps'"):
         rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="taken", metric="fps", **FAST)
@@ -157,29 +157,29 @@ def test_importances_and_parallel_coordinates(root):
     assert "<td" in sweep._repr_html_()
 
 
-def test_before_any_trial_is_complete_it_says_so(root):
+def test_without_a_complete_trial_there_is_no_best_run(root):
     sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="early", **SLOW)
     with pytest.raises(rlnb.RlnbError, match="No trial of early is complete yet"):
         sweep.best  # noqa: B018
-    with pytest.raises(rlnb.RlnbError, match="do not tell yet"):
+    with pytest.raises(rlnb.RlnbError, match="Importances need 4 complete trials"):
         sweep.importances()
     end(sweep)
 
 
-def test_what_is_wrong_is_told_at_once_and_nothing_is_started(root):
+def test_all_problems_are_reported_at_once_and_nothing_is_started(root):
     wrong = {"agent.goal": "all of it", "max_iterations": (0, 5)}
-    with pytest.raises(rlnb.CheckError) as told:
+    with pytest.raises(rlnb.CheckError) as caught:
         rlnb.sweep("Echo", "echo", space=wrong, n_trials=0, max_iteration=3)
-    words = str(told.value)
-    assert "n_trials=0" in words
-    assert "space['agent.goal'] = 'all of it' is no range" in words
-    assert "Did you mean 'max_iterations'" in words
-    assert "max_iterations=0" in words
+    text = str(caught.value)
+    assert "n_trials=0" in text
+    assert "space['agent.goal'] = 'all of it' is not a range" in text
+    assert "Did you mean 'max_iterations'" in text
+    assert "max_iterations=0" in text
     assert not (root / "sweeps").exists()
     assert not rlnb.runs()
 
 
-def test_unknown_sweeps_are_told_with_those_there_are(root):
+def test_an_unknown_sweep_is_refused_with_the_closest_name(root):
     rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="known", **FAST).wait(60)
     with pytest.raises(rlnb.NotFoundError, match="Did you mean 'known'"):
         rlnb.get_sweep("knwon")
@@ -197,7 +197,7 @@ def test_the_dashboard_answers_on_loopback(root):
     assert not server.alive
 
 
-def test_hostile_words_are_escaped_in_its_table(root):
+def test_hostile_text_is_escaped_in_the_table(root):
     hostile = "<script>alert(1)</script>"
     path = rlnb.options.folders.sweeps / "odd.journal"
     path.parent.mkdir(parents=True)
@@ -219,36 +219,36 @@ def test_hostile_words_are_escaped_in_its_table(root):
 def test_another_search_under_the_same_name_is_refused(root):
     call = {"space": GOALS, "n_trials": 1, "name": "one", **FAST}
     rlnb.sweep("Echo", "echo", **call).wait(60)
-    for changed, said in (
+    for changed, expected in (
         ({"space": {"agent.goal": (0.5, 3.0)}}, "space='agent.goal"),
         ({"max_iterations": 12}, "arguments='.*20"),
         ({"direction": "minimize"}, "direction='maximize'"),
     ):
-        with pytest.raises(rlnb.RlnbError, match=f"has {said}"):
+        with pytest.raises(rlnb.RlnbError, match=f"has {expected}"):
             rlnb.sweep("Echo", "echo", **{**call, "n_trials": 2, **changed})
     assert len(states(rlnb.get_sweep("one"))) == 1
     slow = {**call, "name": "two", **SLOW}
     going = rlnb.sweep("Echo", "echo", **slow)
-    with pytest.raises(rlnb.RlnbError, match="Give this one another name"):
+    with pytest.raises(rlnb.RlnbError, match=r"Use another name\."):
         rlnb.sweep("Echo", "echo", **{**slow, "space": {"agent.goal": (0.5, 3.0)}})
     end(going)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "expected"),
     [
         ({"metric": "rewrd"}, "Did you mean 'reward'"),
         ({"direction": "maximise"}, "Did you mean 'maximize'"),
         ({"parallel": 0}, "parallel=0"),
     ],
 )
-def test_wrong_words_are_told_before_anything_is_written(root, words, said):
-    with pytest.raises(rlnb.RlnbError, match=said):
-        rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="none", **words)
+def test_invalid_arguments_are_refused_before_anything_is_written(root, arguments, expected):
+    with pytest.raises(rlnb.RlnbError, match=expected):
+        rlnb.sweep("Echo", "echo", space=GOALS, n_trials=1, name="none", **arguments)
     assert not rlnb.options.folders.sweeps.exists()
 
 
-def test_its_figures_bring_a_picture_where_nobody_draws_them(root):
+def test_the_figures_include_a_static_picture(root):
     sweep = rlnb.sweep("Echo", "echo", space=GOALS, n_trials=5, pruner=optuna.pruners.NopPruner(), name="drawn", **FAST)
     sweep.wait(120)
     for figure in (sweep.plot(), sweep.plot_importances()):

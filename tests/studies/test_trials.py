@@ -32,7 +32,7 @@ def drive(study, tmp_path, **changes):
     return driver
 
 
-def test_every_trial_is_a_run_whose_tail_is_its_value(root, tmp_path, study):
+def test_the_value_of_a_trial_is_the_mean_of_the_end_of_its_run(root, tmp_path, study):
     assert drive(study, tmp_path).error is None
     runs = runs_of("one")
     assert sorted(runs) == [0, 1]
@@ -41,7 +41,7 @@ def test_every_trial_is_a_run_whose_tail_is_its_value(root, tmp_path, study):
         assert trial.user_attrs["run"] == run.id
         assert run.manifest.agent == trial.params
         assert trial.value == pytest.approx(sum(run.metrics["reward"].values[-2:]) / 2)
-        assert len(trial.intermediate_values) == 20, "fewer iterations than reports: each is reported"
+        assert len(trial.intermediate_values) == 20, "with few iterations, each one is reported"
 
 
 def test_a_trial_that_cannot_start_fails_and_ends_the_search(root, tmp_path, study):
@@ -53,7 +53,7 @@ def test_a_trial_that_cannot_start_fails_and_ends_the_search(root, tmp_path, stu
     assert [trial.state.name for trial in study.trials] == ["FAIL"]
 
 
-def test_a_metric_that_was_never_logged_is_no_value(root, tmp_path, study):
+def test_a_trial_without_the_metric_fails(root, tmp_path, study):
     driver = drive(study, tmp_path, n_trials=1, metric="Train/nothing")
     assert isinstance(driver.error, rlnb.NotFoundError)
     assert [trial.state.name for trial in study.trials] == ["FAIL"]

@@ -1,4 +1,4 @@
-"""The proofs that a person can ask for."""
+"""The proofs of synchronisation and determinism."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlnb.studies import verify
 from rlnb.studies.verify import _TIMED, Determinism, Synchronisation
 
 
-def test_the_same_seed_twice_is_found_equal(root: Path) -> None:
+def test_two_runs_with_the_same_seed_are_equal(root: Path) -> None:
     proof = rlnb.verify_determinism("Echo", library="echo", iterations=6, timeout_s=30)
     assert proof.deterministic
     assert proof.tags >= 3
@@ -28,7 +28,7 @@ def test_the_first_difference_is_named_with_both_values(root: Path) -> None:
 def test_equal_logs_of_different_networks_are_a_difference(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "_learned", lambda run: run.id)
     proof = rlnb.verify_determinism("Echo", "echo", 3, timeout_s=30)
-    assert proof.difference == "what was learned, though everything that was logged is equal"
+    assert proof.difference == "the trained parameters, although all logged values are equal"
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_equal_logs_of_different_networks_are_a_difference(root: Path, monkeypat
         ("Metrics/performance", False),
     ],
 )
-def test_only_what_measures_the_machine_is_left_out(tag: str, timed: bool) -> None:
+def test_only_tags_that_measure_the_machine_are_left_out(tag: str, timed: bool) -> None:
     assert bool(_TIMED.search(tag)) == timed
 
 
-def test_nothing_compared_is_no_proof() -> None:
+def test_without_a_compared_tag_there_is_no_proof() -> None:
     assert not Determinism(tags=0, iterations=3, difference=None).deterministic
 
 
@@ -61,7 +61,7 @@ SOUND = {
 }
 
 
-def test_ranks_that_learn_as_one_are_told_so() -> None:
+def test_ranks_that_learn_as_one_pass() -> None:
     proof = Synchronisation(**SOUND)
     assert proof.synchronised
     assert "as one" in repr(proof)

@@ -1,4 +1,4 @@
-"""Task cards as the worker writes them and the kernel reads them."""
+"""Task cards, as the worker writes and the kernel reads them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CARD = TaskCard(
 )
 
 
-def test_a_card_comes_back_from_json_as_it_was() -> None:
+def test_a_card_survives_json() -> None:
     assert from_json(TaskCard, to_json(CARD)) == CARD
 
 
@@ -47,5 +47,5 @@ def test_a_library_is_usable_if_its_config_loads_and_nothing_is_missing() -> Non
 
 
 @pytest.mark.parametrize(("path", "local"), [("/pack", True), ("https://host/Assets", False), ("omniverse://x", False)])
-def test_a_root_with_a_scheme_is_not_of_this_machine(path: str, local: bool) -> None:
+def test_a_root_with_a_url_scheme_is_not_local(path: str, local: bool) -> None:
     assert AssetRoot(path=path, reason="").local == local

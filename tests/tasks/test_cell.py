@@ -1,4 +1,4 @@
-"""The module of a cell: where it is saved, whose it is, and the files beside it."""
+"""The module of a ``%%task`` cell: its path, its owner, and the files that it needs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_cell_becomes_a_module_that_is_not_executed(root: Path) -> None:
     assert [child.name for child in path.parent.iterdir()] == ["lift_cube.py"]
 
 
-def test_a_cell_that_is_no_python_writes_nothing(root: Path) -> None:
+def test_a_cell_with_a_syntax_error_writes_nothing(root: Path) -> None:
     with pytest.raises(SyntaxError) as caught:
         cell.write_module(options.folders, "Lift-Cube", "x = 1\ndef broken(:\n", NOTEBOOK)
     assert caught.value.lineno == 2
@@ -49,7 +49,7 @@ def test_a_cell_that_is_no_python_writes_nothing(root: Path) -> None:
     assert not root.exists()
 
 
-def test_a_syntax_error_leaves_the_module_of_before(root: Path) -> None:
+def test_a_syntax_error_keeps_the_previous_module(root: Path) -> None:
     path = cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     with pytest.raises(SyntaxError):
         cell.write_module(options.folders, "Lift-Cube", "def broken(:", NOTEBOOK)
@@ -63,18 +63,18 @@ def test_the_same_notebook_may_change_its_task(root: Path) -> None:
 
 
 @pytest.mark.parametrize(("holder", "other"), [(NOTEBOOK, OTHER_NOTEBOOK), (OTHER_NOTEBOOK, NOTEBOOK)])
-def test_another_notebook_with_another_body_is_refused_and_told_who_holds_it(
+def test_another_notebook_with_another_body_is_refused_with_the_name_of_the_owner(
     root: Path, holder: str, other: str
 ) -> None:
     path = cell.write_module(options.folders, "Lift-Cube", BODY, holder)
-    with pytest.raises(rlnb.RlnbError, match="'Lift-Cube' is held by ") as caught:
+    with pytest.raises(rlnb.RlnbError, match="'Lift-Cube' belongs to ") as caught:
         cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", other)
     assert holder in str(caught.value)
     assert str(path) in str(caught.value)
     assert path.read_text().endswith(BODY)
 
 
-def test_another_notebook_with_the_same_body_is_welcome(root: Path) -> None:
+def test_another_notebook_with_the_same_body_is_accepted(root: Path) -> None:
     cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     assert cell.write_module(options.folders, "Lift-Cube", BODY, OTHER_NOTEBOOK).read_text().endswith(BODY)
 

@@ -1,4 +1,4 @@
-"""The lines on the pipes of the living simulator."""
+"""The lines of JSON on the pipes of the living simulator."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ PROBLEMS = (Problem(what="num_envs=0", fix="num_envs=4"), Problem(what="1 proble
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_a_message_comes_back_from_its_line(message: Message) -> None:
+def test_a_message_survives_its_line(message: Message) -> None:
     line = messages.line(message)
     assert line.count(b"\n") == 1
     assert messages.message(line) == message
 
 
-def test_the_agents_lines_are_read_as_the_agent_writes_them() -> None:
+def test_the_lines_of_the_agent_are_read() -> None:
     assert messages.message(b'{"hangs": "It hangs."}') == Hangs(hangs="It hangs.")
     assert messages.message(b'{"silent": "/log"}') == Silent(silent="/log")
     assert messages.message(b'{"adopted": true}') == Adopted()
-    assert b'"adopt"' in messages.line(Adoption(adopt="/job")), "by which the agent tells it from calls"
+    assert b'"adopt"' in messages.line(Adoption(adopt="/job")), "the agent recognizes an adoption by this key"
 
 
-def test_a_line_of_a_newer_rlnb_is_passed_over_and_so_are_its_further_keys() -> None:
+def test_unknown_lines_and_unknown_keys_of_a_newer_rlnb_are_ignored() -> None:
     assert messages.message(b'{"progress": 0.5}') is None
     assert messages.message(b'{"id": 1, "value": 2, "ok": true}') == Answer(id=1, value=2)
 
@@ -56,20 +56,20 @@ def test_a_call_carries_its_request() -> None:
 
 
 @pytest.mark.parametrize("kind", [RlnbError, errors.NotFoundError, errors.RunError, errors.WorkerError])
-def test_an_error_of_rlnb_comes_back_as_it_was(kind: type[RlnbError]) -> None:
+def test_an_error_of_rlnb_keeps_its_class_and_message(kind: type[RlnbError]) -> None:
     error = messages.error_of(messages.failure(1, kind("the reason: 2 problems")))
     assert (type(error), str(error)) == (kind, "the reason: 2 problems")
 
 
 @pytest.mark.parametrize("subject", ["task Demo", "a: b: 2 problems"])
-def test_a_check_error_comes_back_with_its_problems(subject: str) -> None:
+def test_a_check_error_keeps_its_problems(subject: str) -> None:
     before = CheckError(subject, PROBLEMS)
     error = messages.error_of(messages.failure(1, before))
     assert isinstance(error, CheckError)
     assert (error.problems, str(error)) == (PROBLEMS, str(before))
 
 
-def test_a_kind_that_is_no_error_of_rlnb_becomes_a_worker_error() -> None:
+def test_any_other_error_becomes_a_worker_error() -> None:
     for kind in ("", "Problem", "Iterable", "OfTomorrow"):
         error = messages.error_of(Failure(id=1, error="ValueError: no", kind=kind, detail="Traceback of it"))
         assert type(error) is errors.WorkerError

@@ -67,19 +67,19 @@ def test_a_value_that_fits_is_no_problem(path: str, value: Any) -> None:
         ("viewer.eye", "1,2", "list"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_told_the_right_one(path: str, value: Any, kind: str) -> None:
+def test_the_problem_of_a_wrong_type_names_the_right_one(path: str, value: Any, kind: str) -> None:
     (problem,) = overrides.check_values({path: value}, FIELDS, "override of Demo")
     now = FIELDS[path].value
     assert problem.what == f"override of Demo: {path} takes {kind} (now {now!r}), not {value!r}."
     assert problem.fix == f"Pass {'an' if kind == 'int' else 'a'} {kind}."
 
 
-def test_a_path_that_does_not_exist_is_told_the_closest() -> None:
+def test_the_problem_of_an_unknown_path_names_the_closest() -> None:
     (problem,) = overrides.check_values({"sim.dtt": 0.1}, FIELDS, "override of Demo")
     assert problem.what == "override of Demo: no config value 'sim.dtt'. Did you mean 'sim.dt'?"
 
 
-def test_a_plus_adds_what_a_yaml_leaves_out() -> None:
+def test_a_plus_adds_a_value_that_the_config_lacks() -> None:
     def found(path: str, takes_more: Sequence[str] = ("", "sim")) -> list[str]:
         problems = overrides.check_values({path: "new"}, FIELDS, "agent config", takes_more=takes_more)
         return [f"{problem.what} {problem.fix}" for problem in problems]
@@ -92,17 +92,17 @@ def test_a_plus_adds_what_a_yaml_leaves_out() -> None:
     assert found("sim.dtt") == ["agent config: no config value 'sim.dtt'. Did you mean 'sim.dt'? Correct the path."]
     for nameless in ("", "+", "+sim.", "+.gamma"):
         assert found(nameless)[0].endswith("Correct the path."), nameless
-    assert found("+sim.dt") == ["agent config: sim.dt takes float (now 0.005), not 'new'. Pass a float."], "it is there"
+    assert found("+sim.dt") == ["agent config: sim.dt takes float (now 0.005), not 'new'. Pass a float."], "it exists"
     assert "no config value 'sim.dt.of'. Did you mean 'sim.dt'?" in found("+sim.dt.of")[0]
     assert "It is a group" in found("+sim")[0]
 
 
-def test_a_path_that_is_a_group_is_told_what_is_in_it() -> None:
+def test_the_problem_of_a_group_lists_its_values() -> None:
     (problem,) = overrides.check_values({"sim": 1}, FIELDS, "override of Demo")
     assert "It is a group: sim.dt, sim.device" in problem.what
 
 
-def test_selectors_that_the_task_does_not_have_are_told_those_it_has() -> None:
+def test_the_problem_of_an_unknown_selector_lists_the_valid_ones() -> None:
     task = rlnb.Task(id="Demo", physics="newton_mjwrap", renderer="rtx", presets=("physx", "phisx"))
     assert whats(overrides.check(task, CARD)) == [
         "physics='newton_mjwrap': Demo has newton_mjwarp, physx. Did you mean 'newton_mjwarp'?",

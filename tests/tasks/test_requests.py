@@ -36,11 +36,11 @@ EXAMPLES: list[requests.Request[Any]] = [
 
 
 @pytest.mark.parametrize("request_", EXAMPLES, ids=lambda request: requests.verb(type(request)))
-def test_a_request_comes_back_from_json_as_it_was(request_: requests.Request[Any]) -> None:
+def test_a_request_survives_json(request_: requests.Request[Any]) -> None:
     assert from_json(type(request_), to_json(request_)) == request_
 
 
-def test_each_request_has_a_verb_of_its_own_and_knows_its_answer() -> None:
+def test_each_request_has_its_own_verb_and_answer_type() -> None:
     assert len(requests.BY_VERB) == len(requests.ALL)
     classes = {cls for cls in vars(requests).values() if isinstance(cls, type) and issubclass(cls, requests.Request)}
     assert classes - {*requests.ALL} == {requests.Request, requests.TaskRequest, requests.ActingRequest}
@@ -56,7 +56,7 @@ def test_each_request_has_a_verb_of_its_own_and_knows_its_answer() -> None:
     assert all(dataclasses.is_dataclass(answer) for answer in answers.values() if answer is not None)
 
 
-def test_a_size_of_three_numbers_or_an_action_that_there_is_not_is_refused() -> None:
+def test_a_malformed_request_is_refused() -> None:
     values = to_json(EXAMPLES[3])
     with pytest.raises(RlnbError, match="Preview: size="):
         from_json(requests.Preview, {**values, "size": [1, 2, 3]})

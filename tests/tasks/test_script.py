@@ -48,11 +48,11 @@ def script(tmp_path: Path) -> Path:
 
 
 def started(script: Path, iterations: int = 5, pause_s: float = 0.0, **arguments: Any) -> rlnb.Run:
-    words = ["--task", "My-Task", "--iterations", str(iterations), str(pause_s)]
-    return rlnb.train(script=script, args=words, **arguments)
+    argv = ["--task", "My-Task", "--iterations", str(iterations), str(pause_s)]
+    return rlnb.train(script=script, args=argv, **arguments)
 
 
-def test_its_events_become_metrics_of_the_library_whose_tags_they_have(root: Path, script: Path) -> None:
+def test_the_events_of_a_script_become_metrics_of_the_library_with_their_tags(root: Path, script: Path) -> None:
     run = started(script, tags=["stock"]).wait(WAIT_S)
     assert (run.state, run.task, run.library) == ("completed", "My-Task", "script")
     assert run.metrics["reward"].values == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
@@ -62,7 +62,7 @@ def test_its_events_become_metrics_of_the_library_whose_tags_they_have(root: Pat
     assert "reward" in run._repr_html_()
 
 
-def test_its_metrics_get_their_names_when_they_are_logged(root: Path, script: Path) -> None:
+def test_the_metrics_of_a_script_have_names_once_they_are_logged(root: Path, script: Path) -> None:
     run = started(script)
     assert len(run.metrics) == 0, "nothing is logged yet"
     while run.state != "completed":
@@ -70,7 +70,7 @@ def test_its_metrics_get_their_names_when_they_are_logged(root: Path, script: Pa
     assert run.metrics["reward"].values == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
 
 
-def test_its_command_is_what_one_would_type_and_its_text_is_kept(root: Path, script: Path) -> None:
+def test_the_command_of_a_script_is_plain_and_its_source_is_kept(root: Path, script: Path) -> None:
     run = started(script).wait(WAIT_S)
     logs = run.path / "logs"
     assert run.command == (
@@ -80,13 +80,13 @@ def test_its_command_is_what_one_would_type_and_its_text_is_kept(root: Path, scr
     assert run.manifest.task.source_sha256
 
 
-def test_ranks_of_a_script_are_torchruns(root: Path, script: Path) -> None:
+def test_torchrun_starts_several_ranks_of_a_script(root: Path, script: Path) -> None:
     run = started(script, nproc_per_node=2)
     run.cancel()
     assert f"-m torch.distributed.run --nproc_per_node=2 --nnodes=1 --standalone '{script}'" in run.command
 
 
-def test_it_is_found_again_once_and_cancelled_with_all_its_processes(root: Path, script: Path) -> None:
+def test_a_script_is_listed_once_and_cancel_ends_all_its_processes(root: Path, script: Path) -> None:
     run = started(script, iterations=1000, pause_s=0.1)
     deadline = time.monotonic() + WAIT_S
     while run.state != "running":
@@ -105,12 +105,12 @@ def test_it_is_found_again_once_and_cancelled_with_all_its_processes(root: Path,
 
 
 @pytest.mark.parametrize(
-    "asked", [{"seed": 3}, {"device": "cpu"}, {"library": "skrl"}, {"nproc_per_node": "auto"}, {"trust": True}]
+    "refused", [{"seed": 3}, {"device": "cpu"}, {"library": "skrl"}, {"nproc_per_node": "auto"}, {"trust": True}]
 )
-def test_what_only_its_own_arguments_can_say_is_refused(root: Path, script: Path, asked: dict[str, Any]) -> None:
-    ((name, value),) = asked.items()
-    with pytest.raises(rlnb.CheckError, match=f"{name}={value!r}, but a script"):
-        started(script, **asked)
+def test_arguments_that_do_not_apply_to_a_script_are_refused(root: Path, script: Path, refused: dict[str, Any]) -> None:
+    ((name, value),) = refused.items()
+    with pytest.raises(rlnb.CheckError, match=f"{name}={value!r} does not apply to a script"):
+        started(script, **refused)
     assert not (root / "runs").exists()
 
 
@@ -119,38 +119,38 @@ def test_the_command_line_starts_it_with_its_own_arguments(root: Path, script: P
 
     from rlnb.cli.app import app
 
-    words = ["script", "--detach", "--tag", "cli", str(script), "--task", "My-Task", "--iterations", "5", "0.0"]
-    started = CliRunner().invoke(app, words)
+    argv = ["script", "--detach", "--tag", "cli", str(script), "--task", "My-Task", "--iterations", "5", "0.0"]
+    started = CliRunner().invoke(app, argv)
     assert started.exit_code == 0, started.output
     run = rlnb.get_run(started.stdout.strip()).wait(WAIT_S)
     assert (run.task, run.manifest.tags) == ("My-Task", ("cli",))
     assert len(run.metrics["reward"]) == 5
 
 
-def test_its_failure_is_the_runs(root: Path, script: Path) -> None:
+def test_the_run_fails_with_its_script(root: Path, script: Path) -> None:
     with pytest.raises(rlnb.RunError, match=r"(?s)failed.*three is too few"):
         started(script, iterations=3).wait(WAIT_S)
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "export", "resume"])
-def test_what_only_the_script_knows_is_not_tried(root: Path, script: Path, verb: str) -> None:
+def test_a_run_of_a_script_cannot_be_evaluated_exported_or_resumed(root: Path, script: Path, verb: str) -> None:
     run = started(script).wait(WAIT_S)
     with pytest.raises(rlnb.RunError, match="is a script's"):
         getattr(run, verb)()
 
 
-def test_all_that_is_wrong_is_said_at_once_before_anything_is_made(root: Path, tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once_and_nothing_is_written(root: Path, tmp_path: Path) -> None:
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.train("Echo", script=tmp_path / "none.py", args=[1], num_envs=8)  # type: ignore[list-item]
-    said = [problem.what for problem in caught.value.problems]
-    for word, text in zip(["no file", "list of strings", "task=", "num_envs=8"], said, strict=True):
+    whats = [problem.what for problem in caught.value.problems]
+    for word, text in zip(["does not exist", "list of strings", "task=", "num_envs=8"], whats, strict=True):
         assert word in text
     with pytest.raises(rlnb.RlnbError, match="needs a task"):
         rlnb.train()
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.train("Echo", library="echo", args=["--fast"], agent=tmp_path / "no.yaml", init_from="nobody", keep=0)
-    said = [problem.what for problem in caught.value.problems]
-    for word, text in zip(["args=", "no.yaml cannot be read", "init_from='nobody'", "keep=0"], said, strict=True):
+    whats = [problem.what for problem in caught.value.problems]
+    for word, text in zip(["args=", "no.yaml cannot be read", "init_from='nobody'", "keep=0"], whats, strict=True):
         assert word in text
     assert len(rlnb.runs()) == 0
 
@@ -158,13 +158,13 @@ def test_all_that_is_wrong_is_said_at_once_before_anything_is_made(root: Path, t
 @pytest.mark.isaaclab
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not here")
-def test_isaac_labs_own_training_is_a_script_like_any_other(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
+def test_isaac_labs_training_script_runs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rlnb.worker.assets.packs import build
 
     monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
-    words = "train --rl_library rsl_rl --task Isaac-Cartpole-Direct --num_envs 16 --max_iterations 12 --device cpu"
-    run = rlnb.train(script=Path(sys.executable).with_name("isaaclab"), args=[*words.split(), "agent.device=cpu"])
+    argv = "train --rl_library rsl_rl --task Isaac-Cartpole-Direct --num_envs 16 --max_iterations 12 --device cpu"
+    run = rlnb.train(script=Path(sys.executable).with_name("isaaclab"), args=[*argv.split(), "agent.device=cpu"])
     run.wait(300)
     assert run.task == "Isaac-Cartpole-Direct"
     assert run.metrics["fps"].iterations == list(range(12))
@@ -175,9 +175,9 @@ def test_isaac_labs_own_training_is_a_script_like_any_other(root: Path, monkeypa
     assert not (Path.cwd() / "logs").exists()
 
 
-def test_tags_that_no_library_has_are_its_metrics(root: Path, script: Path) -> None:
-    words = script.read_text().replace('"Train/mean_reward"', '"my/score"').replace('"Loss/value"', '"my/loss"')
-    script.write_text(words.replace('"Perf/total_fps"', '"my/rate"'))
+def test_tags_that_no_library_uses_are_metrics_too(root: Path, script: Path) -> None:
+    source = script.read_text().replace('"Train/mean_reward"', '"my/score"').replace('"Loss/value"', '"my/loss"')
+    script.write_text(source.replace('"Perf/total_fps"', '"my/rate"'))
     run = started(script).wait(WAIT_S)
     assert run.metrics.names == ["my/loss", "my/rate", "my/score"]
     assert set(run.metrics.frame()["metric"]) == set(run.metrics.names)

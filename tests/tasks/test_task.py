@@ -1,4 +1,4 @@
-"""A task to the kernel: a name, a module on disk and values, checked as far as the kernel can."""
+"""Tasks in the kernel: a name, a module on disk, and values that the kernel can check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_a_task_of_a_cell_carries_its_module_and_hash(root: Path) -> None:
+def test_a_task_of_a_cell_has_its_module_and_hash(root: Path) -> None:
     path = cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
     task = rlnb.task("Lift-Cube", num_envs=8, overrides={"sim.dt": 0.01}, presets="physx")
     assert (task.source, task.source_sha256) == (str(path), sha256(path.read_text()))
@@ -36,7 +36,7 @@ def test_a_registered_task_has_no_module(root: Path) -> None:
 
 
 @pytest.mark.parametrize("num_envs", [0, -1, 2.5, "8", True])
-def test_a_number_of_envs_that_is_none_is_refused_with_every_other_problem(root: Path, num_envs: Any) -> None:
+def test_an_invalid_number_of_envs_is_refused_with_every_other_problem(root: Path, num_envs: Any) -> None:
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.task("Echo", num_envs=num_envs, overrides={"sim.dt": object(), "fine": 1})
     assert whats(list(caught.value.problems))[0] == f"num_envs={num_envs!r} is not a positive whole number."

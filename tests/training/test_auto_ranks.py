@@ -1,4 +1,4 @@
-"""How many ranks ``nproc_per_node="auto"`` is. The measurement itself is tested with Isaac Lab, in tests/worker."""
+"""The choice of ranks by ``nproc_per_node="auto"``. tests/worker tests the measurement itself, with Isaac Lab."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rlnb.training import auto_ranks
 
 
 def manifest(**changes: object) -> Manifest:
-    asked = Manifest(
+    request = Manifest(
         run_id="r1",
         created="2026-01-01T00:00:00+00:00",
         task=Task(id="Isaac-Cartpole-Direct", num_envs=64),
         library="rsl_rl",
         resources=Resources(device="cpu"),
     )
-    return dataclasses.replace(asked, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(request, **changes)  # type: ignore[arg-type]
 
 
 NUM_ENVS = 64
@@ -38,7 +38,7 @@ NUM_ENVS = 64
         (16, 24, [(1, 16), (2, 8), (4, 4), (8, 2), (1, 1)]),
     ],
 )
-def test_cores_and_envs_are_shared_out_evenly(cores: int, num_envs: int, expected: list[tuple[int, int]]) -> None:
+def test_cores_and_envs_are_shared_evenly(cores: int, num_envs: int, expected: list[tuple[int, int]]) -> None:
     assert auto_ranks.candidates(cores, num_envs) == expected
 
 
@@ -51,47 +51,47 @@ def test_cores_and_envs_are_shared_out_evenly(cores: int, num_envs: int, expecte
         ({"1x16": 100.0, "8x2": 300.0, "16x1": 310.0}, (8, 2)),
     ],
 )
-def test_more_ranks_have_to_be_clearly_faster(rates: dict[str, float], expected: tuple[int, int]) -> None:
+def test_more_ranks_must_be_clearly_faster(rates: dict[str, float], expected: tuple[int, int]) -> None:
     assert auto_ranks.choose(rates) == expected
 
 
-def test_what_was_measured_is_remembered_by_task_and_envs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measurement_is_kept_by_task_and_number_of_envs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def measured(*_: object) -> dict[str, float]:
-        asked.append(True)
+        measurements.append(True)
         return {"1x2": 1.0, "2x1": 2.0}
 
-    asked: list[bool] = []
+    measurements: list[bool] = []
     monkeypatch.setattr(auto_ranks, "_measure", measured)
     monkeypatch.setattr(auto_ranks, "gpu_count", lambda: 0)
     for _ in range(2):
         assert auto_ranks.resources(manifest(), NUM_ENVS) == Resources(device="cpu", nproc_per_node=2, threads=1)
-    assert len(asked) == 1
+    assert len(measurements) == 1
     auto_ranks.resources(manifest(run_id="r2", seed=7, max_iterations=3), NUM_ENVS)
-    assert len(asked) == 1, "what does not change the rate is not asked"
+    assert len(measurements) == 1, "seed and iterations do not change the rate"
     auto_ranks.resources(manifest(task=Task(id="Isaac-Cartpole-Direct", num_envs=32)), NUM_ENVS)
-    assert len(asked) == 2
+    assert len(measurements) == 2
     (first, _) = sorted(options.folders.cards.glob("ranks-*.json"), key=lambda path: path.stat().st_mtime)
     assert files.read_json(first) == {"1x2": 1.0, "2x1": 2.0}
 
 
 @pytest.mark.parametrize(("gpus", "num_envs", "expected"), [(8, 64, 8), (8, 12, 6), (4, 7, 1)])
-def test_on_gpus_it_is_one_rank_on_each(
+def test_with_gpus_auto_is_one_rank_on_each(
     monkeypatch: pytest.MonkeyPatch, gpus: int, num_envs: int, expected: int
 ) -> None:
     monkeypatch.setattr(auto_ranks, "gpu_count", lambda: gpus)
-    asked = manifest(resources=Resources(), task=Task(id="T", num_envs=num_envs))
-    assert auto_ranks.resources(asked, num_envs) == Resources(nproc_per_node=expected)
+    request = manifest(resources=Resources(), task=Task(id="T", num_envs=num_envs))
+    assert auto_ranks.resources(request, num_envs) == Resources(nproc_per_node=expected)
     one = manifest(resources=Resources(device="cuda:1"))
     assert auto_ranks.resources(one, NUM_ENVS) == Resources(device="cuda:1")
 
 
-def test_a_library_of_one_process_has_one(root: Path) -> None:
+def test_a_library_that_trains_in_one_process_gets_one_rank(root: Path) -> None:
     assert not plugins.library("echo").distributed
     run = rlnb.train("Echo", library="echo", max_iterations=2, nproc_per_node="auto").wait(60)
     assert run.manifest.resources.world_size == 1
 
 
 @pytest.mark.parametrize("ranks", ["all", 0, 2.0])
-def test_another_word_is_refused(root: Path, ranks: object) -> None:
+def test_any_other_value_is_refused(root: Path, ranks: object) -> None:
     with pytest.raises(rlnb.CheckError, match="nproc_per_node="):
         rlnb.train("Echo", library="echo", nproc_per_node=ranks)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Everything that would make a training fail, said before anything is written. The echo library, no simulator."""
+"""The checks that refuse a training before anything is written, with the echo library and no simulator."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks
 
 SOMEBODY = 65534
+"""User id of an ordinary user."""
 CARD = TaskCard(
     task="Lift",
     workflow="direct",
@@ -49,7 +50,7 @@ def of_card(monkeypatch: pytest.MonkeyPatch, card: TaskCard, **arguments: Any) -
     return [f"{problem.what} {problem.fix}" for problem in problems]
 
 
-def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_written(root: Path) -> None:
+def test_all_problems_are_reported_at_once_and_nothing_is_written(root: Path) -> None:
     bad: dict[str, Any] = {
         "library": "ecko",
         "max_iterations": 0,
@@ -97,7 +98,7 @@ def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:
     assert "Did you mean 'Echo'?" in what
 
 
-def test_more_nodes_than_this_machine_has_is_a_problem(root: Path) -> None:
+def test_several_nodes_on_this_machine_are_a_problem(root: Path) -> None:
     manifest = rlnb.Manifest(
         run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
     )
@@ -131,13 +132,13 @@ def test_a_folder_that_this_user_may_not_write_is_a_problem(monkeypatch: pytest.
 
 
 def as_somebody(call: Callable[[], Any]) -> Any:
-    """Return what a call answers in a process of an ordinary user: root may write everywhere."""
+    """Return the result of a call in a process of an ordinary user, since root may write everywhere."""
     if os.geteuid() != 0:
         return call()
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        answer: Any = "it could not be asked"
+        answer: Any = "the process could not change its user"
         try:
             os.setuid(SOMEBODY)
             answer = call()
@@ -153,11 +154,11 @@ def as_somebody(call: Callable[[], Any]) -> Any:
     return answer
 
 
-def test_a_user_without_a_name_is_no_obstacle(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_can_train(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root.touch()
 
     def nameless() -> str:
-        raise KeyError("getpwuid(): uid not found")  # as in a container that was given a bare uid
+        raise KeyError("getpwuid(): uid not found")  # like in a container with a bare uid
 
     monkeypatch.setattr(getpass, "getuser", nameless)
     assert len(problems_of(echo)) == 1
@@ -170,7 +171,7 @@ def test_a_task_of_the_simulator_is_not_trained_without_one(root: Path) -> None:
 
 
 @pytest.mark.parametrize("library", ["rl_gamez", "sklr", "sb4"])
-def test_an_unknown_library_is_told_the_installed_ones_and_no_package(root: Path, library: str) -> None:
+def test_the_problem_of_an_unknown_library_lists_the_installed_ones_and_no_package(root: Path, library: str) -> None:
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.train("Echo", library=library)
     (problem,) = caught.value.problems
@@ -190,13 +191,13 @@ def test_a_value_that_an_argument_overrules_is_refused_unless_both_are_equal(
     task = rlnb.Task(id="Lift", overrides={"sim.device": "cuda:1"})
     resources = rlnb.Resources(device="cpu")
     (seed, device) = sorted(of_card(monkeypatch, CARD, task=task, resources=resources, agent={"+seed": 7}))
-    assert seed.startswith("agent config of rsl_rl: seed is 7, but seed=42 of rlnb.train holds.")
-    assert device.startswith("override of Lift: sim.device is 'cuda:1', but device='cpu' of rlnb.train holds.")
+    assert seed.startswith("agent config of rsl_rl: seed is 7, but rlnb.train has seed=42.")
+    assert device.startswith("override of Lift: sim.device is 'cuda:1', but rlnb.train has device='cpu'.")
     assert of_card(monkeypatch, CARD, agent={"seed": 7}, seed=7) == []
-    assert of_card(monkeypatch, CARD, agent={"seed": 42}, seed=7) == [], "the config's own value is no request"
+    assert of_card(monkeypatch, CARD, agent={"seed": 42}, seed=7) == [], "the config's default is not a request"
 
 
-def test_what_the_worker_lacks_is_told_with_the_line_that_installs_it(
+def test_missing_packages_of_the_worker_are_reported_with_a_pip_command(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking = {"rsl_rl": AgentCard(missing=("rsl-rl-lib>=5 (not installed)",))}
@@ -204,10 +205,10 @@ def test_what_the_worker_lacks_is_told_with_the_line_that_installs_it(
     package, version = of_card(monkeypatch, card, python="/opt/python")
     assert "rsl_rl needs rsl-rl-lib>=5 (not installed) in the worker's interpreter /opt/python." in package
     assert "/opt/python -m pip install 'rsl-rl-lib" in package
-    assert f"rlnb {rlnb.__version__} runs here, rlnb 0.0.1 in the worker's interpreter /opt/python." in version
+    assert f"rlnb {rlnb.__version__}, but the worker's interpreter /opt/python has rlnb 0.0.1." in version
 
 
-def test_an_agent_config_that_is_missing_or_does_not_load_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_or_broken_agent_config_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     card = dataclasses.replace(CARD, agents={"skrl": AgentCard(error="ImportError: no jax")})
     assert of_card(monkeypatch, card)[0].startswith("Lift has no agent config for rsl_rl; it has: skrl.")
     assert of_card(monkeypatch, card, library="skrl")[0].startswith(
@@ -222,7 +223,7 @@ def test_envs_that_the_ranks_cannot_share_are_refused_with_a_number_that_fits(
     assert problem == "64 envs cannot be shared by 3 ranks. num_envs=63"
 
 
-def test_ranks_that_a_library_does_not_have_are_told_where_the_task_does_not_resolve_either(
+def test_too_many_ranks_are_reported_even_if_the_task_does_not_resolve(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> TaskCard:

@@ -1,4 +1,4 @@
-"""The folder of a new run: whole with its first job, or not there at all."""
+"""The folder of a new run: it appears as a whole, with its first job, or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlnb.training.create import create_run
 
 
 class Refuses(rlnb.LocalLauncher):
-    """A launcher whose machine takes no job."""
+    """A launcher that refuses every job."""
 
     def submit(self, *_: object, **__: object) -> dict[str, Json]:
         raise rlnb.RlnbError("the queue is closed")
@@ -24,7 +24,7 @@ class Refuses(rlnb.LocalLauncher):
 
 def test_a_run_folder_that_cannot_be_made_leaves_nothing(root: Path) -> None:
     root.mkdir()
-    (root / "runs").touch()  # the check looks at the root; this is found only as the folder is made
+    (root / "runs").touch()  # the check covers the root only, so this fails when the folder is made
     with pytest.raises(rlnb.RlnbError, match="could not be made"):
         rlnb.train("Echo", library="echo")
     assert [path.name for path in root.iterdir()] == ["runs"]
@@ -54,7 +54,7 @@ def test_a_run_holds_its_manifest_its_task_and_its_first_job(root: Path) -> None
     run.wait(60)
 
 
-def test_a_run_that_no_machine_takes_leaves_nothing(root: Path) -> None:
+def test_a_run_whose_job_is_refused_leaves_nothing(root: Path) -> None:
     manifest = rlnb.Manifest(run_id="a-run", created="", task=rlnb.Task(id="Echo"), library="echo")
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         create_run(options.folders, manifest, Refuses(), warm=False)

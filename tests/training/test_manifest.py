@@ -1,4 +1,4 @@
-"""What a manifest records of the place that a run was started from."""
+"""The git state in a manifest."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 import rlnb
 
 
-def test_the_commit_is_recorded_and_the_repository_left_as_it_is(
+def test_the_commit_is_recorded_and_the_repository_is_unchanged(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = tmp_path / "repository"
     repository.mkdir()
     monkeypatch.chdir(repository)
     (repository / "task.py").write_text("1")
-    who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
-    for words in (["init", "--quiet"], ["add", "."], [*who, "commit", "--quiet", "--message", "first"]):
-        subprocess.run(["git", *words], check=True)
-    os.utime(repository / "task.py", (0, 0))  # git would note in its index that it is the same nevertheless
+    identity = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
+    for arguments in (["init", "--quiet"], ["add", "."], [*identity, "commit", "--quiet", "--message", "first"]):
+        subprocess.run(["git", *arguments], check=True)
+    os.utime(repository / "task.py", (0, 0))  # git status would refresh the index for this file
     index = (repository / ".git" / "index").read_bytes()
     git = rlnb.train("Echo", library="echo", max_iterations=1).manifest.git
     assert (len(git["commit"]), git["state"]) == (40, "clean")
-    assert (repository / ".git" / "index").read_bytes() == index, "no lock was taken, so none can stay"
+    assert (repository / ".git" / "index").read_bytes() == index, "git took no lock, so a killed git leaves none"

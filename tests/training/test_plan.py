@@ -1,4 +1,4 @@
-"""The plan of a training: what would start, and everything that is wrong with it."""
+"""The plan of a training and its problems."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rlnb.training.request import TrainRequest
 
 
 @pytest.mark.parametrize("task", [3, {"id": "Echo"}])
-def test_what_is_no_task_is_told(root: Path, task: Any) -> None:
+def test_a_value_that_is_not_a_task_is_refused(root: Path, task: Any) -> None:
     with pytest.raises(rlnb.RlnbError, match="is neither a task nor the name of one"):
         rlnb.train(task, library="echo")
-    with pytest.raises(rlnb.CheckError, match=r"overrides=3 is no mapping"):
+    with pytest.raises(rlnb.CheckError, match=r"overrides=3 is not a mapping"):
         rlnb.task("Echo", overrides=3)  # type: ignore[arg-type]
 
 
-def test_a_launcher_is_not_told_by_its_name(root: Path) -> None:
+def test_the_name_of_a_launcher_is_refused(root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"Use one of rlnb\..*rlnb\.local"):
         rlnb.train("Echo", library="echo", launcher="slurm")  # type: ignore[arg-type]
 
 
-def test_problems_of_every_part_of_a_request_come_together(root: Path) -> None:
+def test_the_problems_of_all_parts_of_a_request_are_reported_together(root: Path) -> None:
     request = TrainRequest(
         task="Echo", library="echo", init_from="no-such-run", agent="no-such.yaml", tags="baseline", seed=-1
     )
@@ -60,7 +60,7 @@ def test_a_plan_has_the_arguments_in_its_manifest(root: Path) -> None:
 
 def test_arguments_of_a_script_need_a_script_and_a_training_needs_a_task(root: Path) -> None:
     (problem,) = make_plan(TrainRequest(task="Echo", library="echo", args=["--seed", "3"])).problems
-    assert problem.what == "args=['--seed', '3'], but there is no script to give them to."
+    assert problem.what == "args=['--seed', '3'] needs a script."
     with pytest.raises(rlnb.RlnbError, match="needs a task"):
         TrainRequest.of(None, {})
 

@@ -1,4 +1,4 @@
-"""The arguments of ``rlnb.train``: written once, and once more for type checkers."""
+"""The arguments of ``rlnb.train``: defined once, and repeated once for type checkers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlnb.training.request import TrainRequest, signature
 PACKAGE = Path(rlnb.__file__).parent
 NAMES = {name for name in inspect.signature(TrainRequest).parameters}
 SO_MANY = 10
-"""Arguments that a definition or a call has in common with ``rlnb.train`` when it spells them out."""
+"""Number of arguments of ``rlnb.train`` from which a definition or a call counts as a copy of the list."""
 
 
 def stub() -> inspect.Signature:
@@ -57,26 +57,26 @@ def spelled_out(path: Path) -> Iterator[str]:
 
 
 def test_the_stub_and_the_request_have_the_same_arguments() -> None:
-    told = signature().parameters.values()
-    written = [(p.name, p.kind, p.default, str(p.annotation).replace('"', "'")) for p in told]
+    parameters = signature().parameters.values()
+    written = [(p.name, p.kind, p.default, str(p.annotation).replace('"', "'")) for p in parameters]
     assert [(p.name, p.kind, p.default, p.annotation) for p in stub().parameters.values()] == written
     assert inspect.signature(rlnb.train) == signature()
 
 
-def test_the_arguments_are_spelled_out_once() -> None:
+def test_the_arguments_are_listed_once() -> None:
     places = [place for path in PACKAGE.rglob("*.py") for place in spelled_out(path)]
-    # A manifest has fields of the same names, and a proof that ranks agree has a few arguments of its own.
+    # A manifest has fields of the same names, and verify_sync has some of the arguments.
     own = {"spec.py", "training/request.py", "training/manifest.py", "studies/verify.py"}
     assert {place.partition(":")[0] for place in places} <= own
     assert sum(place.startswith("training/request.py") for place in places) == 1
 
 
 def test_every_argument_is_documented() -> None:
-    told = inspect.getdoc(rlnb.train) or ""
-    assert [name for name in NAMES if f"    {name}: " not in told] == []
+    docstring = inspect.getdoc(rlnb.train) or ""
+    assert [name for name in NAMES if f"    {name}: " not in docstring] == []
 
 
-def test_an_argument_that_is_not_there_is_named_with_the_closest_one() -> None:
+def test_an_unknown_argument_is_refused_with_the_closest_name() -> None:
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'max_iteration'. Did you mean 'max_iterations'"):
         rlnb.train("Echo", max_iteration=3)  # type: ignore[call-arg]
 
@@ -91,10 +91,10 @@ CARD = TaskCard(
 
 
 class Refused(Exception):
-    """Ends a training where its processes would begin."""
+    """Ends a training before its first process."""
 
 
-def test_a_training_looks_its_card_up_once_and_checks_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_reads_its_card_once_and_checks_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = {"card": 0, "checks": 0}
 
     def look(*_: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The verbs from end to end, with the echo library: real processes, no simulator."""
+"""The methods of a run from end to end, with the echo library: real processes, no simulator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def echo(**arguments: Any) -> rlnb.Run:
 def until(condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, f"the condition did not hold within {timeout_s:g} s"
         time.sleep(0.02)
 
 
@@ -47,7 +47,7 @@ def problems_of(call: Callable[[], object]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rlnb.Run]:
-    """One finished run with an evaluation, for the tests that only look."""
+    """Provide one finished run with an evaluation, for tests that only read."""
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RLNB_QUEUE", str(folder / "queue"))
@@ -58,7 +58,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rlnb.Run]:
         yield run
 
 
-def test_what_one_run_wrote_does_not_hide_the_others(root: Path) -> None:
+def test_a_damaged_run_does_not_hide_the_others(root: Path) -> None:
     run, other = echo().wait(60), echo().wait(60)
     for path, values in (
         (run.jobs[0].folder.started, {"frames_per_step": 0}),
@@ -72,7 +72,7 @@ def test_what_one_run_wrote_does_not_hide_the_others(root: Path) -> None:
 # -- a run
 
 
-def test_a_run_is_there_at_once_and_completes(root: Path) -> None:
+def test_a_run_exists_at_once_and_completes(root: Path) -> None:
     run = echo()
     assert run.state in ("queued", "starting", "running")
     assert run.path == root / "runs" / run.id
@@ -84,11 +84,11 @@ def test_a_run_is_there_at_once_and_completes(root: Path) -> None:
     assert run.result.checkpoint == "logs/model_9.json"
 
 
-def test_what_was_asked_is_on_record(finished: rlnb.Run) -> None:
-    asked = finished.manifest
-    assert (asked.task.id, asked.library, asked.seed, asked.max_iterations) == ("Echo", "echo", 3, ITERATIONS)
-    assert asked.tags == ("seen", HOSTILE)
-    assert asked.versions["rlnb"] == rlnb.__version__
+def test_the_manifest_records_the_request(finished: rlnb.Run) -> None:
+    request = finished.manifest
+    assert (request.task.id, request.library, request.seed, request.max_iterations) == ("Echo", "echo", 3, ITERATIONS)
+    assert request.tags == ("seen", HOSTILE)
+    assert request.versions["rlnb"] == rlnb.__version__
     assert finished.id.startswith(f"{finished.created.astimezone():%Y%m%d}-")
     assert "-m rlnb.worker train" in finished.command
 
@@ -100,23 +100,23 @@ def test_metrics_count_frames_over_all_envs(finished: rlnb.Run) -> None:
     assert set(finished.metrics.names) == {"reward", "episode_length", "success_rate", "fps"}
 
 
-def test_the_log_is_at_hand(finished: rlnb.Run) -> None:
+def test_the_end_of_a_log_is_returned(finished: rlnb.Run) -> None:
     assert finished.logs(1, job=0).startswith(f"iteration {ITERATIONS - 1} of {ITERATIONS}")
     assert len(finished.logs(3, job=0).splitlines()) == 3
     with pytest.raises(rlnb.NotFoundError, match=r"No job named '7'.*0-train, 1-evaluate"):
         finished.logs(job=7)
 
 
-def test_a_failed_run_says_why_where_and_what_next(root: Path) -> None:
+def test_the_error_of_a_failed_run_names_the_reason_the_log_and_the_next_call(root: Path) -> None:
     run = echo(agent={"crash_at": 7})
     with pytest.raises(rlnb.RunError) as caught:
         run.wait(WAIT_S)
-    said = str(caught.value)
+    message = str(caught.value)
     assert run.state == "failed"
-    assert "RuntimeError: echo crashes at iteration 7" in said
-    assert str(run.path / "jobs" / "0-train" / "node0.log") in said
-    assert f"rlnb.get_run({run.id!r}).resume()" in said
-    assert "Traceback" in said
+    assert "RuntimeError: echo crashes at iteration 7" in message
+    assert str(run.path / "jobs" / "0-train" / "node0.log") in message
+    assert f"rlnb.get_run({run.id!r}).resume()" in message
+    assert "Traceback" in message
 
 
 def test_waiting_can_end_before_the_run_does(root: Path) -> None:
@@ -129,7 +129,7 @@ def test_waiting_can_end_before_the_run_does(root: Path) -> None:
 
 
 @pytest.mark.parametrize("wanted", [None, 2, ITERATIONS])
-def test_a_finished_run_is_not_resumed_to_where_it_is(finished: rlnb.Run, wanted: int | None) -> None:
+def test_a_finished_run_cannot_be_resumed_without_more_iterations(finished: rlnb.Run, wanted: int | None) -> None:
     with pytest.raises(rlnb.RunError, match=rf"nothing is left.*max_iterations={2 * ITERATIONS}\)"):
         finished.resume(max_iterations=wanted)
     assert [job.kind for job in finished.jobs].count("train") == 1
@@ -151,7 +151,7 @@ def test_a_cancelled_run_keeps_its_checkpoints_and_resumes_as_one_curve(root: Pa
     assert run.progress == (at + 4, at + 4)
 
 
-def test_a_cancelled_run_is_resumed_at_once_and_never_to_before_where_it_is(root: Path) -> None:
+def test_a_cancelled_run_cannot_be_resumed_to_an_earlier_iteration(root: Path) -> None:
     run = echo(max_iterations=LONG, agent={"iteration_s": 0.03})
     until(lambda: len(run.checkpoints) > 3)
     run.cancel()
@@ -163,13 +163,13 @@ def test_a_cancelled_run_is_resumed_at_once_and_never_to_before_where_it_is(root
     assert [job.kind for job in run.jobs] == ["train"]
 
 
-def test_what_has_no_simulator_is_not_filmed(finished: rlnb.Run) -> None:
+def test_a_run_without_a_simulator_cannot_be_filmed(finished: rlnb.Run) -> None:
     for film in (finished.play, lambda: finished.evaluate(4, video=True)):
         with pytest.raises(rlnb.RunError, match="echo has no simulator"):
             film()
 
 
-def test_cancelling_what_has_ended_changes_nothing(finished: rlnb.Run) -> None:
+def test_cancelling_an_ended_run_changes_nothing(finished: rlnb.Run) -> None:
     before = sorted(finished.path.rglob("*"))
     assert finished.cancel().state == "completed"
     assert sorted(finished.path.rglob("*")) == before
@@ -180,7 +180,7 @@ def test_a_run_that_waits_in_the_queue_can_be_cancelled(root: Path) -> None:
     until(lambda: first.state == "running")
     second = echo(launcher=rlnb.LocalLauncher(max_running=1))
     until(lambda: [*(queue_folder() / "tickets").glob("[!.]*")])
-    time.sleep(0.3)  # some looks of its agent
+    time.sleep(0.3)  # a few polls of its agent
     assert second.state == "queued"
     second.cancel()
     until(lambda: second.state == "cancelled")
@@ -193,10 +193,10 @@ def test_two_trainings_at_once_share_the_cores(root: Path, monkeypatch: pytest.M
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     launcher = rlnb.LocalLauncher(max_running=2)
     assert f"OMP_NUM_THREADS={launcher.threads} " in echo(launcher=launcher).wait(WAIT_S).command
-    assert "OMP_NUM_THREADS" not in echo().wait(WAIT_S).command, "one takes what torch takes, as in Isaac Lab"
+    assert "OMP_NUM_THREADS" not in echo().wait(WAIT_S).command, "one training leaves the threads to torch"
 
 
-def test_a_walltime_ends_a_run_as_timeout(root: Path) -> None:
+def test_a_walltime_ends_a_run_with_outcome_timeout(root: Path) -> None:
     run = echo(max_iterations=LONG, agent=SLOW, launcher=rlnb.LocalLauncher(walltime_s=1.5))
     with pytest.raises(rlnb.RunError, match="timeout: stopped after its walltime"):
         run.wait(WAIT_S)
@@ -222,13 +222,13 @@ def test_a_checkpoint_can_be_chosen_by_name_or_path(root: Path) -> None:
     assert len(run.evaluations) == 2
 
 
-def test_no_episodes_are_refused_before_anything_is_written(finished: rlnb.Run) -> None:
+def test_zero_episodes_are_refused_before_anything_is_written(finished: rlnb.Run) -> None:
     with pytest.raises(rlnb.RlnbError, match="episodes=0"):
         finished.evaluate(0)
     assert len(finished.jobs) == 2
 
 
-def test_without_a_checkpoint_there_is_nothing_to_evaluate(root: Path) -> None:
+def test_a_run_without_a_checkpoint_cannot_be_evaluated(root: Path) -> None:
     run = echo(agent={"crash_at": 1})
     with pytest.raises(rlnb.RunError):
         run.wait(WAIT_S)
@@ -255,7 +255,7 @@ def lay_out(root: Path, name: str, created: str, **changes: Any) -> RunDir:
 
 @pytest.fixture
 def three(root: Path) -> Path:
-    """Three runs: old, middle with a tag and a result, new of another task and library."""
+    """Write three runs: an old one, one with a tag and a result, and a new one of another task and library."""
     lay_out(root, "a-old", "2026-01-01T00:00:00+00:00")
     middle = lay_out(root, "c-middle", "2026-01-02T00:00:00+00:00", tags=("best",))
     job = middle.next_job("train")
@@ -281,7 +281,7 @@ def test_runs_are_listed_newest_first_and_filtered(three: Path, filters: dict[st
     assert [run.id for run in rlnb.runs(three, **filters)] == ids
 
 
-def test_a_state_that_there_is_not_is_named_with_the_closest(three: Path) -> None:
+def test_an_unknown_state_is_refused_with_the_closest_name(three: Path) -> None:
     with pytest.raises(rlnb.NotFoundError, match=r"No state named 'faild'.*Did you mean 'failed'"):
         rlnb.runs(state="faild")
 
@@ -307,20 +307,20 @@ def test_a_run_of_a_newer_rlnb_does_not_hide_the_others(three: Path, caplog: pyt
     assert "Update rlnb" in caplog.text
 
 
-def test_a_run_is_got_by_its_id_a_part_of_it_or_its_folder(three: Path) -> None:
+def test_get_run_accepts_an_id_a_part_of_it_or_a_folder(three: Path) -> None:
     assert rlnb.get_run("c-middle").id == "c-middle"
     assert rlnb.get_run("middle").id == "c-middle"
     assert rlnb.get_run(str(three / "runs" / "c-middle")).id == "c-middle"
 
 
-def test_a_part_of_several_ids_or_of_none_is_an_error_that_lists_them(three: Path) -> None:
+def test_an_ambiguous_or_unknown_id_is_an_error(three: Path) -> None:
     with pytest.raises(rlnb.NotFoundError, match="'-' matches 3 runs: a-old, b-new, c-middle"):
         rlnb.get_run("-")
     with pytest.raises(rlnb.NotFoundError, match=r"No run named 'c-mittle'.*Did you mean 'c-middle'"):
         rlnb.get_run("c-mittle")
 
 
-def test_where_there_is_no_root_there_are_no_runs(root: Path) -> None:
+def test_without_a_root_there_are_no_runs(root: Path) -> None:
     assert len(rlnb.runs()) == 0
     assert not root.exists()
 
@@ -328,14 +328,14 @@ def test_where_there_is_no_root_there_are_no_runs(root: Path) -> None:
 # -- looking at runs
 
 
-def test_a_run_is_one_line_and_a_small_table(finished: rlnb.Run) -> None:
+def test_a_run_is_shown_as_one_line_and_as_a_small_table(finished: rlnb.Run) -> None:
     assert repr(finished) == f"Run({finished.id!r}, task='Echo', library='echo', completed)"
     html = finished._repr_html_()
     assert f"{ITERATIONS} of {ITERATIONS}" in html
     assert "success_rate" in html
 
 
-def test_hostile_words_are_escaped_in_every_table(root: Path) -> None:
+def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
     lay_out(root, "hostile", "2026-01-01T00:00:00+00:00", task=rlnb.Task(id=HOSTILE), library=HOSTILE)
     (run,) = rlnb.runs()
     evaluation = rlnb.Evaluation(
@@ -348,9 +348,10 @@ def test_hostile_words_are_escaped_in_every_table(root: Path) -> None:
         assert "&lt;script&gt;" in html
 
 
-def test_every_table_of_the_public_api_is_known_to_the_test_of_hostile_words() -> None:
+def test_every_table_of_the_public_api_is_tested_with_hostile_text() -> None:
     tables = {name for name in rlnb.__all__ if hasattr(_resolved(name), "_repr_html_")}
-    # The first two show no words from outside, the others are in test_budget.py, test_tuning.py and test_sweeping.py.
+    # The first two show no text from the user. The tests of the others are in test_budget.py, test_tuner.py and
+    # test_sweep.py.
     elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep"}
     assert tables == {"Comparison", "Evaluation", "Run", "Runs"} | elsewhere
 

@@ -61,7 +61,7 @@ def test_a_card_lists_the_spaces_of_each_agent_and_the_libraries_that_can_train_
 
 
 def test_a_library_of_several_agents_refuses_a_task_of_one_before_anything_starts() -> None:
-    with pytest.raises(rlnb.CheckError, match=f"1 problem.*\n.*{SEVERAL} trains tasks of several agents") as refused:
+    with pytest.raises(rlnb.CheckError, match=f"1 problem.*\n.*{SEVERAL} trains tasks with several agents") as refused:
         rlnb.train("Isaac-Cartpole-Direct", library=SEVERAL, device="cpu")
     assert JOINED in str(refused.value)
     assert not list(rlnb.runs())

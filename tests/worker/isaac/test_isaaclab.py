@@ -305,17 +305,17 @@ def test_an_agent_value_that_an_argument_would_override_is_refused(
     folder: Path, library: str, seed: str, iterations: str, device: str | None
 ) -> None:
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={seed: 5})
-    assert f"{seed} is 5, but seed=42 of rlnb.train holds" in problem.what
+    assert f"{seed} is 5, but rlnb.train has seed=42" in problem.what
     assert rlnb.check(STATE_TASK, library=library, agent={seed: 5}, seed=5) == []
     assert rlnb.check(STATE_TASK, library=library, agent={seed: 42}, seed=5) == [], (
         "the config's own value is no request"
     )
     (problem,) = rlnb.check(STATE_TASK, library=library, agent={iterations: 7}, max_iterations=9)
-    assert f"{iterations} is 7, but max_iterations=9 of rlnb.train holds" in problem.what
+    assert f"{iterations} is 7, but rlnb.train has max_iterations=9" in problem.what
     assert rlnb.check(STATE_TASK, library=library, agent={iterations: 7}) == [], "nothing overrides the value"
     if device:
         (problem,) = rlnb.check(STATE_TASK, library=library, agent={device: "cpu"})
-        assert f"{device} is 'cpu', but device='auto' of rlnb.train holds" in problem.what
+        assert f"{device} is 'cpu', but rlnb.train has device='auto'" in problem.what
         assert rlnb.check(STATE_TASK, library=library, agent={device: "cpu"}, device="cpu") == []
 
 
@@ -324,7 +324,7 @@ def test_an_override_that_an_argument_would_override_is_refused(folder: Path) ->
     task = rlnb.task(STATE_TASK, overrides=values)
     problems = rlnb.check(task, num_envs=16)
     assert [problem.fix for problem in problems] == [
-        f"Leave it out here, and say {argument}= to rlnb.train." for argument in ("num_envs", "seed", "device")
+        f"Leave it out here, and pass {argument}= to rlnb.train." for argument in ("num_envs", "seed", "device")
     ]
     assert rlnb.check(task, num_envs=8, seed=5, device="cpu") == []
     assert rlnb.check(rlnb.task(STATE_TASK, overrides={"scene.num_envs": 8})) == []
