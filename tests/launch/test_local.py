@@ -96,7 +96,7 @@ def test_the_gpus_are_those_that_this_process_may_use(
     [
         (0, "cuda", 1, "has no NVIDIA GPU"),
         (0, "auto", 2, None),
-        (1, "auto", 2, "2 ranks take a GPU each, and this machine has 1 NVIDIA GPU"),
+        (1, "auto", 2, "2 ranks need a GPU each, but this machine has 1 NVIDIA GPU"),
         (1, "cpu", 2, None),
         (2, "cuda", 2, None),
         (2, "cuda:2", 1, "this machine has 2 NVIDIA GPUs"),

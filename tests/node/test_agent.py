@@ -112,7 +112,7 @@ def test_a_signal_on_one_of_several_nodes_is_an_interruption_that_a_cluster_can_
     agent.send_signal(signal.SIGTERM)
     agent.communicate(timeout=WAIT_S)
     assert (result(job).outcome, result(job).values) == ("failed", {"node": 1, "interrupted": True})
-    assert "was taken away by the queue" in result(job).error
+    assert "was revoked by the queue" in result(job).error
 
 
 def test_a_node_stops_before_the_queue_takes_it_away(job: JobDir) -> None:
@@ -131,7 +131,7 @@ def test_a_job_that_was_started_is_not_started_twice(job: JobDir) -> None:
     job.running().write_text(json.dumps({"host": "first", "time": "noon"}))
     status, error = run(job, python("print('again')"))
     assert status == 1
-    assert "was started on first at noon and is not started twice" in error
+    assert "was started on first at noon and cannot be started twice" in error
     assert not job.log().exists()
     assert not job.result.exists()
 

@@ -123,7 +123,7 @@ def test_the_answer_to_an_older_request_is_not_looked_at(run: RunDir) -> None:
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "view").write_text("a file")
-    with pytest.raises(RlnbError, match="A request for pictures cannot be left in"):
+    with pytest.raises(RlnbError, match="A request for frames cannot be written to"):
         FrameReader(RunDir(tmp_path)).want(WANTED)
 
 

@@ -25,7 +25,7 @@ def test_tags_come_and_go_and_every_kernel_sees_them(run):
     assert "baseline" not in run.tags
     with pytest.raises(KeyError):
         other.tags.remove("baseline")
-    with pytest.raises(rlnb.RlnbError, match="needs some letters"):
+    with pytest.raises(rlnb.RlnbError, match="Use at least one letter"):
         other.tags.add(" ")
 
 
@@ -41,7 +41,7 @@ def test_notes_are_added_and_shown_escaped(run):
     shown = rlnb.get_run(run.id).notes
     assert [note.text for note in shown] == ["<b>fell</b> over"]
     assert "&lt;b&gt;fell" in shown._repr_html_()
-    with pytest.raises(rlnb.RlnbError, match="needs some words"):
+    with pytest.raises(rlnb.RlnbError, match="Write at least one word"):
         shown.add("")
 
 

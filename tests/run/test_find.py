@@ -14,7 +14,7 @@ from rlnb.storage.serial import to_json
 
 def test_a_root_that_is_no_folder_is_told(root: Path) -> None:
     root.write_text("")
-    with pytest.raises(rlnb.NotFoundError, match="is no folder"):
+    with pytest.raises(rlnb.NotFoundError, match="is not a folder"):
         rlnb.runs()
 
 

@@ -115,7 +115,7 @@ def test_a_script_does_not_go_on_by_itself(root: Path, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("open('model_1.pt', 'w').close()")
     job = begun_and_taken_away(rlnb.train(script=script).wait(60), TrainOptions())
-    with pytest.raises(rlnb.RlnbError, match="a script's"):
+    with pytest.raises(rlnb.RlnbError, match="the run of a script"):
         job.go_on(3)
 
 
@@ -127,7 +127,7 @@ def test_a_job_is_started_once(interrupted: rlnb.Run) -> None:
         text=True,
     )
     assert again.returncode == 1
-    assert "is not started twice" in again.stderr
+    assert "cannot be started twice" in again.stderr
     run = rlnb.Run(interrupted.path)
     assert ([path.read_bytes() for path in run.checkpoints], run.metrics["reward"].values) == before
 

@@ -31,7 +31,7 @@ def test_what_goes_on_again_is_not_removed(root: Path) -> None:
     run, other = echo(max_iterations=10).wait(WAIT_S), echo(max_iterations=10).wait(WAIT_S)
     found = rlnb.runs().prune(whole=True)
     run.resume(max_iterations=1000)
-    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: goes on again"):
+    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: is active again"):
         found.apply()
     assert run.path.exists()
     assert not other.path.exists()
@@ -73,7 +73,7 @@ def test_what_was_left_of_a_run_goes_with_a_later_one(root: Path, monkeypatch: p
             rlnb.runs(tag="0").prune(whole=True).apply()
     (left,) = runs[0].path.parent.glob(f".{runs[0].id}.*")
     why = f".nfs0001: Device or resource busy. The rest of it lies in {left}"
-    assert str(caught.value) == f"Not everything could be removed:\n  {runs[0].path}: {why}"
+    assert str(caught.value) == f"Some items could not be removed:\n  {runs[0].path}: {why}"
     rlnb.runs(tag="1").prune(whole=True).apply()
     assert left.exists(), "somebody may be removing it"
     monkeypatch.setattr(pruning, "LEFT_S", -1.0)
@@ -85,7 +85,7 @@ def test_a_run_that_lies_elsewhere_is_left_alone(root: Path, tmp_path: Path) -> 
     run = echo(max_iterations=2).wait(WAIT_S)
     run.path.rename(tmp_path / "elsewhere")
     run.path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: is a link to .*/elsewhere, which is left alone"):
+    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: is a link to .*/elsewhere. Remove it yourself"):
         rlnb.runs().prune(whole=True).apply()
     assert [run.id for run in rlnb.runs()] == [run.id]
 

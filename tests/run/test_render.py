@@ -134,7 +134,7 @@ def test_a_pod_that_is_made_again_does_not_train_a_second_time(root: Path) -> No
     logged = run.metrics["reward"].values
     again = subprocess.run(pod, env={**os.environ, **ONE_POD}, capture_output=True, text=True, check=False)
     assert (again.returncode, run.state) == (1, "completed")
-    assert "is not started twice" in again.stderr
+    assert "cannot be started twice" in again.stderr
     assert rlnb.Run(run.path).metrics["reward"].values == logged
 
 

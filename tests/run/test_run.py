@@ -47,7 +47,7 @@ def run(echo_root: Path) -> rlnb.Run:
 
 def test_waiting_has_a_limit_and_the_run_goes_on(root: Path) -> None:
     slow = echo(max_iterations=1000, agent=SLOW)
-    with pytest.raises(TimeoutError, match=rf"{slow.id} is still \w+ after 0.1 s. It goes on."):
+    with pytest.raises(TimeoutError, match=rf"{slow.id} is still \w+ after 0.1 s. It continues."):
         slow.wait(timeout_s=0.1)
     assert slow.result is None
     slow.cancel()
@@ -56,7 +56,7 @@ def test_waiting_has_a_limit_and_the_run_goes_on(root: Path) -> None:
 
 
 def test_nothing_is_left_to_do_of_a_run_that_has_reached_its_end(run: rlnb.Run) -> None:
-    with pytest.raises(rlnb.RunError, match=r"has finished 5 iterations.*run\.resume\(max_iterations=10\)"):
+    with pytest.raises(rlnb.RunError, match=r"has finished 5 of 5 iterations.*run\.resume\(max_iterations=10\)"):
         run.resume()
     with pytest.raises(rlnb.RunError, match="max_iterations=0 is not a positive whole number"):
         run.resume(max_iterations=0)
@@ -77,7 +77,7 @@ def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(run: rlnb.Ru
 def test_an_evaluation_of_no_episodes_and_a_film_without_a_simulator_are_refused(run: rlnb.Run) -> None:
     with pytest.raises(rlnb.RlnbError, match="episodes=0 is not a positive whole number"):
         run.evaluate(episodes=0)
-    with pytest.raises(rlnb.RunError, match="no simulator, so there is nothing to film"):
+    with pytest.raises(rlnb.RunError, match="no simulator, so it cannot record a video"):
         run.play()
     assert len(run.jobs) == 1
 

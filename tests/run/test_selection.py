@@ -31,5 +31,5 @@ def test_by_date(three):
     assert len(rlnb.runs(since=timedelta(hours=1))) == 3
     assert len(rlnb.runs(since=three[1].created)) == 2
     assert len(rlnb.runs(since="2999-01-01")) == 0
-    with pytest.raises(rlnb.RlnbError, match="since='yesterday' is no date"):
+    with pytest.raises(rlnb.RlnbError, match="since='yesterday' is not a date"):
         rlnb.runs(since="yesterday")

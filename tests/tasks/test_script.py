@@ -135,7 +135,7 @@ def test_its_failure_is_the_runs(root: Path, script: Path) -> None:
 @pytest.mark.parametrize("verb", ["evaluate", "export", "resume"])
 def test_what_only_the_script_knows_is_not_tried(root: Path, script: Path, verb: str) -> None:
     run = started(script).wait(WAIT_S)
-    with pytest.raises(rlnb.RunError, match="is a script's"):
+    with pytest.raises(rlnb.RunError, match="is the run of a script"):
         getattr(run, verb)()
 
 
