@@ -15,7 +15,7 @@ from typing import IO
 from rlnb.node.descendants import ask_for_stacks, loaded, workers
 
 STACKS_AFTER_S = 120.0
-"""Seconds without output after which the worker is asked for the stack of every thread."""
+"""Seconds without output after which the stack of every thread of the worker is requested."""
 END_AFTER_S = 900.0
 """Seconds without output after which the worker counts as hung and is ended."""
 END_AFTER_KIT_S = 3600.0

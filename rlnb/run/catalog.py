@@ -32,7 +32,7 @@ class Changes:
     updates: tuple[Run, ...]
     """Runs to redraw: new ones, changed ones, and every one that has not ended."""
     departures: tuple[Run, ...]
-    """Runs that were deleted or archived since the last refresh."""
+    """Runs that were deleted, archived or damaged since the last refresh."""
 
 
 class Catalog:

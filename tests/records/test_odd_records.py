@@ -31,7 +31,7 @@ from rlnb.storage.serial import from_json, to_json
 
 GOOD = ["c-good", "a-good"]
 ODD = "b-odd"
-SOMEBODY = 65534
+ORDINARY_UID = 65534
 SPARSE_BYTES = 20 * 2**30
 MEMORY_BYTES = 2 * 2**30
 """Memory in bytes that a test may allocate, so that an endless file raises an error instead of filling memory."""
@@ -99,12 +99,12 @@ def open_odd(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
 
 
 @contextlib.contextmanager
-def as_somebody() -> Iterator[None]:
+def as_ordinary_user() -> Iterator[None]:
     """Become an ordinary user, since root may read every file."""
     if os.geteuid() != 0:
         yield
         return
-    os.seteuid(SOMEBODY)
+    os.seteuid(ORDINARY_UID)
     try:
         yield
     finally:
@@ -264,7 +264,7 @@ def test_a_value_that_rlnb_never_writes_hides_no_other_run(odd: RunDir, name: st
 def test_a_folder_of_another_user_hides_no_other_run(open_odd: RunDir, folder: str, state: str | None) -> None:
     lists("completed")
     (open_odd.path / folder).chmod(0)
-    with as_somebody():
+    with as_ordinary_user():
         lists(state)
 
 
@@ -284,7 +284,7 @@ def test_a_folder_that_is_not_listed_is_logged_once_with_its_file(
     open_odd: RunDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     open_odd.path.chmod(0)
-    with as_somebody():
+    with as_ordinary_user():
         rlnb.runs()
     (line,) = caplog.messages
     assert f"{open_odd.manifest} cannot be read: Permission denied. Make it readable" in line
@@ -311,7 +311,7 @@ def test_a_damaged_part_is_logged_once_however_often_it_is_read(
 
 def test_an_unreadable_event_file_is_logged_once(open_odd: RunDir, caplog: pytest.LogCaptureFixture) -> None:
     next(open_odd.logs.glob("*tfevents*")).chmod(0)
-    with as_somebody():
+    with as_ordinary_user():
         runs = rlnb.runs()
         for _ in range(3):
             runs.table()
@@ -326,7 +326,7 @@ def test_an_unreadable_event_file_is_logged_once(open_odd: RunDir, caplog: pytes
 def test_a_run_with_unreadable_jobs_is_not_pruned(open_odd: RunDir, folder: str) -> None:
     (open_odd.path / folder).chmod(0)
     os.utime(open_odd.manifest, (0, 0))  # an old run without a job is lost
-    with as_somebody():
+    with as_ordinary_user():
         pruning = rlnb.runs().prune(whole=True)
     assert [id for id, _, _ in pruning.items] == GOOD
     assert pruning.unfinished == 1
