@@ -48,7 +48,7 @@ def take_slots(
     slots: dict[int, IO[str]] = {}
     try:
         while not give_up():
-            if _first(ticket_path):  # only the first in line takes slots, so it blocks no other job
+            if _first(ticket_path):  # only the first in line takes slots, so a partial set blocks no other job
                 for number in range(max_running):
                     slot = _lock(folder / "slots" / str(number)) if number not in slots else None
                     if slot is not None:

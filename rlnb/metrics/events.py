@@ -154,7 +154,7 @@ class EventReader:
         try:
             with files.open_regular(path) as opened:
                 size = opened.seek(0, 2)
-                grown = True  # False once only an incomplete record is left, which the time limit did not cause
+                grown = True  # False once only an incomplete record is left, which ``behind`` does not count
                 while grown and file.offset < size and time.monotonic() < deadline:
                     scalars, grown = self._read_chunk(opened, file, size)
                     count += scalars

@@ -142,7 +142,7 @@ class Series:
 
 
 def stitch(steps: np.ndarray, times: np.ndarray, spans: Sequence[Span]) -> np.ndarray:
-    """Join the points of several jobs into one curve; points of a later job replace earlier ones at the same steps.
+    """Join the points of several jobs into one curve; a job replaces all earlier points from its first step on.
 
     A job killed after its last checkpoint has logged steps that the resumed job logs again.
 

@@ -5,6 +5,6 @@ agents of the other nodes, ``usage`` samples CPU, memory and GPUs, ``silence`` w
 torchrun's summary, and ``child`` and ``descendants`` start and end processes. ``simulator`` and ``server`` are the
 agents of a living simulator and of a server beside a kernel.
 
-Belongs here: code that runs beside a worker, on its node. The agent imports neither torch nor the simulator.
+Belongs here: code that runs alongside a worker, on its node. The agent imports neither torch nor the simulator.
 Does not belong here: the kernel's side of starting it (``rlnb.launch``).
 """

@@ -215,7 +215,7 @@ class Agent:
         usage: Usage | None = None
 
         def tick() -> None:
-            """Sample from the start of a script, but only after the start of a training, which needs every core."""
+            """Sample a script at once, but a worker only once it has started, since its start needs every core."""
             nonlocal usage
             if usage is not None:
                 usage.tick()
@@ -241,7 +241,7 @@ class Agent:
         if outcome == "completed" and self._node > 0:
             return 0  # the first node writes it
         if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
-            error += f". No space left on the disk of {self._job.path}"  # the log may lack it, for want of space
+            error += f". No space left on the disk of {self._job.path}"  # the full disk may have truncated the log
         detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
         values: dict[str, Json] = {"node": self._node} if self._several else {}
         if self._interrupted:  # by the cluster, so the job may continue elsewhere

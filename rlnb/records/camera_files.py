@@ -1,7 +1,8 @@
 """Live camera frames of a training, exchanged through two files in the run's folder; no frame is kept.
 
-A viewer writes a request file and keeps touching it while it is open. The training answers by replacing the newest
-frame. Clocks of different machines are not compared: a request stays alive while its file keeps changing.
+A viewer writes a request file and touches it about every second until the viewer closes. The training answers by
+replacing the newest frame. Clocks of different machines are not compared: a request stays alive while its file keeps
+changing.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class JobRecord:
                 return None
             alive: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
         except Exception as exc:  # a damaged or foreign handle can raise anything in the launcher
-            files.warn_once(f"{self.folder.handle}: the launcher cannot tell whether the job runs ({exc!r}). Move it away.")
+            files.warn_once(f"{self.folder.handle}: the launcher cannot tell if the job runs ({exc!r}). Move it away.")
             return None
         return alive
 

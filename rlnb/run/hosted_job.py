@@ -127,14 +127,14 @@ class HostedJob:
             raise RlnbError(f"{self._record.id} is the run of a script: rlnb cannot resume it. Start the script again.")
         from rlnb.run.run import Run
 
-        run = Run(self._record.path)  # its state waits for the job started here
+        run = Run(self._record.path)  # its state is "queued" here, so run.resume() would refuse
         options = options_of(TrainOptions, jobs[-1].folder)
         try:
             # Until this job has written a checkpoint, its own options (init_from or checkpoint) still apply.
             since = self._folder.command.stat().st_mtime
             if any(path.stat().st_mtime > since for path in run.checkpoints):
                 options = run.what_is_left(trust=options.trust)
-        except RlnbError:  # no iterations left: the interruption came after the last checkpoint
+        except RlnbError:  # no iterations left: the interruption came at the very end
             return False
         start_job(self._record, "train", options)
         return True

@@ -149,7 +149,7 @@ class Run(RunFacts):
         nothing_left = total <= (done if self.state == "completed" else reached)
         if total < 1 or (checkpoint is None and nothing_left):
             raise RunError(
-                f"{self.id} has finished {done} of {total} iterations: nothing is left to do. "
+                f"{self.id} has finished {done} iterations and would end at {total}: nothing is left to do. "
                 f"Use run.resume(max_iterations={2 * done or 150}) to extend it."
             )
         # The manifest's max_iterations may be lower, if the run was extended before.

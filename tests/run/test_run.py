@@ -56,7 +56,9 @@ def test_wait_has_a_time_limit_and_the_run_continues(root: Path) -> None:
 
 
 def test_a_run_without_iterations_left_is_not_resumed(run: rlnb.Run) -> None:
-    with pytest.raises(rlnb.RunError, match=r"has finished 5 of 5 iterations.*run\.resume\(max_iterations=10\)"):
+    with pytest.raises(
+        rlnb.RunError, match=r"has finished 5 iterations and would end at 5.*run\.resume\(max_iterations=10\)"
+    ):
         run.resume()
     with pytest.raises(rlnb.RunError, match="max_iterations=0 is not a positive whole number"):
         run.resume(max_iterations=0)
