@@ -4,6 +4,6 @@
 queue, ``injected`` is for clusters that start the nodes themselves, and ``hosted`` is the base of launchers whose
 jobs belong to a process of this machine.
 
-Belongs here: launchers that rlnb brings, and the code that launchers share. Does not belong here: the agent that
+Belongs here: rlnb's built-in launchers, and the code that launchers share. Does not belong here: the agent that
 runs on a node (``rlnb.node``).
 """

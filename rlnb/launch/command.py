@@ -1,4 +1,4 @@
-"""From a manifest to the argv of its processes: pure functions, tested as text."""
+"""From a manifest to the argv of its processes, in pure functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def worker_command(
     return Command(
         argv=argv,
         env={"PYTHONUNBUFFERED": "1", **({"OMP_NUM_THREADS": str(threads)} if threads else {})},
-        # A script writes into its working folder: that is the run's.
+        # A script writes to its working directory, so that is the run's logs folder.
         cwd=str(RunDir(run_dir).logs) if manifest.script else None,
         queued=kind == "train" and max_running is not None,
         max_running=max_running or 1,
@@ -66,7 +66,7 @@ def worker_command(
 def runs_worker(argv: Sequence[str]) -> bool:
     """Return whether a command starts a worker (``-m rlnb.worker``), by itself or inside a wrapper such as a container.
 
-    A training script of the user's is no worker.
+    A user's training script is not a worker.
     """
     return ("-m", WORKER) in itertools.pairwise(argv)
 
@@ -77,9 +77,9 @@ def runs_one_worker(argv: Sequence[str]) -> bool:
 
 
 def torchrun(ranks: Resources) -> tuple[str, ...]:
-    """Return Python's arguments to start the ranks of one node, as in Isaac Lab's guide to several GPUs and nodes.
+    """Return Python's arguments to start the ranks of one node, as in Isaac Lab's multi-node guide.
 
-    With several nodes, the agent of each node sets rank and address of the rendezvous in the environment
+    With several nodes, the agent of each node sets its rank and the rendezvous address in the environment
     (``PET_NODE_RANK``, ``PET_MASTER_ADDR``, ``PET_MASTER_PORT``).
     """
     start = ("-m", TORCHRUN, f"--nproc_per_node={ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")

@@ -1,4 +1,4 @@
-"""Launchers whose jobs each belong to a detached process of this machine, so that a run outlives its kernel."""
+"""Base for launchers that give each job a detached process on this machine, so that a run outlives its kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hosts:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, argv: Sequence[str], log: Path) -> int:
-        """Start a host apart from this process, with its output at the end of a log; return its process id."""
+        """Start a detached host whose output is appended to a log; return the host's process id."""
         require_linux("A job")
         self._processes = [process for process in self._processes if process.poll() is None]
         with open(log, "ab") as output:
@@ -40,7 +40,7 @@ class Hosts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostProcess:
-    """A process on one machine. The time of its start tells it from a later process with the same number."""
+    """A process on one machine. Its start time distinguishes it from a later process with the same id."""
 
     host: str
     """Name of the machine."""
@@ -50,7 +50,7 @@ class HostProcess:
 
     @classmethod
     def of(cls, pid: int) -> HostProcess:
-        """Return the process of this machine that has this number."""
+        """Return this machine's process with the given id."""
         import psutil
 
         return cls(host=socket.gethostname(), pid=pid, created_s=psutil.Process(pid).create_time())
@@ -72,23 +72,23 @@ class HostProcess:
 class HostedLauncher:
     """Base of launchers whose jobs each belong to a detached process of this machine, the job's host.
 
-    The host sees by itself that the user cancelled its job. A launcher for a cluster does the rest through
+    The host itself checks whether its job was cancelled. A cluster launcher does its other work through
     :class:`rlnb.HostedJob`.
     """
 
     module: ClassVar[str]
-    """Module that Python runs as the host; it gets the job's folder as its argument."""
+    """Module that Python runs as the host, with the job's folder as its argument."""
     log = "host.log"
-    """File in the job's folder that takes the host's own output."""
+    """Name of the file in the job's folder that holds the host's own output."""
     hosts: ClassVar[Hosts] = Hosts()
-    """Shared by all launchers of this process: a launcher is often made for one training only."""
+    """Hosts started by this process, shared by its launchers, since a launcher may serve one training only."""
 
     def argv(self, job_dir: Path) -> Sequence[str]:
         """Return the argv that starts the host of a job."""
         return [sys.executable, "-P", "-m", self.module, str(job_dir)]
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
-        """Start the host of a job whose ``command.json`` is written."""
+        """Start the host of a job whose ``command.json`` exists."""
         return handle_of(self.hosts.start(self.argv(job_dir), job_dir / self.log))
 
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:

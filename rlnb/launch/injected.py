@@ -1,4 +1,4 @@
-"""The launcher for clusters that start the nodes themselves: pods that know their rank, such as PAI-DLC's."""
+"""The launcher for clusters that start the nodes themselves, as pods that know their rank (PAI-DLC, for example)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rlnb.spec import Json, Manifest
 
 
 class InjectedLauncher:
-    """Makes a run's folder and starts nothing. Each pod runs ``python -m rlnb.node --injected RUN_DIR``.
+    """Creates a run's folder but starts no process. Each pod runs ``python -m rlnb.node --injected RUN_DIR``.
 
-    The cluster's operator has put MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK into the environment of the pods; the
-    last two count nodes. PAI-DLC, Kubeflow's PyTorchJob and Volcano do so. :func:`rlnb.render` writes the job's text
-    for the operator.
+    The cluster's operator sets MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK in the environment of the pods; the last
+    two count nodes. PAI-DLC, Kubeflow's PyTorchJob and Volcano do so. :func:`rlnb.render` renders the manifest for
+    the operator.
 
     Args:
         nodes: Number of pods.
@@ -31,7 +31,7 @@ class InjectedLauncher:
 
     @property
     def settings(self) -> Mapping[str, Json]:
-        """Arguments that make an equal launcher."""
+        """Arguments that recreate this launcher."""
         return {"nodes": self.nodes, "nproc_per_node": self.nproc_per_node, "walltime_s": self.walltime_s}
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
@@ -42,7 +42,7 @@ class InjectedLauncher:
         return problems
 
     def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
-        """Start nothing. ``job_dir`` holds everything that a pod needs."""
+        """Do nothing. ``job_dir`` holds everything that a pod needs."""
         return {}
 
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:

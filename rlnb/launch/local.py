@@ -16,18 +16,18 @@ from rlnb.spec import Json, Manifest, Resources
 
 
 class LocalLauncher(HostedLauncher):
-    """Runs jobs on this machine, at most ``max_running`` at a time; the others wait their turn.
+    """Runs jobs on this machine, at most ``max_running`` at a time; other jobs wait in a queue.
 
     Args:
-        max_running: Trainings at once; None is one per GPU, or one on a machine without a GPU.
+        max_running: Most trainings at a time; None is one per GPU, or one on a machine without a GPU.
         walltime_s: Seconds after which a run is stopped; None sets no limit.
 
     Raises:
-        RlnbError: ``max_running`` is not a positive whole number, or ``walltime_s`` not a positive number.
+        RlnbError: ``max_running`` is not a positive whole number, or ``walltime_s`` is not a positive number.
     """
 
     name, nodes, nproc_per_node, log = "local", 1, None, "node0.log"
-    module = "rlnb.node"  # a job on one node needs no host beside its agent
+    module = "rlnb.node"  # a job on one node needs no other host than its agent
 
     def __init__(self, *, max_running: int | None = None, walltime_s: float | None = None) -> None:
         if problems := [*_check_numbers(max_running, walltime_s)]:
@@ -35,14 +35,14 @@ class LocalLauncher(HostedLauncher):
         self.max_running = max_running or max(1, gpu_count())
         self.walltime_s = walltime_s
         self.settings: Mapping[str, Json] = {"max_running": self.max_running, "walltime_s": walltime_s}
-        """Arguments that make an equal launcher."""
+        """Arguments that recreate this launcher."""
 
     @property
     def threads(self) -> int | None:
-        """Threads of each training (OMP_NUM_THREADS) where several may run at once; None leaves them to torch.
+        """Threads of each training (OMP_NUM_THREADS) if several may run at once; None leaves the number to torch.
 
-        Torch takes all cores, and its threads wait for each other by spinning. On two cores, two such trainings made
-        one fourteenth of the steps each.
+        By default torch uses all cores, and its threads spin while they wait. On two cores, two such trainings each
+        ran at one fourteenth of the speed.
         """
         if self.max_running == 1 or "OMP_NUM_THREADS" in os.environ:
             return None
@@ -92,7 +92,7 @@ def _check_gpus(resources: Resources) -> Iterator[Problem]:
         yield Problem(what=f"{ranks} ranks cannot share {device}.", fix='device="cuda" gives each rank its own.')
     elif ranks > gpus:
         yield Problem(
-            what=f"{ranks} ranks take a GPU each, and {stock}.", fix=f'nproc_per_node={gpus}, or device="cpu"'
+            what=f"{ranks} ranks need a GPU each, but {stock}.", fix=f'nproc_per_node={gpus}, or device="cpu"'
         )
 
 

@@ -17,7 +17,7 @@ from rlnb.errors import RlnbError
 
 
 def queue_folder() -> Path:
-    """Return this user's queue folder on this machine. The folder is made if it does not exist.
+    """Return this user's queue folder on this machine. The folder is created if it does not exist.
 
     Raises:
         RlnbError: The folder belongs to another user.
@@ -39,7 +39,7 @@ def take_slots(
         max_running: Slots of this machine.
         give_up: Called at every poll; the wait ends with None once it returns true.
         count: Slots that this job takes, at most ``max_running``.
-        poll_s: Seconds between looks.
+        poll_s: Seconds between polls.
         name: Name of the run that :func:`holders` returns for these slots.
     """
     folder = queue_folder()
@@ -47,7 +47,7 @@ def take_slots(
     slots: dict[int, IO[str]] = {}
     try:
         while not give_up():
-            if _first(ticket_path):  # only the first takes slots, so those it holds while it waits block nobody
+            if _first(ticket_path):  # only the first in line takes slots, so a partial set blocks no other job
                 for number in range(max_running):
                     slot = _lock(folder / "slots" / str(number)) if number not in slots else None
                     if slot is not None:
@@ -67,10 +67,10 @@ def take_slots(
 
 
 def holders() -> list[str]:
-    """Return the names of the runs that hold slots of this machine now."""
+    """Return the names of the runs that currently hold slots of this machine."""
     names = []
     for slot in sorted((queue_folder() / "slots").iterdir()):
-        free = _lock(slot, create=False, exclusive=False)  # for a moment only: a waiting run looks again
+        free = _lock(slot, create=False, exclusive=False)  # held for a moment only; a waiting run retries
         if free is None:
             names.append(slot.read_text(encoding="utf-8"))
         else:
@@ -82,7 +82,7 @@ def _draw_ticket(folder: Path) -> tuple[Path, IO[str]]:
     name = f"{time.time_ns():020d}-{os.getpid()}"
     draft = folder / f".{name}"
     lock = _lock(draft)
-    assert lock is not None, "a file of our own pid cannot be locked by another"
+    assert lock is not None, "no other process locks a file with our pid"
     draft.rename(folder / name)  # visible only once it is locked
     return folder / name, lock
 
@@ -105,7 +105,7 @@ def _lock(path: Path, create: bool = True, exclusive: bool = True) -> IO[str] | 
     try:
         file = open(path, "a" if create else "r+", encoding="utf-8")  # noqa: SIM115 - held as long as the lock
     except FileNotFoundError:
-        file = open(os.devnull, encoding="utf-8")  # its owner has just left the queue  # noqa: SIM115
+        file = open(os.devnull, encoding="utf-8")  # its owner has just left  # noqa: SIM115
         return file
     try:
         import fcntl  # Windows has none, and imports this module too

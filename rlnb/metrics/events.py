@@ -1,9 +1,9 @@
 """An incremental reader of TensorBoard event files.
 
-An event file is a TFRecord file: per record a little-endian uint64 length, its masked CRC32-C, the
-payload, and the payload's masked CRC32-C (https://www.tensorflow.org/tutorials/load_data/tfrecord);
-each payload is a ``tensorflow.Event`` protocol buffer, parsed with TensorBoard's own class the first
-time that a writer uses a tag (:mod:`rlnb.metrics.repeats`).
+An event file is a TFRecord file. Each record consists of a little-endian uint64 length, its masked CRC32-C, the
+payload, and the payload's masked CRC32-C (https://www.tensorflow.org/tutorials/load_data/tfrecord).
+Each payload is a ``tensorflow.Event`` protocol buffer. The first event of a tag is parsed with TensorBoard's own
+class, later ones with :mod:`rlnb.metrics.repeats`.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ logger = logging.getLogger(__name__)
 _HEADER = struct.Struct("<QI")
 _FOOTER_BYTES = 4
 _LARGEST_RECORD = 1 << 28
-"""A length beyond this is garbage, not an event."""
+"""Largest credible length of a record, in bytes; a greater one means that the file is damaged."""
 _CHUNK_BYTES = 1 << 20
 TAIL_BYTES = 1 << 17
-"""Bytes at the end of a long file that are read first, where time is short."""
+"""Bytes at the end of a long file that are read ahead when reading runs out of time."""
 
 Scalar = tuple[int, float, float]
 """Step, wall time in seconds since the epoch, value."""
 
 
 class Column:
-    """The scalars of one tag in the order of writing, 24 bytes each."""
+    """The scalars of one tag in the order of writing, at 24 bytes per scalar."""
 
     __slots__ = ("_steps", "_times", "_values")
 
@@ -50,13 +50,13 @@ class Column:
         self._steps, self._times, self._values = array("q"), array("d"), array("d")
 
     def append(self, step: int, time: float, value: float) -> None:
-        """Add one."""
+        """Append a scalar; ``time`` is in seconds since the epoch."""
         self._steps.append(step)
         self._times.append(time)
         self._values.append(value)
 
     def extend(self, other: Column) -> None:
-        """Add those of another tag or file behind one's own."""
+        """Append the scalars of another column."""
         self._steps.extend(other._steps)
         self._times.extend(other._times)
         self._values.extend(other._values)
@@ -65,7 +65,7 @@ class Column:
         """Return steps (int64), wall times (float64, seconds since the epoch) and values (float64) as copies.
 
         Args:
-            start: Index of the first.
+            start: Index of the first scalar to return.
         """
         import numpy as np
 
@@ -87,7 +87,7 @@ Columns = defaultdict[str, Column]
 
 @dataclass(slots=True)
 class _File:
-    """How far a file is read, and what was read ahead from its end."""
+    """Reading position in a file, and the scalars read ahead from its end."""
 
     offset: int = 0
     damaged: bool = False
@@ -96,22 +96,22 @@ class _File:
 
 
 class EventReader:
-    """Reads what was appended since the last call to every event file below a folder.
+    """Reads the records appended since the last call to any event file below a folder.
 
-    A torn record at the end of a file is left for the next call; a damaged one ends the reading
-    of that file with a warning, the scalars before it are kept.
+    An incomplete record at the end of a file is left for the next call. A damaged record ends the reading of its file
+    with a warning; the scalars before it are kept.
 
     Attributes:
         scalars: Tag to its scalars, in order of writing.
-        behind: Bytes that are still to be read, after a call that ran out of time.
+        behind: Bytes that the last call left unread because it ran out of time.
     """
 
     def __init__(self, folder: Path, *, without: str = "") -> None:
-        """Read nothing yet.
+        """Create a reader; nothing is read until :meth:`refresh`.
 
         Args:
-            folder: Where the files are, at any depth.
-            without: Name of a folder in it that is passed over.
+            folder: Folder of the event files, which may lie at any depth.
+            without: Name of a subfolder to skip.
         """
         self._folder, self._without = folder, folder / without if without else None
         self._files: dict[Path, _File] = {}
@@ -119,11 +119,11 @@ class EventReader:
         self.behind = 0
 
     def refresh(self, limit_s: float = math.inf) -> int:
-        """Read what is new; return the number of new scalars.
+        """Read the newly appended records; return the number of new scalars.
 
         Args:
-            limit_s: Seconds after which to stop, about. What is left is for the next call; the newest of it is read
-                at once, so that a curve of millions of points shows where it is now (:meth:`ahead`).
+            limit_s: Approximate time limit in seconds. The next call reads the rest, but the newest scalars are read
+                ahead at once, so that a curve of millions of points shows its current value (:meth:`ahead`).
         """
         deadline, count, self.behind = time.monotonic() + limit_s, 0, 0
         for path in sorted(self._paths(), key=_age):
@@ -133,7 +133,7 @@ class EventReader:
         return count
 
     def ahead(self, tag: str) -> Column:
-        """Return the newest scalars of a tag that are read though others before them are not."""
+        """Return the newest scalars of a tag that were read ahead of unread older ones."""
         newest = Column()
         for file in self._files.values():
             if tag in file.tail:
@@ -142,7 +142,7 @@ class EventReader:
 
     @property
     def tags(self) -> set[str]:
-        """Every tag of which there is a scalar."""
+        """Every tag that has a scalar."""
         return {tag for tags in (self.scalars, *(file.tail for file in self._files.values())) for tag in tags}
 
     def _paths(self) -> Iterator[Path]:
@@ -154,7 +154,7 @@ class EventReader:
         try:
             with files.open_regular(path) as opened:
                 size = opened.seek(0, 2)
-                grown = True  # until there is a torn tail, which is for the next call and not for this one's haste
+                grown = True  # False once only an incomplete record is left, which ``behind`` does not count
                 while grown and file.offset < size and time.monotonic() < deadline:
                     scalars, grown = self._read_chunk(opened, file, size)
                     count += scalars
@@ -162,18 +162,18 @@ class EventReader:
                 if grown and size - file.offset > TAIL_BYTES:
                     self._read_tail(opened, file, size)
                 self.behind += size - file.offset if grown else 0
-        except RlnbError as exc:  # a pipe, say
+        except RlnbError as exc:  # not a regular file, for example a pipe
             file.damaged = True
             files.warn_once(str(exc))
         except OSError as exc:
             files.warn_once(f"{path} cannot be read: {exc.strerror or exc}. Make it readable, or move it away.")
         except Exception as exc:  # protobuf's DecodeError has no public base class
             file.damaged = True
-            logger.warning("%s is damaged after byte %d, the rest is not read: %s", path, file.offset, exc)
+            logger.warning("%s is damaged after byte %d. The rest of the file is ignored: %s", path, file.offset, exc)
         return count
 
     def _read_chunk(self, opened: BinaryIO, file: _File, size: int) -> tuple[int, bool]:
-        """Read some records; return how many scalars, and whether there was a whole record at all."""
+        """Read some records; return the number of scalars, and whether there was at least one complete record."""
         chunk_bytes, start = _CHUNK_BYTES, file.offset
         while True:
             opened.seek(start)
@@ -181,20 +181,20 @@ class EventReader:
             count = _parse(data, self.scalars, file, at_end=start + len(data) >= size)
             if file.offset > start or start + len(data) >= size:
                 return count, file.offset > start
-            chunk_bytes *= 2  # a record that is longer than that
+            chunk_bytes *= 2  # the record is longer than the chunk
 
     def _read_tail(self, opened: BinaryIO, file: _File, size: int) -> None:
         opened.seek(size - TAIL_BYTES)
         data = opened.read(TAIL_BYTES)
         start = _boundary(data)
         if start is not None:
-            with contextlib.suppress(Exception):  # damage there is told when the reading gets to it
+            with contextlib.suppress(Exception):  # _read reports the damage when it gets there
                 _parse(data[start:], file.tail, _File(), at_end=True)
 
 
 def _parse(data: bytes, into: Columns, file: _File, *, at_end: bool) -> int:
-    """Add the scalars of whole records to columns, and move the file's offset behind them."""
-    from tensorboard.compat.proto.event_pb2 import Event  # seconds, so only when there is something to read
+    """Append the scalars of complete records to columns, and move the file's offset past them."""
+    from tensorboard.compat.proto.event_pb2 import Event  # this import takes seconds, so it waits for the first record
 
     count, start = 0, file.offset
     for payload, end in _records(data, at_end=at_end):
@@ -220,7 +220,7 @@ def _parse_event(event: Any, payload: bytes, into: Columns, file: _File) -> int:
 
 
 def _records(data: bytes, *, at_end: bool) -> Iterator[tuple[bytes, int]]:
-    """Yield each whole record's payload and the offset behind it."""
+    """Yield the payload of each complete record and the offset of its end."""
     offset, size = 0, len(data)
     while offset + _HEADER.size <= size:
         length, crc = _HEADER.unpack_from(data, offset)
@@ -228,7 +228,7 @@ def _records(data: bytes, *, at_end: bool) -> Iterator[tuple[bytes, int]]:
             raise ValueError(f"a record claims {length} bytes")
         end = offset + _HEADER.size + length + _FOOTER_BYTES
         if end > size:
-            if at_end and crc != _crc(data[offset : offset + 8]):  # else damage would pass for a torn tail
+            if at_end and crc != _crc(data[offset : offset + 8]):  # a damaged length, not an incomplete record
                 raise ValueError(f"a record claims {length} bytes")
             return
         yield data[offset + _HEADER.size : end - _FOOTER_BYTES], end
@@ -236,7 +236,7 @@ def _records(data: bytes, *, at_end: bool) -> Iterator[tuple[bytes, int]]:
 
 
 def _boundary(data: bytes) -> int | None:
-    """Return where the first record begins in bytes from the middle of a file; None if none does."""
+    """Return the offset of the first record in bytes from the middle of a file; None if no record begins there."""
     for offset in range(len(data) - _HEADER.size):
         length, crc = _HEADER.unpack_from(data, offset)
         if length <= _LARGEST_RECORD and crc == _crc(data[offset : offset + 8]):
@@ -251,7 +251,7 @@ def _crc(data: bytes) -> int:
 
 
 def _scalar(value: Any) -> float | None:
-    """Return a summary value as a float, or None when it is not a scalar (image, histogram, text)."""
+    """Return a summary value as a float; None if it is not a scalar (image, histogram, text)."""
     if value.WhichOneof("value") != "tensor":
         return None
     tensor = value.tensor
@@ -264,7 +264,7 @@ def _scalar(value: Any) -> float | None:
 
 
 def _age(path: Path) -> tuple[float, str]:
-    """Order files by the second in their name (``events.out.tfevents.<seconds>...``), then by name."""
+    """Return a sort key: the second in the file's name (``events.out.tfevents.<seconds>...``), then by name."""
     for part in path.name.split("."):
         if part.isdigit() and len(part) >= 9:
             return float(part), str(path)

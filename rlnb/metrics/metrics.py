@@ -1,4 +1,4 @@
-"""A run's metrics: the library's own event files under rlnb's names, x in frames."""
+"""A run's metrics: the scalars of the library's event files, under rlnb's names and with frames as the x axis."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 N = TypeVar("N", float, "np.ndarray")
 
 FRESH_S = 0.1
-"""Age up to which what was read counts as new: one view of many metrics reads the files once."""
+"""Seconds during which a refresh is not repeated, so that a view of many metrics reads the files once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """How one training job counts: from ``first_step`` of the library's x axis onwards."""
+    """How one training job counts steps on the library's x axis."""
 
     start_time: float
-    """When it started, in seconds since the epoch."""
+    """Start of the job, in seconds since the epoch."""
     frames_per_step: float
     """Frames per unit of the library's x axis."""
     steps_per_iteration: float
     """Units of the library's x axis per learning iteration."""
     logged_at_end: bool = False
-    """Whether what an iteration logs stands where it ended on that axis, not where it began."""
+    """Whether an iteration logs at the step where it ended; otherwise it logs at the step where it began."""
 
     def iteration(self, step: N) -> N:
         """Return the learning iteration, from 0, of a point on the library's x axis."""
         return step / self.steps_per_iteration - float(self.logged_at_end)
 
     def frames(self, step: N) -> N:
-        """Return the frames at the end of that iteration."""
+        """Return the frames at the end of the iteration that logged at ``step``."""
         return self.frames_per_step * (step if self.logged_at_end else step + self.steps_per_iteration)
 
 
@@ -50,12 +50,12 @@ class Series:
     """One metric over a run, in order of frames; a resumed run is one curve."""
 
     def __init__(self, name: str, points: Column | Sequence[Scalar], spans: Sequence[Span]) -> None:
-        """Make a curve of what was logged.
+        """Make a curve of logged points.
 
         Args:
             name: Metric name or raw tag.
             points: (step, wall time in seconds since the epoch, value), as logged by all jobs of the run.
-            spans: How each of its jobs counts.
+            spans: How each job of the run counts steps.
         """
         import numpy as np
 
@@ -68,7 +68,7 @@ class Series:
 
     @classmethod
     def of(cls, name: str, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], spans: Sequence[Span]) -> Series:
-        """Return a curve of points that are in order: steps, wall times and values, each of shape (n,)."""
+        """Return a curve of points already in order: steps, wall times and values, each of shape (n,)."""
         series = cls.__new__(cls)
         series._set(name, arrays, spans)
         return series
@@ -82,7 +82,7 @@ class Series:
 
     @property
     def last(self) -> float:
-        """The newest value; NaN when there is none."""
+        """The newest value; NaN if there is none."""
         return float(self._values[-1]) if len(self) else float("nan")
 
     @property
@@ -96,12 +96,12 @@ class Series:
 
     @property
     def wall_time_s(self) -> list[float]:
-        """Seconds since the epoch of each point."""
+        """Time of each point, in seconds since the epoch."""
         return self.array("wall_time").tolist()  # type: ignore[no-any-return]
 
     @property
     def frames(self) -> list[float]:
-        """Env transitions over all ranks behind each point."""
+        """Env transitions of all ranks up to each point."""
         return self.array("frames").tolist()  # type: ignore[no-any-return]
 
     @property
@@ -110,7 +110,7 @@ class Series:
         return self.array("iterations").tolist()  # type: ignore[no-any-return]
 
     def array(self, what: Literal["values", "wall_time", "frames", "iterations"]) -> np.ndarray:
-        """Return one of the lists as an array, float64: for curves of millions of points."""
+        """Return one of the lists as a float64 array, for curves of millions of points."""
         import numpy as np
 
         if what == "values":
@@ -119,7 +119,7 @@ class Series:
             return self._times.astype(np.float64)
         numbers = np.empty(len(self))
         spans = self._spans or [Span(start_time=0.0, frames_per_step=1.0, steps_per_iteration=1.0)]
-        # A point belongs to the last job that had started by then, those before the first job to the first.
+        # A point belongs to the last job started before it; points before every job belong to the first job.
         of = np.searchsorted([span.start_time for span in spans], self._times, side="right") - 1
         for number, span in enumerate(spans):
             mine = np.maximum(of, 0) == number
@@ -128,7 +128,7 @@ class Series:
         return numbers
 
     def thinned(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return frames and values of at most so many points, with the curve's extremes and its shape; NaN left out."""
+        """Return frames and values of at most ``most`` points that keep the curve's extremes and shape, without NaN."""
         import numpy as np
 
         from rlnb.metrics.thinning import decimate
@@ -142,17 +142,17 @@ class Series:
 
 
 def stitch(steps: np.ndarray, times: np.ndarray, spans: Sequence[Span]) -> np.ndarray:
-    """Make one curve of several jobs: where a later job repeats steps, the later job's points count.
+    """Join the points of several jobs into one curve; a job replaces all earlier points from its first step on.
 
     A job killed after its last checkpoint has logged steps that the resumed job logs again.
 
     Args:
-        steps: Of each point, as logged, shape (n,).
-        times: Of each point, seconds since the epoch, shape (n,).
+        steps: Step of each point as logged, shape (n,).
+        times: Time of each point in seconds since the epoch, shape (n,).
         spans: The jobs, in the order of their starts.
 
     Returns:
-        Which points make the curve, in its order: indices, shape (m,).
+        Indices of the points of the curve, in order, shape (m,).
     """
     import numpy as np
 
@@ -168,7 +168,7 @@ def stitch(steps: np.ndarray, times: np.ndarray, spans: Sequence[Span]) -> np.nd
 class Metrics(Mapping[str, Series]):
     """The metrics of a run by rlnb's name (``"reward"``) or by the library's own tag.
 
-    Reading is incremental: every access reads what was appended to the event files since.
+    Reading is incremental: every access reads the records appended to the event files since the last one.
     """
 
     def __init__(self, logs: Path, library: Library | None, spans: Sequence[Span] = ()) -> None:
@@ -178,19 +178,19 @@ class Metrics(Mapping[str, Series]):
         self._spans = list(spans)
         self._refreshed = float("-inf")
         self.limit_s = float("inf")
-        """Seconds after which reading stops, until the next access: of long files the newest points come first then."""
+        """Seconds after which reading stops until the next access; then the newest points of long files come first."""
 
     @property
     def behind(self) -> int:
-        """Bytes that were still to be read when reading ran out of its time."""
+        """Bytes left unread when reading reached ``limit_s``."""
         return self._reader.behind
 
     def count_by(self, spans: Sequence[Span]) -> None:
-        """Take note of how the jobs of the run count."""
+        """Set how the jobs of the run count steps."""
         self._spans = list(spans)
 
     def refresh(self) -> int:
-        """Read what is new; return the number of new scalars. Calls in quick succession look at the disk once."""
+        """Read newly logged scalars and return their number. Calls within ``FRESH_S`` access the disk once."""
         if time.monotonic() - self._refreshed < FRESH_S:
             return 0
         count = self._reader.refresh(self.limit_s)
@@ -208,7 +208,7 @@ class Metrics(Mapping[str, Series]):
 
     @property
     def names(self) -> list[str]:
-        """rlnb's names that this run has logged, e.g. ``["reward", "episode_length", ...]``; of a script, its tags."""
+        """Logged metrics under rlnb's names, e.g. ``["reward", "fps"]``; raw tags for a script without such names."""
         self.refresh()
         tags = self._reader.tags
         if not self._tags:
@@ -217,7 +217,7 @@ class Metrics(Mapping[str, Series]):
 
     @property
     def tags(self) -> list[str]:
-        """Every raw tag, without those that only repeat another on a different x axis."""
+        """Every raw tag, except those that only repeat another tag on a different x axis."""
         self.refresh()
         return sorted(tag for tag in self._reader.tags if not (self._hidden and self._hidden.search(tag)))
 
@@ -225,11 +225,11 @@ class Metrics(Mapping[str, Series]):
         return self.whole(name)[0]
 
     def whole(self, name: str) -> tuple[Series, int]:
-        """Return a metric, and how many of its points :meth:`newer` need not look at again."""
+        """Return a metric, and the number of its points that :meth:`newer` can skip from then on."""
         self.refresh()
         tag = self._tags.get(name, name)
         if tag not in self._reader.tags:
-            if name in self._tags:  # known, but nothing logged yet
+            if name in self._tags:  # the library has this metric, but has not logged it yet
                 return Series(name, [], self._spans), 0
             raise unknown("metric", name, [*self._tags, *self.tags], has="Logged")
         read, ahead = self._reader.scalars.get(tag, Column()), self._reader.ahead(tag)
@@ -239,30 +239,30 @@ class Metrics(Mapping[str, Series]):
         return Series(name, points if len(ahead) else read, self._spans), len(read)
 
     def newer(self, name: str, first: int) -> tuple[Series, int]:
-        """Return the points of a metric behind its first so many, and how many there are then.
+        """Return the points of a metric from index ``first`` on, and the number of all its points.
 
-        For a view that already has the first ones: none of them is looked at again, so that it costs the same after a
-        million points as after ten. Points that a resumed job logs anew are not taken back; when :attr:`jobs` changes,
-        or :attr:`behind` is not 0, ask for the :meth:`whole`.
+        A view that already has the earlier points reads no point twice, so that an update costs the same after a
+        million points as after ten. Points that a resumed job logs again are not removed: if :attr:`jobs` changes or
+        :attr:`behind` is not 0, call :meth:`whole`.
         """
         self.refresh()
         column = self._reader.scalars.get(self._tags.get(name, name), Column())
         return Series.of(name, column.arrays(first), self._spans), len(column)
 
     def last(self, name: str) -> float:
-        """Return the newest value of a metric, NaN where there is none; quick, however long its curve is."""
+        """Return the newest value of a metric, NaN if there is none, in constant time for any length of curve."""
         self.refresh()
         tag = self._tags.get(name, name)
         return self._newest(tag)[2] if tag in self._reader.tags else float("nan")
 
     @property
     def clock(self) -> Series | None:
-        """The metric with the most points: how far the run was at which time; None before the first."""
+        """The metric with the most points, which maps wall time to progress; None before anything is logged."""
         tag = max(self.tags, key=lambda tag: len(self._reader.scalars.get(tag, ())), default=None)
         return None if tag is None else self[tag]
 
     def _newest(self, tag: str) -> Scalar:
-        """Return the last point of a tag that has one."""
+        """Return the last point of a tag, which must have one."""
         ahead = self._reader.ahead(tag)
         return (ahead if len(ahead) else self._reader.scalars[tag])[-1]
 
@@ -281,10 +281,10 @@ class Metrics(Mapping[str, Series]):
         return len(self.names)
 
     def frame(self, *names: str) -> pd.DataFrame:
-        """Return tidy data, one row a point.
+        """Return tidy data, with one row per point.
 
         Args:
-            names: Metric names or raw tags; all of rlnb's names when none is given.
+            names: Metric names or raw tags; none for all logged metrics.
 
         Returns:
             Columns ``metric``, ``iteration``, ``frames``, ``wall_time_s`` (seconds since the epoch), ``value``.
@@ -314,20 +314,20 @@ class Metrics(Mapping[str, Series]):
 
 
 class SystemSeries(Series):
-    """One measure of the machine; where the run was by then comes from what the library logged."""
+    """One measure of a node over time; the run's logged metrics map its times to frames and iterations."""
 
     def __init__(self, series: Series, clock: Callable[[], Series | None]) -> None:
-        """Place a curve over time on the axes of a run.
+        """Place a curve over time on the x axes of a run.
 
         Args:
             series: The measured values.
-            clock: Gives a metric of the run, None while there is none; asked for frames and iterations only.
+            clock: Returns a metric of the run, or None before the first; called only for frames and iterations.
         """
         self._set(series.name, (series._steps, series._times, series._values), ())
         self._clock = clock
 
     def array(self, what: Literal["values", "wall_time", "frames", "iterations"]) -> np.ndarray:
-        """Return one of the lists as an array, float64; frames and iterations between those of the logged points."""
+        """Return one of the lists as a float64 array; frames and iterations are interpolated over wall time."""
         import numpy as np
 
         if what in ("values", "wall_time"):
@@ -339,7 +339,7 @@ class SystemSeries(Series):
 
 
 class SystemMetrics(Metrics):
-    """The use that a run made of its nodes, as their agents sampled it: ``system/node0/cpu_cores`` and so on."""
+    """The load of a run on its nodes, as sampled by their agents: ``system/node0/cpu_cores`` and so on."""
 
     def __init__(self, folder: Path, training: Callable[[], Metrics]) -> None:
         super().__init__(folder, None)
@@ -351,11 +351,11 @@ class SystemMetrics(Metrics):
         return self.tags
 
     def whole(self, name: str) -> tuple[Series, int]:
-        """Return a measure, and how many of its points :meth:`newer` need not look at again."""
+        """Return a measure, and the number of its points that :meth:`newer` can skip from then on."""
         series, count = super().whole(name)
         return SystemSeries(series, self._clock), count
 
     def newer(self, name: str, first: int) -> tuple[Series, int]:
-        """Return the points of a measure behind its first so many, and how many there are then."""
+        """Return the points of a measure from index ``first`` on, and the number of all its points."""
         series, count = super().newer(name, first)
         return SystemSeries(series, self._clock), count

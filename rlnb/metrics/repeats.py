@@ -1,11 +1,11 @@
-"""Reads the events that a writer repeats without making objects of them, in half the time.
+"""Read repeated events without building protobuf objects, in half the time.
 
-Nearly every event is one scalar of a tag that came before. Such events differ in three numbers alone, and the bytes
-between those are the same each time (https://protobuf.dev/programming-guides/encoding/)::
+Nearly every event is one scalar of a tag that was logged before. The events of one tag differ only in three numbers;
+the bytes between the numbers are always the same (https://protobuf.dev/programming-guides/encoding/)::
 
     09 <wall time, double>  10 <step, varint>  <summary with its one value: lengths, tag, 15>  <value, float>
 
-So those bytes, once protobuf has parsed an event that has them, stand for the tag. Everything else is protobuf's.
+Once protobuf has parsed one such event, these bytes therefore identify the tag. Protobuf parses all other events.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _BEGINNING = struct.Struct("<BdB")
 _VALUE = struct.Struct("<f")
 _WALL_TIME, _STEP = 0x09, 0x10
 _LONGEST_STEP = 8
-"""Bytes of a varint: negative numbers, which have ten, are left to protobuf."""
+"""Longest varint read here, in bytes; negative numbers take ten bytes and are left to protobuf."""
 _SHORTEST = _BEGINNING.size + _LONGEST_STEP + _VALUE.size
 MOST = 10_000
-"""Tags to remember, of a writer that makes up a new one each time."""
+"""Most tags to remember, in case a writer uses a new tag for every event."""
 
 
 class Repeats:
-    """Tags by the bytes that stand for them."""
+    """Tags by the bytes that identify them."""
 
     def __init__(self) -> None:
         self._tags: dict[bytes, str] = {}
 
     def read(self, payload: bytes) -> tuple[str, int, float, float] | None:
-        """Return tag, step, wall time and value of an event that is like an earlier one; None if it is not."""
+        """Return tag, step, wall time and value of an event whose tag was learned; None for any other event."""
         if (beginning := _begin(payload)) is None:
             return None
         step, wall_time, place = beginning
@@ -38,11 +38,11 @@ class Repeats:
         return None if tag is None else (tag, step, wall_time, _VALUE.unpack_from(payload, len(payload) - 4)[0])
 
     def learn(self, payload: bytes, event: Any) -> None:
-        """Remember what stands for the tag of an event, if it is laid out as above.
+        """Remember the bytes that identify the tag of an event, if its layout is the one above.
 
         Args:
-            payload: Its bytes.
-            event: Protobuf's object for them, a ``tensorflow.Event`` with one ``simple_value``.
+            payload: The event's bytes.
+            event: Protobuf's object for these bytes, a ``tensorflow.Event`` with one ``simple_value``.
         """
         beginning = _begin(payload)
         if beginning is None or len(self._tags) >= MOST:
@@ -55,7 +55,7 @@ class Repeats:
 
 
 def _begin(payload: bytes) -> tuple[int, float, int] | None:
-    """Return step, wall time, and where the bytes behind them begin; None if the payload does not begin so."""
+    """Return step, wall time, and the offset of the bytes after them; None if the payload has another layout."""
     if len(payload) < _SHORTEST:
         return None
     first, wall_time, second = _BEGINNING.unpack_from(payload)

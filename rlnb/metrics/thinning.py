@@ -1,4 +1,4 @@
-"""Long curves, as short as a screen needs them."""
+"""Reduce long curves to the number of points that a screen can show."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
 
 def decimate(xs: np.ndarray, ys: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a curve of no more than so many points, with its extremes and its shape (MinMaxLTTB).
+    """Return at most ``points`` points that keep the curve's extremes and shape (MinMaxLTTB).
 
-    Source: Van Der Donckt et al., MinMaxLTTB: Leveraging MinMax-Preselection to Scale LTTB (2023); tsdownsample has it.
+    Source: Van Der Donckt et al., MinMaxLTTB: Leveraging MinMax-Preselection to Scale LTTB
+    (2023), as implemented by tsdownsample.
     """
     if len(xs) <= points:
         return xs, ys

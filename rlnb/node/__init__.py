@@ -1,10 +1,10 @@
-"""``python -m rlnb.node``: the agent, one on each node that trains.
+"""``python -m rlnb.node``: the agent, one per node of a training.
 
-``agent`` runs one command to its end, with its log, heartbeat, walltime and result. ``peers`` are the
+``agent`` runs one command to its end, with its log, heartbeat, walltime and result. ``peers`` watches the
 agents of the other nodes, ``usage`` samples CPU, memory and GPUs, ``silence`` watches a start, ``torchrun`` reads
 torchrun's summary, and ``child`` and ``descendants`` start and end processes. ``simulator`` and ``server`` are the
 agents of a living simulator and of a server beside a kernel.
 
-Belongs here: code that runs beside a worker, on its node. The agent is free of torch and of the simulator.
+Belongs here: code that runs alongside a worker, on its node. The agent imports neither torch nor the simulator.
 Does not belong here: the kernel's side of starting it (``rlnb.launch``).
 """

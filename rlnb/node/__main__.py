@@ -1,13 +1,14 @@
 """``python -m rlnb.node``: the node agent, one per node for every launcher.
 
-The agent runs one command. It keeps the log, the heartbeat, the place in the queue and the walltime, sees that the job
-was cancelled, writes the result, and leaves no process of the command behind. It is single-threaded, and free of torch
-and of the simulator.
+The agent runs one command. It keeps the log, the heartbeat, the place in the queue and the walltime, checks whether the
+job was cancelled, writes the result, and leaves no process of the command behind. It is single-threaded, and imports
+neither torch nor the simulator.
 
 ``python -m rlnb.node JOB_DIR`` runs the command of that job. With ``--node K --master HOST:PORT`` it is the agent of
-one of several nodes. With ``--lifeline`` it ends when its standard input does; the process at the other end says why.
-``python -m rlnb.node --injected RUN_DIR`` reads node and master from the environment, where a cluster's own operator
-has set them. ``python -m rlnb.node --warm LOG ARGV`` keeps a living simulator for a kernel and passes its requests on.
+one of several nodes. With ``--lifeline`` it ends when its standard input closes; the process at the other end writes
+the reason.
+``python -m rlnb.node --injected RUN_DIR`` reads node and master from the environment, where the cluster's operator has
+set them. ``python -m rlnb.node --warm LOG ARGV`` keeps a living simulator for a kernel and passes its requests on.
 When the kernel hands over a job, the agent detaches from the kernel and becomes the agent of that job.
 ``python -m rlnb.node --beside ARGV`` runs a command until the kernel is gone, however it ended.
 """
@@ -32,7 +33,7 @@ from rlnb.storage.serial import from_json
 
 
 def run_job(argv: Sequence[str]) -> int:
-    """Run the command that was written for a job."""
+    """Run the command in a job's ``command.json``."""
     parser = argparse.ArgumentParser(prog="rlnb.node")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--node", type=int, default=0)

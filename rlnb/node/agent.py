@@ -29,7 +29,7 @@ from rlnb.spec import Command, Json, Outcome, Result
 from rlnb.storage import files
 
 POLL_S = 0.25
-"""Seconds between looks at the job's folder. The end of the child and signals end the wait at once."""
+"""Seconds between checks of the job's folder. The exit of the child or a signal ends the wait at once."""
 HEARTBEAT_S = 1.0
 TERM_GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -56,16 +56,16 @@ class Agent:
         hang_after_s: float | None = None,
         earlier_log: IO[bytes] | None = None,
     ) -> None:
-        """Take charge of a job.
+        """Create the agent of a job and install its signal handlers.
 
         Args:
-            job: Its folder.
-            command: What to run.
+            job: Folder of the job.
+            command: Command to run.
             member: This node's place among the job's nodes; None is the only node.
-            lifeline: Whether to end when standard input does.
-            deadline: Time at which the queue takes the node away, in seconds since the epoch.
-            hang_after_s: Seconds without a new scalar after which a rank counts as hanging.
-            earlier_log: Log of the living simulator that does the job. It writes there until it has read the handover.
+            lifeline: Whether to end when standard input closes.
+            deadline: Time at which to end the job, before the queue revokes the node, in seconds since the epoch.
+            hang_after_s: Seconds without a new scalar after which the training counts as hung; None means never.
+            earlier_log: Log of the living simulator that runs the job; it writes there until it has read the handover.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
         self._command = dataclasses.replace(command, env={**command.env, **self._member.env()})
@@ -119,11 +119,11 @@ class Agent:
         return code
 
     def _refuse(self) -> int:
-        """Print that this job was started before. Two trainings must never write to one run."""
+        """Print that this job was already started. Two trainings must never write to one run."""
         claim = files.read_json(self._job.running(self._node)) or {}
         by = f" on {claim['host']} at {claim['time']}" if claim else ""
         sys.stderr.write(
-            f"rlnb.node: {self._job.path} was started{by} and is not started twice. To continue the run: "
+            f"rlnb.node: {self._job.path} was started{by} and cannot be started twice. To continue the run: "
             f"rlnb.get_run({run_dir_of(self._job.path).path.name!r}).resume()\n"
         )
         return 1
@@ -140,7 +140,7 @@ class Agent:
                     return "timeout", f"stopped after its walltime of {self._command.walltime_s:.0f} s"
                 if self._deadline is not None and time.time() > self._deadline:
                     self._interrupted = True
-                    return "timeout", "stopped before the queue's walltime was over"
+                    return "timeout", "stopped shortly before the end of the queue's walltime"
                 if self._peers is not None and (loss := self._peers.missing()):
                     self._interrupted = True
                     return "failed", loss
@@ -160,7 +160,7 @@ class Agent:
         return "failed", self._describe_exit(code)
 
     def _start(self) -> Silence | None:
-        """Return the watch on the start of one of rlnb's own trainings; None for any other job."""
+        """Return a watcher for the start of a training that runs rlnb's worker; None for any other job."""
         if not (self._ours and self._job.kind == "train"):
             return None
         job, run = self._job, run_dir_of(self._job.path)
@@ -182,17 +182,17 @@ class Agent:
         if files.there(self._job.cancel) or not (self._several or self._lifeline):
             return "cancelled", "cancelled"
         self._interrupted = True
-        return "failed", f"{self._member} was taken away by the queue: preempted, requeued, or past its walltime"
+        return "failed", f"{self._member} was revoked by the queue: preempted, requeued, or past its walltime"
 
     def _completed(self) -> bool:
-        """Return whether the result on disk is a success. After a failure the other ranks have nothing to wait for."""
+        """Return whether the result on disk is a success. After a failure, the other ranks need not finish."""
         result = (files.read_json(self._job.result) or {}) if self._several else {"outcome": "completed"}
         if str(result.get("error", "")).startswith(HANGS):
             ask_for_stacks()
         return result.get("outcome") == "completed"
 
     def _describe_exit(self, code: int) -> str:
-        """Return how the process ended. The rank that failed first has some seconds to write the reason before that."""
+        """Return how the process ended, after giving the rank that failed first some seconds to write the reason."""
         if code == 0:
             return "the worker ended with status 0 and left no result"
         if not self._several and TORCHRUN not in self._command.argv:
@@ -206,7 +206,7 @@ class Agent:
 
     @contextlib.contextmanager
     def _sampling(self) -> Iterator[Callable[[], None]]:
-        """Yield a function that samples the use of this node. Only a training is sampled, for its curves."""
+        """Yield a function that samples the load on this node, for trainings only."""
         if self._job.kind != "train":
             yield lambda: None
             return
@@ -215,7 +215,7 @@ class Agent:
         usage: Usage | None = None
 
         def tick() -> None:
-            """Begin once the training has started, since its start needs every core; at once for a script."""
+            """Sample a script at once, but a worker only once it has started, since its start needs every core."""
             nonlocal usage
             if usage is not None:
                 usage.tick()
@@ -241,10 +241,10 @@ class Agent:
         if outcome == "completed" and self._node > 0:
             return 0  # the first node writes it
         if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
-            error += f". No space left on the disk of {self._job.path}"  # the log could not say so either
+            error += f". No space left on the disk of {self._job.path}"  # the full disk may have truncated the log
         detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
         values: dict[str, Json] = {"node": self._node} if self._several else {}
-        if self._interrupted:  # by the cluster: the job may go on elsewhere
+        if self._interrupted:  # by the cluster, so the job may continue elsewhere
             values["interrupted"] = True
         result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
         try:

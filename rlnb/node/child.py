@@ -32,21 +32,21 @@ def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
 
 
 def die_with_parent() -> None:
-    """Have Linux kill this process when its parent dies, however that happens."""
+    """Make Linux kill this process when its parent dies, for whatever reason."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of every orphan below it, so that none gets away."""
+    """Make this process the parent of every orphaned descendant, so that none escapes."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @contextlib.contextmanager
 def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = False) -> Iterator[Callable[[], bool]]:
-    """Yield a function that waits ``poll_s``, less if the child ends or a signal comes. It returns whether stdin ended.
+    """Yield a function that waits for the child's exit, a signal or ``poll_s``, and returns whether stdin has closed.
 
-    Every wake-up takes a core from a training that uses them all, so there are few. Standard input is watched with
-    ``lifeline`` only.
+    Wake-ups are rare, since each takes a core from a training that may use all of them. Standard input is watched only
+    with ``lifeline``.
     """
     process = os.pidfd_open(child.pid)
     reader, writer = os.pipe()
@@ -68,7 +68,7 @@ def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = Fal
 
 
 def describe_exit(code: int) -> str:
-    """Return a sentence that says how a process ended, by its return code."""
+    """Return a description of how a process ended, from its return code."""
     if code >= 0:
         return f"the worker ended with status {code}"
     name = signal.Signals(-code).name

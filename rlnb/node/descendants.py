@@ -1,4 +1,4 @@
-"""The processes below an agent: find the workers, ask for their stacks, and end every process."""
+"""The processes below an agent: find the workers, request their stacks, and end every process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import psutil
 
 STACKS_S = 1.0
-"""Seconds that processes have to write their stacks."""
+"""Seconds to wait for processes to write their stacks."""
 
 
 def kill_descendants(grace_s: float) -> None:
@@ -68,10 +68,10 @@ def workers() -> list[psutil.Process]:
 
 
 def ask_for_stacks() -> int:
-    """Have every worker below this process write the stack of each thread to its output; return how many workers can.
+    """Make the workers below this process write the stack of each thread to their output; return how many can.
 
-    A worker catches SIGUSR1 with Python's faulthandler. The signal would end any other process, and the
-    client of a container would forward it.
+    A worker handles SIGUSR1 with Python's faulthandler. Other processes get no signal: it would kill most of them,
+    and the client of a container would forward it.
     """
     import psutil
 

@@ -1,4 +1,4 @@
-"""A job on several nodes: this node's place among them, and whether the others still live."""
+"""A job on several nodes: the place of this node among them, and the detection of lost nodes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, RunDir
 
 JOIN_S = 900.0
-"""Seconds that the other nodes have to start. They may have to pull images and mount folders first."""
+"""Seconds that the other nodes have to start, since they may have to pull images and mount folders first."""
 HANGS = "nothing was logged"
 LOOK_S = 5.0
-"""Seconds between looks at event files and at other nodes' heartbeats, which lie on a shared file system."""
+"""Seconds between checks of event files and of other nodes' heartbeats, which lie on a shared file system."""
 SILENT_S = 90.0
 """Seconds without a heartbeat after which a node counts as lost. NFS may show a heartbeat a minute late."""
 
@@ -29,7 +29,7 @@ class Member:
     nodes: int = 1
     """Number of nodes of the job."""
     master: str = ""
-    """``"host:port"`` of the first node, where the ranks meet."""
+    """``"host:port"`` of the first node, for the rendezvous of the ranks."""
 
     def env(self) -> Mapping[str, str]:
         """Return the variables that torchrun reads (``torch.distributed.argparse_util``); empty on a single node."""
@@ -52,7 +52,7 @@ def injected(run_dir: Path, nodes: int, gpus: int, environ: Mapping[str, str]) -
     Args:
         run_dir: Folder of the run.
         nodes: Nodes that the run needs.
-        gpus: GPUs that its ranks need on each node. NPROC_PER_NODE, the GPUs of a pod, may not be less.
+        gpus: GPUs that the run's ranks need on each node. NPROC_PER_NODE, the GPUs of a pod, must not be lower.
         environ: The environment.
 
     Raises:
@@ -63,7 +63,7 @@ def injected(run_dir: Path, nodes: int, gpus: int, environ: Mapping[str, str]) -
             f"{', '.join(lacking)} {'are' if len(lacking) > 1 else 'is'} not set. PAI-DLC, PyTorchJob and Volcano set "
             "such variables in each pod. Elsewhere, use python -m rlnb.node JOB_DIR --node K --master HOST:PORT."
         )
-    # The operator of PyTorchJob also sets torchrun's own variables, which never count processes.
+    # PyTorchJob's operator also sets torchrun's own variables, which always count nodes.
     torchrun_names = {"WORLD_SIZE": "PET_NNODES", "RANK": "PET_NODE_RANK"}
     texts = {name: environ.get(other) or environ[name] for name, other in torchrun_names.items()}
     if wrong := [f"{name}={text!r}" for name, text in texts.items() if not text.isdigit()]:
@@ -91,16 +91,16 @@ def newest_training(run_dir: Path) -> JobDir:
     """
     trainings = [job for job in RunDir(run_dir).jobs() if job.kind == "train"]
     if not trainings:
-        raise RlnbError(f"{run_dir} has no training to run. Give the folder of a run, and mount it here.")
+        raise RlnbError(f"{run_dir} has no training to run. Use the folder of a run that is mounted here.")
     return trainings[-1]
 
 
 class Stall:
-    """Notices that a training logs nothing any more, because its event files do not grow. Works for every library.
+    """Detects that a training has stopped logging, because its event files no longer grow. Works for every library.
 
     Args:
         run: Folder of the run.
-        limit_s: Seconds without a new scalar after which a rank counts as hanging.
+        limit_s: Seconds without a new scalar after which the training counts as hung.
     """
 
     def __init__(self, run: RunDir, limit_s: float) -> None:
@@ -124,10 +124,10 @@ class Stall:
 
 
 class Peers:
-    """Notices that another node is lost, because its heartbeat stands still.
+    """Detects that another node is lost, because its heartbeat no longer changes.
 
-    The first node looks at all others, and they look at the first only, so that the number of looks grows with the
-    nodes and not with their square. Clocks of different hosts are never compared.
+    The first node checks all others, and they check only the first, so that the number of checks is linear in the
+    number of nodes. Clocks of different hosts are never compared.
     """
 
     def __init__(self, job: JobDir, member: Member) -> None:

@@ -1,6 +1,6 @@
-"""Watch a worker while it starts: request its stacks when it is silent, and end it after a limit.
+"""Watch a worker while it starts: request its stacks when it is silent, and report that it hangs after a limit.
 
-The node agent does this. It is free of torch, so it works also where the worker's threads wait for each other.
+The node agent does this. It runs outside the worker, so it works even if the worker's threads are deadlocked.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import IO
 from rlnb.node.descendants import ask_for_stacks, loaded, workers
 
 STACKS_AFTER_S = 120.0
-"""Seconds without output after which the worker is asked for the stack of every thread."""
+"""Seconds without output after which the stack of every thread of the worker is requested."""
 END_AFTER_S = 900.0
-"""Seconds without output after which the worker is ended."""
+"""Seconds without output after which the worker counts as hung and is ended."""
 END_AFTER_KIT_S = 3600.0
-"""The same where Isaac Sim starts, which compiles shaders the first time, or may start in a container."""
+"""Like ``END_AFTER_S``, if Isaac Sim starts, which compiles shaders first, or if a container hides the worker."""
 LOOK_S = 1.0
 _WRITTEN_WITHIN_S = 10.0
-"""Seconds within which stacks are written, also on a busy machine."""
+"""Seconds to wait for the stacks to be written, enough for a busy machine."""
 _KIT = "libcarb.so"
 """Library that every process of Isaac Sim loads (Carbonite, the core of NVIDIA's Kit)."""
 
 
 class Silence:
-    """Watches the log of a worker until it has started.
+    """Watches the log of a worker until the worker has started.
 
     The variables RLNB_START_STACKS_S and RLNB_START_LIMIT_S replace the limits.
 
@@ -57,16 +57,16 @@ class Silence:
 
     @property
     def silent(self) -> bool:
-        """Whether the worker has been silent so long that its log ends with its stacks."""
+        """Whether the worker has been silent for so long that its stacks were requested."""
         return self._silent
 
     def hangs(self) -> str:
-        """Look at the log; return a message if the worker hangs, and an empty string while it may still start."""
+        """Check the log; return a message if the worker hangs, and an empty string while it may still start."""
         now = time.monotonic()
         if self._over or now - self._looked < LOOK_S:
             return ""
         self._looked = now
-        with contextlib.suppress(OSError):  # after an error of the file system, the next look decides
+        with contextlib.suppress(OSError):  # after an error of the file system, the next check decides
             return self._look(now)
         return ""
 
@@ -96,7 +96,7 @@ class Silence:
         )
 
     def _write_stacks(self) -> None:
-        """Have the stacks written and wait for them, since they are no sign of life."""
+        """Request the stacks and wait until they are written, so that they do not count as output."""
         before, count = self._written(), ask_for_stacks()
         deadline = time.monotonic() + _WRITTEN_WITHIN_S
         while count and self._written() == before and time.monotonic() < deadline:

@@ -24,8 +24,8 @@ from rlnb.storage.serial import from_json
 def keep_simulator(log: Path, argv: Sequence[str]) -> int:
     """Start a living simulator and pass JSON lines between the kernel (stdin, stdout) and it.
 
-    Ends with the kernel. A line with the key ``adopt`` names the folder of a job. The worker then trains that job under
-    this agent, and from then on the kernel reaches it through the job's folder only.
+    The simulator ends with the kernel. A line with the key ``adopt`` names the folder of a job: the simulator then
+    trains that job under this agent, and the kernel reaches it only through the job's folder.
     """
     replies, worker_end = os.pipe()
     with open(log, "ab") as output:
@@ -69,13 +69,13 @@ class Handover:
 
     @classmethod
     def of(cls, line: bytes) -> Handover | None:
-        """Return the handover that a line of JSON from the kernel is; None for an ordinary request."""
+        """Parse a line of JSON from the kernel as a handover; return None for an ordinary request."""
         folder = json.loads(line).get("adopt")
         return None if folder is None else cls(line=line, job=JobDir(Path(folder)))
 
 
 def _relay(replies: int, worker: IO[bytes], log: Path) -> Handover | None:
-    """Pass lines both ways; return the handover, or None when either side is gone or the start hangs."""
+    """Pass lines both ways; return the handover, or None if either side exits or the start hangs."""
     pending, ready, was_silent = b"", False, False
     start = Silence(log, lambda: ready)
     with selectors.DefaultSelector() as selector:
@@ -93,7 +93,7 @@ def _relay(replies: int, worker: IO[bytes], log: Path) -> Handover | None:
                 if not data:
                     return None
                 if key.fd == replies:
-                    ready = True  # a worker's first message says that it has started
+                    ready = True  # the worker's first message reports that it has started
                     os.write(1, data)
                     continue
                 *lines, pending = (pending + data).split(b"\n")

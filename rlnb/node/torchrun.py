@@ -12,16 +12,16 @@ from rlnb.storage import files
 _FAILURE = re.compile(r"time\s+: (\S+)\s*\n.*\n\s*rank\s+: (\d+).*\n\s*exitcode\s+: (-?\d+) ")
 """A rank in the summary; a negative exit code is a signal (``torch.distributed.elastic.multiprocessing.errors``)."""
 _LINES = 1000
-"""Lines of a log that hold the summary: 7 for each rank of a node."""
+"""Lines to search for the summary, which has 7 lines per rank of a node."""
 _AT_ONCE_S = 5.0
-"""Seconds around the root cause within which torchrun has not ended a rank with SIGKILL, which it does after 30."""
+"""Seconds around the root cause within which a SIGKILL is not torchrun's own, which it sends only after 30 s."""
 
 
 def killed_rank(log: Path) -> tuple[int, int] | None:
-    """Return the rank that was killed and the signal, by the summary in a node's log; None if no rank was.
+    """Return the rank that was killed and the signal, from the summary in a node's log; None if no rank was killed.
 
-    The summary lists the other failures before the root cause. A rank that ends because another one is gone can be the
-    root cause too, if both end at the same moment. Ranks that torchrun itself ended have SIGTERM, or SIGKILL later.
+    The summary lists the other failures before the root cause. If two ranks fail at the same moment, its root cause may
+    be the rank that merely lost its peer. Ranks that torchrun itself ended have SIGTERM, or SIGKILL later.
     """
     others, _, root = files.tail(log, _LINES, limit_bytes=_LINES * 200).rpartition("Root Cause")
     causes = [_failure(match) for match in _FAILURE.finditer(root)]
@@ -40,5 +40,5 @@ def killed_rank(log: Path) -> tuple[int, int] | None:
 
 
 def _failure(match: re.Match[str]) -> tuple[float, int, int]:
-    """Return the time in seconds, the rank, and the signal; a negative one is an exit status."""
+    """Return the time in seconds, the rank, and the signal; a negative signal is an exit status."""
     return datetime.strptime(match[1], "%Y-%m-%d_%H:%M:%S").timestamp(), int(match[2]), -int(match[3])

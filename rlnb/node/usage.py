@@ -1,4 +1,4 @@
-"""CPU, memory and GPU use of a job on its node, sampled into TensorBoard event files beside the library's own."""
+"""CPU, memory and GPU use of a job on its node, sampled into TensorBoard event files of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Usage:
     """Samples the processes below this one: busy cores, memory, and the GPUs they may use."""
 
     def __init__(self, folder: Path, node: int, gpus: Sequence[str]) -> None:
-        """Begin to count; the first sample is due after ``SAMPLE_S``.
+        """Start counting; the first sample is due after ``SAMPLE_S``.
 
         Args:
             folder: Folder of the event file.
@@ -38,22 +38,22 @@ class Usage:
         self._busy_s: dict[tuple[int, float], float] = {}
         self._since = time.monotonic()
         self._failed = False
-        self._try(lambda: self._busy_s.update(self._count()[0]))  # a living simulator has worked before
+        self._try(lambda: self._busy_s.update(self._count()[0]))  # a living simulator has already used CPU time
 
     def tick(self) -> None:
-        """Take a sample when one is due."""
+        """Take a sample if one is due."""
         if time.monotonic() - self._since >= SAMPLE_S:
             self._since, before = time.monotonic(), self._since
             self._try(lambda: self._take(self._since - before))
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do it. No failure, be it a full disk or a driver, may end the job."""
+        """Call ``work``. Its failure, such as a full disk or a driver error, must not end the job."""
         try:
             work()
         except Exception as exc:
             if not self._failed:
                 with contextlib.suppress(OSError):  # the log is on the same full disk
-                    sys.stderr.write(f"rlnb.node: the use of this node could not be sampled: {exc}\n")
+                    sys.stderr.write(f"rlnb.node: the load on this node could not be sampled: {exc}\n")
             self._failed = True
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Usage:
         now = time.time()
         if self._file is None:
             folder = self._folder / f"node{self._node}"
-            for path in (self._folder.parent, self._folder, folder):  # not the run's: the user may have removed it
+            for path in (self._folder.parent, self._folder, folder):  # no parents=True: the user may remove a run
                 path.mkdir(exist_ok=True)
             name = f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
             self._file = open(folder / name, "ab", buffering=0)  # noqa: SIM115  until close()
@@ -110,7 +110,7 @@ class Usage:
 
 
 class Gpus:
-    """NVIDIA GPUs of this node, read through NVML; none where the driver does not answer."""
+    """NVIDIA GPUs of this node, read through NVML; none if NVML is unavailable."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._handles: dict[int, Any] = {}
@@ -126,7 +126,7 @@ class Gpus:
                     self._handles[number] = find(int(name) if by_index else name)
 
     def sample(self) -> Iterator[tuple[str, float]]:
-        """Yield the utilisation (percent) and the memory in use (GiB) of each GPU, by all processes together."""
+        """Yield the utilisation (percent) and the memory in use (GiB) of each GPU, summed over all processes."""
         for number, handle in self._handles.items():
             import pynvml
 

@@ -1,8 +1,9 @@
 """Readers of run folders.
 
-``layout`` names every file, ``files`` reads and writes them, ``record`` derives the state of a run from them, and
-``facts`` is ``RunFacts``, everything a folder tells. ``checkpoints``, ``evaluation``, ``export``, ``ranks``, ``notes``,
-``config``, ``submission``, ``options`` and ``asked`` read one kind of record each; ``find`` finds run folders.
+``layout`` names every file, ``record`` derives the state of a run from its files, and ``facts`` holds ``RunFacts``,
+everything that can be read from a run folder. ``checkpoints``, ``evaluation``, ``export``, ``ranks``, ``notes``,
+``config``, ``submission``, ``options`` and ``asked`` read one kind of record each; ``find`` finds run folders, and
+``camera_files`` exchanges camera frames with a training.
 
-Belongs here: reading run folders. Does not belong here: pictures of what they hold, and verbs.
+Belongs here: reading run folders. Does not belong here: drawing their content (``rlnb.display``), and verbs.
 """

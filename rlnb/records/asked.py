@@ -1,4 +1,4 @@
-"""The arguments of a run, by the names under which a person gave them."""
+"""The arguments of a run, under the names by which the user gave them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from rlnb.spec import Json, Manifest
 
 
 def asked(manifest: Manifest) -> dict[str, Json]:
-    """Return the arguments of a run that were given, in the order in which a legend should name them.
+    """Return the arguments that the run was given, in the order in which a legend should name them.
 
-    Overrides of the task stand under their dotted path (``"sim.dt"``), agent values under theirs with ``agent.``
-    before it, what was left to its default nowhere.
+    Task overrides are keyed by their dotted path (``"sim.dt"``), agent values by theirs with the prefix ``agent.``.
+    Arguments left at their default are omitted.
     """
     values = {
         "task": manifest.task.id,

@@ -1,7 +1,8 @@
-"""The cameras of a training, seen from anywhere: two files in the run's folder, and nothing kept.
+"""Live camera frames of a training, exchanged through two files in the run's folder; no frame is kept.
 
-A viewer writes a request and touches its file while somebody looks. The training answers by replacing the newest
-frame. Clocks of different machines are not compared: a request lives while its file keeps changing.
+A viewer writes a request file and touches it about every second until the viewer closes. The training answers by
+replacing the newest frame. Clocks of different machines are not compared: a request stays alive while its file keeps
+changing.
 """
 
 from __future__ import annotations
@@ -26,50 +27,50 @@ if TYPE_CHECKING:
     import numpy as np
 
 LIVES_S = 6.0
-"""Seconds that a request is answered after the last change of its file."""
+"""Seconds that a request stays alive after the last change of its file."""
 _INFO = "info"
-"""Name of the array that holds what a frame says beside its images, as JSON."""
+"""Name of the array that holds all fields of a frame except its images, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """A request for pictures of a training."""
+    """A request for camera frames of a training."""
 
     cameras: tuple[str, ...]
-    """Names of the task's cameras; none named: all, or one that follows the robots where the task has none."""
+    """Names of the task's cameras; empty for all, or for a camera that follows the robots if the task has none."""
     data_types: tuple[str, ...]
-    """Isaac Lab's names; none named: what each camera is set to."""
+    """Isaac Lab's names of data types; empty for those that each camera is configured with."""
     num_envs: int
-    """Only the first so many envs are rendered, where the renderer can."""
+    """Number of envs to render, from the first, if the renderer supports a subset."""
     size: tuple[int, int]
-    """Width and height of a camera that is added, in pixels."""
+    """Width and height of an added camera, in pixels."""
     share: float
-    """Largest part of the training's time that pictures may take."""
+    """Largest share of the training's time, 0 to 1, that rendering and writing frames may take."""
     token: str = ""
-    """Tells this request from others: frames that answer an older one are not looked at."""
+    """Random identifier of this request; the viewer skips frames that carry the token of an older request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """Pictures of one moment of a training."""
+    """Images of all requested cameras at one env step of a training."""
 
     number: int
-    """Frames since the request, from 0."""
+    """Index of the frame among those that answer the request, from 0."""
     step: int
     """Env steps since this job began."""
     cost_s: float
-    """Seconds that the training waited for the frame before, to render and write it."""
+    """Seconds that the training spent on rendering and writing the previous frame."""
     error: str
-    """Why there are no pictures; empty where there are."""
+    """Why there are no images; empty if there are."""
     images: Mapping[str, np.ndarray]
-    """``"<camera>/<data type>"`` to an array as in :attr:`rlnb.Preview.frames`."""
+    """``"<camera>/<data type>"`` to an array shaped as in :attr:`rlnb.Preview.frames`."""
     token: str = ""
-    """That of the request."""
+    """The token of the request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Info:
-    """A frame without its images, field by field."""
+    """The fields of a frame except its images."""
 
     number: int
     step: int
@@ -79,7 +80,7 @@ class _Info:
 
 
 class FrameReader:
-    """The looking end."""
+    """The viewer's end."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -87,10 +88,10 @@ class FrameReader:
         self._token = ""
 
     def want(self, request: Wanted) -> None:
-        """Ask for pictures; the newest request is the one that is answered.
+        """Write a request for frames. The training answers only the newest request.
 
         Raises:
-            RlnbError: The run's folder cannot be written from here.
+            RlnbError: The run's folder is not writable.
         """
         self._token = secrets.token_hex(8)
         request = dataclasses.replace(request, token=self._token)
@@ -98,22 +99,22 @@ class FrameReader:
             self._run.view.mkdir(exist_ok=True)
             _replace(self._run.wanted, json.dumps(to_json(request)).encode())
         except OSError as exc:
-            raise RlnbError(f"A request for pictures cannot be left in {self._run.view}: {exc}") from exc
+            raise RlnbError(f"A request for frames cannot be written to {self._run.view}: {exc}") from exc
 
     def still_looking(self) -> None:
-        """Keep the request alive; to be called every second or so."""
-        with contextlib.suppress(OSError):  # of a shared file system: the next time comes soon
+        """Keep the request alive. Call this about every second."""
+        with contextlib.suppress(OSError):  # a transient error of a shared file system; the next call retries
             os.utime(self._run.wanted)
 
     def newest(self) -> Frame | None:
-        """Return the newest frame of this request; None where there is none that is newer than the last."""
+        """Return the newest frame of this request; None if no frame arrived since the last call."""
         try:
             with open(self._run.frame, "rb") as file:
                 stat = os.fstat(file.fileno())
                 if (stat.st_ino, stat.st_mtime_ns) == self._last:
                     return None
                 content = file.read()
-        except OSError:  # there is none yet, or a shared file system replaced it meanwhile
+        except OSError:  # no frame yet, or ESTALE from NFS because the file was replaced while it was read
             return None
         frame = _decoded(content)
         self._last = stat.st_ino, stat.st_mtime_ns
@@ -130,14 +131,14 @@ class FrameWriter:
         self._wanted: Wanted | None = None
 
     def wanted(self) -> Wanted | None:
-        """Return what somebody wants to see now; the same object while that stays the same. None: nobody looks."""
+        """Return the live request, as the same object until a viewer replaces it; None if no viewer is open."""
         try:
             stat = os.stat(self._run.wanted)
         except OSError:
             return None
         if (stat.st_ino, stat.st_mtime_ns) != self._changed:
-            first = self._changed is None and time.time() - stat.st_mtime > LIVES_S  # left from an earlier job
-            if not first:
+            stale = self._changed is None and time.time() - stat.st_mtime > LIVES_S  # left from an earlier job
+            if not stale:
                 self._alive_until_s = time.monotonic() + LIVES_S
             if self._changed is None or stat.st_ino != self._changed[0]:
                 self._wanted = from_json(Wanted, json.loads(self._run.wanted.read_bytes()))
@@ -145,7 +146,7 @@ class FrameWriter:
         return self._wanted if time.monotonic() < self._alive_until_s else None
 
     def show(self, frame: Frame) -> None:
-        """Make a frame the newest."""
+        """Write a frame in place of the newest one."""
         import numpy as np
 
         info = _Info(number=frame.number, step=frame.step, cost_s=frame.cost_s, error=frame.error, token=frame.token)
@@ -170,7 +171,7 @@ def _decoded(content: bytes) -> Frame:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file whole, in place of an older one. Unlike a record it may be lost: the next one comes soon."""
+    """Replace a file atomically, without fsync: unlike a record, a lost frame is soon followed by the next one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         temporary.write_bytes(content)

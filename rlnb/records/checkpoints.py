@@ -1,4 +1,4 @@
-"""A run's checkpoints: a list of paths that knows which is the last and which the best."""
+"""A run's checkpoints: a list of paths with the newest and the best one by metric."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlnb.spec import Library, Started
 
 
 class Trained(Protocol):
-    """The record that checkpoints belong to: what is read of it to rate them."""
+    """The part of a run's record that rating its checkpoints needs."""
 
     @property
     def id(self) -> str: ...
@@ -34,16 +34,16 @@ class Checkpoints(list[Path]):
 
     @property
     def last(self) -> Path | None:
-        """The newest; None where there is none."""
+        """The newest checkpoint; None if the run has none."""
         return self[-1] if self else None
 
     def best(self, metric: str = "reward", *, lowest: bool = False) -> Path | None:
-        """Return the checkpoint at whose iteration a metric was best; of equal ones the newest, None without any.
+        """Return the checkpoint at whose iteration a metric was best: the newest of equals, None if the run has none.
 
         Args:
-            metric: Metric name or raw tag, see ``run.metrics.names``. Its value is that which was logged last when
-                the checkpoint was written.
-            lowest: Whether less is better.
+            metric: Metric name or raw tag, see ``run.metrics.names``. A checkpoint is rated by the last value logged
+                up to its iteration.
+            lowest: Whether a lower value is better.
 
         Raises:
             NotFoundError: The run logs no such metric.
@@ -66,7 +66,7 @@ class Checkpoints(list[Path]):
 
     @property
     def iterations(self) -> list[float | None]:
-        """The last iteration, from 0, that went into each; None where its name has none (a library's own "best")."""
+        """The last iteration, from 0, that each checkpoint includes; None if its name has no number (a "best" file)."""
         library, started = self._record.library_spec, self._record.last_started
         if library is None:
             return [None] * len(self)
@@ -76,7 +76,7 @@ class Checkpoints(list[Path]):
         return [int(match.group(1)) / per - finished if match else None for match in matches]
 
     def spare(self, keep: int) -> list[Path]:
-        """Return those that are neither among the newest ``keep`` nor the best by reward, nor without an iteration."""
+        """Return the numbered checkpoints that are neither among the newest ``keep`` nor the best by reward."""
         counted = [path for path, number in zip(self, self.iterations, strict=True) if number is not None]
         rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
         best = max(rated)[2] if rated else None

@@ -1,4 +1,4 @@
-"""The configs that a run really had, from the YAML files that every library writes as Isaac Lab does."""
+"""The resolved configs of a run, from ``params/*.yaml``, which every library dumps in Isaac Lab's format."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rlnb.spec import Json
 def resolved(folder: RunDir) -> dict[str, Json]:
     """Return every value of the env's and the agent's config by dotted path: ``"env.sim.dt"``, ``"agent.seed"``.
 
-    Lists stand as lists. Empty where a run has written none yet.
+    Lists are not flattened. Empty if the run has not dumped its configs yet.
     """
     values: dict[str, Json] = {}
     for part in ("env", "agent"):
         for path in sorted(folder.path.glob(f"**/params/{part}.yaml"))[:1]:
-            with contextlib.suppress(OSError):  # it is gone meanwhile
+            with contextlib.suppress(OSError):  # the file was deleted since the glob
                 stat = path.stat()
                 values.update(_values(part, path, stat.st_mtime_ns, stat.st_size))
     return values
@@ -28,12 +28,12 @@ def resolved(folder: RunDir) -> dict[str, Json]:
 
 @functools.lru_cache(maxsize=64)
 def _values(part: str, path: Path, mtime_ns: int, size: int) -> dict[str, Json]:
-    """Return the values of a dump, kept while it stays the same: who looks at a run looks again and again."""
+    """Return the values of a dump, cached while the file is unchanged: live views read the same run many times."""
     return dict(_flat(part, _load(path)))
 
 
 def _load(path: Path) -> Any:
-    """Parse a dump; its Python tags stay what they are, nothing is constructed from them."""
+    """Parse a dump without constructing objects from its Python tags."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -52,7 +52,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Json]]:
 
 
 def _plain(value: Any) -> Json:
-    """Return the value without what ruamel keeps beside it (comments, tags, the way a number was written)."""
+    """Return the value without the comments, tags and number formats that ruamel attaches to it."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):

@@ -21,19 +21,19 @@ class EvaluateOptions(CheckpointOptions):
     """Options of an evaluation."""
 
     episodes: int
-    """Episodes at least."""
+    """Least number of episodes."""
     num_envs: int
-    """Envs side by side."""
+    """Number of parallel envs."""
     seed: int
     """Seed of the env."""
     deterministic: bool = True
-    """Whether the policy takes its mean actions; else it samples them."""
+    """Whether the policy takes its mean actions; otherwise it samples them."""
     video: bool = False
-    """Whether to film the first envs."""
+    """Whether to record a video of the first envs."""
     camera: str | None = None
-    """Camera that films; None is the task's first, or one that is added."""
+    """Camera for the video; None is the task's first, or an added one if the task has none."""
     record: int = 0
-    """Observations to keep with the policy's actions, one row per env and step."""
+    """Number of rows of observations and actions to keep, one row per env and step."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,26 +47,26 @@ class EvaluationRecord:
     timeouts: tuple[bool | float, ...]
     """Whether each episode ended by its time limit."""
     successes: tuple[bool | float, ...] | None
-    """Whether each episode succeeded, also as 1 or 0; None where the task defines no success."""
+    """Whether each episode succeeded, as a bool or as 1 or 0; None if the task defines no success."""
     checkpoint: str
     """Evaluated checkpoint, relative to the run folder."""
     num_envs: int
-    """Envs side by side."""
+    """Number of parallel envs."""
     seed: int
     """Seed of the env."""
     episodes: int = 0
-    """Length of the lists."""
+    """Number of episodes, the length of each list."""
     deterministic: bool = True
     """Whether the policy took its mean actions."""
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Share of each reward term in the return of each episode."""
+    """Contribution of each reward term to the return of each episode."""
     video: str | None = None
-    """Film of the first envs, relative to the run folder."""
+    """Video of the first envs, relative to the run folder."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """Whole episodes of one checkpoint, from reset to end, with deterministic actions."""
+    """Complete episodes of one checkpoint, each from reset to end."""
 
     returns: tuple[float, ...]
     """Undiscounted return of each episode."""
@@ -75,25 +75,25 @@ class Evaluation:
     timeouts: tuple[bool, ...]
     """Whether each episode ended by its time limit."""
     successes: tuple[bool, ...] | None
-    """Whether each episode succeeded; None where the task defines no success."""
+    """Whether each episode succeeded; None if the task defines no success."""
     checkpoint: str
     """Evaluated checkpoint, relative to the run folder."""
     num_envs: int
-    """Envs side by side."""
+    """Number of parallel envs."""
     seed: int
     """Seed of the env."""
     deterministic: bool = True
-    """Whether the policy took its mean (or likeliest) actions; else it sampled them."""
+    """Whether the policy took its mean (or most likely) actions; otherwise it sampled them."""
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Share of each reward term in the return of each episode; empty for tasks without reward terms."""
+    """Contribution of each reward term to the return of each episode; empty for tasks without reward terms."""
     video: Video | None = None
-    """Film of the first envs."""
+    """Video of the first envs."""
     rollout: Path | None = None
-    """NumPy archive of what was recorded: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
+    """NumPy archive of the recorded rows: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
 
     @classmethod
     def from_record(cls, record: EvaluationRecord, job: JobDir) -> Evaluation:
-        """Return the evaluation of a job from its record, and the files that ``record=`` and ``video=`` may have left.
+        """Return the evaluation of a job, with the files that ``record=`` and ``video=`` may have written.
 
         Args:
             record: The job's ``evaluation.json``.
@@ -120,12 +120,12 @@ class Evaluation:
 
     @property
     def success_rate(self) -> float | None:
-        """Share of episodes that succeeded; None where the task defines no success."""
+        """Share of episodes that succeeded; None if the task defines no success."""
         return None if self.successes is None else sum(self.successes) / len(self.successes)
 
     @property
     def success_interval(self) -> tuple[float, float] | None:
-        """Its 95 % Wilson interval (Wilson 1927, JASA 22:209)."""
+        """95 % Wilson interval of the success rate (Wilson 1927, JASA 22:209)."""
         if self.successes is None:
             return None
         from scipy.stats import binomtest
@@ -152,7 +152,7 @@ class Evaluation:
         return mean_interval(self.lengths)
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return name, value and 95 % interval, as text."""
+        """Return the name, value and 95 % interval of each statistic, as text."""
         rows = [("episodes", str(self.episodes), "")]
         if self.success_rate is None:
             rows.append(("success rate", "not defined for this task", ""))
@@ -179,10 +179,10 @@ class Evaluation:
 
 
 def evaluation_of(job: JobDir) -> Evaluation | None:
-    """Return the evaluation that a job has written; None before it has.
+    """Return the evaluation that a job has written; None if it has not written one yet.
 
     Raises:
-        RlnbError: Its record cannot be read.
+        RlnbError: The job's ``evaluation.json`` cannot be read.
     """
     data = files.read_json(job.evaluation)
     record = None if data is None else from_json(EvaluationRecord, data, ignore_unknown=True)

@@ -1,4 +1,4 @@
-"""Exports: which formats a person chose, and the files that came of it."""
+"""Exports: their options, and the files that they wrote."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ExportOptions(CheckpointOptions):
     """Options of an export."""
 
     formats: tuple[str, ...]
-    """Formats to write, of those that the library has."""
+    """Formats to write, among those that the library supports."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,13 +23,13 @@ class ExportFile:
     """One file of an export."""
 
     format: str
-    """Format, or ``"<agent>/<format>"`` for each of several agents."""
+    """Format; with several agents, ``"<agent>/<format>"``."""
     path: Path
     """The file."""
 
 
 def values_of(exports: list[ExportFile], run: RunDir) -> dict[str, Json]:
-    """Return the files of an export as the values of its result: format to path, relative to the run's folder."""
+    """Return the files of an export as values of its result: format to path, relative to the run's folder."""
     return {file.format: str(file.path.relative_to(run.path)) for file in exports}
 
 

@@ -1,4 +1,4 @@
-"""Everything that the folder of a run tells."""
+"""Everything that can be read from the folder of a run."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
-    """Return the path of a checkpoint of a run, relative to the run's folder where it lies in it.
+    """Return the path of a checkpoint of a run: relative to the run's folder if inside it, else absolute.
 
     Args:
         record: The run.
-        name: Its name or path; None is the last.
+        name: Name or path of the checkpoint; None is the last.
 
     Raises:
-        RunError: The run has none, or is not one to go on with.
+        RunError: The run has no checkpoint, or its checkpoints cannot be loaded by rlnb.
         NotFoundError: There is no such file.
     """
     if isinstance(record, StockRecord):
         raise RunError(f"{record.path} was written by stock Isaac Lab; rlnb only reads it.")
     if isinstance(record, ScriptRecord):
-        raise RunError(f"{record.id} is a script's. rlnb cannot load its checkpoints. Use the script for that.")
+        raise RunError(f"{record.id} is the run of a script: rlnb cannot load its checkpoints. Use the script.")
     checkpoints = record.checkpoints
     if name is None and not checkpoints:
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
@@ -54,9 +54,9 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
 
 
 class RunFacts:
-    """Everything that the folder of a run tells. It changes nothing but notes and tags, and can ask the run to end.
+    """Everything that can be read from the folder of a run.
 
-    It only reads the run's folder, so any number of processes can hold the same run.
+    Only notes, tags and a request to cancel are ever written, so any number of processes can hold the same run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,13 +64,13 @@ class RunFacts:
 
     @classmethod
     def of(cls, record: RunRecord) -> Self:
-        """Return the run of a record."""
+        """Return the run that a record describes."""
         run = cls.__new__(cls)
         run._record = record
         return run
 
     def reread(self) -> Self:
-        """Return the same run of which nothing is read yet, for another thread."""
+        """Return the same run with empty caches, for use in another thread."""
         return self.of(next(find(self.path)))
 
     @property
@@ -106,18 +106,18 @@ class RunFacts:
 
     @property
     def state(self) -> State:
-        """Where the training stands, derived from the run's files."""
+        """State of the training, derived from the run's files."""
         return self._record.state
 
     @property
     def started(self) -> Started | None:
-        """Devices, envs, versions and assets that the training really has; None before the first iteration."""
+        """Devices, envs, versions and assets that the training actually uses; None before the first iteration."""
         job = self._record.training
         return job.started if job else None
 
     @property
     def waits_for(self) -> list[str]:
-        """Ids of the runs ahead of this one in its launcher's queue; empty when it does not wait, or cannot be told."""
+        """Ids of the runs ahead of this one in its launcher's queue; empty if it is not queued or they are unknown."""
         handle = job.handle if (job := self._record.training) else None
         if job is None or handle is None or self.state != "queued":
             return []
@@ -127,13 +127,13 @@ class RunFacts:
 
     @property
     def silent_logs(self) -> list[Path]:
-        """Logs of workers that start and have written nothing for two minutes but where each of their threads is."""
+        """Logs of starting workers that have printed only their thread stacks for two minutes."""
         job = self._record.training
         return job.folder.silent_logs() if job and self.state == "starting" else []
 
     @property
     def result(self) -> Result | None:
-        """The end of the training: outcome, error, last checkpoint; None before."""
+        """Outcome, error and last checkpoint of the training; None before it ends."""
         job = self._record.training
         return job.result if job else None
 
@@ -144,32 +144,33 @@ class RunFacts:
 
     @property
     def metrics(self) -> Metrics:
-        """Metrics by name, live; ``.frame()`` gives tidy data."""
+        """Live metrics by name; ``.frame()`` returns tidy data."""
         return self._record.metrics
 
     @property
     def system(self) -> Metrics:
         """The load of the run on its nodes, sampled every 5 s while it trains.
 
-        ``system/node0/cpu_cores`` (cores kept busy by its processes), ``system/node0/memory_gib`` (resident memory of
-        all of them), with several ranks ``system/node0/rank0_memory_gib`` (of one's), and, where there are NVIDIA GPUs,
-        ``system/node0/gpu0_percent`` and ``system/node0/gpu0_memory_gib`` (of the device, whoever uses it).
+        ``system/node0/cpu_cores`` (cores kept busy by the run's processes), ``system/node0/memory_gib`` (their resident
+        memory), with several ranks ``system/node0/rank0_memory_gib`` (that of one rank's processes), and on nodes with
+        NVIDIA GPUs ``system/node0/gpu0_percent`` and ``system/node0/gpu0_memory_gib`` (of the whole device, including
+        processes of other runs).
         """
         return self._record.system
 
     @property
     def tags(self) -> Tags:
-        """Its tags, a set to change at will: ``.add("baseline")``, ``.remove("baseline")``."""
+        """The run's tags, a mutable set: ``.add("baseline")``, ``.remove("baseline")``."""
         return tags_of(self._record)
 
     @property
     def notes(self) -> Notes:
-        """The notes that people wrote on it, oldest first; ``.add("reward hacks the door")`` adds one."""
+        """The notes on the run, oldest first; ``.add("reward hacks the door")`` adds one."""
         return Notes(self._record.folder.notes)
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """Checkpoints, oldest iteration first; ``.last``, and ``.best("reward")`` by any metric."""
+        """Checkpoints, oldest iteration first, with ``.last`` and, for any metric, ``.best("reward")``."""
         return self._record.checkpoints
 
     @property
@@ -182,7 +183,7 @@ class RunFacts:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Finished iterations and iterations in all; zeros before the first."""
+        """Number of finished iterations and of all iterations; zeros before the first iteration."""
         started = self.started
         if started is None:
             return 0, 0
@@ -190,12 +191,12 @@ class RunFacts:
 
     @property
     def config(self) -> Mapping[str, Json]:
-        """The arguments of the run, and the resolved configs of env and agent once they are there, by dotted path."""
+        """The arguments of the run and, once dumped, the resolved configs of env and agent, by dotted path."""
         return {**asked(self.manifest), **resolved(self._record.folder)}
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds that the training still takes at its pace so far; None when that is unknown."""
+        """Remaining seconds of the training at its average pace so far; None if that is unknown."""
         started, (done, total) = self.started, self.progress
         if started is None or self.state != "running" or done <= started.first_iteration:
             return None
@@ -215,8 +216,8 @@ class RunFacts:
         """Return the end of a job's log.
 
         Args:
-            lines: Lines from its end.
-            job: Number of the job; None is the newest that has a log: a job in the living simulator has none.
+            lines: Number of lines, from the end of the log.
+            job: Number of the job; None is the newest job with a log. Jobs in the living simulator have no log.
         """
         jobs = self.jobs
         if not jobs:
@@ -228,7 +229,7 @@ class RunFacts:
         return "\n".join(files.tail(path, lines) for path in record.folder.logs())
 
     def cancel(self) -> Self:
-        """Ask every job of the run that goes on to end, and return at once. Its checkpoints stay.
+        """Ask every unfinished job of the run to end, and return at once. The checkpoints are kept.
 
         Does not stop a job in the living simulator: interrupt the cell that waits for that job instead.
         """

@@ -1,4 +1,4 @@
-"""Finding runs on disk: rlnb's own, and those of stock Isaac Lab."""
+"""Find runs on disk: rlnb's own, and those of stock Isaac Lab."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rlnb.storage import files
 
 
 def open_record(path: Path) -> RunRecord:
-    """Return the record of a run that rlnb made; a damaged one too, which says what is wrong when it is read."""
+    """Return the record of a run that rlnb made. The record of a damaged run raises an error when it is read."""
     record = RunRecord(path)
     try:
         return ScriptRecord(path) if record.manifest.script else record
@@ -24,7 +24,7 @@ def open_record(path: Path) -> RunRecord:
 
 
 def _is_run(folder: Path) -> bool:
-    """Return whether a folder is a run; below ``runs`` one that cannot be looked into is, and its record says why."""
+    """Return whether a folder is a run; an unreadable folder below ``runs`` counts, and its record raises the cause."""
     try:
         return RunDir(folder).manifest.exists()
     except OSError:
@@ -32,7 +32,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def find(path: Path) -> Iterator[RunRecord]:
-    """Yield every run below ``path``: rlnb's own and stock Isaac Lab's; folders that are neither are passed over.
+    """Yield every run below ``path``: rlnb's own and stock Isaac Lab's; all other folders are skipped.
 
     Args:
         path: An rlnb root, a folder of runs, a single run, or a stock ``logs/`` folder.
@@ -54,12 +54,12 @@ def find(path: Path) -> Iterator[RunRecord]:
 
 
 def run_of(path: Path) -> RunRecord | None:
-    """Return the run that a file lies in, or the folder is; None where there is none."""
+    """Return the run whose folder is ``path`` or contains it; None if there is none."""
     return next((open_record(folder) for folder in (path, *path.parents) if RunDir(folder).manifest.exists()), None)
 
 
 def find_one(root: Root, id: str) -> RunRecord:
-    """Return one run by its id, by a unique part of its id, or by its folder.
+    """Return a run by its id, by a unique part of its id, or by its folder.
 
     Raises:
         NotFoundError: No run matches, or several do.

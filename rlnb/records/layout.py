@@ -1,4 +1,4 @@
-"""Where everything of a run lies. File names live here and nowhere else.
+"""Where every file of a run lies. No other module knows file names.
 
 ::
 
@@ -23,9 +23,9 @@ from rlnb.storage import files
 JOBS = "jobs"
 """Folder of a run's jobs."""
 JOB, COMMAND, HANDLE = "job.json", "command.json", "handle.json"
-"""First records of a job: what it does, the command that does it, and how its launcher finds it again."""
+"""First records of a job: its kind and options, its command, and the handle by which its launcher finds it."""
 _NUMBER = re.compile(r"\.?(\d+)")
-"""Of a job, and of its draft, whose name begins with a dot."""
+"""Number of a job, or of its draft, whose folder name begins with a dot."""
 _JOB = re.compile(r"(\d+)-([a-z]+)$")
 
 
@@ -49,7 +49,7 @@ class RunDir:
 
     @property
     def system(self) -> Path:
-        """Event files of the agents: the load on the nodes of the run."""
+        """Folder of the node agents' event files, which hold the load on the run's nodes."""
         return self.logs / SYSTEM
 
     def event_files(self) -> list[Path]:
@@ -62,7 +62,7 @@ class RunDir:
 
     @property
     def notes(self) -> Path:
-        """One small file for each note, and for each tag that came or went."""
+        """Folder with one small file for each note, and for each tag added or removed."""
         return self.path / "notes"
 
     @property
@@ -71,7 +71,7 @@ class RunDir:
 
     @property
     def view(self) -> Path:
-        """Requests for pictures and the newest frame of a training; nothing in it is kept."""
+        """Folder of the request for camera frames and of the newest frame; none of its files is kept."""
         return self.path / "view"
 
     @property
@@ -87,8 +87,8 @@ class RunDir:
 
         Args:
             glob: Which files below ``logs/`` are checkpoints.
-            pattern: Regular expression whose first group is a file's iteration; what does not match (the best one,
-                say) comes first.
+            pattern: Regular expression whose first group is a file's iteration; files that do not match (a "best"
+                file) come first.
         """
         numbered = []
         for path in self.logs.glob(glob):
@@ -107,14 +107,14 @@ class RunDir:
         return [JobDir(child) for _, child in sorted(folders)]
 
     def next_job(self, kind: str, records: Callable[[str], Mapping[str, object]] = lambda name: {}) -> JobDir:
-        """Make the folder of a further job and return it.
+        """Create the folder of the next job and return it.
 
-        The folder appears with its records in it: a process that is killed meanwhile, or a full disk, leaves the run
-        as it was.
+        The folder appears together with its records: if this process is killed or the disk is full, the run stays
+        unchanged.
 
         Args:
             kind: Kind of the job.
-            records: ``function(name)`` returns the first records of the job with that folder name, by file name.
+            records: ``function(name)`` returns the first records of the job whose folder is ``name``, by file name.
         """
         while True:
             names = (_NUMBER.match(child.name) for child in _children(self.jobs_folder))
@@ -122,10 +122,10 @@ class RunDir:
             draft, job = JobDir(self.jobs_folder / f".{number}"), JobDir(self.jobs_folder / f"{number}-{kind}")
             try:
                 draft.path.mkdir(parents=True)
-            except FileExistsError:  # another kernel took that number
+            except FileExistsError:  # another kernel is using that number
                 continue
             try:
-                # Another kernel may have taken the number just before, for a job of any kind.
+                # Another kernel may have finished a job folder with this number since the scan, for a job of any kind.
                 if not any(child.name.startswith(f"{number}-") for child in _children(self.jobs_folder)):
                     for name, record in records(job.path.name).items():
                         files.write_once(draft.path / name, record)
@@ -176,12 +176,12 @@ class JobDir:
 
     @property
     def cancel(self) -> Path:
-        """Exists once somebody asked for the job to end."""
+        """Exists once the job was asked to end."""
         return self.path / "cancel.json"
 
     @property
     def reserve(self) -> Path:
-        """Space kept for the result, so that a full disk does not swallow it."""
+        """Space reserved for the result, so that it can be written to a full disk."""
         return self.path / ".reserve"
 
     @property
@@ -190,7 +190,7 @@ class JobDir:
 
     @property
     def rollout(self) -> Path:
-        """Recorded observations and actions of an evaluation."""
+        """Observations and actions recorded by an evaluation."""
         return self.path / "rollout.npz"
 
     def log(self, node: int = 0) -> Path:
@@ -200,36 +200,36 @@ class JobDir:
         return self.path / f"node{node}.alive"
 
     def beats(self) -> list[Path]:
-        """Return the heartbeat of every node that has one, and of the process that owns their cluster."""
+        """Return the heartbeat files of the nodes and of the process that owns their cluster, as far as they exist."""
         return [child for child in _children(self.path) if child.suffix == ".alive"]
 
     @property
     def host_alive(self) -> Path:
-        """Heartbeat of the process that owns the cluster, where there is one."""
+        """Heartbeat of the process that owns the cluster, if there is one."""
         return self.path / "host.alive"
 
     def running(self, node: int = 0) -> Path:
-        """Exists once the agent has left the queue and started its process."""
+        """Exists once the agent has left the queue and started its worker."""
         return self.path / f"node{node}.running"
 
     def silent(self, node: int = 0) -> Path:
-        """Exists while the worker of a node starts and has written nothing for minutes but its stacks."""
+        """Exists while the starting worker of a node has printed only its thread stacks for minutes."""
         return self.path / f"node{node}.silent"
 
     def silent_logs(self) -> list[Path]:
-        """Return the log of every node whose worker is silent as it starts."""
+        """Return the log of every node whose worker is starting and silent."""
         names = (re.fullmatch(r"node(\d+)\.silent", child.name) for child in _children(self.path))
         return [self.log(node) for node in sorted(int(match[1]) for match in names if match)]
 
     def hosts(self) -> tuple[str, ...]:
-        """Return the host of every node that has begun, in order."""
+        """Return the hosts of the nodes that have started, in node order, up to the first that has not."""
         hosts: list[str] = []
         while (claim := files.read_json(self.running(len(hosts)))) is not None:
             hosts.append(str(claim.get("host", "")))
         return tuple(hosts)
 
     def logs(self) -> list[Path]:
-        """Return the log of every node that has one, and of the process that owns their cluster."""
+        """Return the logs of the nodes, in order, and of the process that owns their cluster, as far as they exist."""
         logs = {
             int(m[1]): child for child in _children(self.path) if (m := re.fullmatch(r"node(\d+)\.log", child.name))
         }
@@ -238,7 +238,7 @@ class JobDir:
 
 
 def run_dir_of(job_dir: Path) -> RunDir:
-    """Return the run that a job folder belongs to."""
+    """Return the folder of the run that a job folder belongs to."""
     return RunDir(job_dir.parent.parent)
 
 

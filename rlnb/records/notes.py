@@ -1,4 +1,4 @@
-"""Notes and tags of a run, and whether it is archived. Editing is adding a file; none is ever changed."""
+"""Notes, tags and the archived flag of a run. Every change adds a file; no file is ever modified."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Kind = Literal["note", "tag", "untag", "archive", "restore"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """One thing that was written on a run."""
+    """One entry in the notes folder of a run."""
 
     kind: Kind
     text: str = ""
-    """The note, or the tag."""
+    """Text of the note, or the tag."""
     time: str
-    """UTC, ISO 8601."""
+    """Time of writing, UTC, ISO 8601."""
     author: str = ""
 
 
 def read(folder: Path) -> list[Note]:
-    """Return everything written on a run, oldest first; a file that is none of ours is passed over."""
+    """Return the entries in a run's notes folder, oldest first; files of any other format are skipped."""
     notes = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -39,15 +39,15 @@ def read(folder: Path) -> list[Note]:
             if data is not None and data.get("kind") in get_args(Kind):
                 notes.append(from_json(Note, data, ignore_unknown=True))
         except RlnbError as exc:
-            files.warn_once(f"The note {path} is passed over. {exc}")
+            files.warn_once(f"The note {path} is skipped. {exc}")
     return notes
 
 
 def write(folder: Path, kind: Kind, text: str = "") -> None:
-    """Write something on a run.
+    """Add an entry to the notes folder of a run.
 
     Raises:
-        RlnbError: The folder cannot be written.
+        RlnbError: The folder is not writable.
     """
     try:
         author = getpass.getuser()
@@ -58,7 +58,7 @@ def write(folder: Path, kind: Kind, text: str = "") -> None:
         folder.mkdir(exist_ok=True)
         files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note)
     except OSError as exc:
-        raise RlnbError(f"Nothing could be written to {folder}: {exc.strerror or exc}") from exc
+        raise RlnbError(f"Notes and tags cannot be written to {folder}: {exc.strerror or exc}") from exc
 
 
 class Notes(Sequence[Note]):
@@ -69,13 +69,13 @@ class Notes(Sequence[Note]):
         self._notes = [note for note in read(folder) if note.kind == "note"]
 
     def add(self, text: str) -> None:
-        """Write a note.
+        """Add a note.
 
         Raises:
-            RlnbError: It is empty, or cannot be written.
+            RlnbError: The text is empty, or the notes folder is not writable.
         """
         if not text.strip():
-            raise RlnbError("A note needs some words.")
+            raise RlnbError("The text of the note is empty. Write at least one word.")
         write(self._folder, "note", text)
         self._notes = Notes(self._folder)._notes
 
@@ -97,7 +97,7 @@ class Notes(Sequence[Note]):
 
 
 class Tags(MutableSet[str]):
-    """The tags of a run: those that it was started with, and what was changed since."""
+    """The tags of a run: those given at its start, with all later changes applied."""
 
     def __init__(self, folder: Path, first: Iterable[str]) -> None:
         self._folder, self._tags = folder, dict.fromkeys(map(str, first))
@@ -111,16 +111,16 @@ class Tags(MutableSet[str]):
         """Add a tag.
 
         Raises:
-            RlnbError: It is empty, or cannot be written.
+            RlnbError: The tag is empty, or the notes folder is not writable.
         """
         if not value.strip():
-            raise RlnbError("A tag needs some letters.")
+            raise RlnbError("The tag is empty. Use at least one letter.")
         if value not in self._tags:
             write(self._folder, "tag", value)
             self._tags[value] = None
 
     def discard(self, value: str) -> None:
-        """Take a tag away, if it is there."""
+        """Remove a tag if the run has it."""
         if value in self._tags:
             write(self._folder, "untag", value)
             del self._tags[value]
@@ -139,6 +139,6 @@ class Tags(MutableSet[str]):
 
 
 def archived(folder: Path) -> bool:
-    """Return whether a run is archived: kept, and left out of lists."""
+    """Return whether a run is archived: kept on disk, but omitted from lists."""
     last = [note.kind for note in read(folder) if note.kind in ("archive", "restore")]
     return bool(last) and last[-1] == "archive"

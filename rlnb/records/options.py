@@ -1,7 +1,7 @@
 """The options of a job, as ``job.json`` holds them.
 
-Each kind of job has a class of its own: the class for a training is here, the others are beside the record that the job
-leaves (:mod:`rlnb.records.evaluation`, :mod:`rlnb.records.export`).
+Each kind of job has its own class. The class for a training is here; the others are defined with the record that the
+job writes (:mod:`rlnb.records.evaluation`, :mod:`rlnb.records.export`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckpointOptions:
-    """Options of every job that is done with a checkpoint of a run."""
+    """Options of every job that loads a checkpoint of a run."""
 
     checkpoint: str
-    """Checkpoint, relative to the run's folder, or absolute outside of it."""
+    """Path of the checkpoint: relative to the run's folder if inside it, else absolute."""
     trust: bool = False
     """Whether to load a checkpoint that holds more than weights."""
 
@@ -32,26 +32,26 @@ class TrainOptions:
     """Options of a training."""
 
     checkpoint: str | None = None
-    """Checkpoint to resume from, relative to the run's folder, or absolute outside of it."""
+    """Checkpoint to resume from: a path relative to the run's folder if inside it, else absolute."""
     init_from: str | None = None
-    """Checkpoint to take the weights of."""
+    """Checkpoint whose weights the training starts from."""
     trust: bool = False
     """Whether to load a checkpoint that holds more than weights."""
     max_iterations: int | None = None
-    """Iteration to end at; None is the manifest's."""
+    """Iteration to end at; None is the value of the manifest."""
     synchronised: bool = True
-    """Whether ranks add up what they learn; False is the negative control of a proof of synchronisation."""
+    """Whether ranks synchronise their learning; False is the negative control in a proof of synchronisation."""
 
 
 def options_of(cls: type[T], job: JobDir) -> T:
-    """Return the options of a job as an object of their class.
+    """Return the options of a job as an instance of ``cls``.
 
     Args:
-        cls: The class of the options of that kind of job.
+        cls: Options class for this kind of job.
         job: Folder of the job.
 
     Raises:
-        RlnbError: An option is missing, or its value is of another type.
+        RlnbError: An option is missing or has a value of the wrong type.
     """
     record = from_json(Job, files.read_json(job.job) or {"kind": job.kind}, ignore_unknown=True)
     return from_json(cls, record.options, ignore_unknown=True)

@@ -1,4 +1,4 @@
-"""The ranks of a training as its result keeps them: what each of them learned, and from what."""
+"""Digests that the result of a training keeps for each rank: of its parameters and of its data."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from rlnb.spec import Result
 from rlnb.storage.serial import from_json
 
 KEY = "ranks"
-"""Name of the ranks among the values of a result."""
+"""Key of the ranks in the values of a result."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ranks:
-    """Digests of a training, one for each rank.
+    """Digests of a training, one per rank.
 
-    Ranks that learn as one end with equal parameters and buffers, though their observations differ.
+    Synchronised ranks end with equal parameters and buffers, although their observations differ.
     """
 
     parameters: tuple[str, ...]
     """Digest of the trained parameters."""
     buffers: tuple[str, ...]
-    """Digest of the running statistics."""
+    """Digest of the running statistics, such as those of a normaliser."""
     observations: tuple[str, ...]
     """Digest of the first observations."""
     communication: tuple[float, ...] = ()
-    """Share of its time, 0 to 1, that a rank spent in sums over all ranks; empty where nobody measured it."""
+    """Share of its time, 0 to 1, that a rank spent in all_reduce; empty if it was not measured."""
 
 
 def ranks_of(result: Result | None) -> Ranks | None:
-    """Return the ranks of a training by its result; None for a library without a simulator, and before the end.
+    """Return the ranks in a training's result; None before the end, and for a library without a simulator.
 
     Raises:
-        RlnbError: The result names ranks, and a value of theirs is missing or of another type.
+        RlnbError: The result has ranks, but one of their values is missing or of the wrong type.
     """
     values = result.values.get(KEY) if result else None
     return from_json(Ranks, values, ignore_unknown=True) if isinstance(values, Mapping) else None

@@ -1,4 +1,4 @@
-"""A run as its folder tells it: state is derived from files, never stored."""
+"""A run, read from its folder: its state is derived from files, never stored."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from rlnb.storage.serial import from_json
 LOST_AFTER_S = 5.0
 """Seconds without a heartbeat after which a job whose process is gone counts as lost."""
 SILENT_AFTER_S = 60.0
-"""The same where the launcher cannot tell whether the process lives (another host)."""
+"""Like ``LOST_AFTER_S``, for launchers that cannot tell whether the process lives (on another host)."""
 _FIRST_SCALAR_BYTES = 200
-"""An event file with a first scalar is larger than this; one with only its version record is not."""
+"""Largest size of an event file that holds only its version record and no scalar."""
 _MOST_COUNT = 1e15
-"""Counts beyond this are garbage: what is computed from them would overflow."""
+"""Largest credible count: with a greater one, later computations could overflow."""
 
 T = TypeVar("T")
 
 
 def _read(cls: type[T], path: Path) -> T | None:
-    """Return a record of a run, which a newer rlnb may have written; None when there is none.
+    """Return a record of a run, ignoring fields of a newer rlnb; None if the file does not exist.
 
     Raises:
-        RlnbError: It cannot be read.
+        RlnbError: The record cannot be read.
     """
     data = files.read_json(path, files.RECORD_BYTES)
     try:
@@ -65,7 +65,7 @@ class JobRecord:
 
     @property
     def started(self) -> Started | None:
-        """The record of the start; None before it, and where it cannot be read, which is logged once."""
+        """The job's ``started.json``; None before it is written, or if it is unreadable, which is logged once."""
         try:
             return self.read_started()
         except RlnbError as exc:
@@ -73,10 +73,10 @@ class JobRecord:
             return None
 
     def read_started(self) -> Started | None:
-        """Return the record of the start; None before it.
+        """Return the job's ``started.json``; None before it is written.
 
         Raises:
-            RlnbError: It cannot be read, or its counts are none.
+            RlnbError: The record cannot be read, or its counts are not positive numbers.
         """
         if self._started is None and (started := _read(Started, self.folder.started)):
             counts = (started.horizon, started.num_envs, started.frames_per_step)
@@ -90,23 +90,23 @@ class JobRecord:
 
     @property
     def options(self) -> Mapping[str, Json]:
-        """Options of the job as its record has them; see :func:`rlnb.records.options.options_of`."""
+        """Options as stored in ``job.json``; see :func:`rlnb.records.options.options_of`."""
         options = (files.read_json(self.folder.job) or {}).get("options")
         return options if isinstance(options, Mapping) else {}
 
     @property
     def handle(self) -> Mapping[str, Json] | None:
-        """The keys by which the job's launcher finds it again; None before the job was started."""
+        """Keys by which the launcher finds the job again; None before the job was started."""
         return files.read_json(self.folder.handle, files.RECORD_BYTES)
 
     @property
     def submission(self) -> Submission:
-        """The job's entry in the queue of its cluster; empty where there is no such queue."""
+        """The job's entry in the queue of its cluster; empty if the cluster has no queue."""
         return _read(Submission, self.folder.submitted) or Submission()
 
     @property
     def never_began(self) -> bool:
-        """Whether its kernel died before the command was written, as it could in version 0.1.0."""
+        """Whether the kernel died before it wrote the job's command, as was possible in version 0.1.0."""
         try:
             has_records = self.folder.command.exists() or self.folder.result.exists()
         except OSError:  # a folder of another user
@@ -114,11 +114,11 @@ class JobRecord:
         return not has_records and files.age_s(self.folder.path) > SILENT_AFTER_S
 
     def state(self) -> State:
-        """Return where the job stands, from the files it has and whether its process lives."""
+        """Return the state of the job, from its files and from whether its process lives."""
         try:
             result = self.result
         except RlnbError:
-            return "lost"  # the only record of the end is unreadable
+            return "lost"  # result.json, the only record of the outcome, is unreadable
         if result is not None:
             return result.outcome
         if not self.folder.command.exists():
@@ -131,41 +131,41 @@ class JobRecord:
         return "running" if self._has_metrics(mark) else "starting"
 
     def goes_on(self) -> bool:
-        """Return whether the cluster interrupted it and who may go on with it, as a further job, is still there."""
+        """Return whether the cluster interrupted this job, and the process that can continue it as a new job lives."""
         result = self.result
         interrupted = result is not None and result.interrupted and not self.folder.cancel.exists()
         return bool(interrupted and self._alive())
 
     def _alive(self) -> bool | None:
-        """Return whether its process lives; None without a handle, and where its launcher cannot tell."""
+        """Return whether the job's process lives; None without a handle, or if the launcher cannot tell."""
         launcher = plugins.launchers().get(self._launcher)
         try:
             handle = self.handle
-            if launcher is None or handle is None:  # its plugin is not installed here
+            if launcher is None or handle is None:  # the launcher's plugin is not installed, or no handle yet
                 return None
             alive: bool | None = plugins.load(launcher.factory)().alive(handle, self.folder.path)
-        except Exception as exc:  # somebody else wrote the handle
-            files.warn_once(f"{self.folder.handle} does not tell whether the job runs: {exc!r}. Move it away.")
+        except Exception as exc:  # a damaged or foreign handle can raise anything in the launcher
+            files.warn_once(f"{self.folder.handle}: the launcher cannot tell if the job runs ({exc!r}). Move it away.")
             return None
         return alive
 
     def _gone(self) -> bool:
         alive = self._alive()
-        if alive is None:  # also between command.json and handle.json, where the kernel may have died
+        if alive is None:  # includes a kernel that died between command.json and handle.json
             return files.age_s(self.folder.command) > SILENT_AFTER_S and self._silence_s() > SILENT_AFTER_S
-        # The grace lets an agent that has just ended be seen after its result, never before.
+        # The delay gives result.json time to become visible, so that a job whose agent has just exited is not lost.
         return not alive and self._silence_s() > LOST_AFTER_S and not self.folder.result.exists()
 
     def _silence_s(self) -> float:
         return min((files.age_s(beat) for beat in self.folder.beats()), default=files.age_s(self.folder.command))
 
     def _has_metrics(self, mark: Path) -> bool:
-        """Return whether the job has logged a scalar since it wrote a mark, the file that says that it began."""
+        """Return whether the job has logged a scalar since ``mark``, the file that records its start, was written."""
         if self.kind != "train":
             return mark == self.folder.started
         since = mark.stat().st_mtime - 1.0
         for path in run_dir_of(self.folder.path).event_files():
-            with contextlib.suppress(OSError):  # a link that leads nowhere
+            with contextlib.suppress(OSError):  # a dangling symbolic link
                 stat = path.stat()
                 if stat.st_size > _FIRST_SCALAR_BYTES and stat.st_mtime > since:
                     return True
@@ -173,7 +173,7 @@ class JobRecord:
 
 
 class RunRecord:
-    """A run that rlnb made: what was asked, what happened, where it stands. Reads only."""
+    """Read-only record of a run that rlnb made: its arguments, its jobs and its state."""
 
     def __init__(self, path: Path, manifest: Manifest | None = None) -> None:
         self.folder = RunDir(path.absolute())
@@ -212,7 +212,7 @@ class RunRecord:
         text = self.manifest.created
         try:
             when = datetime.fromisoformat(text)
-            when.astimezone()  # as lists show it: no earlier than the year 1
+            when.astimezone()  # lists show local time, which must not lie before the year 1
         except (ValueError, OverflowError) as exc:
             raise RlnbError(
                 f"{self.path}: created={text!r} in its manifest is not an ISO 8601 time. Correct it."
@@ -221,7 +221,7 @@ class RunRecord:
 
     @property
     def jobs(self) -> list[JobRecord]:
-        """Every job of the run, oldest first; none where they cannot be read, which is logged once."""
+        """Every job of the run, oldest first; empty if their folder is unreadable, which is logged once."""
         try:
             folders = self.folder.jobs()
         except OSError as exc:
@@ -234,18 +234,18 @@ class RunRecord:
 
     @property
     def training(self) -> JobRecord | None:
-        """The newest training job that was given a command."""
+        """The newest training job, without those whose kernel died before writing a command."""
         return next((job for job in reversed(self.jobs) if job.kind == "train" and not job.never_began), None)
 
     @property
     def last_started(self) -> Started | None:
-        """The record of the newest training that has begun: a later one may still wait for its nodes."""
+        """``started.json`` of the newest training job that has one; a later job may still wait for its nodes."""
         records = (job.read_started() for job in reversed(self.jobs) if job.kind == "train")
         return next((started for started in records if started is not None), None)
 
     @property
     def state(self) -> State:
-        """Where the training stands; between two jobs that a cluster makes of it, it waits for the second."""
+        """State of the training; "queued" between a job that the cluster interrupted and the job that continues it."""
         job = self.training
         if job is None:
             return "lost" if files.age_s(self.folder.manifest) > SILENT_AFTER_S else "created"
@@ -254,12 +254,12 @@ class RunRecord:
 
     @property
     def library_spec(self) -> Library | None:
-        """The library's description; None when its plugin is not installed here."""
+        """The library's description; None if its plugin is not installed here."""
         return plugins.libraries().get(self.library)
 
     @property
     def metrics(self) -> Metrics:
-        """Live metrics by name; every access reads what is new."""
+        """Live metrics by name; every access reads the newly logged values."""
         if self._metrics is None:
             self._metrics = Metrics(self.folder.logs, self.library_spec)
         self._metrics.count_by(self._spans())
@@ -277,7 +277,7 @@ class RunRecord:
         for job in self.jobs:
             started = job.started if job.kind == "train" else None
             if started is not None:
-                frames_per_step = started.frames_per_step or 1.0  # of an older rlnb: 0 is refused where it is written
+                frames_per_step = started.frames_per_step or 1.0  # older versions of rlnb could write 0
                 per_iteration = started.horizon * started.num_envs / frames_per_step
                 spans.append(
                     Span(
@@ -317,7 +317,7 @@ class StockRecord(RunRecord):
 
     @property
     def state(self) -> State:
-        """Running while its event files grow; stock runs leave no word of their end."""
+        """State: "running" while event files grow, else "completed", since stock runs do not record their end."""
         newest_s = min((files.age_s(path) for path in self.path.rglob("*tfevents*")), default=float("inf"))
         return "running" if newest_s < SILENT_AFTER_S else "completed"
 
@@ -331,7 +331,7 @@ class StockRecord(RunRecord):
         return self.spans(self.library_spec or plugins.SCRIPT)
 
     def spans(self, library: Library, world_size: int = 1) -> list[Span]:
-        """Return how a library counts, from the configs dumped here; ``num_envs`` in them is that of one rank."""
+        """Return how a library counts steps, from the dumped configs, whose ``num_envs`` is that of one rank."""
         num_envs = _yaml_int(self.path / "params" / "env.yaml", "num_envs") * world_size
         horizon = _yaml_int(self.path / "params" / "agent.yaml", library.horizon_key)
         frames, steps = {
@@ -358,9 +358,9 @@ class StockRecord(RunRecord):
 
 
 def _yaml_int(path: Path, key: str) -> int:
-    """Return the first ``key: <int>`` of a YAML file; 1 when there is none above 0.
+    """Return the first ``key: <int>`` of a YAML file; 1 if there is none above 0.
 
-    Isaac Lab's dumps hold Python tags that safe YAML readers refuse, and one number is all we need.
+    A regular expression suffices: Isaac Lab's dumps hold Python tags, which safe YAML readers refuse.
     """
     try:
         with files.open_regular(path) as file:

@@ -1,4 +1,4 @@
-"""A run of a plain training script: what its event files and folders tell, since the script tells rlnb nothing."""
+"""A run of a plain training script, which reports nothing to rlnb: everything comes from its files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rlnb.spec import Library
 
 
 class ScriptRecord(RunRecord):
-    """Metrics of whatever events stand below ``logs/``, under the names of the library whose tags they have."""
+    """Record whose metrics come from all event files below ``logs/``, named as in the library that uses such tags."""
 
     _detected: Library | None = None
 
     @property
     def library_spec(self) -> Library | None:
-        """The RL library that the script uses, told from the tags it logs; None before it has logged any."""
+        """The RL library that the script uses, detected from its logged tags; None before it has logged any."""
         if self._detected is None:
             if self._metrics is None:
                 self._metrics = Metrics(self.folder.logs, None)
@@ -25,17 +25,17 @@ class ScriptRecord(RunRecord):
             best = max(matches, key=lambda name: matches[name], default=None)
             if best is not None and matches[best]:
                 self._detected = plugins.library(best)
-                self._metrics = None  # they were read without names
+                self._metrics = None  # the cached metrics use raw tags
         return self._detected
 
     @property
     def metrics(self) -> Metrics:
-        """Live metrics by the library's names from when its tags are there; until then by tag."""
+        """Live metrics: by the library's names once its tags are detected, until then by raw tag."""
         _ = self.library_spec
         return super().metrics
 
     def _spans(self) -> list[Span]:
-        """Scripts of Isaac Lab dump their configs, which hold envs and horizon."""
+        """Return how the library counts steps, from the env count and horizon in the configs that the script dumped."""
         dumps = sorted(self.folder.logs.glob("**/params/agent.yaml"))
         if not dumps or self._detected is None:
             return []

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submission:
-    """A job as the queue of its cluster knows it, as ``submitted.json`` holds it."""
+    """Entry of a job in its cluster's queue, as stored in ``submitted.json``."""
 
     queue: str = ""
     """Kind of the queue, e.g. ``"slurm"``."""
     jobs: tuple[str, ...] = ()
-    """The queue's own ids of the job."""
+    """Ids that the queue gave the job."""
     dashboard: int | None = None
-    """Port of the cluster's dashboard on the host of the job; None without one."""
+    """Port of the cluster's dashboard on the job's host; None if there is no dashboard."""

@@ -1,9 +1,9 @@
-"""A run as a person holds it.
+"""Runs as the user handles them.
 
-``run`` is ``rlnb.Run``: what its folder tells (``rlnb.records.facts``) and the verbs on it. ``jobs`` starts a further
-job of a run and waits for it, ``find`` and ``selection`` find runs, ``listing`` is a list of them, ``catalog`` keeps
-such a list up to date, and ``pruning`` makes room. ``hosted_job`` and ``render`` serve launchers.
+``run`` holds ``rlnb.Run``: the facts read from its folder (``rlnb.records.facts``) and the verbs on it. ``jobs`` starts
+another job of a run and waits for it, ``find`` and ``selection`` find runs, ``listing`` is a list of runs, ``catalog``
+keeps such a list up to date, and ``pruning`` frees disk space. ``hosted_job`` and ``render`` serve launchers.
 
-Belongs here: verbs on a run that exists. Does not belong here: creating one (``rlnb.training``), and what only reads
-its folder (``rlnb.records``).
+Belongs here: verbs on an existing run. Does not belong here: creating a run (``rlnb.training``), and code that only
+reads its folder (``rlnb.records``).
 """

@@ -1,4 +1,4 @@
-"""The runs below some folders, kept up to date at little cost: for lists that are looked at all the time."""
+"""The runs below some folders, kept up to date at little cost, for lists that are refreshed all the time."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from rlnb.spec import ENDED
 logger = logging.getLogger(__name__)
 
 ENDED_AT_ONCE = 300
-"""Runs that have ended, of which one look goes through so many: they change seldom, by a resumption or a tag."""
+"""Ended runs to check per refresh: they rarely change, only when they are resumed, tagged or annotated."""
 WALK_EVERY = 30
-"""Looks between two walks through folders that are no rlnb root: stock Isaac Lab's, which are nested."""
+"""Refreshes between two walks through folders that are not rlnb roots, since stock Isaac Lab nests its runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
-    """The difference between two looks at the folders."""
+    """The difference between two refreshes."""
 
     updates: tuple[Run, ...]
-    """Runs to show anew: those that were not there, those that have changed, and every one that goes on."""
+    """Runs to redraw: new ones, changed ones, and every one that has not ended."""
     departures: tuple[Run, ...]
-    """Runs that were there and are not any more, or are archived."""
+    """Runs that were deleted, archived or damaged since the last refresh."""
 
 
 class Catalog:
-    """The runs below some folders, without those that are archived.
+    """The runs below some folders, except archived ones.
 
-    The records of a run are read when it is first seen. After that a look goes to every run that goes on, and to some
-    of those that have ended, in turns. Not safe to use from several threads at once.
+    The records of a run are read when it first appears. From then on, a refresh checks every unfinished run and, in
+    turn, some of the ended ones. Not thread-safe.
 
     Args:
         roots: rlnb roots, or folders of stock Isaac Lab ``logs/``.
@@ -55,18 +55,18 @@ class Catalog:
         self._damaged: set[str] = set()
         self._turn = self._looks = 0
         self.behind = 0
-        """Runs that were there at the last look, and for which its time did not suffice."""
+        """Number of runs that the last refresh found but had no time to read."""
 
     @property
     def runs(self) -> Sequence[Run]:
-        """Those of the last look, newest first."""
+        """The runs as of the last refresh, newest first."""
         return sorted((self._runs[path] for path in self._shown), key=lambda run: run.manifest.created, reverse=True)
 
     def refresh(self, limit_s: float = math.inf) -> Changes:
-        """Look again.
+        """Read the folders again and return the changes.
 
         Args:
-            limit_s: Seconds after which runs that were never seen are left for the next look; newer ones come first.
+            limit_s: Seconds after which the remaining new runs are left for the next refresh; the newest come first.
         """
         folders = self._run_folders()
         deadline = time.monotonic() + limit_s
@@ -87,7 +87,7 @@ class Catalog:
             try:
                 archived = notes.archived(RunDir(Path(path)).notes)
                 ended = self._runs[path].state in ENDED
-            except Exception as exc:  # whatever a damaged record brings about must not hide the others
+            except Exception as exc:  # no error of a damaged record may hide the other runs
                 logger.warning("%s: %s", path, exc)
                 self._damaged.add(path)
                 departures.append(path)
@@ -96,7 +96,7 @@ class Catalog:
                 departures += [path] if path in self._shown else []
                 continue
             if ended and path in self._live and path not in self._stock:
-                self._runs[path] = Run(Path(path))  # what was read of its curves is let go of
+                self._runs[path] = Run(Path(path))  # a new Run, to free the curves cached in the old one
             updates.append(self._runs[path])
             self._shown.add(path)
             (self._live.discard if ended else self._live.add)(path)
@@ -109,7 +109,7 @@ class Catalog:
         return Changes(updates=tuple(updates), departures=losses)
 
     def _run_folders(self) -> set[str]:
-        """Return the folder of every run that exists now."""
+        """Return the folder of every existing run."""
         folders: set[str] = set()
         for root in self._roots:
             for path in itertools.chain(_folders(root / "runs"), _folders(root)):
@@ -121,11 +121,11 @@ class Catalog:
         return folders | {path for path in self._stock if os.path.exists(path)}
 
     def _open(self, path: str) -> bool:
-        """Read the records of a run; return whether they can be read."""
+        """Read the records of a run; return whether that succeeded."""
         run = self._stock.get(path) or Run(Path(path))
         try:
             _ = run.manifest, run.created, run.state
-        except Exception as exc:  # whatever a damaged record brings about must not hide the others
+        except Exception as exc:  # no error of a damaged record may hide the other runs
             self._damaged.add(path)
             logger.warning("%s: %s", path, exc)
             return False
@@ -150,12 +150,12 @@ def _folders(folder: Path) -> list[str]:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # links in a circle
+    except OSError:  # a loop of symbolic links
         return False
 
 
 def _stamp(path: str) -> tuple[int, ...]:
-    """Return what changes when something is done with a run that has ended: a further job, a note, a tag."""
+    """Return modification times that change when an ended run gets a new job, note or tag."""
     run = RunDir(Path(path))
     return tuple(_changed_ns(folder) for folder in (run.notes, run.jobs_folder))
 

@@ -1,4 +1,4 @@
-"""Find runs: all that match, or one by its id."""
+"""Find runs: all that match a selection, or one by its id."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ def runs(
         library: Only runs of this library.
         state: Only runs in this state.
         tag: Only runs with this tag.
-        since: Only runs that were started since then: ``"2026-11-20"``, a datetime, or a timedelta (so long ago).
-        where: Only runs of which this was asked: ``{"num_envs": 512, "sim.dt": 0.005}``, agent values as
+        since: Only runs created since then: ``"2026-11-20"``, a datetime, or a timedelta before now.
+        where: Only runs with these arguments: ``{"num_envs": 512, "sim.dt": 0.005}``. A value may also be a predicate:
             ``{"agent.algorithm.learning_rate": lambda rate: rate < 1e-3}``.
-        archived: Only runs that are archived; else those are left out.
+        archived: Only archived runs; False omits them.
 
     Raises:
-        NotFoundError: There is no such state or library, of no run such a thing was asked, or the root is no folder.
+        NotFoundError: No such state or library exists, no run has such an argument, or the root is not a folder.
     """
     selection = Selection(
         task=task, library=library, state=state, tag=tag, since=moment(since), where=where or {}, archived=archived
     )
     if path is None and options.folders.path.exists() and not options.folders.path.is_dir():
-        raise NotFoundError(f"{options.folders.path} is no folder, so no runs can be in it: rlnb.options.root = ...")
+        raise NotFoundError(f"{options.folders.path} is not a folder. Set rlnb.options.root to one.")
     readable, matches = [], []
     for record in find(Path(path).absolute() if path is not None else options.folders.path):
         try:
             if selection.fits(record):
                 matches.append(record)
             readable.append(record)
-        except (RlnbError, OSError) as exc:  # one odd record must not hide the others
+        except (RlnbError, OSError) as exc:  # a damaged record must not hide the other runs
             logger.warning("%s is not listed. %s", record.path, exc)
     selection.check_names(readable)
     matches.sort(key=lambda record: record.manifest.created, reverse=True)
@@ -64,9 +64,9 @@ def runs(
 
 
 def get_run(id: str) -> Run:
-    """Return one run by its id, by a unique part of it, or by its folder.
+    """Return a run by its id, by a unique part of its id, or by its folder.
 
     Raises:
-        NotFoundError: No run, or several.
+        NotFoundError: No run matches, or several do.
     """
     return Run.of(find_one(options.folders, id))

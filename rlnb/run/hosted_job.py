@@ -1,4 +1,4 @@
-"""A job in the hands of its host: its command, its agents' argv, its end, and how it goes on after an interruption."""
+"""The job API of a hosted launcher: command, agent argv, result, and continuation after an interruption."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rlnb.storage.serial import from_json
 
 
 class HostedJob:
-    """A job as the process sees it that owns the cluster on which it runs; see :class:`rlnb.HostedLauncher`.
+    """A job, for the process that owns the cluster on which the job runs; see :class:`rlnb.HostedLauncher`.
 
     Args:
         job_dir: Folder of the job.
@@ -32,12 +32,12 @@ class HostedJob:
 
     @property
     def path(self) -> Path:
-        """Its folder, which every node has to see."""
+        """The job's folder, which must be on a file system that every node shares."""
         return self._folder.path
 
     @property
     def manifest(self) -> Manifest:
-        """The manifest of its run."""
+        """The manifest of the job's run."""
         return self._record.manifest
 
     @property
@@ -47,50 +47,51 @@ class HostedJob:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody asked for it to end. Agents see that by themselves."""
+        """Whether the job was asked to end. Agents check this themselves."""
         return files.there(self._folder.cancel)
 
     @property
     def result(self) -> Result | None:
-        """The end of the job; None before."""
+        """The result of the job; None before it ends."""
         record = files.read_json(self._folder.result) if files.there(self._folder.result) else None
         return from_json(Result, record) if record else None
 
     @property
     def hosts(self) -> Sequence[str]:
-        """Host of every node whose agent has begun, in order."""
+        """Hosts of the nodes whose agents have started, in node order."""
         return self._folder.hosts()
 
     def beat(self) -> None:
-        """Say that the host is alive; once a second is often enough."""
-        with contextlib.suppress(OSError):  # a file system that stumbles must not end the job
+        """Write the host's heartbeat. Call this about once a second."""
+        with contextlib.suppress(OSError):  # a transient error of the file system must not end the job
             self._folder.host_alive.touch()
 
     def agent_argv(
         self, node: int = 0, *, python: str | None = None, master: str = "", hang_after_s: float | None = None
     ) -> Sequence[str]:
-        """Return what starts the agent of a node, which ends when its standard input does.
+        """Return the argv of a node's agent, which exits when its standard input closes.
 
-        With ``--deadline=SECONDS`` behind it, since the epoch, it ends then, before the queue takes the node away.
+        Append ``--deadline=SECONDS`` (since the epoch) to make the agent end the job at that time, before the queue
+        revokes the node.
 
         Args:
-            node: Which node, from 0.
-            python: Interpreter of that node; None is this one.
-            master: ``"host:port"``, a free port of the first node.
-            hang_after_s: Seconds without a new scalar after which a rank is taken to hang; None never does.
+            node: Index of the node, from 0.
+            python: Interpreter on that node; None is the current one.
+            master: ``"host:port"``: the first node and a free port on it.
+            hang_after_s: Seconds without a new scalar after which the job counts as hung; None means never.
         """
         argv = [python or sys.executable, "-m", "rlnb.node", str(self.path), "--lifeline", f"--node={node}"]
         more = {"master": master, "hang-after": hang_after_s}
         return [*argv, *(f"--{name}={value}" for name, value in more.items() if value)]
 
     def end(self, outcome: Outcome, error: str, detail: str = "", *, interrupted: bool = False) -> None:
-        """Say how the job ended, unless an agent or a rank has, which knows more.
+        """Write the result of the job, unless an agent or a rank has already written a more precise one.
 
         Args:
-            outcome: How.
-            error: One line: why.
-            detail: More of it.
-            interrupted: Whether the cluster ended it, and not what it did: it may go on elsewhere.
+            outcome: Outcome of the job.
+            error: The cause, in one line.
+            detail: Further lines about the cause.
+            interrupted: Whether the cluster ended the job, so that it may continue elsewhere.
         """
         values = {"interrupted": True} if interrupted else {}
         result = Result(outcome=outcome, error=error, detail=detail, ended=files.now(), values=values)
@@ -101,19 +102,19 @@ class HostedJob:
 
         Args:
             queue: Kind of the queue, e.g. ``"slurm"``.
-            jobs: The queue's own ids of the job.
+            jobs: Ids that the queue gave the job.
             dashboard: Port of the cluster's dashboard on this machine.
         """
         files.write_once(self._folder.submitted, Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
 
     def go_on(self, most: int) -> bool:
-        """Start the training again where it was interrupted, as a further job; return whether that was done.
+        """Continue an interrupted training as a new job of its run; return whether a job was started.
 
         Args:
-            most: Interruptions after which it is left as it is.
+            most: Number of interruptions after which the training is not continued.
 
         Raises:
-            RlnbError: It is a script's, which alone knows how to go on; or it cannot be started.
+            RlnbError: The run is a script's, which rlnb cannot resume, or the job cannot be started.
         """
         result = self.result
         if self._folder.kind != "train" or self.cancelled or result is None or not result.interrupted:
@@ -123,17 +124,17 @@ class HostedJob:
         if jobs[-1].folder.path != self.path or len(interrupted) > most:
             return False
         if self.manifest.library == plugins.SCRIPT.name:
-            raise RlnbError(f"{self._record.id} is a script's, and rlnb cannot resume it. Start the script again.")
+            raise RlnbError(f"{self._record.id} is the run of a script: rlnb cannot resume it. Start the script again.")
         from rlnb.run.run import Run
 
-        run = Run(self._record.path)  # its state waits for what is started here
+        run = Run(self._record.path)  # its state is "queued" here, so run.resume() would refuse
         options = options_of(TrainOptions, jobs[-1].folder)
         try:
-            # What it was asked holds until it has a checkpoint of its own: whose weights, or where a person chose.
+            # Until this job has written a checkpoint, its own options (init_from or checkpoint) still apply.
             since = self._folder.command.stat().st_mtime
             if any(path.stat().st_mtime > since for path in run.checkpoints):
                 options = run.what_is_left(trust=options.trust)
-        except RlnbError:  # nothing is left to do: it was interrupted at its very end
+        except RlnbError:  # no iterations left: the interruption came at the very end
             return False
         start_job(self._record, "train", options)
         return True

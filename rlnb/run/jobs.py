@@ -1,4 +1,4 @@
-"""Doing something with a run that exists: which checkpoint, in which process, and how it ended."""
+"""Start a job of an existing run, in a new process or in the living simulator, and report how it ended."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ POLL_S = 0.25
 
 
 def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
-    """Do a job now, in the living simulator where that is allowed, and wait for it.
+    """Run a job, in the living simulator if that is allowed, and wait for its end.
 
     Raises:
-        RunError: It failed.
+        RunError: The job did not complete.
     """
     from rlnb.display.status import status
 
     with status(f"{kind} {job_options.checkpoint}"):
-        # A command in a container, say, starts another environment than the living simulator's.
+        # A wrapped command may run in a container, whose environment differs from the living simulator's.
         plain = Command(argv=(sys.executable,))
         wrapper = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=record.manifest)
         if options.warm and plugins.library(record.library).simulator and wrapper is None:
@@ -61,15 +61,15 @@ def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptio
         first, _, rest = str(exc).partition("\n")
         failed = Result(outcome="failed", error=first, detail=rest, ended=files.now())
         files.write_once(folder.result, failed)
-    except BaseException:  # interrupted: without a result it would look unfinished for ever
-        stopped = Result(outcome="cancelled", error="the waiting for it was interrupted", ended=files.now())
+    except BaseException:  # an interrupt: without a result the job would look unfinished forever
+        stopped = Result(outcome="cancelled", error="the wait for the job was interrupted", ended=files.now())
         files.write_once(folder.result, stopped)
         raise
     return folder
 
 
 def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
-    """Raise a :class:`RunError` that names the log and the next call, unless the job has completed."""
+    """Raise a :class:`RunError` that names the log and a suitable next call, unless the job has completed."""
     if job is None:
         if record.state == "lost":
             raise RunError(
@@ -85,7 +85,7 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     log = node_log if node_log.exists() else next(iter(job.folder.logs()), job.folder.path)
     last_line = "" if result else files.tail(node_log, 1).strip()
     end = f". Last line of its log: {last_line}" if last_line else ""
-    loss = f"its process is gone and left no result (killed, or the machine went down){end}"
+    loss = f"its process ended without a result (it was killed, or its machine went down){end}"
     reason = result.error if result else loss
     verb = "resume()" if record.checkpoints else "logs(200)"
     raise RunError(
@@ -96,17 +96,17 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
 
 @dataclass(kw_only=True, slots=True)
 class NewJob:
-    """A job that is added to a run: first its records are written, then it is started."""
+    """A job that is being added to a run: its records are written first, then it is started."""
 
     run_path: Path
-    """Folder of the run, also while that is still a draft of another name."""
+    """Final folder of the run, even while the run is still a draft under another name."""
     manifest: Manifest
     job: Job
     launcher: Launcher
     command: Command | None = None
-    """The command, once the records are made."""
+    """Command of the job; None until :meth:`records` was called."""
     fits_simulator: bool = False
-    """Whether the living simulator can stand in for the command."""
+    """Whether the living simulator can run the job in place of the command."""
 
     def records(self, name: str) -> Mapping[str, object]:
         """Return the job's records by file name.
@@ -117,13 +117,13 @@ class NewJob:
         command = _command(self.manifest, self.job.kind, self.launcher, self.run_path, self.run_path / JOBS / name)
         try:
             wrapper = plugins.manager().hook.rlnb_wrap_command(command=command, manifest=self.manifest)
-        except OSError as exc:  # else it would read as if the job's folder could not be written
+        except OSError as exc:  # otherwise the caller would report that the job's folder is not writable
             raise RlnbError(f"A plugin could not wrap the command of the run: {exc}.") from exc
         self.command = wrapper or command
         self.fits_simulator = (
             self.job.kind == "train"
             and isinstance(self.launcher, LocalLauncher)
-            and self.command == command  # a wrapper, such as a container, starts another environment
+            and self.command == command  # a wrapper may run it in another environment, such as a container
             and runs_one_worker(command.argv)
             and not command.gpu_per_slot
             and set(command.env) <= {"PYTHONUNBUFFERED"}
@@ -131,24 +131,24 @@ class NewJob:
         return {JOB: self.job, COMMAND: self.command}
 
     def start(self, folder: JobDir, *, warm: bool | None, undo: Path) -> None:
-        """Start the job, in the living simulator where that fits; remove ``undo`` if the start fails."""
-        assert self.command is not None, "its records are written"
+        """Start the job, in the living simulator if it can run there; remove the folder ``undo`` if the start fails."""
+        assert self.command is not None, "records() was called"
         worker = None
         if (options.warm if warm is None else warm) and self.fits_simulator:
             worker = simulator.idle_process(self.manifest.python, self.manifest.asset_root)
         try:
             handle = worker.adopt(folder.path) if worker else self.launcher.submit(self.command, folder.path)
-        except Exception:  # nothing was started
+        except Exception:  # no process was started
             shutil.rmtree(undo, ignore_errors=True)
             raise
         if worker is not None:
             simulator.let_go(self.manifest.python, self.manifest.asset_root)
-        with contextlib.suppress(OSError):  # a full disk: it runs, and its agent's heartbeat tells where it stands
+        with contextlib.suppress(OSError):  # a full disk; the job runs, and its state follows from the heartbeat
             files.write_once(folder.path / HANDLE, handle)
 
 
 def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Path, job_path: Path) -> Command:
-    """Return the command of a job as rlnb itself would run it."""
+    """Return the command of a job before any plugin wraps it."""
     local, gpus = isinstance(launcher, LocalLauncher), gpu_count()
     return worker_command(
         manifest,
@@ -166,18 +166,18 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Pa
 
 
 def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *, warm: bool | None = None) -> JobDir:
-    """Add a job to a run and start it, in the living simulator where that fits.
+    """Add a job to a run and start it, in the living simulator if it can run there.
 
     Raises:
-        RlnbError: The job could not be written; the run is as it was before.
+        RlnbError: The job's records could not be written; the run is unchanged.
     """
     new = NewJob(run_path=run_dir.path, manifest=manifest, job=job, launcher=launcher)
     try:
         folder = run_dir.next_job(job.kind, new.records)
     except OSError as exc:
         raise RlnbError(
-            f"The job could not be written in {run_dir.jobs_folder}: {exc}. Nothing was started, and the run is as it "
-            "was before."
+            f"The records of the job could not be written in {run_dir.jobs_folder}: {exc}. No process was started, and "
+            "the run is unchanged."
         ) from exc
     new.start(folder, warm=warm, undo=folder.path)
     return folder
@@ -186,6 +186,6 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
 def start_job(
     record: RunRecord, kind: JobKind, job_options: CheckpointOptions | TrainOptions, *, warm: bool | None = None
 ) -> JobDir:
-    """Start a further job in a run that exists."""
+    """Start another job of an existing run."""
     job, launcher = Job(kind=kind, options=to_json(job_options)), plugins.launcher_of(record.manifest)
     return submit(record.folder, record.manifest, job, launcher, warm=warm)

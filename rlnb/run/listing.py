@@ -1,4 +1,4 @@
-"""Several runs: a sequence that shows itself as a table."""
+"""A sequence of runs that a notebook shows as a table."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHOWN = 100
-"""Rows of a long list that a notebook shows."""
+"""Most rows that a notebook shows of a list."""
 
 
 class Runs(Sequence[Run]):
-    """Several runs, newest first."""
+    """A sequence of runs, newest first."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = list(runs)
@@ -40,14 +40,14 @@ class Runs(Sequence[Run]):
         return iter(self._runs)
 
     def table(self, *columns: str) -> pd.DataFrame:
-        """Return one row a run: id, task, library, state, iteration, reward, success, created and tags.
+        """Return one row per run: id, task, library, state, iteration, reward, success, created and tags.
 
         Args:
-            columns: Further ones: metrics (their last value) and what was asked (``"seed"``, ``"sim.dt"``,
+            columns: Further columns: metrics (their last value) and arguments (``"seed"``, ``"sim.dt"``,
                 ``"agent.algorithm.learning_rate"``).
 
         Raises:
-            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+            NotFoundError: None of the runs has such a metric or argument.
         """
         import pandas as pd
 
@@ -57,24 +57,24 @@ class Runs(Sequence[Run]):
         return frame
 
     def sorted(self, by: str, *, descending: bool = True) -> Runs:
-        """Return the same runs in the order of a metric's last value, or of what was asked; those without it last.
+        """Return the runs sorted by an argument or by a metric's last value; runs without it come last.
 
         Raises:
-            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+            NotFoundError: None of the runs has such a metric or argument.
         """
         values = dict(zip((run.path for run in self), self.values(by), strict=True))
         with_it = [run for run in self if values[run.path] is not None]
         try:
             with_it.sort(key=lambda run: values[run.path], reverse=descending)
-        except TypeError:  # of several kinds, such as numbers and words
+        except TypeError:  # values of several types, such as int and str
             with_it.sort(key=lambda run: str(values[run.path]), reverse=descending)
         return Runs([*with_it, *(run for run in self if values[run.path] is None)])
 
     def values(self, name: str) -> list[Any]:
-        """Return, run by run, what was asked under that name, or a metric's last value; None of a run without it.
+        """Return an argument, or a metric's last value, of each run; None for a run without it.
 
         Raises:
-            NotFoundError: None of the runs knows such a metric, nor was such a thing asked of any.
+            NotFoundError: None of the runs has such a metric or argument.
         """
         values = [asked(run.manifest).get(name) for run in self]
         if all(value is None for value in values):
@@ -86,9 +86,9 @@ class Runs(Sequence[Run]):
         return values
 
     def diff(self) -> pd.DataFrame:
-        """Return what differs between these runs, one column a run: what was asked, and the resolved configs.
+        """Return the arguments and resolved config values that differ between the runs, one column per run.
 
-        A name that a run does not have is empty there. Seeds of envs and paths of logs, which always differ, are in it.
+        A cell is empty if its run lacks the name. Env seeds and log paths are included, although they always differ.
         """
         import pandas as pd
 
@@ -99,22 +99,22 @@ class Runs(Sequence[Run]):
         return pd.DataFrame.from_dict(differing, orient="index", columns=list(of_runs))
 
     def archive(self) -> Archiving:
-        """Return what would leave the lists; nothing has before its ``.apply()``, and nothing is deleted.
+        """Return the change that omits these runs from lists; ``.apply()`` makes it, and no file is deleted.
 
-        Archived runs are in ``rlnb.runs(archived=True)``, and ``.restore()`` brings them back.
+        ``rlnb.runs(archived=True)`` lists the archived runs, and ``.restore()`` reverses the change.
         """
         return Archiving(runs=tuple(self), kind="archive")
 
     def restore(self) -> Archiving:
-        """Return which of these would be in the lists again after ``.apply()``."""
+        """Return the change that puts archived runs back into lists; ``.apply()`` makes it."""
         return Archiving(runs=tuple(self), kind="restore")
 
     def prune(self, *, keep: int = 1, whole: bool = False) -> Pruning:
-        """Return what can go of those among these that have ended; nothing is gone before its ``.apply()``.
+        """Return the files of the ended runs that can be deleted; ``.apply()`` deletes them.
 
         Args:
-            keep: Checkpoints that stay of each run, the newest, beside the best by reward.
-            whole: Whether the runs go whole, records and all.
+            keep: Number of newest checkpoints to keep per run, in addition to the best by reward.
+            whole: Whether to delete whole runs, including their records.
         """
         from rlnb.run.pruning import prune
 
@@ -131,13 +131,13 @@ class Runs(Sequence[Run]):
 
         names = [f.name for f in dataclasses.fields(RunRow)]
         rows = [[cell(getattr(row, name)) for name in names] for row in self._rows(SHOWN)]
-        rest = f", the newest {SHOWN} shown; .table() has all" if len(self) > SHOWN else ""
+        rest = f", the newest {SHOWN} shown; .table() returns all" if len(self) > SHOWN else ""
         return table(names, rows, caption=f"{len(self)} runs{rest}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class RunRow:
-    """A run in one line."""
+    """One row of a list of runs."""
 
     id: str
     task: str
@@ -152,13 +152,13 @@ class RunRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Archiving:
-    """The runs that would leave the lists, or come back; nothing has happened before :meth:`apply`."""
+    """Runs to archive or to restore; :meth:`apply` makes the change."""
 
     runs: tuple[Run, ...]
     kind: Literal["archive", "restore"]
 
     def apply(self) -> Archiving:
-        """Do it."""
+        """Archive or restore the runs."""
         for run in self.runs:
             if notes.archived(run.record.folder.notes) != (self.kind == "archive"):
                 notes.write(run.record.folder.notes, self.kind)
@@ -170,7 +170,7 @@ class Archiving:
 
 
 def _row(run: Run) -> RunRow:
-    """Return a run in one line; what an odd record keeps from being read is empty, and hides no other run."""
+    """Return the row of a run. Values that a damaged record makes unreadable are empty, so no run is hidden."""
     created = run.created.astimezone().strftime("%Y-%m-%d %H:%M")
     row = RunRow(id=run.id, task=run.task, library=run.library, state=run.state, created=created)
     try:
@@ -188,7 +188,7 @@ def _row(run: Run) -> RunRow:
 
 
 def _last(run: Run, name: str) -> float:
-    """Return a metric's last value; NaN where there is none, or where an odd record keeps it from being read."""
+    """Return a metric's last value; NaN if there is none or a damaged record makes it unreadable."""
     try:
         return run.metrics.last(name)
     except Exception as exc:

@@ -1,4 +1,4 @@
-"""Job scripts and manifests, as text, for a cluster that starts the nodes of a run itself."""
+"""Render job scripts and manifests for a cluster that starts the nodes of a run itself."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ from rlnb.spec import Json, Manifest
 Form = Literal["shell", "sbatch", "pytorchjob", "osmo"]
 FORMS = ("shell", "sbatch", "pytorchjob", "osmo")
 PORT = 29500
-"""Of the first node, where the ranks meet, where nobody else chooses it."""
+"""Rendezvous port on the first node, unless the cluster chooses another."""
 
 
 def render(
     run: Run, form: Form = "shell", *, image: str = "", python: str | None = None, claim: str = "", mount: str = ""
 ) -> str:
-    """Return what starts a run on a cluster; none of it has been tried on a live service but ``shell`` and ``sbatch``.
+    """Return a job script or manifest that starts a run on a cluster.
+
+    Only ``shell`` and ``sbatch`` have been tested on a live service.
 
     Args:
-        run: One that was made with ``launcher=rlnb.injected(nodes=..., nproc_per_node=...)``.
-        form: ``"shell"``, the command of every node; ``"sbatch"``, a job script of Slurm; ``"pytorchjob"``, a manifest
-            of Kubeflow's training operator (kubeflow.org/v1); ``"osmo"``, a workflow of NVIDIA OSMO.
-        image: Container image with Isaac Lab, rlnb and the plugins; pods need one.
-        python: Interpreter there; None is ``python`` in an image, and elsewhere this one.
+        run: Run created with ``launcher=rlnb.injected(nodes=..., nproc_per_node=...)``.
+        form: ``"shell"``, the command to run on every node; ``"sbatch"``, a Slurm job script; ``"pytorchjob"``, a
+            manifest for Kubeflow's training operator (kubeflow.org/v1); ``"osmo"``, a workflow of NVIDIA OSMO.
+        image: Container image with Isaac Lab, rlnb and the plugins; required for pods.
+        python: Interpreter on the nodes; None is ``python`` in an image, and the current interpreter elsewhere.
         claim: Name of the persistent volume claim that holds the run's folder (``pytorchjob``).
-        mount: Where pods find it; None is the root of this machine's runs.
+        mount: Path at which pods mount the claim; empty is rlnb's root on this machine.
 
     Raises:
-        RlnbError: The run starts its nodes itself, or something that the form needs is missing.
-        NotFoundError: There is no such form.
+        RlnbError: The run has another launcher, or an argument that the form needs is missing.
+        NotFoundError: The form does not exist.
     """
     if form not in FORMS:
         raise unknown("form", form, FORMS)
     manifest = run.manifest
     if manifest.launcher != InjectedLauncher.name:
         raise RlnbError(
-            f"{run.id} is started by rlnb.{manifest.launcher}() itself. A run for other starters is made with "
+            f"{run.id} was already started by rlnb.{manifest.launcher}(). To start a run yourself, create it with "
             "rlnb.train(..., launcher=rlnb.injected(nodes=2, nproc_per_node=8))."
         )
     in_pods = form in ("pytorchjob", "osmo")
@@ -68,9 +70,9 @@ def _shell(argv: list[str], manifest: Manifest) -> str:
     by_hand = [f"{where} RANK={node} {shlex.join(argv)}" for node in range(nodes)]
     return "\n".join(
         [
-            "# Each node runs this, with MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK (of nodes) from what starts it.",
+            "# Run this on every node. MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK (counting nodes) must be set.",
             shlex.join(argv),
-            "# Where nothing sets them, a line for each node by hand, the first node's address in place of FIRST_NODE:",
+            "# If the cluster does not set them, run one line per node, with the first node's address for FIRST_NODE:",
             *(f"# {line}" for line in by_hand),
             "",
         ]
@@ -94,10 +96,10 @@ def _sbatch(argv: list[str], manifest: Manifest) -> str:
 
 
 def _pytorchjob(argv: list[str], manifest: Manifest, image: str, claim: str, mount: str) -> Mapping[str, Json]:
-    """Return a PyTorchJob, whose operator counts pods in WORLD_SIZE and RANK where it is told of no processes."""
+    """Return a PyTorchJob without nprocPerNode, so that the operator's WORLD_SIZE and RANK count pods."""
     gpus = _gpus(manifest)
     container: dict[str, Json] = {
-        "name": "pytorch",  # the name that the operator looks for
+        "name": "pytorch",  # the operator requires this name
         "image": image,
         "command": argv,
         "volumeMounts": [{"name": "runs", "mountPath": mount}, {"name": "shm", "mountPath": "/dev/shm"}],
@@ -126,11 +128,11 @@ def _pytorchjob(argv: list[str], manifest: Manifest, image: str, claim: str, mou
 
 
 def _osmo(argv: list[str], manifest: Manifest, image: str, mount: str) -> Mapping[str, Json]:
-    """Return an OSMO workflow: a group of tasks that start together, whose first is the one that the others find."""
+    """Return an OSMO workflow: one group of tasks that start together and find each other through the first."""
     nodes, gpus = manifest.resources.nodes, _gpus(manifest)
 
     def task(node: int) -> dict[str, Json]:
-        # OSMO puts the address of a task where its token stands.
+        # OSMO replaces {{host:node0}} by the address of that task.
         where = f"MASTER_ADDR={{{{host:node0}}}} MASTER_PORT={PORT} WORLD_SIZE={nodes} RANK={node}"
         return {
             "name": f"node{node}",

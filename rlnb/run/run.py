@@ -1,4 +1,4 @@
-"""A run as a person holds it: its record, and the verbs on it."""
+"""``rlnb.Run``: the record of a run, and the verbs on it."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHOW_S = 1.0
-"""Seconds between two looks at the progress of a run: looking takes time of the training, on a small machine."""
+"""Seconds between two reads of a run's progress; on a small machine, reading slows the training."""
 CANCEL_S = 30.0
-"""Seconds that a resumption waits for the end of a job that was cancelled just before."""
+"""Seconds that ``resume`` waits for a job that was just cancelled to end."""
 
 
 class Run(RunFacts):
-    """A run: everything it left on disk, and what can be done with it.
+    """A run: everything in its folder, and the verbs on it.
 
-    It only reads the run's folder, so any number of kernels can hold the same run.
+    Its state is read from the folder, so any number of kernels can hold the same run.
     """
 
-    # -- what can be done with it
+    # -- verbs
 
     def wait(self, timeout_s: float | None = None) -> Run:
-        """Wait for the training to end, showing progress. An interrupt stops the waiting, never the run.
+        """Wait for the training to end, and show its progress. An interrupt ends the wait, never the run.
 
         Raises:
-            RunError: The training did not complete; names the log and the next call.
-            TimeoutError: It goes on after ``timeout_s`` seconds.
+            RunError: The training did not complete. The message names the log and a suitable next call.
+            TimeoutError: The training has not ended after ``timeout_s`` seconds; it continues.
         """
         from rlnb.curves.progress import progress
 
@@ -57,7 +57,7 @@ class Run(RunFacts):
                     show()
                     last_show = time.monotonic()
                 if deadline is not None and time.monotonic() > deadline:
-                    raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It goes on.")
+                    raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It continues.")
                 time.sleep(POLL_S)
             show()
         raise_unless_completed(self._record, self._record.training)
@@ -72,18 +72,18 @@ class Run(RunFacts):
         size: tuple[int, int] = (160, 120),
         share: float = 0.04,
     ) -> LiveView | Image:
-        """Show what the cameras of this training see, live, without stopping it.
+        """Show live camera frames of this training without stopping it.
 
-        Pictures are taken only while a page shows them, between two env steps, and as often as ``share`` allows. In a
-        report there is one picture. Works wherever this folder can be seen from, on a cluster too.
+        Frames are rendered only while a viewer is open, between two env steps, and as often as ``share`` allows. A
+        report shows a single frame. This works on any machine that sees the run's folder, so for cluster jobs too.
 
         Args:
-            cameras: Names of the task's cameras; None is all. A task without any is filmed by one that follows its
-                robots (rgb; physics by Newton).
-            data_types: Isaac Lab's names, of those that the cameras render in this training; None is all of them.
-            num_envs: The first so many envs are shown.
-            size: Width and height of a camera that is added, in pixels.
-            share: Largest part of the training's time that pictures may take.
+            cameras: Names of the task's cameras; None is all. For a task without cameras, one is added that follows
+                its robots (rgb, with Newton physics).
+            data_types: Isaac Lab's names of data types that the cameras render in this training; None is all.
+            num_envs: Number of envs to show, from the first.
+            size: Width and height of an added camera, in pixels.
+            share: Largest share of the training's time, 0 to 1, that rendering and writing frames may take.
 
         Raises:
             RlnbError: The run has ended, or the arguments are wrong.
@@ -101,9 +101,9 @@ class Run(RunFacts):
         size: tuple[int, int] = (160, 120),
         share: float = 0.04,
     ) -> CameraFeed:
-        """Return the same for a page of one's own: call its ``still_looking()`` every second and ``newest()`` at will.
+        """Return the frames of :meth:`cameras` for a custom viewer, with the same arguments.
 
-        The arguments are those of :meth:`cameras`.
+        The viewer calls ``still_looking()`` every second, and ``newest()`` at any time.
         """
         from rlnb.cameras.live import CameraFeed
 
@@ -112,15 +112,15 @@ class Run(RunFacts):
     def resume(
         self, *, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
     ) -> Run:
-        """Go on from a checkpoint as a further job of this run; the curves become one.
+        """Continue the training from a checkpoint, as a new job of this run whose curves extend the earlier ones.
 
         Args:
-            max_iterations: Iteration to end at; None keeps that of the job before.
-            checkpoint: Where to start; None is the last one.
+            max_iterations: Iteration to end at; None keeps that of the previous job.
+            checkpoint: Checkpoint to start from; None is the last.
             trust: Whether to load a checkpoint that holds more than weights.
 
         Raises:
-            RunError: It still runs, there is no checkpoint, or nothing is left to do.
+            RunError: The training has not ended, it has no checkpoint, or no iterations are left.
         """
         from rlnb.run import jobs
 
@@ -135,28 +135,28 @@ class Run(RunFacts):
     def what_is_left(
         self, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
     ) -> TrainOptions:
-        """Return the options of a further training job; the arguments are those of :meth:`resume`.
+        """Return the options of the next training job; the arguments are those of :meth:`resume`.
 
         Raises:
-            RunError: There is no checkpoint, or nothing is left to do.
+            RunError: The run has no checkpoint, or no iterations are left.
         """
         start = checkpoint_of(self._record, checkpoint)
         done, started, training = self.progress[0], self._record.last_started, self._record.training
         limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
         total = limit or (started.max_iterations if started else 0)
-        # What was cancelled or failed goes back to its last checkpoint, and may end before where it was.
+        # A cancelled or failed job restarts at its last checkpoint, so it may also end before the point it had reached.
         reached = max((iteration for iteration in self.checkpoints.iterations if iteration is not None), default=0)
         nothing_left = total <= (done if self.state == "completed" else reached)
         if total < 1 or (checkpoint is None and nothing_left):
             raise RunError(
-                f"{self.id} has finished {done} iterations, and is to end at {total}: nothing is left to do. "
-                f"run.resume(max_iterations={2 * done or 150})"
+                f"{self.id} has finished {done} iterations and would end at {total}: nothing is left to do. "
+                f"Use run.resume(max_iterations={2 * done or 150}) to extend it."
             )
-        # The manifest's number may be less: the run may have been extended before.
+        # The manifest's max_iterations may be lower, if the run was extended before.
         return TrainOptions(checkpoint=start, trust=trust, max_iterations=total)
 
     def _let_cancel_end(self) -> None:
-        """Wait until what was cancelled has ended, which takes it a moment."""
+        """Wait for a cancelled training to end, which takes a moment."""
         deadline = time.monotonic() + CANCEL_S
         training = self._record.training
         while training and training.folder.cancel.exists() and self.state not in ENDED and time.monotonic() < deadline:
@@ -175,25 +175,26 @@ class Run(RunFacts):
         camera: str | None = None,
         record: int = 0,
     ) -> Evaluation:
-        """Run whole episodes from reset; return their statistics.
+        """Run complete episodes from reset and return their statistics.
 
-        Every env runs the same number of episodes, so ``episodes`` is rounded up to a multiple of
-        ``num_envs``: otherwise short episodes would count more often.
+        Every env runs the same number of episodes, since short episodes would be overrepresented otherwise.
+        ``episodes`` is therefore rounded up to a multiple of ``num_envs``.
 
         Args:
-            episodes: Episodes at least.
-            num_envs: Envs side by side; None is ``min(episodes, 64)``.
-            seed: Seed of the env, apart from the training's.
-            checkpoint: Which one; None is the last.
+            episodes: Least number of episodes.
+            num_envs: Number of parallel envs; None is ``min(episodes, 64)``.
+            seed: Seed of the env, independent of the training's.
+            checkpoint: Checkpoint to evaluate; None is the last.
             trust: Whether to load a checkpoint that holds more than weights.
-            deterministic: Whether the policy takes its mean actions; else it samples them, as in training.
-            video: Whether to film the first 4 envs, up to a minute. A camera renders all envs: few are faster.
-            camera: Which of the task's cameras films; None is its first, or one that is added.
-            record: Observations to keep with the policy's actions, one row per env and step; see
+            deterministic: Whether the policy takes its mean actions; otherwise it samples them, as in training.
+            video: Whether to record up to a minute of the first 4 envs. A camera renders all envs, so few envs are
+                faster.
+            camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
+            record: Number of rows of observations and actions to keep, one row per env and step; see
                 :attr:`rlnb.Evaluation.rollout`.
 
         Raises:
-            RunError: There is no checkpoint, or the evaluation failed.
+            RunError: The run has no checkpoint, or the evaluation failed.
         """
         from rlnb.records.evaluation import EvaluateOptions, evaluation_of
 
@@ -201,7 +202,7 @@ class Run(RunFacts):
             raise RlnbError(f"episodes={episodes!r} is not a positive whole number.")
         library = plugins.library(self.manifest.library)
         if video and not library.simulator:
-            raise RunError(f"{library.name} has no simulator, so there is nothing to film.")
+            raise RunError(f"{library.name} has no simulator, so it cannot record a video.")
         options = EvaluateOptions(
             episodes=episodes,
             num_envs=num_envs or min(episodes, 64),
@@ -214,7 +215,7 @@ class Run(RunFacts):
             record=record,
         )
         evaluation = evaluation_of(do(self._record, "evaluate", options))
-        assert evaluation is not None, "a completed evaluation has written its record"
+        assert evaluation is not None, "a completed evaluation has written evaluation.json"
         return evaluation
 
     def play(
@@ -227,15 +228,15 @@ class Run(RunFacts):
         deterministic: bool = True,
         camera: str | None = None,
     ) -> Video:
-        """Film the policy, an episode in each of a few envs; in a notebook the film plays inline.
+        """Record a video of the policy, with one episode in each of a few envs; a notebook plays it inline.
 
         Args:
-            num_envs: Envs, at most 4 of them in the picture.
+            num_envs: Number of envs, of which the video shows at most 4.
             seed: Seed of the env.
-            checkpoint: Which one; None is the last.
+            checkpoint: Checkpoint to play; None is the last.
             trust: Whether to load a checkpoint that holds more than weights.
-            deterministic: Whether the policy takes its mean actions; else it samples them.
-            camera: Which of the task's cameras films; None is its first, or one that is added.
+            deterministic: Whether the policy takes its mean actions; otherwise it samples them.
+            camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
         """
         evaluation = self.evaluate(
             num_envs,
@@ -247,22 +248,22 @@ class Run(RunFacts):
             video=True,
             camera=camera,
         )
-        assert evaluation.video is not None, "it was filmed"
+        assert evaluation.video is not None, "the evaluation was given video=True"
         return evaluation.video
 
     def export(self, *formats: str, checkpoint: str | Path | None = None, trust: bool = False) -> dict[str, Path]:
-        """Write the policy for deployment, normaliser included; return format to file.
+        """Export the policy for deployment, including its normaliser, and return a dict of format to file.
 
-        Of a multi-agent library there is a policy for each agent: ``"<agent>/<format>"`` to file.
+        A multi-agent library exports one policy per agent, with the keys ``"<agent>/<format>"``.
 
         Args:
-            formats: ``"torchscript"``, ``"onnx"``; all that the library has when none is given.
-            checkpoint: Which one; None is the last.
+            formats: ``"torchscript"``, ``"onnx"``; none for every format that the library supports.
+            checkpoint: Checkpoint to export; None is the last.
             trust: Whether to load a checkpoint that holds more than weights.
 
         Raises:
-            RunError: There is no checkpoint, or the export failed.
-            NotFoundError: The library has no such format.
+            RunError: The run has no checkpoint, or the export failed.
+            NotFoundError: The library does not support such a format.
         """
         from rlnb.records.export import ExportOptions, files_of
 
@@ -275,10 +276,10 @@ class Run(RunFacts):
             raise RlnbError(f"{self.library} exports nothing: its networks have no TorchScript or ONNX form.")
         options = ExportOptions(formats=tuple(formats or choices), checkpoint=start, trust=trust)
         result = JobRecord(do(self._record, "export", options), self.manifest.launcher).result
-        assert result is not None, "a completed export has written its result"
+        assert result is not None, "a completed export has written result.json"
         return {file.format: file.path for file in files_of(result, self._record.folder)}
 
-    # -- looking at it
+    # -- display
 
     def watch(self, metrics: Sequence[str] | None = None, *, x: str = "frames") -> Any:
         """Show live curves until the run ends; see :func:`rlnb.watch`."""

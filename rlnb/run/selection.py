@@ -1,4 +1,4 @@
-"""The selection of runs by what is known of them: task, library, state, tag, time, arguments."""
+"""Select runs by task, library, state, tag, time and arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlnb.spec import State
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """The properties that a run has to have; None takes any."""
+    """The properties that a run must have; None matches any."""
 
     task: str | None = None
     library: str | None = None
@@ -26,19 +26,19 @@ class Selection:
     tag: str | None = None
     since: datetime | None = None
     where: Mapping[str, Any] = field(default_factory=dict)
-    """Value, or test of a value, by name; the names are those of :func:`rlnb.records.asked.asked`."""
+    """Argument name to its value, or to a predicate on it; names as in :func:`rlnb.records.asked.asked`."""
     archived: bool = False
-    """Whether the archived runs are meant; else they are left out."""
+    """Whether to select only archived runs; otherwise they are omitted."""
 
     def __post_init__(self) -> None:
         if self.state is not None and self.state not in get_args(State):
             raise unknown("state", self.state, get_args(State), has="States")
 
     def fits(self, record: RunRecord) -> bool:
-        """Return whether a run is meant; what costs least to know is asked first.
+        """Return whether a run matches. The cheapest properties are checked first.
 
         Raises:
-            RlnbError: Its records cannot be read. An error of a test in ``where`` passes through.
+            RlnbError: The run's records cannot be read. An error of a predicate in ``where`` propagates.
         """
         manifest, created = record.manifest, record.created
         if not (
@@ -54,30 +54,30 @@ class Selection:
                 and (self.tag is None or self.tag in tags_of(record))
                 and (self.state is None or record.state == self.state)
             )
-        except Exception as exc:  # whatever an odd record brings about must not hide the other runs
+        except Exception as exc:  # no error of a damaged record may hide the other runs
             raise RlnbError(f"{record.path} cannot be read: {exc}") from exc
 
     def check_names(self, records: Collection[RunRecord]) -> None:
-        """Make sure that the library is one, and that each name in ``where`` was ever asked of a run.
+        """Check that the library exists and that each name in ``where`` is an argument of at least one run.
 
         Raises:
-            NotFoundError: It is none, or was not; with those that are.
+            NotFoundError: One of them is unknown. The message lists the known ones.
         """
         if self.library is not None:
             libraries = {*plugins.libraries(), plugins.SCRIPT.name, *(record.manifest.library for record in records)}
             if self.library not in libraries:
-                raise unknown("RL library", self.library, libraries, has="Installed, or of these runs")
+                raise unknown("RL library", self.library, libraries, has="Installed or used by these runs")
         if self.where and (names := {name for record in records for name in asked(record.manifest)}):
             for name in self.where:
                 if name not in names:
-                    raise unknown("argument", name, names, has="Asked of these runs")
+                    raise unknown("argument", name, names, has="Arguments of these runs")
 
 
 def moment(since: str | datetime | timedelta | None) -> datetime | None:
-    """Return a point in time: a date or time as ISO 8601 (local unless it says otherwise), or so long ago.
+    """Return a point in time, from an ISO 8601 date or time (local without an offset) or a timedelta before now.
 
     Raises:
-        RlnbError: It is none.
+        RlnbError: The text is not an ISO 8601 date or time.
     """
     if since is None:
         return None
@@ -86,11 +86,11 @@ def moment(since: str | datetime | timedelta | None) -> datetime | None:
     try:
         return (datetime.fromisoformat(since) if isinstance(since, str) else since).astimezone()
     except ValueError as exc:
-        raise RlnbError(f"since={since!r} is no date. Give one as '2026-11-20' or '2026-11-20T14:30'.") from exc
+        raise RlnbError(f"since={since!r} is not a date. Use one like '2026-11-20' or '2026-11-20T14:30'.") from exc
 
 
 def _fits(value: Any, pattern: Any | Callable[[Any], bool]) -> bool:
-    """Return whether a value is the one that is looked for, or passes the test that is."""
+    """Return whether a value equals ``pattern``, or satisfies it if it is a predicate."""
     if callable(pattern):
         return value is not None and bool(pattern(value))
     return bool(value == pattern)

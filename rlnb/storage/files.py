@@ -1,4 +1,4 @@
-"""Records are written once, whole or not at all. Standard library only."""
+"""Write records once and atomically, and read them. Standard library only."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from rlnb.spec import Json
 logger = logging.getLogger(__name__)
 
 RECORD_BYTES = 1 << 24
-"""Largest record of a run that a list reads."""
+"""Largest record of a run that a list of runs reads, in bytes."""
 LARGEST_BYTES = 1 << 30
-"""Largest file of JSON: an evaluation holds every episode."""
+"""Largest JSON file that is read, in bytes; an evaluation holds every episode."""
 
 
 def now() -> str:
-    """Return the time in UTC, ISO 8601."""
+    """Return the current time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def age_s(path: Path) -> float:
-    """Return the seconds since a file was last written or touched; infinite where there is none."""
+    """Return the seconds since a file was last written or touched; infinity if it does not exist."""
     try:
         return time.time() - path.stat().st_mtime
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def age_s(path: Path) -> float:
 
 
 def there(path: Path) -> bool:
-    """Return whether a file is there. A shared file system that stumbles (a stale handle, say) is asked again later."""
+    """Return whether a file exists; False after an error such as NFS's ESTALE, so that the caller retries later."""
     try:
         return path.exists()
     except OSError:
@@ -50,7 +50,7 @@ def there(path: Path) -> bool:
 
 
 def plain(value: object) -> object:
-    """Return a noun as JSON has it, one level deep: a dataclass or a mapping as a dict, a path as text.
+    """Return a value as a JSON type, one level deep: a dataclass or mapping as a dict, a path as a string.
 
     Raises:
         RlnbError: The value cannot be written as JSON.
@@ -67,20 +67,20 @@ def plain(value: object) -> object:
 
 
 def write_once(path: Path, data: object, reserve: Path | None = None) -> bool:
-    """Write ``data`` as JSON if nobody has written ``path`` yet; return whether this call did.
+    """Write ``data`` as JSON if ``path`` does not exist yet; return whether this call wrote it.
 
-    The text goes to a temporary file, is synced, and is then linked to its name: the link is
-    exclusive on every POSIX file system, shared ones included, so there is no lock and no reader
-    ever sees half a file.
+    The text is written to a temporary file, synced, and then linked to its name. Creating the link
+    is exclusive on every POSIX file system, including shared ones, so no lock is needed and no
+    reader ever sees half a file.
 
     Args:
         path: The record.
         data: Content: JSON types, or dataclasses of them.
-        reserve: A file in the same folder whose space the text takes, where it is there: a disk that is full has no
-            other, and space that is let go of may be somebody else's at once.
+        reserve: A file in the same folder that is overwritten with the text if it exists. This works on a full disk,
+            where space that was freed first could be taken by another process.
 
     Raises:
-        OSError: No space, no right to write, and the like.
+        OSError: The disk is full, the folder is not writable, or the like.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     text = json.dumps(data, indent=1, ensure_ascii=False, default=plain) + "\n"
@@ -120,16 +120,16 @@ def _create(path: Path, content: bytes) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def warn_once(text: str) -> None:
-    """Log a warning the first time only: whoever lists runs reads the same records again and again."""
+    """Log a warning only the first time, since lists of runs read the same records again and again."""
     logger.warning("%s", text)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; a pipe would keep the reader waiting, and a device never ends.
+    """Open a regular file for reading. Other files are refused: a pipe would block, and a device never ends.
 
     Raises:
-        RlnbError: It is not a regular file.
-        OSError: It does not exist, or cannot be read.
+        RlnbError: The path is not a regular file.
+        OSError: The file does not exist, or cannot be read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -139,11 +139,11 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] | None:
-    """Return the object in ``path``; None when there is no such file.
+    """Return the JSON object in ``path``; None if the file does not exist.
 
     Raises:
-        RlnbError: It cannot be read, is larger than the limit, or is not a whole JSON object; rlnb never writes such a
-            file itself.
+        RlnbError: The file cannot be read, is larger than the limit, or is not a complete JSON object, which rlnb
+            never writes.
     """
     try:
         with open_regular(path) as file:
@@ -157,14 +157,14 @@ def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] |
     try:
         data = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as exc:
-        raise RlnbError(f"{path} is damaged ({exc}). Something other than rlnb wrote or cut it; move it away.") from exc
+        raise RlnbError(f"{path} is damaged ({exc}). Another program wrote or truncated it. Move it away.") from exc
     if not isinstance(data, dict):
-        raise RlnbError(f"{path} is damaged: a JSON object is expected. Move it away.")
+        raise RlnbError(f"{path} is damaged: it is not a JSON object. Move it away.")
     return data
 
 
 def tail(path: Path, lines: int = 40, limit_bytes: int = 65536) -> str:
-    """Return the last ``lines`` whole lines of a log; an empty string when it is no regular file."""
+    """Return the last ``lines`` lines of a log; an empty string if it is missing or not a regular file."""
     try:
         with open_regular(path) as file:
             size = file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""The nouns of :mod:`rlnb.spec` as JSON, both ways. Standard library only."""
+"""Convert the dataclasses of :mod:`rlnb.spec` to JSON and back. Standard library only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def to_json(value: Any) -> Any:
-    """Return ``value`` as plain JSON types: dataclasses become dicts, tuples lists, paths strings.
+    """Return ``value`` as plain JSON types: dataclasses become dicts, tuples become lists, paths become strings.
 
     Raises:
         RlnbError: The value cannot be written as JSON.
@@ -38,15 +38,15 @@ def from_json(cls: type[T], data: Mapping[str, Json], *, ignore_unknown: bool = 
 
     Args:
         cls: The dataclass.
-        data: Its fields.
-        ignore_unknown: Whether fields that the class does not have are ignored, as in a record that a newer rlnb wrote.
+        data: Field names to values.
+        ignore_unknown: Whether to ignore unknown fields, such as those of a record that a newer rlnb wrote.
 
     Raises:
-        RlnbError: A key that the class does not have, a missing one, a value of another type, or a newer schema.
+        RlnbError: A field is unknown or missing, a value has the wrong type, or the schema is newer than this rlnb's.
     """
     schema = data.get("schema")
     if isinstance(schema, int) and schema > SCHEMA:
-        raise RlnbError(f"{cls.__name__} has schema {schema}, this rlnb reads up to {SCHEMA}. Update rlnb.")
+        raise RlnbError(f"{cls.__name__} has schema {schema}, but this rlnb reads up to {SCHEMA}. Update rlnb.")
     hints, values = _hints(cls), dict(data)  # type: ignore[arg-type]  # a class is hashable
     for key, value in data.items():
         if key not in hints:
@@ -72,9 +72,9 @@ def from_json(cls: type[T], data: Mapping[str, Json], *, ignore_unknown: bool = 
 
 @functools.cache
 def _hints(cls: type) -> dict[str, tuple[Any, tuple[Any, ...]]]:
-    """Return the fields' types of a class, each with those whose values are taken as they are.
+    """Return each field's type hint with the types whose values need no conversion.
 
-    A list of a thousand runs asks for the same ones each time.
+    Cached, because a list of a thousand runs needs the same hints a thousand times.
     """
     hints = typing.get_type_hints(cls)
     return {
@@ -89,14 +89,14 @@ def _name(hint: Any) -> str:
 
 
 def _restore(hint: Any, value: Any, ignore_unknown: bool) -> Any:
-    """Return a value of JSON as a field of that type holds it.
+    """Convert a JSON value to the type of a field.
 
     Raises:
-        TypeError: It is of another type.
+        TypeError: The value has the wrong type.
     """
     if hint is Any or type(value) is hint or (hint is float and type(value) is int):
         return value
-    if hint is int and isinstance(value, float) and value.is_integer():  # JSON has one kind of number
+    if hint is int and isinstance(value, float) and value.is_integer():  # JSON does not distinguish int from float
         return int(value)
     if isinstance(value, Mapping) and dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return from_json(hint, value, ignore_unknown=ignore_unknown)
@@ -109,10 +109,10 @@ def _restore(hint: Any, value: Any, ignore_unknown: bool) -> Any:
                 return _restore(part, value, ignore_unknown)
     if isinstance(value, list) and origin is tuple:
         plain = typing.get_args(parts[0]) if isinstance(parts[0], types.UnionType) else parts[:1]
-        if parts[-1] is ... and set(map(type, value)) <= set(plain):  # an evaluation has a number for every episode
+        if parts[-1] is ... and set(map(type, value)) <= set(plain):  # fast for one number per episode
             return tuple(value)
         kinds = parts[:1] * len(value) if parts[-1] is ... else parts
-        if kinds[:1] == (str,):  # tags were numbers too, before they were checked
+        if kinds[:1] == (str,):  # older runs can have numbers as tags, which were not checked
             value = [str(item) if type(item) in (int, float) else item for item in value]
         return tuple(_restore(kind, item, ignore_unknown) for kind, item in zip(kinds, value, strict=True))
     if isinstance(value, Mapping) and origin is Mapping:

@@ -121,7 +121,7 @@ def test_resume_on_a_full_disk_is_refused_and_leaves_the_run_unchanged(
     with contextlib.suppress(OSError), open(disk / "rest", "wb", buffering=0) as filler:
         while True:
             filler.write(b"\0")
-    with pytest.raises(rlnb.RlnbError, match=r"could not be written in .*No space left.* the run is as it was before"):
+    with pytest.raises(rlnb.RlnbError, match=r"could not be written in .*No space left.* the run is unchanged"):
         run.resume(max_iterations=20)
     assert run.state == "completed"
     assert [job.folder.path.name for job in run.jobs] == ["0-train"]

@@ -1,4 +1,4 @@
-"""The argv of a job, as text."""
+"""The argv of a job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_one_process_is_plain_python() -> None:
     )
 
 
-def test_several_processes_are_torchruns() -> None:
+def test_several_processes_are_started_by_torchrun() -> None:
     command = worker_command(manifest(nproc_per_node=4), "train", RUN, JOB)
     assert command.shell() == (
         "PYTHONUNBUFFERED=1 /opt/env/bin/python -m torch.distributed.run --nproc_per_node=4 --nnodes=1 --standalone"
@@ -41,7 +41,7 @@ def test_several_processes_are_torchruns() -> None:
     )
 
 
-def test_isaaclabs_own_script_is_an_interpreter_of_two_words() -> None:
+def test_isaaclabs_launch_script_is_an_interpreter_with_an_argument() -> None:
     command = worker_command(manifest(python="/opt/isaaclab/isaaclab.sh -p"), "train", RUN, JOB)
     assert command.argv[:4] == ("/opt/isaaclab/isaaclab.sh", "-p", "-m", "rlnb.worker")
 
@@ -54,7 +54,7 @@ def test_an_interpreter_in_a_folder_with_a_space_is_quoted() -> None:
     )
 
 
-def test_no_interpreter_named_is_this_one() -> None:
+def test_the_default_interpreter_is_the_current_one() -> None:
     assert interpreter(None) == (sys.executable,)
 
 
@@ -66,7 +66,7 @@ def test_only_training_waits_in_the_queue_and_runs_on_several_ranks(kind: str) -
     assert other.argv == ("/opt/env/bin/python", "-m", "rlnb.worker", kind, str(RUN), str(JOB))
 
 
-def test_a_launcher_with_a_queue_of_its_own_needs_no_second_one() -> None:
+def test_a_launcher_with_its_own_queue_skips_the_machines_queue() -> None:
     assert worker_command(manifest(), "train", RUN, JOB, max_running=1).queued
     assert not worker_command(manifest(), "train", RUN, JOB, max_running=None).queued
 
@@ -78,7 +78,7 @@ def test_the_limits_of_the_launcher_are_in_the_command() -> None:
     assert quoted.shell().startswith("PYTHONUNBUFFERED=1 A='b c' /opt/env/bin/python ")
 
 
-def test_threads_are_those_of_a_training_of_one_process_that_says_none() -> None:
+def test_the_launchers_threads_apply_to_one_process_without_its_own() -> None:
     def threads(kind: str = "train", **resources: int) -> str | None:
         request = dataclasses.replace(manifest(), resources=rlnb.Resources(**resources))
         return worker_command(request, kind, RUN, JOB, threads=4).env.get("OMP_NUM_THREADS")  # type: ignore[arg-type]
@@ -92,28 +92,28 @@ def test_threads_are_those_of_a_training_of_one_process_that_says_none() -> None
 TWO_BY_TWO = rlnb.Resources(nodes=2, nproc_per_node=2)
 
 
-def test_a_node_of_several_has_its_place_from_its_agent() -> None:
+def test_on_several_nodes_the_agent_sets_the_node_rank() -> None:
     request = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
     ranks = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--nnodes=2")
     command = worker_command(request, "train", RUN, JOB)
     assert command.argv == ("/opt/env/bin/python", *ranks, "-m", "rlnb.worker", "train", *PATHS)
 
 
-def test_the_line_of_several_nodes_says_what_differs_between_them() -> None:
+def test_the_shell_command_of_several_nodes_has_variables_for_the_node() -> None:
     several = dataclasses.replace(manifest(), resources=TWO_BY_TWO)
     note, line = worker_command(several, "train", RUN, JOB).shell().splitlines()
     assert note.startswith("# On each node, with NODE from 0 to 1")
     assert line.startswith("PET_NODE_RANK=$NODE PET_MASTER_ADDR=$FIRST PET_MASTER_PORT=29500 PYTHONUNBUFFERED=1 ")
 
 
-def test_threads_of_a_rank_are_an_environment_variable_of_training_alone() -> None:
+def test_only_a_training_sets_the_threads_of_a_rank() -> None:
     request = dataclasses.replace(manifest(), resources=rlnb.Resources(nproc_per_node=2, threads=1))
     assert worker_command(request, "train", RUN, JOB).env["OMP_NUM_THREADS"] == "1"
     assert "OMP_NUM_THREADS" not in worker_command(request, "evaluate", RUN, JOB).env
     assert "OMP_NUM_THREADS" not in worker_command(manifest(), "train", RUN, JOB).env
 
 
-def test_each_rank_on_a_gpu_takes_a_slot() -> None:
+def test_each_rank_on_a_gpu_takes_one_slot() -> None:
     several = worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4, gpu_per_slot=True)
     assert (several.slots, several.max_running) == (3, 4)
     assert worker_command(manifest(nproc_per_node=3), "train", RUN, JOB, max_running=4).slots == 1
@@ -129,5 +129,5 @@ def test_each_rank_on_a_gpu_takes_a_slot() -> None:
         (("python", "-m", "rlnb.worker_of_a_container"), False),
     ],
 )
-def test_a_worker_is_told_from_a_script_inside_a_wrapper_too(argv: tuple[str, ...], expected: bool) -> None:
+def test_a_worker_is_distinguished_from_a_script_even_inside_a_wrapper(argv: tuple[str, ...], expected: bool) -> None:
     assert runs_worker(argv) is expected

@@ -1,4 +1,4 @@
-"""Jobs with a detached process of this machine as their host."""
+"""Jobs whose host is a detached process on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAIT_S = 20.0
 
 
 class Sleeper(HostedLauncher):
-    """Its host prints a line and waits until it is killed."""
+    """A launcher whose host prints a line and waits until it is killed."""
 
     log = "sleeper.log"
 
@@ -48,19 +48,19 @@ def test_a_process_lives_until_it_ends(child: subprocess.Popen[bytes]) -> None:
     process = HostProcess.of(child.pid)
     assert process.alive()
     child.kill()
-    until_gone(process)  # nobody has waited for it: a zombie does not count as living
+    until_gone(process)  # not waited for, so a zombie, which does not count as living
     assert child.returncode is None
     child.wait()
     assert process.alive() is False
 
 
-def test_another_process_with_the_same_number_is_not_taken_for_it(child: subprocess.Popen[bytes]) -> None:
+def test_another_process_with_the_same_pid_does_not_count(child: subprocess.Popen[bytes]) -> None:
     process = HostProcess.of(child.pid)
     earlier = dataclasses.replace(process, created_s=process.created_s - 3600)
     assert (process.alive(), earlier.alive()) == (True, False)
 
 
-def test_a_process_of_another_machine_cannot_be_judged() -> None:
+def test_whether_a_process_on_another_machine_lives_is_unknown() -> None:
     assert HostProcess(host="elsewhere", pid=1, created_s=0.0).alive() is None
 
 
@@ -71,7 +71,7 @@ def test_a_handle_is_json_that_finds_the_process_again(child: subprocess.Popen[b
     assert HostedLauncher().alive({**handle, "of_a_newer_version": 1}, Path("job")) is True
 
 
-def test_the_host_is_detached_and_writes_into_the_folder_of_its_job(tmp_path: Path) -> None:
+def test_the_host_is_detached_and_logs_to_the_folder_of_its_job(tmp_path: Path) -> None:
     launcher = Sleeper()
     handle = launcher.submit(None, tmp_path)
     process = from_json(HostProcess, handle)

@@ -14,7 +14,7 @@ from rlnb.spec import Manifest, Task
 MANIFEST = Manifest(run_id="r", created="2026-01-01T00:00:00+00:00", task=Task(id="T"), library="echo")
 
 
-def test_its_settings_make_an_equal_launcher() -> None:
+def test_its_settings_recreate_the_launcher() -> None:
     launcher = InjectedLauncher(nodes=3, nproc_per_node=8, walltime_s=60.0)
     assert InjectedLauncher(**launcher.settings).settings == {"nodes": 3, "nproc_per_node": 8, "walltime_s": 60.0}  # type: ignore[arg-type]
     assert repr(launcher) == "InjectedLauncher(nodes=3, nproc_per_node=8)"
@@ -27,13 +27,13 @@ def test_every_count_that_is_not_a_positive_whole_number_is_a_problem(value: Any
         f"nodes={value!r} is not a positive whole number.",
         f"nproc_per_node={value!r} is not a positive whole number.",
     ]
-    assert not InjectedLauncher(nodes=2).check(MANIFEST), "ranks may be left to the training"
+    assert not InjectedLauncher(nodes=2).check(MANIFEST), "the training may set the number of ranks"
 
 
-def test_a_job_may_still_start_until_a_pod_has_and_then_its_heartbeat_decides(tmp_path: Path) -> None:
+def test_a_job_lives_until_a_pod_starts_and_then_its_heartbeat_decides(tmp_path: Path) -> None:
     launcher = InjectedLauncher()
     handle = launcher.submit(None, tmp_path)
-    assert (handle, list(tmp_path.iterdir())) == ({}, []), "nothing is started"
+    assert (handle, list(tmp_path.iterdir())) == ({}, []), "no process is started"
     assert launcher.alive(handle, tmp_path) is True
     JobDir(tmp_path).running(0).write_text('{"host": "pod-0"}')
     assert launcher.alive(handle, tmp_path) is None

@@ -18,7 +18,7 @@ NO_SECONDS = [0, -1.5, True, "60", float("nan"), float("inf")]
 
 
 @pytest.mark.parametrize("value", NO_COUNTS)
-def test_trainings_at_once_are_a_positive_whole_number(value: Any) -> None:
+def test_max_running_is_a_positive_whole_number(value: Any) -> None:
     message = f"max_running={value!r} is not a positive whole number. Use max_running=1."
     with pytest.raises(rlnb.RlnbError, match=f"^{re.escape(message)}$"):
         rlnb.LocalLauncher(max_running=value)
@@ -31,32 +31,32 @@ def test_a_walltime_is_a_positive_number_of_seconds(value: Any) -> None:
         rlnb.LocalLauncher(walltime_s=value)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_one_error_names_all_problems() -> None:
     with pytest.raises(rlnb.RlnbError, match=r"max_running=0 .* walltime_s=0 "):
         rlnb.LocalLauncher(max_running=0, walltime_s=0)
 
 
-def test_its_settings_make_one_like_it() -> None:
+def test_its_settings_recreate_the_launcher() -> None:
     launcher = rlnb.LocalLauncher(max_running=2, walltime_s=0.5)
     assert rlnb.LocalLauncher(**launcher.settings).settings == {"max_running": 2, "walltime_s": 0.5}
     assert rlnb.LocalLauncher().max_running >= 1
 
 
-def test_cores_are_shared_out_among_trainings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_trainings_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
     assert rlnb.LocalLauncher(max_running=1).threads is None
     assert rlnb.LocalLauncher(max_running=4).threads == 4
     assert rlnb.LocalLauncher(max_running=32).threads == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert rlnb.LocalLauncher(max_running=4).threads is None, "the variable decides"
+    assert rlnb.LocalLauncher(max_running=4).threads is None, "OMP_NUM_THREADS takes precedence"
 
 
 LISTING = "/proc/driver/nvidia/gpus"
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, gpus: int, variable: str | None = None) -> None:
-    """Make this machine look as if it had so many GPUs."""
+    """Make this machine appear to have ``gpus`` GPUs."""
     monkeypatch.setattr(local.os, "listdir", lambda path: ["gpu"] * gpus if path == LISTING else [])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if variable is not None:
@@ -96,7 +96,7 @@ def test_the_gpus_are_those_that_this_process_may_use(
     [
         (0, "cuda", 1, "has no NVIDIA GPU"),
         (0, "auto", 2, None),
-        (1, "auto", 2, "2 ranks take a GPU each, and this machine has 1 NVIDIA GPU"),
+        (1, "auto", 2, "2 ranks need a GPU each, but this machine has 1 NVIDIA GPU"),
         (1, "cpu", 2, None),
         (2, "cuda", 2, None),
         (2, "cuda:2", 1, "this machine has 2 NVIDIA GPUs"),
@@ -114,7 +114,7 @@ def test_ranks_that_the_gpus_cannot_take_are_refused_before_the_start(
 
 
 class TestContract(LauncherConformance):
-    """It keeps the contract of a plugin's launcher."""
+    """The local launcher meets the contract of a plugin's launcher."""
 
     launcher = "local"
     one_at_a_time = {"max_running": 1}

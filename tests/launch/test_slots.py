@@ -1,4 +1,4 @@
-"""The machine's queue: first come first served, and nothing to clean up after a kill."""
+"""The machine's queue: first come, first served, and a killed process leaves nothing to clean up."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hold(tmp_path: Path, queue: Path) -> Iterator[Callable[[str, int], subprocess.Popen[bytes]]]:
-    """A function that starts a process which takes a slot and leaves once its stdin is closed."""
+    """A function that starts a process, which takes a slot and leaves once its stdin closes."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, max_running: int = 1) -> subprocess.Popen[bytes]:
@@ -67,7 +67,7 @@ def lines(folder: Path) -> list[str]:
 def until(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "the condition was never met"
         time.sleep(0.01)
 
 
@@ -80,7 +80,7 @@ def leave(process: subprocess.Popen[bytes]) -> None:
 Hold = Callable[..., "subprocess.Popen[bytes]"]
 
 
-def test_three_runs_and_one_slot_go_one_after_the_other_as_they_came(tmp_path: Path, hold: Hold) -> None:
+def test_three_runs_take_one_slot_in_order_of_arrival(tmp_path: Path, hold: Hold) -> None:
     processes = [hold(name) for name in ("first", "second", "third")]
     for process in processes:
         leave(process)
@@ -88,14 +88,14 @@ def test_three_runs_and_one_slot_go_one_after_the_other_as_they_came(tmp_path: P
     assert lines(tmp_path) == [f"{word} {name}" for name in names for word in does]
 
 
-def test_the_holder_of_a_slot_is_known_by_name(tmp_path: Path, hold: Hold) -> None:
+def test_holders_returns_the_name_of_the_holder(tmp_path: Path, hold: Hold) -> None:
     assert holders() == []
     first, second = hold("first"), hold("second")
     until(lambda: "takes first" in lines(tmp_path))
     assert holders() == ["first"]
     leave(first)
     until(lambda: "takes second" in lines(tmp_path))
-    assert holders() == ["second"], "and not who held it before, whose name was longer or shorter"
+    assert holders() == ["second"], "not a mixture with the name of the previous holder"
     leave(second)
     assert holders() == []
 
@@ -122,14 +122,14 @@ def test_a_killed_holder_frees_its_slot(tmp_path: Path, hold: Hold) -> None:
     leave(second)
 
 
-def test_a_killed_waiter_does_not_stop_those_behind_it(tmp_path: Path, queue: Path, hold: Hold) -> None:
+def test_a_killed_waiter_does_not_block_those_after_it(tmp_path: Path, queue: Path, hold: Hold) -> None:
     first, second, third = hold("first"), hold("second"), hold("third")
     os.kill(second.pid, signal.SIGKILL)
     second.wait()
     leave(first)
     until(lambda: "takes third" in lines(tmp_path))
     leave(third)
-    assert list((queue / "tickets").iterdir()) == [], "the killed one's ticket is gone too"
+    assert list((queue / "tickets").iterdir()) == [], "the ticket of the killed process is removed too"
 
 
 def test_a_run_that_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
@@ -150,7 +150,7 @@ def let_go(slots: dict[int, IO[str]] | None) -> list[int]:
     return sorted(slots)
 
 
-def test_slots_have_numbers_from_nought(queue: Path) -> None:
+def test_slots_are_numbered_from_zero(queue: Path) -> None:
     locks = [take_slots(3, lambda: False, poll_s=POLL_S) for _ in range(3)]
     assert [list(slots or ()) for slots in locks] == [[0], [1], [2]]
     assert take_slots(3, iter([False, True]).__next__, poll_s=POLL_S) is None
@@ -164,18 +164,18 @@ def test_a_run_that_needs_several_slots_waits_for_all_and_later_runs_wait_too(
     first = hold("first", 3)
     until(lambda: lines(tmp_path) == ["takes first"])
     assert take_slots(3, iter([False, False, True]).__next__, 3, POLL_S) is None
-    assert let_go(take_slots(3, lambda: False, 2, POLL_S)) == [1, 2], "what it held while it waited was given back"
+    assert let_go(take_slots(3, lambda: False, 2, POLL_S)) == [1, 2], "slots held while waiting were released"
     leave(first)
     assert let_go(take_slots(3, lambda: False, 3, POLL_S)) == [0, 1, 2]
 
 
-def test_the_queue_is_this_users_own(queue: Path) -> None:
+def test_the_queue_folder_is_private_to_the_user(queue: Path) -> None:
     assert queue_folder() == queue
     assert queue.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_queue_of_somebody_else_is_refused(queue: Path) -> None:
+def test_a_queue_folder_of_another_user_is_refused(queue: Path) -> None:
     queue.mkdir()
     os.chown(queue, 12345, 12345)
     with pytest.raises(RlnbError, match=r"belongs to another user. Set RLNB_QUEUE"):

@@ -1,4 +1,4 @@
-"""Event files as the libraries write them: whole, growing, torn, damaged."""
+"""Event files that are complete, growing, cut off or damaged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write(folder: Path, *events: Event, suffix: str = "") -> Path:
 
 
 def ends_of(data: bytes) -> list[int]:
-    """Return the offset behind each record."""
+    """Return the end offset of each record."""
     ends = [0]
     while ends[-1] < len(data):
         (length,) = struct.unpack_from("<Q", data, ends[-1])
@@ -51,7 +51,7 @@ def ends_of(data: bytes) -> list[int]:
 
 @pytest.fixture
 def whole(tmp_path: Path) -> bytes:
-    """The bytes of a file with STEPS scalars, after the record with its version."""
+    """The bytes of a file with a version record and STEPS scalars."""
     path = write(tmp_path, *(event(step, {TAG: float(step)}) for step in range(STEPS)))
     data = path.read_bytes()
     path.unlink()
@@ -66,7 +66,7 @@ def steps(reader: EventReader) -> list[int]:
     return [step for step, _, _ in reader.scalars[TAG]]
 
 
-def test_a_folder_that_is_not_there_has_no_scalars(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_scalars(tmp_path: Path) -> None:
     assert EventReader(tmp_path / "logs").refresh() == 0
 
 
@@ -77,7 +77,7 @@ def test_scalars_come_with_step_time_and_value(tmp_path: Path) -> None:
     assert read(reader) == {TAG: [(3, 1e9 + 3, 0.5)], "Loss/value": [(3, 1e9 + 3, 2.0)]}
 
 
-def test_a_scalar_in_a_tensor_is_read_and_a_picture_is_passed_over(tmp_path: Path) -> None:
+def test_a_scalar_in_a_tensor_is_read_and_an_image_is_skipped(tmp_path: Path) -> None:
     scalar = Summary.Value(tag=TAG, tensor=TensorProto(dtype=DT_FLOAT, float_val=[0.25]))
     image = Summary.Value(tag="picture", image=Summary.Image(height=1, width=1, encoded_image_string=b"png"))
     write(tmp_path, Event(wall_time=1e9, step=1, summary=Summary(value=[scalar, image])))
@@ -86,7 +86,7 @@ def test_a_scalar_in_a_tensor_is_read_and_a_picture_is_passed_over(tmp_path: Pat
     assert read(reader) == {TAG: [(1, 1e9, 0.25)]}
 
 
-def test_reading_goes_on_where_it_stopped(tmp_path: Path, whole: bytes) -> None:
+def test_reading_continues_where_it_stopped(tmp_path: Path, whole: bytes) -> None:
     path, ends = tmp_path / "events.out.tfevents.1000000000.host", ends_of(whole)
     path.write_bytes(whole[: ends[4]])
     reader = EventReader(tmp_path)
@@ -98,7 +98,7 @@ def test_reading_goes_on_where_it_stopped(tmp_path: Path, whole: bytes) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 3, -1])
-def test_a_torn_tail_waits_until_it_is_whole(
+def test_an_incomplete_record_is_read_once_it_is_complete(
     tmp_path: Path, whole: bytes, cut: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, ends = tmp_path / "events.out.tfevents.1000000000.host", ends_of(whole)
@@ -112,7 +112,7 @@ def test_a_torn_tail_waits_until_it_is_whole(
     assert not caplog.records
 
 
-def test_a_damaged_record_keeps_what_came_before_and_warns_once(
+def test_scalars_before_a_damaged_record_are_kept_with_one_warning(
     tmp_path: Path, whole: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, ends = tmp_path / "events.out.tfevents.1000000000.host", ends_of(whole)
@@ -130,7 +130,7 @@ def test_a_damaged_record_keeps_what_came_before_and_warns_once(
 
 
 @pytest.mark.parametrize("length", [1 << 40, 1 << 20, 7])
-def test_a_damaged_length_is_told_from_a_torn_tail(
+def test_a_damaged_length_is_not_taken_for_an_incomplete_record(
     tmp_path: Path, whole: bytes, length: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, ends = tmp_path / "events.out.tfevents.1000000000.host", ends_of(whole)
@@ -183,7 +183,7 @@ def test_two_hundred_thousand_scalars_are_readable(tmp_path: Path) -> None:
     assert time.monotonic() - begun < 0.5
 
 
-def test_where_time_is_short_the_newest_is_read_first_and_the_rest_later(tmp_path: Path) -> None:
+def test_with_a_time_limit_the_newest_scalars_are_read_first_and_the_rest_later(tmp_path: Path) -> None:
     count = 3 * TAIL_BYTES // 64
     write(tmp_path, *(event(step, {TAG: float(step)}) for step in range(count)))
     reader = EventReader(tmp_path)
@@ -199,7 +199,7 @@ def test_where_time_is_short_the_newest_is_read_first_and_the_rest_later(tmp_pat
     assert steps(reader) == list(range(count))
 
 
-def test_a_record_longer_than_what_is_read_at_once_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_longer_than_a_chunk_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlnb.metrics.events._CHUNK_BYTES", 64)
     image = Summary.Value(tag="picture", image=Summary.Image(encoded_image_string=b"png" * 1000))
     picture = Event(wall_time=1e9, step=1, summary=Summary(value=[image]))
@@ -209,7 +209,7 @@ def test_a_record_longer_than_what_is_read_at_once_is_read(tmp_path: Path, monke
     assert steps(reader) == [0, 2]
 
 
-def test_a_torn_tail_is_nothing_to_hurry_for(tmp_path: Path) -> None:
+def test_an_incomplete_record_does_not_count_as_unread(tmp_path: Path) -> None:
     write(tmp_path, *(event(step, {TAG: 1.0}) for step in range(5)))
     (path,) = tmp_path.rglob("*tfevents*")
     path.write_bytes(path.read_bytes()[:-3])
@@ -218,7 +218,7 @@ def test_a_torn_tail_is_nothing_to_hurry_for(tmp_path: Path) -> None:
     assert reader.behind == 0
 
 
-def test_damage_in_what_is_read_ahead_does_not_hide_what_is_before_it(tmp_path: Path) -> None:
+def test_damage_in_the_tail_read_ahead_does_not_hide_earlier_scalars(tmp_path: Path) -> None:
     count = 3 * TAIL_BYTES // 64
     write(tmp_path, *(event(step, {TAG: float(step)}) for step in range(count)))
     (path,) = tmp_path.rglob("*tfevents*")
@@ -230,7 +230,7 @@ def test_damage_in_what_is_read_ahead_does_not_hide_what_is_before_it(tmp_path: 
     assert count - 20 < len(steps(reader)) < count
 
 
-def test_a_folder_can_be_passed_over(tmp_path: Path) -> None:
+def test_a_folder_can_be_skipped(tmp_path: Path) -> None:
     write(tmp_path, event(0, {TAG: 1.0}))
     write(tmp_path / "system", event(0, {"other": 1.0}))
     reader = EventReader(tmp_path, without="system")

@@ -67,7 +67,7 @@ def test_metrics_have_rlnbs_names_and_the_librarys_own_tags(metrics: Metrics) ->
     assert repr(metrics) == "Metrics(reward=2, fps=300)"
 
 
-def test_a_metric_that_is_not_there_names_those_that_are_and_the_closest(metrics: Metrics) -> None:
+def test_the_error_for_an_unknown_metric_lists_the_logged_ones_and_the_closest(metrics: Metrics) -> None:
     with pytest.raises(rlnb.NotFoundError, match=r"No metric named 'rewards'\. Logged: .*Did you mean 'reward'\?"):
         metrics["rewards"]
 
@@ -77,7 +77,7 @@ def test_a_metric_that_is_not_logged_yet_is_empty(metrics: Metrics) -> None:
     assert math.isnan(metrics["entropy"].last)
 
 
-def test_whether_a_metric_is_there_can_be_asked(metrics: Metrics) -> None:
+def test_in_checks_whether_a_metric_exists(metrics: Metrics) -> None:
     assert "reward" in metrics
     assert "Curriculum/level" in metrics
     assert "nonsense" not in metrics
@@ -91,14 +91,14 @@ def test_the_frames_of_an_iteration_are_those_that_were_seen_after_it(metrics: M
     assert reward.wall_time_s == [BEGUN + ITERATION_S * done for done in (1, 2, 3)]
 
 
-def test_a_library_that_counts_timesteps_comes_to_the_same_frames() -> None:
+def test_a_library_that_counts_timesteps_has_the_same_frames() -> None:
     per_timestep = dataclasses.replace(span(frames_per_step=NUM_ENVS, steps_per_iteration=HORIZON), logged_at_end=True)
     series = Series("reward", [(HORIZON * done, BEGUN + done, 0.0) for done in (1, 2, 3)], [per_timestep])
     assert series.frames == [FRAMES_PER_ITERATION * done for done in (1, 2, 3)]
     assert series.iterations == [0, 1, 2]
 
 
-def test_a_library_that_counts_frames_from_where_an_iteration_began_comes_to_the_same_frames() -> None:
+def test_a_library_that_logs_frames_at_the_start_of_an_iteration_has_the_same_frames() -> None:
     per_frame = span(frames_per_step=1.0, steps_per_iteration=FRAMES_PER_ITERATION)
     points = [(FRAMES_PER_ITERATION * done, BEGUN + done, 0.0) for done in (0, 1, 2)]
     series = Series("reward", points, [per_frame])
@@ -106,12 +106,12 @@ def test_a_library_that_counts_frames_from_where_an_iteration_began_comes_to_the
     assert series.iterations == [0, 1, 2]
 
 
-def test_without_a_record_of_the_start_the_x_axis_is_the_librarys_own(tmp_path: Path) -> None:
+def test_without_started_json_the_x_axis_is_that_of_the_library(tmp_path: Path) -> None:
     log(tmp_path, {"Train/mean_reward": [1.0, 2.0]})
     assert Metrics(tmp_path, None)["Train/mean_reward"].iterations == [0, 1]
 
 
-def test_a_resumed_run_is_one_curve_in_which_the_later_job_counts(tmp_path: Path) -> None:
+def test_a_resumed_run_is_one_curve_and_the_later_job_takes_precedence(tmp_path: Path) -> None:
     resumed_at = BEGUN + 100.0
     log(tmp_path, {"Train/mean_reward": [0.0, 1.0, 2.0, 3.0, 4.0]})  # killed after its checkpoint at 2
     log(tmp_path, {"Train/mean_reward": [30.0, 40.0, 50.0]}, first=3, begun=resumed_at)
@@ -121,18 +121,18 @@ def test_a_resumed_run_is_one_curve_in_which_the_later_job_counts(tmp_path: Path
     assert reward.frames == sorted(set(reward.frames))
 
 
-def test_a_job_that_logged_nothing_takes_nothing_away() -> None:
+def test_a_job_without_points_removes_no_points() -> None:
     points = [(0, 1.0, 0.0), (1, 2.0, 1.0), (2, 21.0, 2.0)]
     assert Series("reward", points, [span(0.0), span(10.0), span(20.0)]).points == points
 
 
-def test_resuming_twice_from_the_same_checkpoint_keeps_the_last_try() -> None:
+def test_after_two_resumptions_from_one_checkpoint_the_last_job_counts() -> None:
     points = [(0, 1.0, 0.0), (1, 2.0, 1.0), (1, 11.0, 10.0), (2, 12.0, 11.0), (1, 21.0, 20.0)]
     curve = Series("reward", points, [span(0.0), span(10.0), span(20.0)])
     assert curve.points == [(0, 1.0, 0.0), (1, 21.0, 20.0)]
 
 
-def test_tidy_data_has_one_row_a_point(metrics: Metrics) -> None:
+def test_tidy_data_has_one_row_per_point(metrics: Metrics) -> None:
     frame = metrics.frame()
     assert list(frame.columns) == ["metric", "iteration", "frames", "wall_time_s", "value"]
     assert len(frame) == 6
@@ -140,13 +140,13 @@ def test_tidy_data_has_one_row_a_point(metrics: Metrics) -> None:
     assert list(metrics.frame("Curriculum/level").metric) == ["Curriculum/level"]
 
 
-def test_tidy_data_of_nothing_has_the_same_columns(tmp_path: Path) -> None:
+def test_empty_tidy_data_has_the_same_columns(tmp_path: Path) -> None:
     frame = Metrics(tmp_path, LIBRARY).frame()
     assert list(frame.columns) == ["metric", "iteration", "frames", "wall_time_s", "value"]
     assert frame.empty
 
 
-def test_metrics_grow_while_the_run_does(tmp_path: Path) -> None:
+def test_metrics_grow_with_the_run(tmp_path: Path) -> None:
     metrics = Metrics(tmp_path, LIBRARY, [span()])
     assert metrics.names == []
     log(tmp_path, {"Train/mean_reward": [1.0]})

@@ -1,4 +1,4 @@
-"""Events that repeat are read as protobuf would read them."""
+"""Repeated events are read exactly as protobuf would read them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def scalar(tag: str = TAG, step: int = 7, wall_time: float = 1e9, value: float =
 
 
 def learned(*events: Event) -> Repeats:
-    found = Repeats()
+    reader = Repeats()
     for event in events:
-        found.learn(event.SerializeToString(), event)
-    return found
+        reader.learn(event.SerializeToString(), event)
+    return reader
 
 
 def test_an_event_like_an_earlier_one_is_read_without_protobuf() -> None:
-    found = learned(scalar())
+    reader = learned(scalar())
     again = scalar(step=300, wall_time=1e9 + 0.25, value=-1.5)
-    assert found.read(again.SerializeToString()) == (TAG, 300, 1e9 + 0.25, -1.5)
+    assert reader.read(again.SerializeToString()) == (TAG, 300, 1e9 + 0.25, -1.5)
 
 
-def test_what_is_read_is_what_protobuf_reads() -> None:
+def test_the_fast_path_agrees_with_protobuf() -> None:
     rng = random.Random(0)
     tags = ["a", "a/b", "Épisode/é", "t" * 127, "t" * 128, *(f"Train/metric_{n}" for n in range(20))]
-    found = learned(*(scalar(tag) for tag in tags))
+    reader = learned(*(scalar(tag) for tag in tags))
     for _ in range(2000):
         event = scalar(
             rng.choice(tags),
@@ -45,7 +45,7 @@ def test_what_is_read_is_what_protobuf_reads() -> None:
             rng.choice((1e-30, math.inf, rng.uniform(-1e6, 1e6))),
         )
         value = event.summary.value[0]
-        assert found.read(event.SerializeToString()) == (value.tag, event.step, event.wall_time, value.simple_value)
+        assert reader.read(event.SerializeToString()) == (value.tag, event.step, event.wall_time, value.simple_value)
 
 
 def test_nan_is_read() -> None:
@@ -56,8 +56,8 @@ def test_nan_is_read() -> None:
     "event",
     [
         scalar("another"),
-        scalar(""),  # too short to be worth a thought
-        scalar(step=0),  # which protobuf leaves out
+        scalar(""),  # shorter than any learned layout
+        scalar(step=0),  # protobuf omits default values
         scalar(step=-1),
         scalar(wall_time=0.0),
         Event(wall_time=1e9, step=7, file_version="brain.Event:2"),
@@ -68,11 +68,11 @@ def test_nan_is_read() -> None:
     ],
     ids=lambda event: str(event).replace("\n", " ")[:50],
 )
-def test_what_is_laid_out_otherwise_is_left_to_protobuf(event: Event) -> None:
+def test_an_event_with_another_layout_is_left_to_protobuf(event: Event) -> None:
     assert learned(scalar()).read(event.SerializeToString()) is None
 
 
-def test_only_the_layout_that_is_known_is_learned() -> None:
+def test_only_events_of_the_known_layout_are_learned() -> None:
     doubled = Event(wall_time=1e9, step=7, summary=Summary(value=[*scalar().summary.value, *scalar().summary.value]))
     named = Event(wall_time=1e9, step=7, summary=Summary(value=[Summary.Value(tag=TAG, simple_value=1, node_name="n")]))
     for event in (scalar(step=0), scalar(step=-1), doubled, named):
@@ -80,26 +80,26 @@ def test_only_the_layout_that_is_known_is_learned() -> None:
 
 
 def test_bytes_that_protobuf_would_not_write_are_not_learned() -> None:
-    last_wins = scalar().SerializeToString() + b"\x10\x09"  # a step once more, which counts
+    last_wins = scalar().SerializeToString() + b"\x10\x09"  # a second step field, which takes precedence
     event = Event.FromString(last_wins)
     assert event.step == 9
-    found = Repeats()
-    found.learn(last_wins, event)
-    assert found.read(last_wins) is None
+    reader = Repeats()
+    reader.learn(last_wins, event)
+    assert reader.read(last_wins) is None
 
 
-def test_any_bytes_at_all_are_survived() -> None:
-    rng, found = random.Random(1), learned(scalar())
+def test_arbitrary_bytes_raise_no_error() -> None:
+    rng, reader = random.Random(1), learned(scalar())
     whole = scalar().SerializeToString()
     for length in range(len(whole)):
-        assert found.read(whole[:length]) is None
+        assert reader.read(whole[:length]) is None
     for _ in range(2000):
-        found.read(rng.randbytes(rng.randrange(60)))
-    assert found.read(struct.pack("<BdB", 0x09, 1.0, 0x10) + b"\xff" * 30) is None
+        reader.read(rng.randbytes(rng.randrange(60)))
+    assert reader.read(struct.pack("<BdB", 0x09, 1.0, 0x10) + b"\xff" * 30) is None
 
 
-def test_a_writer_of_ever_new_tags_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_tags_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeats, "MOST", 2)
-    found = learned(scalar("a"), scalar("b"), scalar("c"))
-    assert found.read(scalar("b").SerializeToString()) is not None
-    assert found.read(scalar("c").SerializeToString()) is None
+    reader = learned(scalar("a"), scalar("b"), scalar("c"))
+    assert reader.read(scalar("b").SerializeToString()) is not None
+    assert reader.read(scalar("c").SerializeToString()) is None

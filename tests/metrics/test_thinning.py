@@ -1,4 +1,4 @@
-"""Long curves, as short as a screen needs them."""
+"""Reduce long curves to the number of points that a screen can show."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def test_a_short_curve_stays_as_it_is():
     assert same_y is ys
 
 
-def test_its_ends_stay_and_its_points_are_those_of_the_curve():
+def test_the_ends_are_kept_and_every_point_is_one_of_the_curve():
     xs, ys = np.cumsum(np.random.default_rng(0).uniform(1, 9, 20_000)), np.random.default_rng(1).normal(size=20_000)
     few_x, few_y = decimate(xs[::2], ys[::2], 100)  # a view that is not contiguous
     assert (few_x[0], few_x[-1]) == (xs[0], xs[-2])

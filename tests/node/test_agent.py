@@ -1,4 +1,4 @@
-"""One job of one node, run to its end by a real agent."""
+"""A real agent runs one job on one node to its end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLEEPS = "import time; print('up', flush=True); time.sleep(60)"
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JobDir:
-    """An empty job, and a queue of its own."""
+    """An empty job with its own queue."""
     monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
     folder = tmp_path / "run" / "jobs" / "0-export"
     folder.mkdir(parents=True)
@@ -60,7 +60,7 @@ def result(job: JobDir) -> Result:
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "the condition was never met"
         time.sleep(0.02)
 
 
@@ -70,7 +70,7 @@ def test_a_command_that_ends_well_leaves_a_log_a_heartbeat_and_a_result(job: Job
     assert job.alive().exists()
     assert set(json.loads(job.running().read_text())) == {"pid", "host", "time"}
     assert (result(job).outcome, result(job).exit_code, result(job).values) == ("completed", 0, {})
-    assert not job.reserve.exists(), "the result took its space"
+    assert not job.reserve.exists(), "the result took the reserved space"
 
 
 def test_a_command_that_fails_has_its_status_and_the_end_of_its_log_in_the_result(job: JobDir) -> None:
@@ -91,7 +91,7 @@ def test_a_job_past_its_walltime_has_the_outcome_timeout(job: JobDir) -> None:
     assert (result(job).outcome, result(job).error) == ("timeout", "stopped after its walltime of 1 s")
 
 
-def test_a_job_is_cancelled_by_its_file_before_it_runs_too(job: JobDir) -> None:
+def test_the_cancel_file_cancels_a_queued_job(job: JobDir) -> None:
     job.cancel.write_text("{}")
     run(job, python(SLEEPS, queued=True))
     assert (result(job).outcome, result(job).error) == ("cancelled", "cancelled while it waited in the queue")
@@ -106,21 +106,21 @@ def test_a_signal_cancels_a_job_on_one_node(job: JobDir) -> None:
     assert (result(job).outcome, result(job).error) == ("cancelled", "cancelled")
 
 
-def test_a_signal_on_one_of_several_nodes_is_an_interruption_that_a_cluster_can_repair(job: JobDir) -> None:
+def test_a_signal_on_one_of_several_nodes_is_recorded_as_an_interruption(job: JobDir) -> None:
     agent = start(job, python(SLEEPS, nodes=2), "--node", "1", "--master", "h:1")
     until(lambda: job.log(1).exists() and job.log(1).read_text())
     agent.send_signal(signal.SIGTERM)
     agent.communicate(timeout=WAIT_S)
     assert (result(job).outcome, result(job).values) == ("failed", {"node": 1, "interrupted": True})
-    assert "was taken away by the queue" in result(job).error
+    assert "was revoked by the queue" in result(job).error
 
 
-def test_a_node_stops_before_the_queue_takes_it_away(job: JobDir) -> None:
+def test_a_node_stops_at_its_deadline(job: JobDir) -> None:
     run(job, python(SLEEPS), "--deadline", str(time.time() + 0.3))
     assert (result(job).outcome, result(job).values) == ("timeout", {"interrupted": True})
 
 
-def test_every_node_has_its_place_in_the_environment_and_only_the_first_writes_a_success(job: JobDir) -> None:
+def test_every_node_has_its_rank_in_the_environment_and_only_the_first_writes_a_success(job: JobDir) -> None:
     command = python("import os; print(os.environ['PET_NODE_RANK'], os.environ['PET_MASTER_PORT'])", nodes=2)
     assert run(job, command, "--node", "1", "--master", "h:29500") == (0, "")
     assert job.log(1).read_text() == "1 29500\n"
@@ -131,12 +131,12 @@ def test_a_job_that_was_started_is_not_started_twice(job: JobDir) -> None:
     job.running().write_text(json.dumps({"host": "first", "time": "noon"}))
     status, error = run(job, python("print('again')"))
     assert status == 1
-    assert "was started on first at noon and is not started twice" in error
+    assert "was started on first at noon and cannot be started twice" in error
     assert not job.log().exists()
     assert not job.result.exists()
 
 
-def test_an_agent_leaves_the_result_to_the_process_that_held_its_lifeline(job: JobDir) -> None:
+def test_an_agent_whose_lifeline_closes_writes_no_result(job: JobDir) -> None:
     agent = start(job, python(SLEEPS), "--lifeline")
     until(lambda: job.log().exists() and job.log().read_text())
     agent.communicate(timeout=WAIT_S)  # closes its standard input
@@ -145,33 +145,33 @@ def test_an_agent_leaves_the_result_to_the_process_that_held_its_lifeline(job: J
 
 
 def test_the_result_of_a_worker_is_kept(job: JobDir) -> None:
-    record = to_json(Result(outcome="failed", error="the worker knows more"))
+    record = to_json(Result(outcome="failed", error="a detailed cause"))
     code = f"import sys; open({str(job.result)!r}, 'w').write({json.dumps(record)!r}); sys.exit(1)"
     run(job, python(code))
-    assert result(job).error == "the worker knows more"
+    assert result(job).error == "a detailed cause"
 
 
-def test_a_run_sees_the_gpus_of_its_slots_as_its_user_named_them(job: JobDir) -> None:
+def test_a_run_sees_the_gpus_of_its_slots_under_the_users_names(job: JobDir) -> None:
     printing = "import os; print('sees', os.environ['CUDA_VISIBLE_DEVICES'])"
     command = python(printing, queued=True, max_running=3, slots=2, gpu_per_slot=True)
     files.write_once(job.command, to_json(command))
-    # A machine with GPUs is not at hand: the agent is told of three.
+    # The agent is made to see three GPUs, since the machine may have none.
     agent = "import sys, rlnb.node.agent as agent; agent.visible_gpus = lambda: ['4', '5', '7']"
     agent += "; import rlnb.node.__main__ as node; sys.exit(node.main(sys.argv[1:]))"
     subprocess.run([sys.executable, "-c", agent, str(job.path)], check=True, timeout=60)
     assert "sees 4,5" in job.log().read_text()
 
 
-def test_a_node_is_sampled_from_where_the_training_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampling_begins_when_the_training_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # an agent catches those of its process
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # an agent installs handlers in its process
     run = RunDir(tmp_path)
     folder = run.next_job("train")
     agent = Agent(folder, Command(argv=("python", "-m", "rlnb.worker")))
     with subprocess.Popen(["sleep", "60"]) as busy, agent._sampling() as tick:
         tick()
         tick()
-        assert not run.system.exists(), "its start needs every core"
+        assert not run.system.exists(), "the start of a training needs every core"
         folder.started.write_text("{}")
         tick()
         tick()

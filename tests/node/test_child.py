@@ -1,4 +1,4 @@
-"""The process of a job: started, waited for, and its end described."""
+"""Start the process of a job, wait for it, and describe its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def living(process: psutil.Process) -> bool:
     return False
 
 
-def test_a_command_has_its_variables_its_folder_and_both_outputs_in_its_log(tmp_path: Path) -> None:
+def test_a_command_gets_its_environment_and_folder_and_logs_both_outputs(tmp_path: Path) -> None:
     code = "import os, sys; print(os.environ['A'], os.getcwd(), flush=True); sys.exit('an error')"
     log = tmp_path / "log"
     log.write_text("earlier\n")
@@ -38,11 +38,11 @@ def test_a_command_has_its_variables_its_folder_and_both_outputs_in_its_log(tmp_
     assert log.read_text() == f"earlier\nb {tmp_path}\nan error\n"
 
 
-def test_a_command_reads_nothing_from_the_agent(tmp_path: Path) -> None:
+def test_the_stdin_of_a_command_is_empty(tmp_path: Path) -> None:
     assert spawn(python("import sys; sys.exit(len(sys.stdin.read()))"), tmp_path / "log").wait(WAIT_S) == 0
 
 
-def test_a_child_dies_with_its_agent_however_that_ends(tmp_path: Path) -> None:
+def test_a_child_dies_with_its_agent_even_after_sigkill(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from rlnb.node.child import spawn; from rlnb.spec import Command;"
         f"child = spawn(Command(argv=('sleep', '60')), Path({str(tmp_path / 'log')!r}));"
@@ -76,7 +76,7 @@ def test_the_end_of_a_child_and_a_signal_cut_the_wait_short() -> None:
         child.wait()
 
 
-def test_a_wait_takes_no_longer_than_it_was_told() -> None:
+def test_a_wait_takes_no_longer_than_its_limit() -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
         with wakes(child, 0.05) as wait:

@@ -1,4 +1,4 @@
-"""The processes below an agent: workers are found and asked for stacks, and none is left."""
+"""The processes below an agent: workers are found and write their stacks, and no process survives."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print(time.monotonic() - start_s)
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A child that is a worker by its command line, and catches the signal that asks for its stacks."""
+    """A child with the command line of a worker that handles the signal for stacks."""
     (tmp_path / "worker.py").write_text(WORKER)
     argv = [sys.executable, str(tmp_path / "worker.py"), "-m", "rlnb.worker", "train"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -50,7 +50,7 @@ def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_no_process_is_left_even_one_that_detached_itself_and_ignores_sigterm() -> None:
+def test_no_process_survives_even_if_detached_and_ignoring_sigterm() -> None:
     argv = [sys.executable, "-c", AGENT, STUBBORN, "0.3"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=WAIT_S)
     child, detached, seconds = done.stdout.split()
@@ -59,7 +59,7 @@ def test_no_process_is_left_even_one_that_detached_itself_and_ignores_sigterm() 
     assert float(seconds) > 0.3, "SIGKILL comes after the grace"
 
 
-def test_a_worker_is_a_python_and_no_wrapper_around_it(worker: subprocess.Popen[bytes]) -> None:
+def test_workers_are_python_processes_not_their_wrappers(worker: subprocess.Popen[bytes]) -> None:
     shell = ["/bin/sh", "-c", "read line", "-m", "rlnb.worker"]
     torchrun = [sys.executable, "-c", "input()", "-m", "torch.distributed.run", "-m", "rlnb.worker"]
     others = [subprocess.Popen(argv, stdin=subprocess.PIPE) for argv in (shell, torchrun)]
@@ -71,7 +71,7 @@ def test_a_worker_is_a_python_and_no_wrapper_around_it(worker: subprocess.Popen[
 
 
 def test_only_workers_are_asked_for_stacks(worker: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client of a container catches the signal too, and forwards it to a process that it would end."""
+    """The client of a container handles the signal too: it forwards it to a process that it would kill."""
     monkeypatch.setattr(descendants, "STACKS_S", 0.1)
     client = "import signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: sys.exit(1))\nprint(flush=True)\ninput()"
     argv = [sys.executable, "-c", client, "docker", "run", "image", "python", "-m", "rlnb.worker_of_a_container"]

@@ -1,4 +1,4 @@
-"""A node finds its place in the environment of the cluster, and notices when another node is lost."""
+"""A node reads its rank from the cluster's environment, and detects that another node is lost."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rlnb.records.layout import JobDir, RunDir
 
 RUN = Path("/runs/r1")
 DLC = {"MASTER_ADDR": "dlc-master-0", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "RANK": "1", "NPROC_PER_NODE": "8"}
-"""As Alibaba's documentation of PAI-DLC has it, where all but the last count nodes."""
+"""Variables from Alibaba's documentation of PAI-DLC; WORLD_SIZE and RANK count nodes."""
 
 
-def test_torchrun_hears_from_the_environment_which_node_it_is_on() -> None:
+def test_torchrun_gets_its_node_rank_from_the_environment() -> None:
     assert Member(1, 2, "10.0.0.1:29500").env() == {
         "PET_NODE_RANK": "1",
         "PET_MASTER_ADDR": "10.0.0.1",
@@ -32,7 +32,7 @@ def test_a_pod_finds_its_node_and_the_first_in_the_environment() -> None:
     assert injected(RUN, 2, 4, DLC) == Member(1, 2, "dlc-master-0:23456")
 
 
-def test_torchruns_own_words_are_believed_before_those_that_may_count_processes() -> None:
+def test_torchruns_variables_override_those_that_may_count_processes() -> None:
     counts_processes = {**DLC, "WORLD_SIZE": "16", "RANK": "1", "PET_NNODES": "2", "PET_NODE_RANK": "1"}
     assert injected(RUN, 2, 4, counts_processes) == Member(1, 2, "dlc-master-0:23456")
 
@@ -47,7 +47,7 @@ def test_torchruns_own_words_are_believed_before_those_that_may_count_processes(
         ({"NPROC_PER_NODE": "2"}, "NPROC_PER_NODE=2 is too small: r1 has 4 ranks on GPUs"),
     ],
 )
-def test_pods_that_are_not_those_of_the_run_are_told(changes: dict[str, str], expected: str) -> None:
+def test_pods_that_do_not_fit_the_run_are_refused(changes: dict[str, str], expected: str) -> None:
     with pytest.raises(rlnb.RlnbError, match=expected):
         injected(RUN, 2, 4, {**DLC, **changes})
 
@@ -61,12 +61,12 @@ def test_the_newest_training_is_the_one_to_run(tmp_path: Path) -> None:
         newest_training(tmp_path / "nowhere")
 
 
-def test_a_node_that_falls_silent_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_falls_silent_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_S", 0.0)
     monkeypatch.setattr(module, "SILENT_S", 0.3)
     job = JobDir(tmp_path)
     first, third = Peers(job, Member(0, 3, "h:1")), Peers(job, Member(2, 3, "h:1"))
-    long_ago = time.time() - 3600  # a clock of another host may be anything
+    long_ago = time.time() - 3600  # clocks of other hosts may differ
     for beat in range(5):
         for node in range(3):
             job.alive(node).touch()
@@ -82,10 +82,10 @@ def test_a_node_that_falls_silent_is_noticed(tmp_path: Path, monkeypatch: pytest
     os.utime(job.alive(0), (long_ago, long_ago))
     time.sleep(0.2)
     assert "node 1 has been silent" in first.missing()
-    assert third.missing() == "", "it looks at the first alone"
+    assert third.missing() == "", "it checks only the first node"
 
 
-def test_a_node_that_never_begins_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_never_starts_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_S", 0.0)
     monkeypatch.setattr(module, "JOIN_S", 2.0)
     job = JobDir(tmp_path)

@@ -1,4 +1,4 @@
-"""A server beside a kernel ends with the kernel."""
+"""A server that runs alongside a kernel ends with the kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_server_and_its_children_end_with_the_kernel() -> None:
         agent.wait(WAIT_S)
 
 
-def test_input_of_the_kernel_does_not_end_the_server_and_its_status_is_handed_on() -> None:
+def test_input_from_the_kernel_does_not_end_the_server_and_its_exit_status_is_returned() -> None:
     code = "import sys, time; print('up', flush=True); time.sleep(0.3); sys.exit(5)"
     argv = [*BESIDE, sys.executable, "-c", code]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:

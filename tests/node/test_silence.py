@@ -1,7 +1,7 @@
-"""A worker that writes nothing while it starts: its stacks are in the log, it ends, and the queue goes on.
+"""A worker that is silent while it starts: its stacks are logged, it is ended, and the queue continues.
 
-The stand-in for the worker is a process without a simulator that waits for a lock for ever, as two threads do that load
-C libraries at once.
+The stand-in for the worker is a process without a simulator that waits for a lock forever, like two threads that
+deadlock while they load C libraries.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ for line in sys.stdin:
 def until(condition: Callable[[], object], timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "the condition was never met"
         time.sleep(0.05)
 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let stacks be written after half a second, and the worker end after three."""
+    """Request stacks after 0.5 s of silence, and end the worker after 3 s."""
     monkeypatch.setenv("RLNB_START_STACKS_S", "0.5")
     monkeypatch.setenv("RLNB_START_LIMIT_S", "3")
 
 
 def stand_in(folder: Path, text: str) -> str:
-    """Return the command of an interpreter whose worker is a script."""
+    """Return an interpreter command that runs a script in place of the worker."""
     (folder / "worker.py").write_text(text)
     return f"{sys.executable} {folder / 'worker.py'}"
 
 
-def test_a_training_that_hangs_as_it_starts_says_where_and_lets_the_next_one_run(
+def test_a_training_that_hangs_at_its_start_logs_its_stacks_and_frees_the_queue(
     root: Path, tmp_path: Path, soon: None, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rlnb.curves.progress.SAY_S", 0.0)
@@ -88,7 +88,7 @@ def test_a_training_that_hangs_as_it_starts_says_where_and_lets_the_next_one_run
     assert following.wait(30).state == "completed"
 
 
-def test_a_worker_that_says_something_again_is_left_alone(root: Path, tmp_path: Path, soon: None) -> None:
+def test_a_worker_that_prints_again_is_not_ended(root: Path, tmp_path: Path, soon: None) -> None:
     run = rlnb.train("Echo", library="echo", python=stand_in(tmp_path, TALKS))
     until(lambda: run.silent_logs)
     until(lambda: not run.silent_logs)
@@ -96,7 +96,7 @@ def test_a_worker_that_says_something_again_is_left_alone(root: Path, tmp_path: 
         run.wait(60)
 
 
-def test_a_living_simulator_that_hangs_as_it_starts_is_said_and_ended(
+def test_a_living_simulator_that_hangs_at_its_start_is_reported_and_ended(
     root: Path, tmp_path: Path, soon: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -121,7 +121,7 @@ def test_the_stacks_of_a_handed_over_worker_that_hangs_are_in_the_log_of_its_run
 
 @pytest.fixture
 def kit(tmp_path: Path) -> Iterator[None]:
-    """A child that has loaded a library by the name that Isaac Sim's core has."""
+    """A child that has loaded a library with the file name of Isaac Sim's core."""
     library = next(Path(sysconfig.get_path("platlib")).rglob("*.so"))
     shutil.copy(library, tmp_path / "libcarb.so")
     code = f"import mmap; f = open({str(tmp_path / 'libcarb.so')!r}, 'rb')\n"
@@ -147,7 +147,7 @@ def test_isaac_sim_has_more_time(tmp_path: Path, kit: None, monkeypatch: pytest.
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A child that is a worker by its command line, and never says anything."""
+    """A child with the command line of a worker that prints nothing more."""
     argv = [*stand_in(tmp_path, HANGS).split(), "-m", "rlnb.worker", "train"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
@@ -156,7 +156,7 @@ def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_without_it_the_usual_limit_holds_and_a_start_that_is_over_is_not_watched(
+def test_without_isaac_sim_the_usual_limit_applies_and_a_finished_start_is_not_watched(
     tmp_path: Path, worker: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits(monkeypatch)
@@ -170,18 +170,18 @@ def test_without_it_the_usual_limit_holds_and_a_start_that_is_over_is_not_watche
         assert other.hangs() == ""
         assert not other.silent
     time.sleep(0.3)
-    assert logs.hangs() == "", "a library that logs has started, whatever it says"
+    assert logs.hangs() == "", "a library that logs scalars has started"
 
 
-def test_a_worker_that_cannot_be_seen_has_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Docker's containers are no children of the agent."""
+def test_a_worker_hidden_by_a_container_has_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker's containers are not children of the agent."""
     limits(monkeypatch)
     start_s, watch = time.monotonic(), Silence(tmp_path / "log", lambda: False)
     until(watch.hangs)
     assert time.monotonic() - start_s > 1.5
 
 
-def test_a_file_system_that_stumbles_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_file_system_does_not_end_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits(monkeypatch)
 
     def stale() -> bool:

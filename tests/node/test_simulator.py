@@ -1,4 +1,4 @@
-"""A living simulator passes lines between kernel and worker, and becomes the agent of a job."""
+"""The agent of a living simulator relays lines between kernel and worker, and can become the agent of a job."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Agent = subprocess.Popen[bytes]
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Agent]:
-    """An agent that keeps a stand-in for the worker, without a simulator."""
+    """An agent with a stand-in for the worker that has no simulator."""
     (tmp_path / "worker.py").write_text(WORKER)
     argv = [sys.executable, "-m", "rlnb.node", "--warm", str(tmp_path / "log"), sys.executable]
     with subprocess.Popen(
@@ -77,7 +77,7 @@ def test_lines_pass_both_ways_and_the_worker_ends_with_the_kernel(
     assert (tmp_path / "log").read_text() == "answers 1\nanswers 2\n"
 
 
-def test_a_handover_lets_the_kernel_go_and_the_agent_writes_the_result_of_the_job(
+def test_after_a_handover_the_agent_detaches_from_the_kernel_and_writes_the_result(
     agent: Agent, send: Callable[..., None], tmp_path: Path
 ) -> None:
     job = JobDir(tmp_path / "run" / "jobs" / "0-export")
@@ -93,13 +93,13 @@ def test_a_handover_lets_the_kernel_go_and_the_agent_writes_the_result_of_the_jo
     assert f"trains {job.path}" in (tmp_path / "log").read_text()
 
 
-def test_a_worker_that_ends_ends_its_agent(agent: Agent) -> None:
+def test_the_agent_ends_with_its_worker(agent: Agent) -> None:
     assert read(agent) == {"ready": True}
     psutil.Process(agent.pid).children()[0].kill()
     assert agent.wait(WAIT_S) == 0
 
 
-def test_only_the_key_makes_a_line_a_handover() -> None:
+def test_only_a_line_with_the_key_adopt_is_a_handover() -> None:
     assert Handover.of(b'{"id": 1, "task": "adopt"}') is None
     handover = Handover.of(b'{"adopt": "/runs/r/jobs/0-train"}\n')
     assert handover is not None

@@ -29,7 +29,7 @@ Root Cause (first observed failure):
 
 
 def rank(number: int, exit_code: int, at_s: int = 0) -> str:
-    """Return a rank as torch.distributed.elastic prints it."""
+    """Return the entry of a rank as torch.distributed.elastic prints it."""
     return (
         f"[{number}]:\n  time      : 2026-11-23_12:00:{at_s:02}\n  host      : node-a\n"
         f"  rank      : {number} (local_rank: {number})\n  exitcode  : {exit_code} (pid: {4000 + number})\n"
@@ -42,15 +42,15 @@ def rank(number: int, exit_code: int, at_s: int = 0) -> str:
     [
         ([(0, -15)], (1, -9), (1, 9)),
         ([(0, -15), (2, -15)], (1, -11), (1, 11)),
-        ([(1, -9)], (0, 1), (1, 9)),  # rank 0 missed rank 1 at the moment at which that was killed
+        ([(1, -9)], (0, 1), (1, 9)),  # rank 0 failed at the moment when rank 1 was killed
         ([(1, -9)], (0, -15), (1, 9)),
         ([], (3, -15), (3, 15)),
         ([(1, -15)], (0, 1), None),
         ([(1, -9, 31)], (0, 1), None),  # rank 0 raised, and torchrun ended rank 1, which ignored SIGTERM
-        ([(1, -9)], (0, -6), (1, 9)),  # NCCL's watchdog aborts a rank that waits for the one that is gone
+        ([(1, -9)], (0, -6), (1, 9)),  # NCCL's watchdog aborts a rank that waits for a lost peer
     ],
 )
-def test_the_rank_that_was_killed_is_found_behind_those_that_ended_with_it(
+def test_the_killed_rank_is_found_among_those_that_failed_with_it(
     tmp_path: Path, others: list[tuple[int, ...]], root: tuple[int, int], expected: tuple[int, int] | None
 ) -> None:
     log = tmp_path / "node0.log"
@@ -59,7 +59,7 @@ def test_the_rank_that_was_killed_is_found_behind_those_that_ended_with_it(
     assert killed_rank(log) == expected
 
 
-def test_a_log_without_a_summary_names_none(tmp_path: Path) -> None:
+def test_a_log_without_a_summary_has_no_killed_rank(tmp_path: Path) -> None:
     assert killed_rank(tmp_path / "none.log") is None
     (tmp_path / "node0.log").write_text("rank      : 0\n")
     assert killed_rank(tmp_path / "node0.log") is None
@@ -67,7 +67,7 @@ def test_a_log_without_a_summary_names_none(tmp_path: Path) -> None:
 
 @pytest.mark.isaaclab
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed here")
-def test_torchrun_itself_says_it_so(tmp_path: Path) -> None:
+def test_the_summary_of_a_real_torchrun_is_parsed(tmp_path: Path) -> None:
     script = tmp_path / "rank.py"
     script.write_text("import os, time\nopen(os.environ['RANK'], 'w').write(str(os.getpid()))\ntime.sleep(100)\n")
     argv = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=3", str(script)]

@@ -1,4 +1,4 @@
-"""CPU, memory and GPU use of a run: sampled by the agent, shown beside the metrics."""
+"""CPU, memory and GPU use of a run, sampled by the agent and shown with the metrics."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def sampled(folder):
     return {tag: list(column) for tag, column in reader.scalars.items()}
 
 
-def test_busy_cores_and_memory_of_what_runs_below(busy_rank, tmp_path, monkeypatch):
+def test_busy_cores_and_memory_of_descendants_are_sampled(busy_rank, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     measured = usage.Usage(tmp_path, 2, [])
     time.sleep(1.0)
@@ -48,10 +48,12 @@ def test_cpu_time_before_the_first_sample_is_not_counted(busy_rank, tmp_path, mo
     measured = usage.Usage(tmp_path, 0, [])
     time.sleep(0.5)
     measured.tick()
-    assert sampled(tmp_path)["system/node0/cpu_cores"][0][2] < 2.0, "2.5 s of work in half a second"
+    assert sampled(tmp_path)["system/node0/cpu_cores"][0][2] < 2.0, (
+        "all 2.5 s of CPU time were counted in half a second"
+    )
 
 
-def test_nothing_is_sampled_before_it_is_due(tmp_path):
+def test_no_sample_is_taken_before_it_is_due(tmp_path):
     usage.Usage(tmp_path, 0, []).tick()
     assert not list(tmp_path.iterdir())
 
@@ -65,7 +67,7 @@ from rlnb.node import usage
 usage.SAMPLE_S = 0.0
 measured = usage.Usage(Path(sys.argv[1]), 0, [])
 ended = subprocess.Popen(["true"])
-while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:  # which it is until someone waits for it
+while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:  # a zombie until it is waited for
     time.sleep(0.01)
 measured.tick()
 ended.wait()
@@ -75,7 +77,7 @@ measured.tick()
 
 def test_a_job_that_has_just_ended_is_not_sampled(tmp_path):
     subprocess.run([sys.executable, "-c", ENDED, str(tmp_path)], check=True)  # a process with no other children
-    assert not list(tmp_path.iterdir()), "its last figures would be zeros"
+    assert not list(tmp_path.iterdir()), "the last values would be zeros"
 
 
 def test_a_full_disk_does_not_end_the_job(busy_rank, tmp_path, monkeypatch):
@@ -85,7 +87,7 @@ def test_a_full_disk_does_not_end_the_job(busy_rank, tmp_path, monkeypatch):
     usage.Usage(tmp_path / "file", 0, []).tick()
 
 
-def test_a_run_that_was_removed_is_not_made_again(busy_rank, tmp_path, monkeypatch):
+def test_the_folder_of_a_removed_run_is_not_recreated(busy_rank, tmp_path, monkeypatch):
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     run = RunDir(tmp_path / "run")
     usage.Usage(run.system, 0, []).tick()
@@ -95,7 +97,7 @@ def test_a_run_that_was_removed_is_not_made_again(busy_rank, tmp_path, monkeypat
     assert list(run.system.iterdir())
 
 
-def test_a_run_shows_what_it_takes_beside_its_metrics(root):
+def test_a_run_shows_its_load_with_its_metrics(root):
     run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=40).wait()
     assert not [tag for tag in run.metrics.tags if tag.startswith("system/")]
     memory = run.system["system/node0/memory_gib"]

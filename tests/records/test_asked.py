@@ -1,4 +1,4 @@
-"""The arguments of a run, by the names under which a person gave them."""
+"""The arguments of a run, under the names by which the user gave them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ MANIFEST = rlnb.Manifest(
 )
 
 
-def test_overrides_and_agent_values_stand_under_their_paths() -> None:
+def test_overrides_and_agent_values_are_keyed_by_their_paths() -> None:
     values = asked(MANIFEST)
     assert (values["sim.dt"], values["agent.gamma"]) == (0.005, 0.99)
-    assert values["agent.normalize_input"] is True, "without the sign that adds it to the config"
+    assert values["agent.normalize_input"] is True, "the leading + of an added key is removed"
 
 
-def test_ranks_are_those_of_all_nodes_and_several_words_are_one() -> None:
+def test_ranks_count_all_nodes_and_lists_are_joined() -> None:
     values = asked(MANIFEST)
     assert (values["ranks"], values["presets"], values["tags"]) == (8, "a+b", "baseline+first")
     assert values["source"] == "0123456"
 
 
-def test_a_default_that_nobody_gave_has_no_name_and_a_seed_of_zero_has() -> None:
+def test_defaults_are_omitted_but_a_seed_of_zero_is_not() -> None:
     values = asked(MANIFEST)
     assert values["seed"] == 0
     assert not {"num_envs", "max_iterations", "physics", "renderer"} & set(values)

@@ -1,4 +1,4 @@
-"""Looking at a training through its folder: requests live while somebody looks, frames are whole."""
+"""Camera frames through the run's folder: requests expire unless kept alive, and frames are never half written."""
 
 from __future__ import annotations
 
@@ -31,50 +31,50 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def frame(writer: FrameWriter, number: int, value: int = 7) -> Frame:
-    """Return a frame that answers the present request."""
+    """Return a frame that answers the current request."""
     wanted = writer.wanted()
     assert wanted is not None
     images = {"wrist/rgb": np.full((4, 6, 8, 3), value, np.uint8)}
     return Frame(number=number, step=10, cost_s=0.01, error="", images=images, token=wanted.token)
 
 
-def asked(writer: FrameWriter) -> Wanted | None:
-    """Return what is wanted, without the token."""
+def live_request(writer: FrameWriter) -> Wanted | None:
+    """Return the live request without its token."""
     wanted = writer.wanted()
     return wanted and dataclasses.replace(wanted, token="")
 
 
-def test_nobody_looks_until_somebody_asks_and_again_once_they_stopped(run: RunDir, clock: list[float]) -> None:
+def test_a_request_expires_unless_the_viewer_keeps_it_alive(run: RunDir, clock: list[float]) -> None:
     writer, reader = FrameWriter(run), FrameReader(run)
     assert writer.wanted() is None
     reader.want(WANTED)
-    assert asked(writer) == WANTED
+    assert live_request(writer) == WANTED
     clock[0] += camera_files.LIVES_S - 0.1
-    assert asked(writer) == WANTED
+    assert live_request(writer) == WANTED
     clock[0] += 0.2
     assert writer.wanted() is None
     reader.still_looking()
-    assert asked(writer) == WANTED
+    assert live_request(writer) == WANTED
 
 
-def test_a_request_that_is_kept_alive_is_answered_all_the_time(run: RunDir, clock: list[float]) -> None:
+def test_a_request_that_is_kept_alive_never_expires(run: RunDir, clock: list[float]) -> None:
     writer, reader = FrameWriter(run), FrameReader(run)
     reader.want(WANTED)
     assert writer.wanted() is not None
     for second in range(30):
         clock[0] += 1.0
-        os.utime(run.wanted, (second, second))  # the clock of another machine
+        os.utime(run.wanted, (second, second))  # another machine's clock
         assert writer.wanted() is not None
 
 
-def test_a_request_left_from_before_is_not_answered(run: RunDir) -> None:
+def test_a_request_left_from_an_earlier_job_is_not_answered(run: RunDir) -> None:
     reader = FrameReader(run)
     reader.want(WANTED)
     os.utime(run.wanted, (0, 0))
     writer = FrameWriter(run)
     assert writer.wanted() is None
     reader.still_looking()
-    assert asked(writer) == WANTED
+    assert live_request(writer) == WANTED
 
 
 def test_the_same_request_stays_the_same_object_and_a_new_one_replaces_it(run: RunDir) -> None:
@@ -85,10 +85,10 @@ def test_the_same_request_stays_the_same_object_and_a_new_one_replaces_it(run: R
     assert writer.wanted() is first
     other = Wanted(cameras=(), data_types=("depth",), num_envs=1, size=(160, 120), share=0.5)
     FrameReader(run).want(other)
-    assert asked(writer) == other
+    assert live_request(writer) == other
 
 
-def test_each_frame_is_seen_once_and_whole(run: RunDir) -> None:
+def test_each_frame_is_returned_once(run: RunDir) -> None:
     writer, reader = FrameWriter(run), FrameReader(run)
     reader.want(WANTED)
     assert reader.newest() is None
@@ -105,7 +105,7 @@ def test_each_frame_is_seen_once_and_whole(run: RunDir) -> None:
     assert seen.number == 2
 
 
-def test_the_answer_to_an_older_request_is_not_looked_at(run: RunDir) -> None:
+def test_the_answer_to_an_older_request_is_skipped(run: RunDir) -> None:
     writer, first = FrameWriter(run), FrameReader(run)
     first.want(WANTED)
     old = frame(writer, 0)
@@ -121,9 +121,9 @@ def test_the_answer_to_an_older_request_is_not_looked_at(run: RunDir) -> None:
     assert seen.number == 1
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_request_in_a_folder_that_is_not_writable_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "view").write_text("a file")
-    with pytest.raises(RlnbError, match="A request for pictures cannot be left in"):
+    with pytest.raises(RlnbError, match="A request for frames cannot be written to"):
         FrameReader(RunDir(tmp_path)).want(WANTED)
 
 
@@ -140,8 +140,8 @@ def test_a_frame_is_never_read_half_written(run: RunDir) -> None:
     threading.Thread(target=show).start()
     seen = 0
     while not done.is_set() or seen == 0:
-        found = reader.newest()
-        if found is not None:
-            assert (found.images["wrist/rgb"] == found.number % 256).all()
+        newest = reader.newest()
+        if newest is not None:
+            assert (newest.images["wrist/rgb"] == newest.number % 256).all()
             seen += 1
     assert {path.name for path in run.view.iterdir()} == {"wanted.json", "frame.npz"}

@@ -1,4 +1,4 @@
-"""What is done with the checkpoints of runs: the best, the last, few of them, the weights of another run."""
+"""Checkpoints of runs: the best, the last, keeping only some, and starting from the weights of another run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_last_and_the_best_by_any_metric(root: Path) -> None:
     highest = max(WRITTEN, key=lambda iteration: rewards[iteration])
     assert run.checkpoints.best() == run.checkpoints[WRITTEN.index(highest)]
     assert run.checkpoints.best("success_rate", lowest=True) == run.checkpoints[0]
-    assert run.checkpoints.best("fps") == run.checkpoints[-1], "of equal ones the newest"
+    assert run.checkpoints.best("fps") == run.checkpoints[-1], "the newest of equals"
     with pytest.raises(rlnb.NotFoundError, match=r"No metric.*'rewardx'.*reward"):
         run.checkpoints.best("rewardx")
 
@@ -58,13 +58,13 @@ def test_timesteps_in_names_are_counted_as_iterations(root: Path, monkeypatch: p
     named = Checkpoints([run.path / f"model_{started.horizon * 3}.json"], RunRecord(run.path))
     assert named.iterations == [3.0]
     run.record.folder.next_job("train")
-    assert named.iterations == [3.0], "a further training that has not begun says nothing of timesteps"
+    assert named.iterations == [3.0], "a later job without started.json changes nothing"
     finished = dataclasses.replace(per_timestep, checkpoint_counts_finished=True)
     monkeypatch.setattr(RunRecord, "library_spec", finished)
-    assert named.iterations == [2.0], "three are finished: the last that went into it is number 2"
+    assert named.iterations == [2.0], "with three finished iterations, the last one is number 2"
 
 
-def test_keeping_few_keeps_the_newest_and_the_best(root: Path) -> None:
+def test_keep_keeps_the_newest_and_the_best(root: Path) -> None:
     run = echo(keep=2, agent={"peak": 9})
     assert run.metrics["reward"].values.index(max(run.metrics["reward"].values)) == 9
     assert numbers(run) == [9, 24, 29]
@@ -74,13 +74,13 @@ def test_keeping_few_keeps_the_newest_and_the_best(root: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, -1, 2.5, True, "2"])
-def test_keeping_no_number_is_refused(root: Path, keep: object) -> None:
+def test_keep_must_be_a_positive_whole_number(root: Path, keep: object) -> None:
     with pytest.raises(rlnb.CheckError, match="keep="):
         echo(keep=keep)
     assert len(rlnb.runs()) == 0
 
 
-def test_weights_of_another_run_are_named_as_its_parent(root: Path) -> None:
+def test_a_run_from_the_weights_of_another_has_it_as_its_parent(root: Path) -> None:
     parent = echo()
     run = echo(init_from=parent)
     assert run.manifest.parent == parent.id
@@ -89,7 +89,7 @@ def test_weights_of_another_run_are_named_as_its_parent(root: Path) -> None:
     assert named.manifest.parent == str(parent.checkpoints[0])
 
 
-def test_weights_that_are_not_there_are_refused_before_anything_is_made(root: Path, tmp_path: Path) -> None:
+def test_missing_weights_are_refused_before_a_run_is_created(root: Path, tmp_path: Path) -> None:
     with pytest.raises(rlnb.CheckError, match="neither a run nor the file of a checkpoint"):
         echo(init_from=tmp_path / "none.pt")
     empty = rlnb.train("Echo", library="echo", max_iterations=1, agent={"crash_at": 0})
@@ -105,14 +105,14 @@ def test_weights_that_are_not_there_are_refused_before_anything_is_made(root: Pa
     assert len(rlnb.runs()) == 2
 
 
-def test_pruning_shows_first_and_removes_what_it_showed(root: Path) -> None:
+def test_pruning_lists_the_files_first_and_apply_removes_them(root: Path) -> None:
     run, long = echo(seed=1, agent={"peak": 4}), rlnb.train("Echo", library="echo", agent={"iteration_s": 0.05})
-    found = rlnb.runs().prune(keep=2)
-    assert found.unfinished == 1
-    assert [(id, path.name) for id, path, _ in found.items] == [(run.id, f"model_{n}.json") for n in (9, 14, 19)]
-    assert numbers(run) == WRITTEN, "nothing is gone before apply()"
-    assert "model_14.json" in found._repr_html_()
-    found.apply()
+    plan = rlnb.runs().prune(keep=2)
+    assert plan.unfinished == 1
+    assert [(id, path.name) for id, path, _ in plan.items] == [(run.id, f"model_{n}.json") for n in (9, 14, 19)]
+    assert numbers(run) == WRITTEN, "no file is deleted before apply()"
+    assert "model_14.json" in plan._repr_html_()
+    plan.apply()
     assert numbers(run) == [4, 24, 29]
     assert rlnb.runs().prune(keep=2).items == ()
     long.cancel()
@@ -120,7 +120,7 @@ def test_pruning_shows_first_and_removes_what_it_showed(root: Path) -> None:
         long.wait(WAIT_S)
 
 
-def test_whole_runs_go_only_when_asked_for(root: Path) -> None:
+def test_whole_runs_are_removed_only_with_whole(root: Path) -> None:
     run, other = echo(tags=["old"]), echo()
     rlnb.runs(tag="old").prune(whole=True).apply()
     assert not run.path.exists()
@@ -129,7 +129,7 @@ def test_whole_runs_go_only_when_asked_for(root: Path) -> None:
         rlnb.runs().prune(keep=0)
 
 
-def test_the_command_prunes_only_with_yes(root: Path) -> None:
+def test_the_prune_command_deletes_only_with_yes(root: Path) -> None:
     from typer.testing import CliRunner
 
     from rlnb.cli.app import app
@@ -146,7 +146,7 @@ def test_the_command_prunes_only_with_yes(root: Path) -> None:
     assert run.id in CliRunner().invoke(app, ["runs"]).output
 
 
-def test_stock_folders_are_left_alone(root: Path, tmp_path: Path) -> None:
+def test_stock_folders_are_not_pruned(root: Path, tmp_path: Path) -> None:
     stock = tmp_path / "logs" / "rsl_rl" / "cartpole" / "2026-01-01"
     (stock / "params").mkdir(parents=True)
     for name in ("params/env.yaml", "params/agent.yaml", "model_1.pt", "model_2.pt"):

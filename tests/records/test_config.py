@@ -1,4 +1,4 @@
-"""The configs that a run really had, from the YAML files of its library."""
+"""The resolved configs of a run, from the YAML files that its library dumped."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def run(tmp_path: Path) -> RunDir:
     return RunDir(tmp_path)
 
 
-def test_every_value_stands_under_its_path_as_a_plain_value(run: RunDir) -> None:
+def test_every_value_is_a_plain_value_keyed_by_its_path(run: RunDir) -> None:
     values = resolved(run)
     assert values["env.sim.dt"] == 0.005
     assert type(values["env.sim.dt"]) is float
     assert values["env.sim.use_fabric"] is True
     assert values["env.sim.device"] is None
-    assert values["env.viewer.lookat"] == [0.0, 1.5], "a tag of Python is read past, and nothing is constructed"
+    assert values["env.viewer.lookat"] == [0.0, 1.5], "Python tags are ignored and construct no object"
     assert (values["agent.seed"], values["agent.list"]) == (42, [{"a": 1}])
     assert values["env.empty"] == {}
 
@@ -49,7 +49,7 @@ def test_a_dump_that_has_changed_is_read_again(run: RunDir) -> None:
     assert resolved(run) | {"agent.seed": 7} == resolved(run)
 
 
-def test_a_dump_that_is_no_yaml_has_no_values_and_hides_no_other(run: RunDir) -> None:
+def test_a_damaged_dump_has_no_values_and_hides_no_other(run: RunDir) -> None:
     (run.logs / "params" / "env.yaml").write_text("sim: [\n")
     values = resolved(run)
     assert values["agent.seed"] == 42

@@ -45,30 +45,30 @@ def test_no_success_at_all_still_has_an_upper_bound() -> None:
 
 
 def test_the_mean_return_has_students_interval() -> None:
-    found = evaluation(returns=list(range(1, 11)))
+    result = evaluation(returns=list(range(1, 11)))
     half = T_975_9 * (55 / 6 / 10) ** 0.5  # variance of 1..10 is 55/6
-    assert found.mean_return == 5.5
-    assert found.return_interval == pytest.approx((5.5 - half, 5.5 + half), abs=1e-5)
+    assert result.mean_return == 5.5
+    assert result.return_interval == pytest.approx((5.5 - half, 5.5 + half), abs=1e-5)
 
 
 def test_the_mean_length_has_students_interval() -> None:
-    found = evaluation(lengths=list(range(1, 11)))
-    assert found.mean_length == 5.5
-    assert found.length_interval == evaluation(returns=list(range(1, 11))).return_interval
+    result = evaluation(lengths=list(range(1, 11)))
+    assert result.mean_length == 5.5
+    assert result.length_interval == evaluation(returns=list(range(1, 11))).return_interval
 
 
-def test_one_episode_has_no_spread_to_tell_of() -> None:
-    found = evaluation(returns=[3.0], lengths=[7], successes=[True], timeouts=[True])
-    assert found.return_interval == (3.0, 3.0)
-    assert found.episodes == 1
+def test_the_interval_of_one_episode_is_its_value() -> None:
+    result = evaluation(returns=[3.0], lengths=[7], successes=[True], timeouts=[True])
+    assert result.return_interval == (3.0, 3.0)
+    assert result.episodes == 1
 
 
-def test_success_that_the_task_does_not_define_is_never_guessed() -> None:
-    found = evaluation(successes=None)
-    assert found.success_rate is None
-    assert found.success_interval is None
-    assert "success=not defined" in repr(found)
-    assert ("success rate", "not defined for this task", "") in found.rows()
+def test_without_a_success_function_the_success_rate_is_not_defined() -> None:
+    result = evaluation(successes=None)
+    assert result.success_rate is None
+    assert result.success_interval is None
+    assert "success=not defined" in repr(result)
+    assert ("success rate", "not defined for this task", "") in result.rows()
 
 
 def test_an_evaluation_is_one_line_and_a_small_table() -> None:

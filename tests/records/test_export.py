@@ -1,4 +1,4 @@
-"""The files of an export, to its result and back."""
+"""Convert the files of an export to its result and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rlnb.records.export import ExportFile, files_of, values_of
 from rlnb.records.layout import RunDir
 
 
-def test_files_are_recorded_relative_to_their_run_and_found_where_it_lies_now(tmp_path: Path) -> None:
+def test_files_are_recorded_relative_to_their_run_and_found_after_it_moves(tmp_path: Path) -> None:
     run, elsewhere = RunDir(tmp_path / "runs" / "r"), RunDir(tmp_path / "archive" / "r")
     exports = [
         ExportFile(format="onnx", path=run.exports / "policy.onnx"),

@@ -1,4 +1,4 @@
-"""Everything that the folder of a run tells."""
+"""Everything that can be read from the folder of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOW = {"iteration_s": 0.1}
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "the condition was never met"
         time.sleep(0.05)
 
 
@@ -30,13 +30,13 @@ def echo(**arguments: object) -> rlnb.Run:
 
 
 def warm_job(run: rlnb.Run) -> Path:
-    """Leave an evaluation in the living simulator as a kernel that died leaves it, without command or result."""
+    """Create an evaluation in the living simulator whose kernel died, so that it has no command and no result."""
     folder = run.record.folder.next_job("evaluate")
     files.write_once(folder.job, to_json(Job(kind="evaluate", options={})))
     return folder.path
 
 
-def test_cancel_reaches_the_training_past_an_evaluation_that_was_left(root: Path) -> None:
+def test_cancel_reaches_the_training_past_an_abandoned_evaluation(root: Path) -> None:
     run = echo(max_iterations=1000, agent=SLOW)
     until(lambda: run.state == "running")
     left = warm_job(run)
@@ -45,7 +45,7 @@ def test_cancel_reaches_the_training_past_an_evaluation_that_was_left(root: Path
     assert not (left / "cancel.json").exists()
 
 
-def test_the_log_is_that_of_the_newest_job_that_has_one(root: Path) -> None:
+def test_logs_are_those_of_the_newest_job_with_a_log(root: Path) -> None:
     run = echo(max_iterations=5).wait(WAIT_S)
     before = run.logs()
     warm_job(run)
@@ -53,7 +53,7 @@ def test_the_log_is_that_of_the_newest_job_that_has_one(root: Path) -> None:
     assert run.logs() == before
 
 
-def test_a_queued_run_says_which_it_waits_for(root: Path) -> None:
+def test_a_queued_run_names_the_runs_it_waits_for(root: Path) -> None:
     slowly = {"max_iterations": 100, "agent": {"iteration_s": 0.1}}
     first = rlnb.train("Echo", library="echo", **slowly)
     while first.state not in ("starting", "running"):

@@ -1,4 +1,4 @@
-"""Finding runs on disk: those of rlnb, and those of stock Isaac Lab."""
+"""Find runs on disk: rlnb's own, and those of stock Isaac Lab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def echo(**arguments: object) -> rlnb.Run:
     return rlnb.train("Echo", library="echo", **arguments)  # type: ignore[arg-type]
 
 
-def test_half_a_run_is_not_listed(root: Path) -> None:
+def test_a_half_removed_run_is_not_listed(root: Path) -> None:
     run = echo(max_iterations=2).wait(WAIT_S)
     half = run.path.rename(run.path.with_name(f".{run.id}.removed"))
     assert not rlnb.runs()
@@ -31,7 +31,7 @@ def test_half_a_run_is_not_listed(root: Path) -> None:
     assert not rlnb.runs()
 
 
-def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+def test_no_run_is_found_in_folders_without_runs(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "runs" / ".staging").mkdir(parents=True)
     (tmp_path / "runs" / "empty").mkdir()

@@ -1,4 +1,4 @@
-"""Where everything lies."""
+"""Where the files of a run lie."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.settings import Root, default_root
 
 
-def test_the_root_is_the_variable_or_a_folder_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_root_is_the_variable_or_a_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RLNB_ROOT", "elsewhere")
     assert default_root() == tmp_path / "elsewhere"
@@ -19,7 +19,7 @@ def test_the_root_is_the_variable_or_a_folder_here(tmp_path: Path, monkeypatch: 
     assert default_root() == tmp_path / "rlnb-runs"
 
 
-def test_the_setting_comes_before_the_variable(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setting_overrides_the_variable(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "root", str(tmp_path / "mine"))
     assert options.folders == Root(tmp_path / "mine")
     assert options.folders.runs == tmp_path / "mine" / "runs"
@@ -33,7 +33,7 @@ def test_jobs_are_numbered_in_order_beyond_ten(tmp_path: Path) -> None:
     assert (made[11].path.name, made[11].kind) == ("11-train", "train")
 
 
-def test_a_run_without_jobs_has_none_and_strangers_are_passed_over(tmp_path: Path) -> None:
+def test_foreign_files_among_the_jobs_are_skipped(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     assert run.jobs() == []
     run.next_job("train")

@@ -16,7 +16,7 @@ def ids(runs):
     return {run.id for run in runs}
 
 
-def test_tags_come_and_go_and_every_kernel_sees_them(run):
+def test_every_kernel_sees_added_and_removed_tags(run):
     run.tags.add("baseline")
     assert ids(rlnb.runs(tag="baseline")) == {run.id}
     other = rlnb.get_run(run.id)
@@ -25,15 +25,15 @@ def test_tags_come_and_go_and_every_kernel_sees_them(run):
     assert "baseline" not in run.tags
     with pytest.raises(KeyError):
         other.tags.remove("baseline")
-    with pytest.raises(rlnb.RlnbError, match="needs some letters"):
+    with pytest.raises(rlnb.RlnbError, match="Use at least one letter"):
         other.tags.add(" ")
 
 
-def test_a_tag_it_was_started_with_can_go(root):
+def test_a_tag_given_at_the_start_can_be_removed(root):
     run = rlnb.train("Echo", **FAST, tags=["first"]).wait()
     run.tags.discard("first")
     assert not rlnb.runs(tag="first")
-    assert run.manifest.tags == ("first",), "what was asked stays what was asked"
+    assert run.manifest.tags == ("first",), "the manifest never changes"
 
 
 def test_notes_are_added_and_shown_escaped(run):
@@ -41,11 +41,11 @@ def test_notes_are_added_and_shown_escaped(run):
     shown = rlnb.get_run(run.id).notes
     assert [note.text for note in shown] == ["<b>fell</b> over"]
     assert "&lt;b&gt;fell" in shown._repr_html_()
-    with pytest.raises(rlnb.RlnbError, match="needs some words"):
+    with pytest.raises(rlnb.RlnbError, match="Write at least one word"):
         shown.add("")
 
 
-def test_files_that_are_none_of_ours_are_passed_over(run):
+def test_files_of_another_format_are_skipped(run):
     folder = run.record.folder.notes
     folder.mkdir()
     (folder / "x.json").write_text('{"kind": "joke"}')

@@ -31,10 +31,10 @@ from rlnb.storage.serial import from_json, to_json
 
 GOOD = ["c-good", "a-good"]
 ODD = "b-odd"
-SOMEBODY = 65534
+ORDINARY_UID = 65534
 SPARSE_BYTES = 20 * 2**30
 MEMORY_BYTES = 2 * 2**30
-"""What a test may take more than it has, so that an endless file is an error and not the end of the machine."""
+"""Memory in bytes that a test may allocate, so that an endless file raises an error instead of filling memory."""
 MANIFEST, STARTED, RESULT, HANDLE = (
     "manifest.json",
     "jobs/0-train/started.json",
@@ -75,7 +75,7 @@ def lay_out(root: Path, name: str, number: int) -> RunDir:
 
 
 def lay_out_three(root: Path) -> RunDir:
-    """Lay out two good runs and, between them, the one that is made odd."""
+    """Lay out two good runs and, between them, the run that a test damages."""
     lay_out(root, GOOD[1], 1)
     odd = lay_out(root, ODD, 2)
     lay_out(root, GOOD[0], 3)
@@ -89,7 +89,7 @@ def odd(root: Path) -> RunDir:
 
 @pytest.fixture
 def open_odd(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
-    """The same in a root that every user can enter, which folders of pytest are not."""
+    """Like ``odd``, in a root that every user can enter, unlike pytest's folders."""
     with tempfile.TemporaryDirectory() as made:
         os.chmod(made, 0o755)
         monkeypatch.setattr(options, "root", Path(made) / "rlnb-runs")
@@ -99,12 +99,12 @@ def open_odd(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
 
 
 @contextlib.contextmanager
-def as_somebody() -> Iterator[None]:
-    """Be an ordinary user: root may read everything."""
+def as_ordinary_user() -> Iterator[None]:
+    """Become an ordinary user, since root may read every file."""
     if os.geteuid() != 0:
         yield
         return
-    os.seteuid(SOMEBODY)
+    os.seteuid(ORDINARY_UID)
     try:
         yield
     finally:
@@ -120,7 +120,7 @@ def little_memory() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-# -- what makes a run odd
+# -- ways to damage a run
 
 
 def fifo(name: str) -> Change:
@@ -221,7 +221,7 @@ VALUES: dict[str, tuple[Change, str | None]] = {
 
 
 def lists(odd_state: str | None) -> None:
-    """Look at every list, in which the good runs stand whole; the odd one stands there too if it has a state."""
+    """Check that every list has the good runs in full, and the odd run if it has a state."""
     wanted = {id: "completed" for id in GOOD} | ({ODD: odd_state} if odd_state else {})
     runs = rlnb.runs()
     assert {run.id: run.state for run in runs} == wanted
@@ -244,14 +244,14 @@ def lists(odd_state: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_record_that_is_no_regular_file_hides_no_other_run(odd: RunDir, name: str) -> None:
+def test_a_record_that_is_not_a_regular_file_hides_no_other_run(odd: RunDir, name: str) -> None:
     change, state = FILES[name]
     change(odd)
     lists(state)
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_value_that_none_of_us_wrote_hides_no_other_run(odd: RunDir, name: str) -> None:
+def test_a_value_that_rlnb_never_writes_hides_no_other_run(odd: RunDir, name: str) -> None:
     change, state = VALUES[name]
     change(odd)
     lists(state)
@@ -264,12 +264,12 @@ def test_a_value_that_none_of_us_wrote_hides_no_other_run(odd: RunDir, name: str
 def test_a_folder_of_another_user_hides_no_other_run(open_odd: RunDir, folder: str, state: str | None) -> None:
     lists("completed")
     (open_odd.path / folder).chmod(0)
-    with as_somebody():
+    with as_ordinary_user():
         lists(state)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, state) in (FILES | VALUES).items() if state is None])
-def test_a_run_that_is_left_out_is_named_once_with_its_file(
+def test_a_run_that_is_not_listed_is_logged_once_with_its_file(
     odd: RunDir, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (FILES | VALUES)[name][0](odd)
@@ -280,17 +280,17 @@ def test_a_run_that_is_left_out_is_named_once_with_its_file(
     assert line.endswith((" Move it away.", " Correct it."))
 
 
-def test_a_folder_that_is_left_out_is_named_once_with_its_file(
+def test_a_folder_that_is_not_listed_is_logged_once_with_its_file(
     open_odd: RunDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     open_odd.path.chmod(0)
-    with as_somebody():
+    with as_ordinary_user():
         rlnb.runs()
     (line,) = caplog.messages
     assert f"{open_odd.manifest} cannot be read: Permission denied. Make it readable" in line
 
 
-def test_each_odd_run_is_one_line_however_many_there_are(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_odd_run_is_logged_in_one_line(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(3):
         fields(MANIFEST, created=5)(lay_out(root, f"odd-{number}", 1))
     assert len(rlnb.runs()) == 0
@@ -298,7 +298,7 @@ def test_each_odd_run_is_one_line_however_many_there_are(root: Path, caplog: pyt
 
 
 @pytest.mark.parametrize("name", ["started fifo", "note fifo", "event file fifo", "horizon is 0", "jobs is a file"])
-def test_a_part_that_is_odd_is_told_once_however_often_it_is_looked_at(
+def test_a_damaged_part_is_logged_once_however_often_it_is_read(
     odd: RunDir, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (FILES | VALUES)[name][0](odd)
@@ -309,49 +309,47 @@ def test_a_part_that_is_odd_is_told_once_however_often_it_is_looked_at(
     assert str(odd.path) in caplog.text
 
 
-def test_what_others_may_not_read_of_the_events_is_told_once(
-    open_odd: RunDir, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unreadable_event_file_is_logged_once(open_odd: RunDir, caplog: pytest.LogCaptureFixture) -> None:
     next(open_odd.logs.glob("*tfevents*")).chmod(0)
-    with as_somebody():
+    with as_ordinary_user():
         runs = rlnb.runs()
         for _ in range(3):
             runs.table()
-            time.sleep(0.11)  # what was read before counts as new for a moment
+            time.sleep(0.11)  # longer than FRESH_S
     assert len(caplog.messages) == 1
 
 
-# -- what is not taken for an answer
+# -- unreadable records are not taken for missing ones
 
 
 @pytest.mark.parametrize("folder", ["jobs", "jobs/0-train"])
-def test_a_run_whose_jobs_cannot_be_read_loses_nothing_to_prune(open_odd: RunDir, folder: str) -> None:
+def test_a_run_with_unreadable_jobs_is_not_pruned(open_odd: RunDir, folder: str) -> None:
     (open_odd.path / folder).chmod(0)
-    os.utime(open_odd.manifest, (0, 0))  # what has no job for long is lost
-    with as_somebody():
+    os.utime(open_odd.manifest, (0, 0))  # an old run without a job is lost
+    with as_ordinary_user():
         pruning = rlnb.runs().prune(whole=True)
     assert [id for id, _, _ in pruning.items] == GOOD
     assert pruning.unfinished == 1
 
 
-def test_a_run_whose_iterations_cannot_be_told_keeps_its_checkpoints(odd: RunDir) -> None:
+def test_a_run_with_unknown_iterations_keeps_its_checkpoints(odd: RunDir) -> None:
     fields(STARTED, horizon=0)(odd)
     assert {id for id, _, _ in rlnb.runs().prune().items} == set(GOOD)
 
 
-def test_a_mistake_in_a_test_of_a_value_is_the_callers(odd: RunDir) -> None:
+def test_an_error_of_a_predicate_propagates(odd: RunDir) -> None:
     with pytest.raises(AttributeError, match="lower"):
         rlnb.runs(where={"seed": lambda seed: seed.lower()})
 
 
-def test_a_run_that_cannot_be_read_is_got_and_says_why(odd: RunDir) -> None:
+def test_get_run_returns_an_unreadable_run_that_raises_the_cause(odd: RunDir) -> None:
     fields(MANIFEST, library=["echo"])(odd)
     run = rlnb.get_run(ODD)
     with pytest.raises(rlnb.RlnbError, match=r"b-odd/manifest.json: Manifest: library=\['echo'\] is not .* str"):
         _ = run.library
 
 
-def test_notes_around_one_that_cannot_be_read_are_there(odd: RunDir) -> None:
+def test_an_unreadable_note_hides_no_other(odd: RunDir) -> None:
     endless(NOTE)(odd)
     notes.write(odd.notes, "note", "a word")
     assert [note.text for note in rlnb.get_run(ODD).notes] == ["a word"]
@@ -363,7 +361,7 @@ def test_a_log_that_is_a_pipe_is_empty(odd: RunDir) -> None:
     assert rlnb.get_run(ODD).logs() == ""
 
 
-# -- the parts
+# -- single records
 
 
 def test_a_field_of_a_newer_rlnb_is_ignored_only_where_a_record_is_read(odd: RunDir) -> None:

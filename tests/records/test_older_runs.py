@@ -1,7 +1,7 @@
-"""Run folders that version 0.1.0 wrote, and a job whose agent is still one of that version.
+"""Run folders that version 0.1.0 wrote, and a job whose agent still has that version.
 
-The folders beside this module are as that version left them, four of the library echo and one of RSL-RL. Paths, host
-and interpreter are placeholders, and files that no test needs are not there.
+The folders in ``of_0_1_0`` are unchanged since that version wrote them: four of the library echo and one of RSL-RL.
+Only paths, host and interpreter are placeholders, and files that no test needs are removed.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ while not (job / "cancel.json").exists():
     time.sleep(0.1)
 (job / "result.json").write_text(json.dumps({"outcome": "cancelled", "error": "cancelled"}))
 """
-"""What the agent of version 0.1.0 does with the folder of its job while nothing else happens."""
+"""The part of an idle version 0.1.0 agent that touches its job's folder."""
 
 
 @dataclass(frozen=True)
 class Agent:
-    """The agent of the job that runs, with the command line that it had."""
+    """The agent of the running job, with a command line of version 0.1.0."""
 
     process: subprocess.Popen[bytes]
     job: JobDir
@@ -62,7 +62,7 @@ class Agent:
 
 @pytest.fixture
 def older_runs(root: Path) -> Path:
-    """The folders in a root of this test, with the placeholders filled in."""
+    """Copies of the folders in a fresh root, with the placeholders filled in."""
     values = {"@ROOT@": str(root), "@HOST@": socket.gethostname(), "@PYTHON@": sys.executable, "@SOURCES@": "/gone"}
     shutil.copytree(FOLDERS, root / "runs")
     for path in (*root.rglob("*.json"), *root.rglob("*.running"), *root.rglob("*.log")):
@@ -75,7 +75,7 @@ def older_runs(root: Path) -> Path:
 
 @pytest.fixture
 def agent(older_runs: Path, tmp_path: Path) -> Iterator[Agent]:
-    """A process in the place of the agent, which is started and found as version 0.1.0 started and found it."""
+    """A stand-in for the agent, started and recorded as in version 0.1.0."""
     job = JobDir(older_runs / "runs" / RUNNING / "jobs" / "0-train")
     package = tmp_path / "sources" / "rlnb"
     package.mkdir(parents=True)
@@ -106,7 +106,7 @@ def processes_of(run: rlnb.Run) -> list[int]:
     ]
 
 
-def test_they_are_listed_with_their_states_tags_and_rewards(older_runs: Path, agent: Agent) -> None:
+def test_older_runs_are_listed_with_their_states_tags_and_rewards(older_runs: Path, agent: Agent) -> None:
     runs = rlnb.runs()
     assert {run.id: run.state for run in runs} == STATES
     table = runs.table("seed", "agent.goal").set_index("id")
@@ -125,13 +125,13 @@ def test_a_job_without_its_process_is_lost(older_runs: Path) -> None:
     assert rlnb.get_run(RUNNING).state == "lost"
 
 
-def test_their_curves_are_drawn(older_runs: Path) -> None:
+def test_the_curves_of_older_runs_are_drawn(older_runs: Path) -> None:
     figure = rlnb.get_run(COMPLETED).plot(["reward"])
     assert list(figure.data[0].x) == [64.0 * (iteration + 1) for iteration in range(10)]
     assert figure.data[0].y[-1] == pytest.approx(2.0 * 0.95, abs=0.05)
 
 
-def test_why_a_training_failed_is_told(older_runs: Path) -> None:
+def test_the_cause_of_a_failed_training_is_reported(older_runs: Path) -> None:
     with pytest.raises(rlnb.RunError, match=r"failed: RuntimeError: echo crashes at iteration 7[\s\S]*Traceback"):
         rlnb.get_run(FAILED).wait()
 
@@ -147,7 +147,7 @@ def test_an_evaluation_is_read_and_a_new_one_agrees_with_it(older_runs: Path) ->
     assert len(run.evaluations) == 2
 
 
-def test_a_cancelled_training_is_resumed_and_its_curves_become_one(older_runs: Path) -> None:
+def test_a_cancelled_training_is_resumed_and_its_curves_are_joined(older_runs: Path) -> None:
     run = rlnb.get_run(CANCELLED)
     run.resume(max_iterations=12).wait(WAIT_S)
     assert run.started is not None
@@ -156,7 +156,7 @@ def test_a_cancelled_training_is_resumed_and_its_curves_become_one(older_runs: P
     assert [job.kind for job in run.jobs] == ["train", "train"]
 
 
-def test_a_running_agent_keeps_its_job_to_itself(older_runs: Path, agent: Agent) -> None:
+def test_a_job_with_a_running_agent_is_neither_resumed_nor_pruned(older_runs: Path, agent: Agent) -> None:
     run = rlnb.get_run(RUNNING)
     with pytest.raises(rlnb.RunError, match=r"is still running\. Wait for it, or cancel it"):
         run.resume()
@@ -167,7 +167,7 @@ def test_a_running_agent_keeps_its_job_to_itself(older_runs: Path, agent: Agent)
     assert processes_of(run) == [agent.process.pid]
 
 
-def test_a_running_agent_hears_of_a_cancel_and_the_run_is_resumed_after_it(older_runs: Path, agent: Agent) -> None:
+def test_a_running_agent_obeys_cancel_and_the_run_can_then_be_resumed(older_runs: Path, agent: Agent) -> None:
     run = rlnb.get_run(RUNNING).cancel()
     assert json.loads(agent.job.cancel.read_text()).keys() == {"time"}
     assert agent.process.wait(WAIT_S) == 0

@@ -28,13 +28,13 @@ def test_options_come_back_as_they_were_written(job: JobDir) -> None:
     assert options_of(EvaluateOptions, job) == options
 
 
-def test_a_training_that_says_nothing_has_the_defaults(job: JobDir) -> None:
-    assert options_of(TrainOptions, job) == TrainOptions(), "a job without a record, too"
+def test_missing_options_of_a_training_have_the_defaults(job: JobDir) -> None:
+    assert options_of(TrainOptions, job) == TrainOptions(), "even for a job without a record"
     files.write_once(job.job, {"kind": "train", "options": {"max_iterations": 7}})
     assert options_of(TrainOptions, job) == TrainOptions(max_iterations=7)
 
 
-def test_an_option_of_a_newer_rlnb_is_passed_over(job: JobDir) -> None:
+def test_an_option_of_a_newer_rlnb_is_ignored(job: JobDir) -> None:
     files.write_once(job.job, {"kind": "train", "options": {"trust": True, "fabric": "ib"}, "priority": 1})
     assert options_of(TrainOptions, job) == TrainOptions(trust=True)
 

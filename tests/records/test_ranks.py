@@ -15,12 +15,12 @@ def test_digests_come_back_as_they_were_written() -> None:
     assert ranks_of(Result(outcome="completed", values={KEY: to_json(RANKS)})) == RANKS
 
 
-def test_a_result_without_digests_has_none_and_neither_has_a_run_before_its_end() -> None:
+def test_there_are_no_ranks_without_digests_or_before_the_end() -> None:
     assert ranks_of(Result(outcome="completed", values={"node": 1})) is None
     assert ranks_of(None) is None
 
 
-def test_digests_that_are_not_whole_are_refused_by_name() -> None:
+def test_an_error_names_the_missing_digest() -> None:
     result = Result(outcome="completed", values={KEY: {"parameters": ["a"], "buffers": ["b"]}})
     with pytest.raises(RlnbError, match=r"Ranks: .*'observations'"):
         ranks_of(result)

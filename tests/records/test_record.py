@@ -1,4 +1,4 @@
-"""State, derived from files that are laid out by hand; and the folders of stock Isaac Lab."""
+"""States derived from files that the tests lay out, and the folders of stock Isaac Lab."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def log(folder: Path, steps: int = 3) -> None:
 
 
 def silent_for(job: JobDir, seconds: float) -> None:
-    """Let the last sign of life be that long ago."""
+    """Set the time of the last sign of life to ``seconds`` ago."""
     for path in (job.command, job.alive()):
         if path.exists():
             os.utime(path, (time.time() - seconds,) * 2)
@@ -102,9 +102,9 @@ def test_a_job_without_a_command_is_created(root: Path) -> None:
     assert RunRecord(run.path).state == "created"
 
 
-def test_a_job_whose_agent_waits_for_its_turn_is_queued(root: Path, alive: dict[str, object]) -> None:
+def test_a_job_whose_agent_waits_for_a_slot_is_queued(root: Path, alive: dict[str, object]) -> None:
     job = commanded(run := run_folder(root))
-    assert RunRecord(run.path).state == "queued", "the handle is written a moment after the command"
+    assert RunRecord(run.path).state == "queued", "the handle is written shortly after the command"
     files.write_once(job.handle, alive)
     assert RunRecord(run.path).state == "queued"
 
@@ -118,7 +118,7 @@ def test_a_job_that_left_the_queue_is_starting(root: Path, alive: dict[str, obje
     assert RunRecord(run.path).state == "starting", "nothing was logged yet"
 
 
-def test_an_event_file_without_a_scalar_is_no_sign_of_running(root: Path, alive: dict[str, object]) -> None:
+def test_an_event_file_without_a_scalar_does_not_mean_running(root: Path, alive: dict[str, object]) -> None:
     job = commanded(run := run_folder(root))
     files.write_once(job.handle, alive)
     has_started(job)
@@ -151,7 +151,7 @@ def test_a_resumed_job_is_not_running_because_the_first_one_logged(root: Path, a
 
 
 @pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled", "timeout"])
-def test_a_result_is_the_last_word_whatever_else_there_is(root: Path, gone: dict[str, object], outcome: State) -> None:
+def test_a_result_decides_whatever_other_files_exist(root: Path, gone: dict[str, object], outcome: State) -> None:
     job = commanded(run := run_folder(root))
     files.write_once(job.handle, gone)
     has_started(job)
@@ -161,23 +161,23 @@ def test_a_result_is_the_last_word_whatever_else_there_is(root: Path, gone: dict
     assert RunRecord(run.path).state == outcome
 
 
-def test_a_process_that_is_gone_without_a_result_is_lost_after_a_grace(root: Path, gone: dict[str, object]) -> None:
+def test_a_process_that_ended_without_a_result_is_lost_after_a_delay(root: Path, gone: dict[str, object]) -> None:
     job = commanded(run := run_folder(root))
     files.write_once(job.handle, gone)
     job.alive().touch()
-    assert RunRecord(run.path).state == "queued", "its result may be on its way"
+    assert RunRecord(run.path).state == "queued", "its result may appear late"
     silent_for(job, LOST_AFTER_S + 1)
     assert RunRecord(run.path).state == "lost"
 
 
-def test_a_process_that_lives_is_not_lost_however_silent(root: Path, alive: dict[str, object]) -> None:
+def test_a_living_process_is_never_lost_even_if_silent(root: Path, alive: dict[str, object]) -> None:
     job = commanded(run := run_folder(root))
     files.write_once(job.handle, alive)
     silent_for(job, LONG_AGO_S)
     assert RunRecord(run.path).state == "queued"
 
 
-def test_another_process_with_the_same_number_is_not_taken_for_it(root: Path, alive: dict[str, object]) -> None:
+def test_another_process_with_the_same_pid_does_not_count(root: Path, alive: dict[str, object]) -> None:
     job = commanded(run := run_folder(root))
     files.write_once(job.handle, {**alive, "created_s": float(alive["created_s"]) - LONG_AGO_S})  # type: ignore[arg-type]
     silent_for(job, LOST_AFTER_S + 1)
@@ -194,13 +194,13 @@ def test_a_job_of_another_host_is_lost_only_after_a_long_silence(root: Path, gon
     assert RunRecord(run.path).state == "lost"
 
 
-def test_a_kernel_that_died_before_it_knew_the_process_leaves_a_lost_job(root: Path) -> None:
+def test_a_job_whose_kernel_died_before_writing_the_handle_is_lost(root: Path) -> None:
     job = commanded(run := run_folder(root))
     silent_for(job, SILENT_AFTER_S + 1)
     assert RunRecord(run.path).state == "lost"
 
 
-def test_a_lost_job_that_was_to_end_anyway_is_cancelled(root: Path, gone: dict[str, object]) -> None:
+def test_a_lost_job_with_a_cancel_file_is_cancelled(root: Path, gone: dict[str, object]) -> None:
     job = commanded(run := run_folder(root))
     files.write_once(job.handle, gone)
     files.write_once(job.cancel, {})
@@ -214,7 +214,7 @@ def test_a_result_that_cannot_be_read_is_lost(root: Path) -> None:
     assert RunRecord(run.path).state == "lost"
 
 
-def test_the_state_is_the_trainings_not_the_evaluations(root: Path) -> None:
+def test_the_state_is_that_of_the_training_not_of_the_evaluation(root: Path) -> None:
     run = run_folder(root)
     files.write_once(commanded(run).result, to_json(rlnb.Result(outcome="completed")))
     files.write_once(commanded(run, "evaluate").result, to_json(rlnb.Result(outcome="failed")))
@@ -224,23 +224,23 @@ def test_the_state_is_the_trainings_not_the_evaluations(root: Path) -> None:
     assert record.jobs[1].state() == "failed"
 
 
-def test_a_folder_without_a_manifest_says_that_it_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="is not a run"):
         _ = RunRecord(tmp_path).manifest
 
 
-def test_checkpoints_come_in_order_of_iteration_not_of_name(root: Path) -> None:
+def test_checkpoints_are_sorted_by_iteration_not_by_name(root: Path) -> None:
     run = run_folder(root)
     run.logs.mkdir()
     for number in (100, 9, 50):
         (run.logs / f"model_{number}.json").touch()
     (run.logs / "notes.json").touch()
-    found = [path.name for path in RunRecord(run.path).checkpoints]
-    assert found == ["model_9.json", "model_50.json", "model_100.json"]
+    names = [path.name for path in RunRecord(run.path).checkpoints]
+    assert names == ["model_9.json", "model_50.json", "model_100.json"]
 
 
 def stock_run(logs: Path) -> Path:
-    """Lay out what stock `isaaclab train` leaves."""
+    """Lay out the folder that stock `isaaclab train` writes."""
     run = logs / "rsl_rl" / "cartpole" / "2026-01-01_00-00-00"
     (run / "params").mkdir(parents=True)
     (run / "params" / "env.yaml").write_text(
@@ -274,7 +274,7 @@ def test_a_stock_run_has_metrics_in_frames(tmp_path: Path) -> None:
     assert run.metrics["Train/mean_reward"].frames == [frames, 2 * frames, 3 * frames]
 
 
-def test_a_stock_run_runs_while_its_files_grow(tmp_path: Path) -> None:
+def test_a_stock_run_is_running_while_its_files_grow(tmp_path: Path) -> None:
     folder = stock_run(tmp_path / "logs")
     (run,) = rlnb.runs(tmp_path / "logs")
     assert run.state == "running"
@@ -283,7 +283,7 @@ def test_a_stock_run_runs_while_its_files_grow(tmp_path: Path) -> None:
     assert run.state == "completed"
 
 
-def test_a_stock_run_without_its_own_record_is_told_from_its_folders(tmp_path: Path) -> None:
+def test_task_and_library_of_a_stock_run_without_run_json_come_from_its_path(tmp_path: Path) -> None:
     (stock_run(tmp_path / "logs") / "run.json").unlink()
     (run,) = rlnb.runs(tmp_path / "logs")
     assert (run.task, run.library) == ("cartpole", "rsl_rl")
@@ -303,7 +303,7 @@ def test_a_stock_run_is_only_read(tmp_path: Path, verb: Callable[[rlnb.Run], obj
 
 def test_runs_and_stock_runs_are_found_side_by_side_and_once(root: Path) -> None:
     run = run_folder(root)
-    (run.logs / "params").mkdir(parents=True)  # what a training of rlnb leaves, too
+    (run.logs / "params").mkdir(parents=True)  # a training of rlnb writes these too
     (run.logs / "params" / "env.yaml").touch()
     (run.logs / "params" / "agent.yaml").touch()
     stock = stock_run(root / "logs")
@@ -318,5 +318,5 @@ def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None
     elsewhere = dataclasses.replace(run.manifest, launcher="elsewhere")
     manifest.write_text(json.dumps(to_json(elsewhere)))
     (listed,) = rlnb.runs()
-    assert listed.state in ("queued", "starting", "running"), "its heartbeat says so"
+    assert listed.state in ("queued", "starting", "running"), "its heartbeat shows that it lives"
     (run.jobs[0].folder.path / "cancel.json").write_text("{}")

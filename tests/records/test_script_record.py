@@ -1,4 +1,4 @@
-"""The record of a plain training script, told from its event files and folders."""
+"""The record of a plain training script, derived from its event files and folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUM_ENVS, HORIZON, RANKS = 8, 16, 2
 
 @pytest.fixture
 def record(tmp_path: Path) -> ScriptRecord:
-    """A script's run on two ranks, which has dumped its configs and logged nothing yet."""
+    """A script's run on two ranks that has dumped its configs but logged no scalar yet."""
     manifest = rlnb.Manifest(
         run_id="r",
         created="2026-01-01T00:00:00+00:00",
@@ -46,7 +46,7 @@ def log(record: ScriptRecord, *tags: str) -> None:
     writer.close()
 
 
-def test_the_library_is_told_from_the_tags_that_the_script_logs(record: ScriptRecord) -> None:
+def test_the_library_is_detected_from_the_tags_that_the_script_logs(record: ScriptRecord) -> None:
     log(record, "Train/mean_reward", "Loss/value")
     assert record.library_spec is not None
     assert record.library_spec.name == "rsl_rl"
@@ -59,12 +59,12 @@ def test_frames_count_the_envs_of_all_ranks(record: ScriptRecord) -> None:
     assert record.metrics["reward"].frames == [per_iteration, 2 * per_iteration, 3 * per_iteration]
 
 
-def test_before_the_first_scalar_no_library_is_known(record: ScriptRecord) -> None:
+def test_before_the_first_scalar_the_library_is_unknown(record: ScriptRecord) -> None:
     assert record.library_spec is None
     assert record.metrics.names == []
 
 
-def test_tags_of_no_library_stay_as_they_are(record: ScriptRecord) -> None:
+def test_tags_of_an_unknown_library_are_kept(record: ScriptRecord) -> None:
     log(record, "my/tag")
     assert record.library_spec is None
     assert record.metrics["my/tag"].values == [0.0, 1.0, 2.0]

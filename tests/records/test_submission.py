@@ -10,16 +10,16 @@ from rlnb.records.record import JobRecord
 from rlnb.records.submission import Submission
 
 
-def test_the_entry_that_a_host_records_is_what_others_read(tmp_path: Path) -> None:
+def test_the_first_entry_that_a_host_records_is_kept(tmp_path: Path) -> None:
     job = JobDir(tmp_path / "jobs" / "0-train")
     job.path.mkdir(parents=True)
-    assert JobRecord(job, "slurm").submission == Submission(), "before it is in the queue"
+    assert JobRecord(job, "slurm").submission == Submission(), "before the job is in the queue"
     HostedJob(job.path).note(queue="slurm", jobs=["17", "18"], dashboard=8787)
     HostedJob(job.path).note(queue="slurm", jobs=["19"])
     assert JobRecord(job, "slurm").submission == Submission(queue="slurm", jobs=("17", "18"), dashboard=8787)
 
 
-def test_an_entry_of_version_0_1_0_has_no_dashboard_and_may_have_more(tmp_path: Path) -> None:
+def test_an_entry_of_version_0_1_0_without_dashboard_and_with_other_fields_is_read(tmp_path: Path) -> None:
     job = JobDir(tmp_path / "0-train")
     job.path.mkdir()
     job.submitted.write_text('{"queue": "pbs", "jobs": [3], "host": "login1"}')

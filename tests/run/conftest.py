@@ -1,4 +1,4 @@
-"""What the tests of several runs share."""
+"""Fixtures for the tests of several runs."""
 
 import pytest
 
@@ -7,7 +7,7 @@ import rlnb
 
 @pytest.fixture
 def three(root):
-    """Three runs that differ in their seeds, and the second in the pace of its iterations."""
+    """Three runs with different seeds; the second has slower iterations."""
     runs = []
     for seed, iteration_s in enumerate((0.01, 0.02, 0.01)):
         run = rlnb.train("Echo", library="echo", max_iterations=3, seed=seed, agent={"iteration_s": iteration_s})

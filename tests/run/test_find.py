@@ -1,4 +1,4 @@
-"""Runs found by their folder, their id, or what is known of them."""
+"""Find runs by their folder, their id or their properties."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
 
-def test_a_root_that_is_no_folder_is_told(root: Path) -> None:
+def test_a_root_that_is_not_a_folder_is_refused(root: Path) -> None:
     root.write_text("")
-    with pytest.raises(rlnb.NotFoundError, match="is no folder"):
+    with pytest.raises(rlnb.NotFoundError, match="is not a folder"):
         rlnb.runs()
 
 
 @pytest.fixture
 def three(root: Path) -> list[str]:
-    """The ids of three runs that have completed, oldest first."""
+    """The ids of three completed runs, oldest first."""
     ids = [f"2026010{number}-000000-echo-{number}a7c" for number in (1, 2, 3)]
     for number, id in enumerate(ids, start=1):
         run = RunDir(root / "runs" / id)
@@ -34,14 +34,14 @@ def three(root: Path) -> list[str]:
     return ids
 
 
-def test_a_run_is_got_by_a_part_of_its_id_or_its_folder(root: Path, three: list[str]) -> None:
+def test_a_run_is_found_by_a_part_of_its_id_or_its_folder(root: Path, three: list[str]) -> None:
     assert rlnb.get_run("2a7c").id == three[1]
     assert rlnb.get_run(str(root / "runs" / three[1])).task == "Echo"
     with pytest.raises(rlnb.NotFoundError, match=r"'echo' matches 3 runs: .* Use a longer part of the id\."):
         rlnb.get_run("echo")
 
 
-def test_runs_come_newest_first_and_those_that_do_not_match_are_left_out(three: list[str]) -> None:
+def test_matching_runs_are_listed_newest_first(three: list[str]) -> None:
     assert [run.id for run in rlnb.runs()] == three[::-1]
     assert len(rlnb.runs(task="Echo", state="completed")) == 3
     assert len(rlnb.runs(state="failed")) == 0

@@ -1,4 +1,4 @@
-"""Between two jobs of a training that its cluster interrupted, the run waits for the second."""
+"""A run that its cluster interrupted is queued until its host continues it as a second job."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from rlnb.storage.serial import to_json
 
 @pytest.fixture
 def interrupted(root: Path) -> rlnb.Run:
-    """A training that its cluster ended; this process stands for its host, which is still there."""
+    """A training that its cluster ended. This process is its living host."""
     run = rlnb.train("Echo", library="echo", max_iterations=4).wait(60)
     job = run.jobs[0].folder
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # it says how the job ended, where nobody has
+        psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # the agent writes a missing result until it exits
     job.result.unlink()
     job.handle.unlink()
     files.write_once(job.result, to_json(rlnb.Result(outcome="timeout", values={"interrupted": True})))
@@ -38,24 +38,24 @@ def interrupted(root: Path) -> rlnb.Run:
     return rlnb.Run(run.path)
 
 
-def test_it_is_queued_while_its_host_lives(interrupted: rlnb.Run) -> None:
+def test_an_interrupted_run_is_queued_while_its_host_lives(interrupted: rlnb.Run) -> None:
     assert interrupted.state == "queued"
     with pytest.raises(rlnb.RunError, match="still queued"):
         interrupted.resume()
     handle = interrupted.jobs[0].folder.handle
     handle.write_text(json.dumps({**json.loads(handle.read_text()), "created_s": 1.0}))
-    assert rlnb.Run(interrupted.path).state == "timeout", "nobody goes on with it"
+    assert rlnb.Run(interrupted.path).state == "timeout", "no process can continue it"
 
 
-def test_it_can_be_cancelled_there(interrupted: rlnb.Run) -> None:
+def test_an_interrupted_run_can_be_cancelled(interrupted: rlnb.Run) -> None:
     interrupted.cancel()
     assert rlnb.Run(interrupted.path).state == "timeout"
     assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
 
 
-def test_what_was_interrupted_at_its_very_end_is_not_trained_again(interrupted: rlnb.Run) -> None:
+def test_a_training_without_iterations_left_is_not_continued(interrupted: rlnb.Run) -> None:
     last = interrupted.checkpoints[-1]
-    last.rename(last.with_name("model_4.json"))  # of a library that counts from 1
+    last.rename(last.with_name("model_4.json"))  # the name in a library that counts from 1
     assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
     assert len(rlnb.Run(interrupted.path).jobs) == 1
 
@@ -66,7 +66,7 @@ def chosen(run: rlnb.Run) -> str:
 
 
 def begun_and_taken_away(run: rlnb.Run, options: TrainOptions) -> rlnb.HostedJob:
-    """Give a run a further training that its cluster ended before it had begun; this process is its host."""
+    """Add a training that its cluster ended before it started. This process is its host."""
     folder = run.record.folder.next_job("train")
     files.write_once(folder.job, to_json(Job(kind="train", options=to_json(options))))
     files.write_once(folder.command, files.read_json(run.jobs[0].folder.command))
@@ -74,21 +74,21 @@ def begun_and_taken_away(run: rlnb.Run, options: TrainOptions) -> rlnb.HostedJob
     return rlnb.HostedJob(folder.path)
 
 
-def test_what_was_taken_away_before_it_began_goes_on_too(interrupted: rlnb.Run) -> None:
+def test_a_training_interrupted_before_its_start_is_continued(interrupted: rlnb.Run) -> None:
     options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
     assert begun_and_taken_away(interrupted, options).go_on(3)
     run = rlnb.Run(interrupted.path).wait(60)
     assert (len(run.jobs), run.progress) == (3, (6, 6))
-    assert options_of(TrainOptions, run.jobs[-1].folder) == options, "where a person chose, and not at the newest"
+    assert options_of(TrainOptions, run.jobs[-1].folder) == options, "from the chosen checkpoint, not from the newest"
 
 
-def test_what_was_taken_away_before_it_began_can_be_resumed(interrupted: rlnb.Run) -> None:
+def test_a_training_interrupted_before_its_start_can_be_resumed(interrupted: rlnb.Run) -> None:
     begun_and_taken_away(interrupted, TrainOptions(checkpoint=chosen(interrupted), max_iterations=6))
     run = rlnb.Run(interrupted.path).resume().wait(60)
-    assert run.progress == (6, 6), "the end that it was told"
+    assert run.progress == (6, 6), "the max_iterations of the interrupted job"
 
 
-def test_without_a_checkpoint_it_begins_as_it_did(interrupted: rlnb.Run) -> None:
+def test_without_a_checkpoint_the_next_job_has_the_same_options(interrupted: rlnb.Run) -> None:
     origin = str(interrupted.checkpoints[-1])
     run = rlnb.train("Echo", library="echo", max_iterations=4, init_from=origin).wait(60)
     for checkpoint in run.checkpoints:
@@ -99,7 +99,7 @@ def test_without_a_checkpoint_it_begins_as_it_did(interrupted: rlnb.Run) -> None
     assert options_of(TrainOptions, further.folder) == options
 
 
-def test_it_goes_on_at_the_newest_that_it_wrote_and_vouched_stays_vouched(interrupted: rlnb.Run) -> None:
+def test_the_next_job_starts_at_the_newest_checkpoint_and_keeps_trust(interrupted: rlnb.Run) -> None:
     options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6, trust=True)
     job = begun_and_taken_away(interrupted, options)
     newest = interrupted.checkpoints[-1]
@@ -111,11 +111,11 @@ def test_it_goes_on_at_the_newest_that_it_wrote_and_vouched_stays_vouched(interr
     assert options_of(TrainOptions, further.folder) == expected
 
 
-def test_a_script_does_not_go_on_by_itself(root: Path, tmp_path: Path) -> None:
+def test_an_interrupted_script_is_not_continued(root: Path, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("open('model_1.pt', 'w').close()")
     job = begun_and_taken_away(rlnb.train(script=script).wait(60), TrainOptions())
-    with pytest.raises(rlnb.RlnbError, match="a script's"):
+    with pytest.raises(rlnb.RlnbError, match="the run of a script"):
         job.go_on(3)
 
 
@@ -127,12 +127,12 @@ def test_a_job_is_started_once(interrupted: rlnb.Run) -> None:
         text=True,
     )
     assert again.returncode == 1
-    assert "is not started twice" in again.stderr
+    assert "cannot be started twice" in again.stderr
     run = rlnb.Run(interrupted.path)
     assert ([path.read_bytes() for path in run.checkpoints], run.metrics["reward"].values) == before
 
 
-def test_a_heartbeat_that_cannot_be_written_ends_nothing(
+def test_an_error_while_writing_the_heartbeat_is_ignored(
     interrupted: rlnb.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stumble(_: Path) -> NoReturn:
@@ -142,7 +142,7 @@ def test_a_heartbeat_that_cannot_be_written_ends_nothing(
     rlnb.HostedJob(interrupted.jobs[0].folder.path).beat()
 
 
-def test_what_went_without_a_word_shows_what_it_said_last(interrupted: rlnb.Run) -> None:
+def test_the_error_of_a_lost_job_has_the_last_line_of_its_log(interrupted: rlnb.Run) -> None:
     job = interrupted.jobs[0].folder
     job.result.unlink()
     job.handle.write_text(json.dumps({**json.loads(job.handle.read_text()), "created_s": 1.0}))

@@ -1,4 +1,4 @@
-"""What goes on of a run, when several jobs of it do."""
+"""Jobs that are interrupted or cannot be started."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLOW = {"iteration_s": 0.1}
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "the condition was never met"
         time.sleep(0.05)
 
 
@@ -51,7 +51,7 @@ def test_an_interrupted_evaluation_has_a_result(root: Path, monkeypatch: pytest.
     assert [job.state() for job in run.jobs] == ["completed", "cancelled"]
 
 
-def test_what_its_launcher_cannot_start_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_its_launcher_cannot_start_leaves_no_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
 
     def refuse(*_: object) -> NoReturn:
@@ -63,4 +63,4 @@ def test_what_its_launcher_cannot_start_leaves_nothing(root: Path, monkeypatch: 
     assert (len(run.jobs), run.state) == (1, "completed")
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         rlnb.train("Echo", library="echo", max_iterations=2)
-    assert [found.id for found in rlnb.runs()] == [run.id]
+    assert [each.id for each in rlnb.runs()] == [run.id]

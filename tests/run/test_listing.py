@@ -1,4 +1,4 @@
-"""A list of runs: sorted, as a table, and what leaves it."""
+"""A list of runs: its order, its table, and archived runs."""
 
 import pytest
 
@@ -10,22 +10,22 @@ def ids(runs):
     return {run.id for run in runs}
 
 
-def test_archived_runs_leave_the_lists_and_come_back(three):
+def test_archived_runs_leave_the_lists_and_restored_ones_return(three):
     some = rlnb.runs(where={"seed": 1})
     plan = some.archive()
-    assert len(rlnb.runs()) == 3, "nothing has happened yet"
+    assert len(rlnb.runs()) == 3, "apply() was not called yet"
     assert three[1].id in repr(plan)
     plan.apply()
     assert ids(rlnb.runs()) == {three[0].id, three[2].id}
     assert ids(rlnb.runs(archived=True)) == {three[1].id}
-    assert rlnb.get_run(three[1].id).metrics["reward"].last, "it is still there"
+    assert rlnb.get_run(three[1].id).metrics["reward"].last, "the run is kept on disk"
     plan.apply()
-    assert len(notes.read(three[1].record.folder.notes)) == 1, "once is enough"
+    assert len(notes.read(three[1].record.folder.notes)) == 1, "a second apply() writes no file"
     rlnb.runs(archived=True).restore().apply()
     assert len(rlnb.runs()) == 3
 
 
-def test_sorted_by_a_metric_or_by_what_was_asked(three):
+def test_runs_are_sorted_by_a_metric_or_an_argument(three):
     assert [run.manifest.seed for run in rlnb.runs().sorted("seed", descending=False)] == [0, 1, 2]
     rewards = [run.metrics["reward"].last for run in rlnb.runs().sorted("reward")]
     assert rewards == sorted(rewards, reverse=True)

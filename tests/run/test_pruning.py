@@ -1,4 +1,4 @@
-"""Making room: which checkpoints and runs go, and which stay."""
+"""Pruning: which checkpoints and runs are deleted, and which are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAIT_S = 60.0
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "the condition was never met"
         time.sleep(0.05)
 
 
@@ -27,19 +27,19 @@ def echo(**arguments: object) -> rlnb.Run:
     return rlnb.train("Echo", library="echo", **arguments)  # type: ignore[arg-type]
 
 
-def test_what_goes_on_again_is_not_removed(root: Path) -> None:
+def test_a_resumed_run_is_not_removed(root: Path) -> None:
     run, other = echo(max_iterations=10).wait(WAIT_S), echo(max_iterations=10).wait(WAIT_S)
-    found = rlnb.runs().prune(whole=True)
+    plan = rlnb.runs().prune(whole=True)
     run.resume(max_iterations=1000)
-    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: goes on again"):
-        found.apply()
+    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: is active again"):
+        plan.apply()
     assert run.path.exists()
     assert not other.path.exists()
     run.cancel()
     until(lambda: run.state == "cancelled")
 
 
-def test_a_run_is_removed_whole_while_its_agent_leaves(root: Path) -> None:
+def test_a_whole_run_is_removed_while_its_agent_exits(root: Path) -> None:
     run = echo(max_iterations=10).wait(WAIT_S)
     leaving = threading.Event()
     alive = run.jobs[0].folder.alive(0)
@@ -56,10 +56,10 @@ def test_a_run_is_removed_whole_while_its_agent_leaves(root: Path) -> None:
     finally:
         leaving.set()
         agent.join()
-    assert not list(run.path.parent.glob("*")), "hidden ones too"
+    assert not list(run.path.parent.glob("*")), "hidden files are removed too"
 
 
-def test_what_was_left_of_a_run_goes_with_a_later_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remnants_of_a_removed_run_are_deleted_with_a_later_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [echo(max_iterations=2, tags=[str(number)]).wait(WAIT_S) for number in range(3)]
     theirs = runs[0].path.with_name(".of-somebody.removed")
     theirs.mkdir()
@@ -72,25 +72,25 @@ def test_what_was_left_of_a_run_goes_with_a_later_one(root: Path, monkeypatch: p
         with pytest.raises(rlnb.RlnbError) as caught:
             rlnb.runs(tag="0").prune(whole=True).apply()
     (left,) = runs[0].path.parent.glob(f".{runs[0].id}.*")
-    why = f".nfs0001: Device or resource busy. The rest of it lies in {left}"
-    assert str(caught.value) == f"Not everything could be removed:\n  {runs[0].path}: {why}"
+    why = f".nfs0001: Device or resource busy. The remaining files are in {left}"
+    assert str(caught.value) == f"Some items could not be removed:\n  {runs[0].path}: {why}"
     rlnb.runs(tag="1").prune(whole=True).apply()
-    assert left.exists(), "somebody may be removing it"
+    assert left.exists(), "another process may be removing it"
     monkeypatch.setattr(pruning, "LEFT_S", -1.0)
     rlnb.runs(tag="2").prune(whole=True).apply()
     assert [child.name for child in theirs.parent.iterdir()] == [theirs.name]
 
 
-def test_a_run_that_lies_elsewhere_is_left_alone(root: Path, tmp_path: Path) -> None:
+def test_a_run_behind_a_symbolic_link_is_not_removed(root: Path, tmp_path: Path) -> None:
     run = echo(max_iterations=2).wait(WAIT_S)
     run.path.rename(tmp_path / "elsewhere")
     run.path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: is a link to .*/elsewhere, which is left alone"):
+    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: is a link to .*/elsewhere. Remove it yourself"):
         rlnb.runs().prune(whole=True).apply()
     assert [run.id for run in rlnb.runs()] == [run.id]
 
 
-def test_what_was_removed_is_still_named_as_it_was(root: Path) -> None:
+def test_the_result_of_apply_lists_the_removed_files(root: Path) -> None:
     run = echo(max_iterations=20).wait(WAIT_S)
     done = rlnb.runs().prune().apply()
     assert [name for _, name, _ in done.rows()] == ["model_4.json", "model_9.json", "model_14.json"]

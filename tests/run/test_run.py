@@ -20,7 +20,7 @@ SLOW = {"iteration_s": 0.1}
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "the condition was never met"
         time.sleep(0.05)
 
 
@@ -28,7 +28,7 @@ def echo(**arguments: object) -> rlnb.Run:
     return rlnb.train("Echo", library="echo", **arguments)  # type: ignore[arg-type]
 
 
-def test_a_run_that_was_extended_is_resumed_to_where_it_was_to_end(root: Path) -> None:
+def test_an_extended_run_is_resumed_up_to_its_extended_end(root: Path) -> None:
     run = echo(max_iterations=5, agent={"iteration_s": 0.05}).wait(WAIT_S)
     run.resume(max_iterations=100)
     until(lambda: run.progress[0] > 10)
@@ -41,13 +41,13 @@ def test_a_run_that_was_extended_is_resumed_to_where_it_was_to_end(root: Path) -
 
 @pytest.fixture(scope="module")
 def run(echo_root: Path) -> rlnb.Run:
-    """A run of five iterations that has completed."""
+    """A completed run of five iterations."""
     return echo(max_iterations=5).wait(WAIT_S)
 
 
-def test_waiting_has_a_limit_and_the_run_goes_on(root: Path) -> None:
+def test_wait_has_a_time_limit_and_the_run_continues(root: Path) -> None:
     slow = echo(max_iterations=1000, agent=SLOW)
-    with pytest.raises(TimeoutError, match=rf"{slow.id} is still \w+ after 0.1 s. It goes on."):
+    with pytest.raises(TimeoutError, match=rf"{slow.id} is still \w+ after 0.1 s. It continues."):
         slow.wait(timeout_s=0.1)
     assert slow.result is None
     slow.cancel()
@@ -55,29 +55,31 @@ def test_waiting_has_a_limit_and_the_run_goes_on(root: Path) -> None:
         slow.wait(WAIT_S)
 
 
-def test_nothing_is_left_to_do_of_a_run_that_has_reached_its_end(run: rlnb.Run) -> None:
-    with pytest.raises(rlnb.RunError, match=r"has finished 5 iterations.*run\.resume\(max_iterations=10\)"):
+def test_a_run_without_iterations_left_is_not_resumed(run: rlnb.Run) -> None:
+    with pytest.raises(
+        rlnb.RunError, match=r"has finished 5 iterations and would end at 5.*run\.resume\(max_iterations=10\)"
+    ):
         run.resume()
     with pytest.raises(rlnb.RunError, match="max_iterations=0 is not a positive whole number"):
         run.resume(max_iterations=0)
     assert len(run.jobs) == 1
 
 
-def test_the_options_of_a_resumption_name_the_newest_checkpoint(run: rlnb.Run) -> None:
+def test_resume_starts_from_the_newest_checkpoint(run: rlnb.Run) -> None:
     assert run.what_is_left(max_iterations=8, trust=True) == TrainOptions(
         checkpoint="logs/model_4.json", trust=True, max_iterations=8
     )
 
 
-def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(run: rlnb.Run) -> None:
+def test_the_error_for_a_missing_checkpoint_lists_the_existing_ones(run: rlnb.Run) -> None:
     with pytest.raises(rlnb.NotFoundError, match=r"No checkpoint named 'model_5\.json'.*model_4\.json"):
         run.evaluate(checkpoint="model_5.json")
 
 
-def test_an_evaluation_of_no_episodes_and_a_film_without_a_simulator_are_refused(run: rlnb.Run) -> None:
+def test_an_evaluation_of_no_episodes_and_a_video_without_a_simulator_are_refused(run: rlnb.Run) -> None:
     with pytest.raises(rlnb.RlnbError, match="episodes=0 is not a positive whole number"):
         run.evaluate(episodes=0)
-    with pytest.raises(rlnb.RunError, match="no simulator, so there is nothing to film"):
+    with pytest.raises(rlnb.RunError, match="no simulator, so it cannot record a video"):
         run.play()
     assert len(run.jobs) == 1
 
@@ -89,7 +91,7 @@ def test_a_library_without_formats_exports_nothing(run: rlnb.Run) -> None:
         run.export("onnx")
 
 
-def test_a_run_shows_itself_as_a_table_of_what_is_known(run: rlnb.Run) -> None:
+def test_a_notebook_shows_a_run_as_a_table(run: rlnb.Run) -> None:
     html = run._repr_html_()
     for text in ("Echo", "completed", "5 of 5", str(run.path)):
         assert text in html

@@ -1,4 +1,4 @@
-"""Records are written once, whole or not at all, by whoever is first."""
+"""Records are written atomically, by the first writer only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_first_writer_wins_and_the_record_stays(tmp_path: Path) -> None:
     assert files.read_json(path) == {"by": "first", "ü": [1, None]}
 
 
-def test_of_two_processes_that_race_exactly_one_wins_and_no_temporary_is_left(tmp_path: Path) -> None:
+def test_exactly_one_of_two_racing_processes_wins_and_no_temporary_file_is_left(tmp_path: Path) -> None:
     import time
 
     start = time.time() + 0.7
@@ -54,13 +54,13 @@ def test_of_two_processes_that_race_exactly_one_wins_and_no_temporary_is_left(tm
     assert sorted(os.listdir(tmp_path)) == sorted(f"{number}.json" for number in range(RACES))
 
 
-def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_a_value_that_is_not_json_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(RlnbError, match="cannot be written as JSON"):
         files.write_once(tmp_path / "result.json", {"value": object()})
     assert os.listdir(tmp_path) == []
 
 
-def test_a_full_disk_that_others_write_to_takes_a_record_into_the_space_kept_for_it(
+def test_a_record_fits_into_its_reserve_on_a_full_disk_that_others_write_to(
     small_disk: Callable[[int], Path],
 ) -> None:
     disk = small_disk(512)
@@ -86,19 +86,19 @@ def test_a_full_disk_that_others_write_to_takes_a_record_into_the_space_kept_for
     assert sorted(path.name for path in disk.iterdir()) == ["log", "result.json"]
 
 
-def test_a_folder_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+def test_writing_to_a_missing_folder_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.write_once(tmp_path / "nowhere" / "result.json", {})
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_file_system_without_hard_links_is_written_to_all_the_same(
+def test_records_are_written_to_a_file_system_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(os, "link", refuse)  # FUSE mounts answer with any of these
+    monkeypatch.setattr(os, "link", refuse)  # FUSE mounts raise any of these
     path = tmp_path / "result.json"
     assert files.write_once(path, {"by": "first"})
     assert not files.write_once(path, {"by": "second"})
@@ -106,7 +106,7 @@ def test_a_file_system_without_hard_links_is_written_to_all_the_same(
     assert os.listdir(tmp_path) == ["result.json"]
 
 
-def test_a_record_that_is_not_there_is_none(tmp_path: Path) -> None:
+def test_a_missing_record_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert files.read_json(tmp_path / "result.json") is None
     assert files.read_json(tmp_path / "file" / "result.json") is None
@@ -121,14 +121,14 @@ def test_a_half_written_record_is_refused_with_its_path(tmp_path: Path, text: st
     assert str(path) in str(caught.value)
 
 
-def test_a_record_that_is_no_utf8_is_refused_with_its_path(tmp_path: Path) -> None:
+def test_a_record_that_is_not_utf8_is_refused_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_bytes(b'{"error": "\xff\xfe"}')
     with pytest.raises(RlnbError, match="is damaged"):
         files.read_json(path)
 
 
-def test_a_file_system_that_stumbles_is_asked_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_counts_as_missing_after_a_stale_handle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "result.json").touch()
     assert files.there(tmp_path / "result.json")
 
@@ -147,13 +147,13 @@ def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
-def test_what_is_no_regular_file_is_refused_with_the_remedy(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_a_file_that_is_not_regular_is_refused_with_the_fix(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "record")
     with pytest.raises(RlnbError, match=r"record is not a regular file\. Move it away\."):
         files.read_json(tmp_path / "record")
 
 
-def test_a_record_that_is_too_large_is_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_a_record_that_is_too_large_is_refused_with_the_fix(tmp_path: Path) -> None:
     with open(tmp_path / "record", "wb") as file:
         file.truncate(2 * files.RECORD_BYTES)
     with pytest.raises(RlnbError, match=r"record is larger than 16 MiB\. Move it away\."):

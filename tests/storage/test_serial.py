@@ -1,4 +1,4 @@
-"""Dataclasses as JSON, both ways."""
+"""Dataclasses to JSON and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_an_unknown_key_is_refused_with_the_closest_one() -> None:
         from_json(rlnb.Task, {"id": "Echo", "num_env": 4})
 
 
-def test_an_unknown_key_is_refused_deep_inside_too() -> None:
+def test_an_unknown_nested_key_is_refused() -> None:
     data = to_json(MANIFEST)
     data["task"]["sources"] = "x"
     with pytest.raises(rlnb.RlnbError, match=r"Task has no field 'sources'.*Did you mean 'source'\?"):
@@ -48,7 +48,7 @@ def test_paths_and_tuples_become_plain_json() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", lambda: None])
-def test_what_json_has_no_word_for_is_refused_by_name(value: object) -> None:
+def test_a_value_that_is_not_json_is_refused(value: object) -> None:
     with pytest.raises(rlnb.RlnbError, match="cannot be written as JSON"):
         to_json({"deep": [value]})
 
@@ -78,12 +78,12 @@ def test_a_value_of_another_type_is_refused_with_its_field(name: str, value: Any
         from_json(rlnb.Manifest, data)
 
 
-def test_a_word_that_is_none_of_several_is_refused_with_those() -> None:
+def test_the_error_for_a_wrong_literal_lists_the_allowed_ones() -> None:
     with pytest.raises(rlnb.RlnbError, match=r"^Result: outcome='great' .* Literal\['completed', 'failed', "):
         from_json(Result, {"outcome": "great"})
 
 
-def test_a_whole_number_is_a_float_and_the_other_way_round() -> None:
+def test_whole_numbers_are_accepted_as_float_and_int() -> None:
     data = {"hosts": [], "devices": [], "world_size": 1.0, "num_envs": 4, "horizon": 16, "frames_per_step": 64}
     started = from_json(Started, data)
     assert (started.world_size, started.frames_per_step) == (1, 64)
@@ -92,7 +92,7 @@ def test_a_whole_number_is_a_float_and_the_other_way_round() -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """Lists as a record holds them."""
+    """A record with lists of numbers."""
 
     floats: tuple[float, ...] = ()
     flags: tuple[bool | float, ...] = ()

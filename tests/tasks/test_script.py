@@ -135,7 +135,7 @@ def test_the_run_fails_with_its_script(root: Path, script: Path) -> None:
 @pytest.mark.parametrize("verb", ["evaluate", "export", "resume"])
 def test_a_run_of_a_script_cannot_be_evaluated_exported_or_resumed(root: Path, script: Path, verb: str) -> None:
     run = started(script).wait(WAIT_S)
-    with pytest.raises(rlnb.RunError, match="is a script's"):
+    with pytest.raises(rlnb.RunError, match="is the run of a script"):
         getattr(run, verb)()
 
 

@@ -121,7 +121,7 @@ def test_the_error_of_a_failed_run_names_the_reason_the_log_and_the_next_call(ro
 
 def test_waiting_can_end_before_the_run_does(root: Path) -> None:
     run = echo(max_iterations=LONG, agent=SLOW)
-    with pytest.raises(TimeoutError, match=f"{run.id} is still .* It goes on"):
+    with pytest.raises(TimeoutError, match=f"{run.id} is still .* It continues"):
         run.wait(timeout_s=0.1)
     run.cancel()
     with pytest.raises(rlnb.RunError, match="cancelled"):
