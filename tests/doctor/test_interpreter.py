@@ -51,7 +51,7 @@ def test_every_other_line_of_isaac_lab_is_a_fault(version: str) -> None:
 def test_on_python_3_11_the_doctor_says_which_isaac_lab_pip_takes_and_asks_for_another_python() -> None:
     finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", "2.3.2.post1", python="3.11.9"))
     assert finding.level == "fault"
-    assert "on 3.11 pip silently resolves isaaclab to 2.3.x, which needs Isaac Sim" in finding.text
+    assert "on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim" in finding.text
     assert "python3.12 -m venv" in finding.fix
     assert "rlnb.options.python" in finding.fix
 
@@ -131,9 +131,9 @@ def test_modules_that_each_start_compiles_anew_are_a_warning(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("worker", "driver", "level", "word"),
     [
-        (FIT, None, "ok", "without CUDA, trainings run on the CPU"),
+        (FIT, None, "ok", "there is no NVIDIA driver, so trainings run on the CPU"),
         (GPU, "580.1", "ok", "2 x NVIDIA H200"),
-        (FIT, "580.1", "fault", "CUDA shows no GPU"),
+        (FIT, "580.1", "fault", "CUDA finds no GPU"),
         (dataclasses.replace(GPU, torch_cuda=None), "580.1", "warning", "built for the CPU"),
         (dataclasses.replace(GPU, driver_cuda="12.4"), "550.1", "fault", "the driver supports CUDA 12.4 only"),
         (dataclasses.replace(GPU, torch_cuda="13.4"), "580.1", "ok", "2 x NVIDIA H200"),
