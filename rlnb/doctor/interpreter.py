@@ -62,9 +62,7 @@ def look(python: str | None, timeout_s: float) -> Worker:
     """Return the facts of the worker's interpreter, without importing heavy packages there."""
     argv = interpreter(python)
     command = " ".join(argv)
-    source = PROBE.read_text(
-        encoding="utf-8"
-    )  # passed as text: that interpreter may lack rlnb
+    source = PROBE.read_text(encoding="utf-8")  # passed as text: that interpreter may lack rlnb
     try:
         answer = subprocess.run([*argv, "-c", source], capture_output=True, text=True, timeout=timeout_s, check=True)
         facts = json.loads(answer.stdout.strip().splitlines()[-1])
@@ -196,9 +194,7 @@ def check_assets(worker: Worker, asset_root: str | None, env: Mapping[str, str])
         text = f"not set: NVIDIA's cloud if it is reachable, otherwise the local asset pack in {worker.asset_pack}"
         if worker.assets_failed:
             missing = "; ".join(f"{name}: {reason}" for name, reason in worker.assets_failed.items())
-            return warning(
-                "asset root", f"{text}, which lacks {missing}", "Fix the cause, then run: rlnb assets build"
-            )
+            return warning("asset root", f"{text}, which lacks {missing}", "Fix the cause, then run: rlnb assets build")
         return ok("asset root", text)
     if worker.asset_pack:
         text = "not set: NVIDIA's cloud if it is reachable, otherwise the local asset pack, which the first run builds"

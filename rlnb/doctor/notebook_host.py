@@ -69,11 +69,7 @@ def judge(place: Place) -> list[Finding]:
         return findings
     if not place.persistent:
         fix = "Set RLNB_ROOT to a mounted folder, such as /mnt/workspace/rlnb-runs or your home folder on the Hub."
-        findings.append(
-            warning(
-                "hosted folder", f"{place.root} is inside the container, and is deleted with it", fix
-            )
-        )
+        findings.append(warning("hosted folder", f"{place.root} is inside the container, and is deleted with it", fix))
     if not place.proxy:
         fix = "pip install 'jupyter-server-proxy>=4.4', then restart the server."
         text = "jupyter-server-proxy is not installed, so TensorBoard and the 3D view cannot pass the gateway"
