@@ -149,7 +149,7 @@ def report(
     run: RunId,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Path of the HTML file.")] = None,
 ) -> None:
-    """Write a report as one self-contained HTML file and print its path."""
+    """Write a report as a self-contained HTML file and print its path."""
     import rlnb
 
     screen.say(str(rlnb.get_run(run).report(output)))
@@ -258,7 +258,7 @@ def libraries(as_json: AsJson = False) -> None:
 
 @app.command()
 def launchers(as_json: AsJson = False) -> None:
-    """List the launchers. A launcher is a place where trainings run, such as a cluster."""
+    """List the launchers, the places where trainings can run."""
     from rlnb import plugins
 
     types = sorted(plugins.launchers().values(), key=lambda launcher: launcher.name)
@@ -276,7 +276,7 @@ def launchers(as_json: AsJson = False) -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the notebook, its runs and its report.")] = Path("rlnb-demo"),
 ) -> None:
-    """Execute the quickstart notebook and print the path of its HTML report."""
+    """Execute the quickstart notebook and print its report's path."""
     from rlnb.cli.demo import execute
 
     screen.say(str(execute(out)))

@@ -39,7 +39,7 @@ def build(
     force: Annotated[bool, typer.Option("--force", help="Rebuild existing files.")] = False,
     python: Python = None,
 ) -> None:
-    """Build robot and scene files without a download and print their folder."""
+    """Build robot and scene files without a download. Prints their folder."""
     import json
     import subprocess
 
@@ -91,7 +91,7 @@ def mirror(
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
-    """Copy the assets of tasks to a folder, which machines without internet access can use as their asset root."""
+    """Copy the assets of tasks to a folder. Machines without internet access can use it as their asset root."""
     import rlnb
     from rlnb.display.status import status
     from rlnb.simulation import simulator
@@ -100,7 +100,7 @@ def mirror(
     *names, folder = tasks
     if not names:
         raise RlnbError(
-            "A task or the folder is missing. Give both, such as: rlnb assets mirror Isaac-Ant-Direct /mnt/assets"
+            "Give at least one task, then the folder. For example: rlnb assets mirror Isaac-Ant-Direct /mnt/assets"
         )
     destination = Path(folder).absolute()
     request = requests.Mirror(tasks=tuple(rlnb.task(name) for name in names), folder=str(destination))
