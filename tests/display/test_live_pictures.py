@@ -127,5 +127,5 @@ def test_a_report_gets_one_picture_and_says_when_there_is_none():
     assert still(lambda: next(waiting), looking=lambda: None, over=lambda: False, timeout_s=5).size == (6, 5)
     with pytest.raises(rlnb.RlnbError, match="it has ended"):
         still(lambda: None, looking=lambda: None, over=lambda: True, timeout_s=5)
-    with pytest.raises(rlnb.RlnbError, match=r"No picture came within 0\.3 s"):
+    with pytest.raises(rlnb.RlnbError, match=r"No picture arrived within 0\.3 s"):
         still(lambda: None, looking=lambda: None, over=lambda: False, timeout_s=0.3)
