@@ -124,7 +124,7 @@ def test_an_earlier_report_is_replaced_and_an_archived_run_has_one_too(runs, tmp
 
 
 def test_a_name_that_is_no_page_is_told(runs, tmp_path):
-    with pytest.raises(rlnb.RlnbError, match=r"ends in \.html"):
+    with pytest.raises(rlnb.RlnbError, match=r"does not end in \.html"):
         rlnb.report(runs[1], tmp_path / "report.pdf")
 
 
