@@ -1,4 +1,4 @@
-"""A viewer of a preview: one camera and data type at a time, sliders for env and time."""
+"""A viewer for a preview: one camera and data type at a time, with sliders for env and time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL = "all"
 
 
 def viewer(preview: Frames) -> ipywidgets.Widget:
-    """Return a widget with a picture below its controls; the picture is drawn at each change of one."""
+    """Return a widget with controls and a picture, which is redrawn whenever a control changes."""
     import ipywidgets
 
     camera = ipywidgets.Dropdown(options=list(preview.clip), description="camera")
@@ -38,7 +38,7 @@ def viewer(preview: Frames) -> ipywidgets.Widget:
 
     def choose_camera(_: Any) -> None:
         before = data_type.value
-        data_type.options = list(preview.clip[camera.value])  # its value is now the first
+        data_type.options = list(preview.clip[camera.value])  # this selects the first option
         if before in preview.clip[camera.value]:
             data_type.value = before
         draw()

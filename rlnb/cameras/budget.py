@@ -1,4 +1,4 @@
-"""Costs of camera frames on this machine, and the number of envs that fits into a time."""
+"""The cost of camera frames on this machine, and the number of envs that fits into a time or memory limit."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CameraBudget:
-    """Costs of a camera's frames, by size and number of envs."""
+    """The cost of a camera's frames, by size and number of envs."""
 
     task: str
     """Id of the task."""
     data_types: tuple[str, ...]
-    """Outputs in the frames; empty for those that the camera is set to."""
+    """Outputs in the frames; empty for the camera's configured outputs."""
     costs: tuple[Cost, ...]
-    """By size, then by the number of envs."""
+    """Measured costs, sorted by size, then by number of envs."""
 
     @property
     def sizes(self) -> tuple[Size, ...]:
-        """The measured sizes."""
+        """Measured widths and heights, in pixels."""
         return tuple(dict.fromkeys(cost.size for cost in self.costs))
 
     def of(self, size: Size) -> tuple[Cost, ...]:
-        """Return what frames of one size cost, by the number of envs.
+        """Return the costs of frames of one size, sorted by number of envs.
 
         Raises:
-            NotFoundError: It was not measured.
+            NotFoundError: The size was not measured.
         """
         costs = tuple(cost for cost in self.costs if cost.size == tuple(size))
         if not costs:
@@ -54,12 +54,11 @@ class CameraBudget:
         return costs
 
     def table(self) -> pd.DataFrame:
-        """Return one row a size and number of envs.
+        """Return a table with one row for each size and number of envs.
 
-        Columns ``width``, ``height``, ``num_envs``, ``ms`` (median of a frame of all envs), ``ms_low`` and ``ms_high``
-        (the fastest and the slowest), ``ms_per_env``, ``mib``, and ``one_by_one``: how many times longer as many
-        cameras take that are rendered one after another, each as one env alone is here (NaN if one env was not
-        measured).
+        The columns are ``width``, ``height``, ``num_envs``, ``ms`` (median time of a frame of all envs), ``ms_low`` and
+        ``ms_high`` (fastest and slowest frame), ``ms_per_env``, ``mib``, and ``one_by_one`` (time of rendering
+        each env's camera on its own, divided by ``ms``; NaN if one env was not measured).
         """
         import pandas as pd
 
@@ -79,24 +78,24 @@ class CameraBudget:
         }
 
     def one_by_one(self, cost: Cost) -> float:
-        """Return how many times longer one camera after another takes than all as tiles; NaN: not measured."""
+        """Return the time of rendering each camera on its own, divided by the time of all as tiles; NaN if unknown."""
         alone = next((other.ms for other in self.of(cost.size) if other.num_envs == 1), float("nan"))
         return cost.num_envs * alone / cost.ms
 
     def largest(self, size: Size, *, ms: float | None = None, mib: float | None = None) -> int:
-        """Return the largest number of envs whose frame stays within a time and a memory.
+        """Return the largest number of envs whose frame stays within a time limit and a memory limit.
 
-        Between two numbers of envs that were measured the cost is taken to be on the line through both, beyond the
-        largest on the line through the last two: there it is an estimate.
+        Between two measured numbers of envs the cost is interpolated linearly. Beyond the largest measured number it
+        is extrapolated from the last two, which is an estimate.
 
         Args:
-            size: Width and height, pixels; one of those that were measured.
-            ms: Time of a frame of all envs, milliseconds; None is no limit.
-            mib: Memory of a frame's pictures, MiB; None is no limit.
+            size: Width and height in pixels, one of the measured sizes.
+            ms: Most milliseconds for a frame of all envs; None is no limit.
+            mib: Most memory for a frame's pictures, in MiB; None is no limit.
 
         Raises:
             NotFoundError: The size was not measured.
-            CheckError: There is no limit.
+            CheckError: Neither limit is given.
         """
         if ms is None and mib is None:
             raise CheckError("largest", [Problem(what="Neither ms nor mib is given.", fix="largest((64, 64), ms=20)")])
@@ -109,7 +108,7 @@ class CameraBudget:
         return min(limits)
 
     def plot(self) -> go.Figure:
-        """Return the time of a frame over the number of envs, a curve for each size; both axes logarithmic."""
+        """Return a figure of the time of a frame over the number of envs, with a curve for each size and log axes."""
         import plotly.graph_objects as go
 
         figure = go.Figure()
@@ -141,7 +140,7 @@ class CameraBudget:
             alone = f"{ratio:.1f} times as long" if ratio == ratio else "not measured"
             rows.append([_label(cost.size), str(cost.num_envs), spread, f"{cost.ms / cost.num_envs:.2f}", alone])
             rows[-1].append(f"{cost.mib:.2f}")
-        heads = ["size", "envs", "ms per frame of all", "ms per env", "one camera after another", "MiB"]
+        heads = ["size", "envs", "ms per frame of all envs", "ms per env", "one camera after another", "MiB"]
         kinds = f", {', '.join(self.data_types)}" if self.data_types else ""
         return table(heads, rows, caption=f"Camera frames of {self.task} on this machine{kinds}")
 
@@ -159,23 +158,23 @@ def camera_budget(
     asset_root: str | None = None,
     warm: bool | None = None,
 ) -> CameraBudget:
-    """Measure what frames of a task's camera cost on this machine.
+    """Measure the cost of frames of a task's camera on this machine.
 
     Args:
-        task: A task or its name. One without a camera gets one.
-        sizes: Widths and heights of the pictures, pixels.
-        envs: Numbers of envs.
-        data_types: ``"rgb"``, ``"depth"``, ...; None is what the camera is set to.
-        camera: Name of the task's camera; None is its first.
-        frames: How many frames of each are timed.
+        task: A task or its name. A task without cameras gets one.
+        sizes: Widths and heights of the pictures, in pixels.
+        envs: Numbers of envs to measure.
+        data_types: ``"rgb"``, ``"depth"``, ...; None is the camera's configured data types.
+        camera: Name of the task's camera; None is the first.
+        frames: Number of frames to time for each size and number of envs.
         device: As in :func:`rlnb.train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
-        warm: Whether the living simulator does it; None is ``rlnb.options.warm``.
+        warm: Whether the living simulator measures; None is ``rlnb.options.warm``.
 
     Raises:
-        CheckError: A problem with the task, the camera or the numbers; nothing was made.
-        WorkerError: The task's own code failed; with its traceback.
+        CheckError: The task, the camera or a number has a problem; nothing was measured.
+        WorkerError: The task's own code failed. The error contains the traceback.
     """
     task = as_task(task)
     card = task_card(task, python=python, asset_root=asset_root)
@@ -211,15 +210,15 @@ def _check(
         ("envs", list(envs), "envs=[1, 16]"),
     ):
         if not values or any(whole_number(name, value) for value in values):
-            problems.append(Problem(what=f"{name}: {values!r} are not positive whole numbers.", fix=fix))
+            problems.append(Problem(what=f"{name}: {values!r} is not a list of positive whole numbers.", fix=fix))
     if any(len(size) != 2 for size in sizes):
-        problems.append(Problem(what=f"sizes={list(sizes)!r} are not widths and heights.", fix="sizes=[(64, 64)]"))
+        problems.append(Problem(what=f"sizes={list(sizes)!r} are not (width, height) pairs.", fix="sizes=[(64, 64)]"))
     if problems:
         raise CheckError(f"camera budget of {task.id}", problems)
 
 
 def _crossing(points: Sequence[tuple[int, float]], most: float) -> int:
-    """Return the largest whole x up to which a line through points, sorted by x, stays at ``most`` or below."""
+    """Return the largest whole x up to which the line through points (sorted by x) is at most ``most``."""
     if points[0][1] > most:
         return 0 if points[0][0] == 1 else int(points[0][0] * most / points[0][1])
     for (x, y), (next_x, next_y) in itertools.pairwise(points):

@@ -1,4 +1,4 @@
-"""Checks of a preview request, made before the simulator is asked."""
+"""Checks of a preview request, made before it is sent to the simulator."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rlnb.tasks import overrides
 from rlnb.tasks.card import CameraCard, TaskCard
 
 MOST_GIB = 2.0
-"""Largest size of one preview in memory, GiB."""
+"""Largest size of one preview in memory, in GiB."""
 BYTES_PER_VALUE = 4
-"""Bytes of each channel of a pixel; normals have three channels, every other data type has one."""
+"""Bytes per channel of a pixel. Normals have three channels; every other data type counts as one."""
 
 
 def check_preview(
@@ -27,10 +27,10 @@ def check_preview(
     actions: str,
     size: Sequence[int],
 ) -> None:
-    """Refuse a preview that would fail.
+    """Check the arguments of a preview.
 
     Raises:
-        CheckError: With all problems.
+        CheckError: The arguments have problems. The error lists all of them.
     """
     problems = overrides.check(task, card)
     problems += whole_number("num_envs", num_envs, example=4)
@@ -39,8 +39,9 @@ def check_preview(
     if envs is not None:
         outside = [env for env in envs if not isinstance(env, int) or not 0 <= env < num_envs]
         if outside or not envs:
-            what = f"envs={list(envs)!r}: {outside if envs else 'nothing'} is not in 0 to {num_envs - 1}."
-            problems.append(Problem(what=what, fix="num_envs says how many there are, envs which of them to show."))
+            fault = f"{outside} is not in 0 to {num_envs - 1}" if envs else "the list is empty"
+            what = f"envs={list(envs)!r}: {fault}."
+            problems.append(Problem(what=what, fix="Choose envs from those that num_envs makes, or raise num_envs."))
     if actions not in ("random", "zero"):
         problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", fix='actions="random"'))
     cards = card.cameras or {"preview": CameraCard(width=size[0], height=size[1])}
@@ -56,7 +57,7 @@ def check_preview(
             values += cards[name].width * cards[name].height * channels
         size_gib = moments * (num_envs if envs is None else len(envs)) * values * BYTES_PER_VALUE / 2**30
         if size_gib > MOST_GIB:
-            what = f"{moments} frames of these cameras and envs take about {size_gib:.1f} GiB, over {MOST_GIB:g}."
-            problems.append(Problem(what=what, fix="Show fewer envs (envs=range(4)), or take every=10."))
+            what = f"{moments} frames of these cameras and envs need {size_gib:.1f} GiB, more than {MOST_GIB:g} GiB."
+            problems.append(Problem(what=what, fix="Show fewer envs (envs=range(4)) or fewer frames (every=10)."))
     if problems:
         raise CheckError(f"preview of {task.id}", problems)

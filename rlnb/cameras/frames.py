@@ -1,4 +1,4 @@
-"""The arrays of a preview, and what they mean."""
+"""The arrays of a preview and their meaning."""
 
 from __future__ import annotations
 
@@ -14,40 +14,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frames:
-    """Camera frames of some moments of a task."""
+    """Camera frames of a task at some moments."""
 
     task: str
     """Task id."""
     clip: Mapping[str, Mapping[str, np.ndarray]]
-    """By camera, then by data type. Shape (times, envs, height, width, channels): uint8 for ``rgb``, ``rgba``
-    and ``albedo``; float32 metres for ``depth`` and its kin, inf where nothing was hit; float32 for
-    ``normals``, in -1 to 1; int32 ids for segmentation."""
+    """Frames by camera, then by data type. Shape (times, envs, height, width, channels): uint8 for ``rgb``, ``rgba``
+    and ``albedo``; float32 metres for the depth types, inf where nothing was hit; float32 in -1 to 1 for
+    ``normals``; int32 ids for segmentation."""
     times_s: tuple[float, ...]
-    """Simulated time of each moment since the reset: first 0, last after all steps."""
+    """Simulated time of each moment since the reset, in seconds. The first is 0."""
     envs: tuple[int, ...]
-    """Number of each env in the arrays."""
+    """Index in the task of each env in the arrays."""
     state: np.ndarray
-    """Visible state: poses, relative to the env's origin, and joint positions. Shape (times, envs,
+    """Visible state: poses relative to the env's origin, and joint positions. Shape (times, envs,
     values), float32, metres and radians."""
     labels: Mapping[str, Mapping[int, str]]
-    """``"<camera>/<data type>"`` of a segmentation, to the label of each id."""
+    """Label of each segmentation id, by ``"<camera>/<data type>"``."""
     ranges_m: Mapping[str, tuple[float, float]]
-    """Near and far clip of each camera."""
+    """Near and far clipping distance of each camera, in metres."""
     steps: int
-    """Env steps between the first and the last moment."""
+    """Number of env steps between the first and the last moment."""
     added: bool
-    """Whether the task has no camera and one was added to its scene."""
+    """Whether a camera was added to the scene because the task has none."""
     findings: tuple[Finding, ...]
-    """Faults of the pictures; empty where the inspector finds none."""
+    """Faults that the inspector found in the pictures."""
     seconds: Mapping[str, float]
-    """How long the worker took: ``make`` the env, to the ``first`` frame, in ``total``."""
+    """Seconds that the worker took: to ``make`` the env, until the ``first`` frame, and in ``total``."""
 
     @property
     def frames(self) -> dict[str, dict[str, np.ndarray]]:
-        """The last moment, by camera and data type. Shape (envs, height, width, channels); dtypes as in ``clip``."""
+        """Frames of the last moment, by camera and data type.
+
+        Shape (envs, height, width, channels); dtypes as in ``clip``.
+        """
         return {camera: {kind: clip[-1] for kind, clip in types.items()} for camera, types in self.clip.items()}
 
     @property
     def num_envs(self) -> int:
-        """Envs in the picture."""
+        """Number of envs in the arrays."""
         return len(self.envs)

@@ -1,4 +1,4 @@
-"""Camera frames as a picture: a grid of envs per camera and data type, with scale and legend."""
+"""Camera frames as one picture: a grid of envs per camera and data type, with a scale or a legend."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rlnb.cameras.frames import Frames
 
 TILE_PX = 192
-"""Longer side of one env's picture; smaller frames are enlarged without smoothing."""
+"""Maximum length of the longer side of an enlarged frame. Frames are enlarged without smoothing."""
 SINGLE_PX = 480
-"""The same where only one env is shown."""
+"""The same limit for a picture of one env."""
 _CAPTION_PX = 20
 _MARGIN_PX = 8
 _BAR_PX = 12
@@ -28,29 +28,29 @@ _BADGE_PX = 16
 _WRONG = (178, 34, 34)
 _RIGHT = (0, 128, 96)
 _MISS = np.array([32, 32, 32], np.uint8)
-"""Colour of depth that hit nothing."""
+"""Colour of depth pixels where nothing was hit."""
 _BACKGROUND = np.array([24, 24, 24], np.uint8)
 _PALETTE = np.array([red_green_blue(PALETTE[place]) for place in (4, 5, 2, 7, 0, 1, 3)], np.uint8)
-"""Bright colours first, and no black: pictures have a dark background."""
+"""Colours of segmentation ids: bright ones first and no black, because the background is dark."""
 
 
 def colorize(frames: np.ndarray, data_type: str, range_m: tuple[float, float] | None = None) -> np.ndarray:
-    """Return pictures of camera frames; a plugin's ``rlnb_colorize`` comes first.
+    """Return RGB pictures of camera frames. A plugin's ``rlnb_colorize`` takes precedence.
 
     Args:
         frames: Camera output. Shape (num_envs, height, width, channels).
         data_type: Isaac Lab's name of the output.
-        range_m: Depth of the first and the last colour; None is the range of these frames.
+        range_m: Depths of the first and the last colour, in metres; None is the range of these frames.
 
     Returns:
-        Shape (num_envs, height, width, 3), uint8.
+        Pictures. Shape (num_envs, height, width, 3), uint8.
     """
     custom = plugins.manager().hook.rlnb_colorize(frames=frames, data_type=data_type)
     if custom is not None:
         return custom
     if data_type in DEPTH:
         return _depth(frames[..., 0], *(range_m or depth_range_m(frames)))
-    if data_type.endswith("segmentation") and frames.shape[-1] == 1:  # else the renderer has coloured it
+    if data_type.endswith("segmentation") and frames.shape[-1] == 1:  # with more channels, the renderer has coloured it
         return _ids(frames[..., 0])
     if data_type == "normals":
         return ((np.clip(np.nan_to_num(frames[..., :3]), -1.0, 1.0) + 1.0) * 127.5).astype(np.uint8)
@@ -58,7 +58,7 @@ def colorize(frames: np.ndarray, data_type: str, range_m: tuple[float, float] | 
 
 
 def depth_range_m(frames: np.ndarray) -> tuple[float, float]:
-    """Return the nearest and farthest depth that hit something; (0, 1) when nothing did."""
+    """Return the nearest and farthest depth of pixels that hit something; (0, 1) if none did."""
     hits = frames[np.isfinite(frames)]
     return (float(hits.min()), float(hits.max())) if hits.size else (0.0, 1.0)
 
@@ -84,7 +84,7 @@ def _ids(ids: np.ndarray) -> np.ndarray:
 
 
 def picture(preview: Frames, moment: int = -1) -> Image:
-    """Return every camera and data type of one moment of a preview as one picture."""
+    """Return one picture of all cameras and data types of a preview at one moment."""
     from PIL import Image
 
     panels = [
@@ -100,21 +100,21 @@ def picture(preview: Frames, moment: int = -1) -> Image:
 
 
 def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: int | None = None) -> Image:
-    """Return one camera's grid of envs, or one of them, below what the inspector found and above scale or legend.
+    """Return a picture of one camera: title and findings, then the grid of envs, then the scale or legend.
 
     Args:
-        preview: What to show.
+        preview: The preview.
         camera: Name of the camera.
-        data_type: Isaac Lab's name of its output.
+        data_type: Isaac Lab's name of the output.
         moment: Index of the moment.
-        env: Index of the only env to show; None shows all.
+        env: Index of the only env to show; None shows all envs.
     """
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(size=12)
     clip = preview.clip[camera][data_type]
     frames = clip[moment] if env is None else clip[moment][env : env + 1]
-    range_m = depth_range_m(clip) if data_type in DEPTH else (0.0, 1.0)  # of all moments: a film does not flicker
+    range_m = depth_range_m(clip) if data_type in DEPTH else (0.0, 1.0)  # of all moments, so a video does not flicker
     longest_px = TILE_PX if env is None else SINGLE_PX
     grid = Image.fromarray(mosaic(colorize(frames, data_type, range_m), longest_px))
     title = f"{camera}: {data_type}"
@@ -146,13 +146,13 @@ def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: i
 
 
 def _ok(draw: ImageDraw.ImageDraw, width: int, font: Any) -> None:
-    """Draw the badge of a camera with which nothing is wrong, at the end of the title."""
+    """Draw the badge of a camera without findings at the end of the title."""
     draw.rounded_rectangle((width - 26, 2, width - 1, _CAPTION_PX - 3), radius=4, fill=_RIGHT)
     draw.text((width - 20, 2), "ok", fill="white", font=font)
 
 
 def _wrapped(text: str, width_px: int, font: Any) -> list[str]:
-    """Return the lines of a text that are no wider than so many pixels."""
+    """Return a text wrapped into lines of at most ``width_px`` pixels."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -176,5 +176,5 @@ def _scale(panel: Image, top: int, near_m: float, far_m: float, font: Any) -> No
 
 
 def tiles(frames: np.ndarray, data_type: str) -> np.ndarray:
-    """Return camera frames as one picture without words. Shape (height, width, 3), uint8."""
+    """Return camera frames as one picture without title or legend. Shape (height, width, 3), uint8."""
     return mosaic(colorize(frames, data_type), TILE_PX)

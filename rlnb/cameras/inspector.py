@@ -1,4 +1,4 @@
-"""The camera inspector: faults of camera frames, found before a training uses them."""
+"""The camera inspector, which finds faults in camera frames before a training uses them."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 Fault = Literal["blank", "stale", "duplicate", "drift", "nan", "unlabelled", "range"]
 
 MOVED = 0.05
-"""Metres or radians that something has to move by for a picture to be expected to change: a few pixels."""
+"""Movement in metres or radians from which on a picture should change by a few pixels."""
 FLAT = 2
-"""Levels (of 255) within which a picture counts as one colour."""
+"""Largest range of a channel's values (0 to 255) in a picture that counts as one colour."""
 DRIFT = 1.15
-"""How much brighter or darker than the others a picture has to be, in its dark, middle and bright parts alike."""
+"""Brightness ratio to the other envs from which on a picture is a fault, if its dark, middle and bright parts agree."""
 ENOUGH_PIXELS = 4096
-"""Of an env, to tell how light its picture is."""
+"""Approximate number of pixels per env that are sampled to measure brightness."""
 _UNNAMED = {"BACKGROUND", "UNLABELLED"}
-"""Names that the renderers of Isaac Lab 3.0 give to pixels without a label."""
+"""Labels that the renderers of Isaac Lab 3.0 give to pixels without a semantic label."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """Something that is wrong with what a camera shows."""
+    """A fault in the output of a camera."""
 
     camera: str
     """Name of the camera."""
     data_type: str
-    """Isaac Lab's name of its output."""
+    """Isaac Lab's name of the output."""
     fault: Fault
     """Kind of fault."""
     envs: tuple[int, ...]
-    """Envs that show it; empty where it is not one env's."""
+    """Envs with the fault; empty if it does not depend on the env."""
     what: str
-    """The observation, with figures."""
+    """Description of the fault, with measured values."""
 
     def __str__(self) -> str:
         where = f" in env {ranges(self.envs)}" if self.envs else ""
@@ -47,24 +47,24 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shot:
-    """All that is known about one output of one camera."""
+    """One output of one camera, with the facts that the checks need."""
 
     camera: str
     data_type: str
     clip: np.ndarray
-    """Shape (times, envs, height, width, channels)."""
+    """Frames. Shape (times, envs, height, width, channels)."""
     state: np.ndarray
     """Poses and joint positions. Shape (times, envs, values), metres and radians."""
     labels: Mapping[int, str]
     """Label of each id of a segmentation."""
     range_m: tuple[float, float] | None
-    """Near and far clip."""
+    """Near and far clipping distance, in metres."""
     envs: Sequence[int]
-    """Number of each env in the arrays."""
+    """Index in the task of each env in the arrays."""
 
 
 def inspect(shot: Shot) -> list[Finding]:
-    """Return what is wrong with one output of one camera."""
+    """Return the faults of one output of one camera."""
     return [
         Finding(
             camera=shot.camera,
@@ -79,7 +79,7 @@ def inspect(shot: Shot) -> list[Finding]:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Return numbers as people write them: ``0, 2 to 7``."""
+    """Return numbers as text, with runs of numbers shortened: ``0, 2 to 7``."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -92,7 +92,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 Found = Iterator[tuple[list[int], str]]
-"""Indices of envs, and what was seen in them."""
+"""Indices of envs in the arrays, and the description of their fault."""
 
 
 def _blank(shot: Shot) -> Found:
@@ -103,17 +103,17 @@ def _blank(shot: Shot) -> Found:
         envs = [index for index, image in enumerate(last) if not np.isfinite(image).any()]
         between = f" between {shot.range_m[0]:g} and {shot.range_m[1]:g} m" if shot.range_m else ""
         if envs:
-            yield envs, f"nothing is hit{between}"
+            yield envs, f"no ray hits anything{between}"
     elif shot.data_type in COLOR:
         pixels = last[..., :3].reshape(len(last), -1, 3)
         envs = [index for index, image in enumerate(last) if _flat(image[..., :3])]
         if envs:
             color = ", ".join(str(int(value)) for value in pixels[envs[0]].mean(axis=0).round())
-            yield envs, f"one colour ({color})"
+            yield envs, f"all pixels have one colour ({color})"
     elif shot.data_type == "normals":
         envs = [index for index, image in enumerate(last) if not np.nan_to_num(image).any()]
         if envs:
-            yield envs, "no surface is hit"
+            yield envs, "no ray hits a surface"
 
 
 def _stale(shot: Shot) -> Found:
@@ -128,7 +128,7 @@ def _stale(shot: Shot) -> Found:
         if by > MOVED and _same(shot.clip[0][index], shot.clip[-1][index]) and not _flat(shot.clip[-1][index])
     ]
     if envs:
-        yield envs, f"not a pixel has changed while bodies or joints moved by up to {moved[envs].max():.2f} m or rad"
+        yield envs, f"no pixel changed although bodies or joints moved by up to {moved[envs].max():.2f} m or rad"
 
 
 def _duplicate(shot: Shot) -> Found:
@@ -141,7 +141,7 @@ def _duplicate(shot: Shot) -> Found:
     for index, image in enumerate(last):
         first = numbers.setdefault(image.tobytes(), index)
         if first != index and not _flat(image) and np.abs(state[index] - state[first]).max() > MOVED:
-            yield [index], f"the same picture as env {shot.envs[first]}, whose bodies or joints are elsewhere"
+            yield [index], f"same picture as env {shot.envs[first]}, although its bodies or joints are elsewhere"
 
 
 def _drift(shot: Shot) -> Found:
@@ -157,7 +157,7 @@ def _drift(shot: Shot) -> Found:
     lit = [index for index, image in enumerate(shot.clip[-1]) if not _flat(image[..., :3])]
     if len(lit) < 2:
         return
-    # Of two envs either may be the odd one; of more it is not the one in the middle.
+    # The median of three or more envs is normal. Of two envs, either may be the odd one.
     reference, whose = (
         (parts[lit[0]], f"env {shot.envs[lit[0]]}")
         if len(lit) == 2
@@ -172,7 +172,7 @@ def _drift(shot: Shot) -> Found:
         if envs:
             most = ratios[envs].mean(axis=1)
             factor = most.max() if word == "brighter" else most.min()
-            yield envs, f"{word} than {whose}, {factor:.2f} times the light"
+            yield envs, f"{word} than {whose}, with {factor:.2f} times the brightness"
 
 
 def _nan(shot: Shot) -> Found:
@@ -180,17 +180,17 @@ def _nan(shot: Shot) -> Found:
 
     if not np.issubdtype(shot.clip.dtype, np.floating):
         return
-    # inf is what depth that hit nothing is; nowhere else it has a meaning.
+    # Depth is inf where nothing was hit. In other outputs, inf has no meaning.
     wrong = np.isnan(shot.clip) if shot.data_type in DEPTH else ~np.isfinite(shot.clip)
     counts = wrong.sum(axis=(0, 2, 3, 4))
     envs = np.flatnonzero(counts).tolist()
     if envs:
-        yield envs, f"{int(counts.sum())} values are no numbers"
+        yield envs, f"{int(counts.sum())} values are not valid numbers"
 
 
 def _unlabelled(shot: Shot) -> Found:
     if shot.data_type.endswith("segmentation") and not set(shot.labels.values()) - _UNNAMED:
-        yield [], 'nothing has a semantic label; give assets one: spawn.semantic_tags=[("class", "cube")]'
+        yield [], 'no asset has a semantic label. Set one with spawn.semantic_tags=[("class", "cube")]'
 
 
 def _range(shot: Shot) -> Found:
@@ -206,7 +206,7 @@ def _range(shot: Shot) -> Found:
         envs = np.flatnonzero(counts).tolist()
         if envs:
             share = counts[envs].max() / depth[0].size
-            yield envs, f"depth {word} m, the clipping range, in up to {share:.1%} of the pixels"
+            yield envs, f"depth {word} m, outside the clipping range, in up to {share:.1%} of the pixels"
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
@@ -216,7 +216,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _flat(image: np.ndarray) -> bool:
-    """Return whether there is nothing in a picture that could move."""
+    """Return whether a picture has one colour or value, so that movement in it would be invisible."""
     import numpy as np
 
     if image.dtype == np.uint8:

@@ -1,4 +1,4 @@
-"""The cameras of a training that goes on, here or on a cluster: through files in its folder."""
+"""The cameras of a running training, local or on a cluster, through files in the run folder."""
 
 from __future__ import annotations
 
@@ -24,56 +24,56 @@ if TYPE_CHECKING:
 
 Size = tuple[int, int]
 STILL_S = 60.0
-"""How long a report waits for a picture of a training that goes on."""
+"""Seconds that a report waits for a picture from a running training."""
 
 
 class CameraFeed:
-    """Pictures of a training's cameras. They are taken only while a viewer asks for them.
+    """Pictures from a training's cameras. The training takes them only while a viewer requests them.
 
     Args:
-        run: A training that rlnb steps.
-        cameras: Names of the task's cameras; none named are all.
-        data_types: Isaac Lab's names; none named are all that the cameras render.
-        num_envs: The first so many envs are shown.
-        size: Width and height of a camera that is added, in pixels.
-        share: Largest part of the training's time that pictures may take.
+        run: A training whose env is stepped by rlnb.
+        cameras: Names of the task's cameras; empty for all of them.
+        data_types: Isaac Lab's names of the outputs; empty for all that the cameras render.
+        num_envs: Number of envs to show, from the first on.
+        size: Width and height of an added camera, in pixels.
+        share: Largest fraction of the training's time that pictures may take, 0 to 1.
 
     Raises:
-        RlnbError: The run has ended or shows no cameras, or the arguments are wrong.
+        RlnbError: The run has ended or cannot show cameras, or the arguments are wrong.
     """
 
     def __init__(
         self, run: RunFacts, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: Size, share: float
     ) -> None:
         if num_envs < 1 or not 0.0 < share <= 1.0:
-            raise RlnbError(f"num_envs={num_envs!r} has to be at least 1, share={share!r} above 0 and up to 1.")
-        self._record = next(find(run.path))  # its own reader: this is asked from a thread
+            raise RlnbError(f"num_envs={num_envs!r} must be at least 1, and share={share!r} above 0 and at most 1.")
+        self._record = next(find(run.path))  # a separate reader, because a thread uses it
         of_ours = not isinstance(self._record, StockRecord | ScriptRecord)
         if not (of_ours and plugins.library(self._record.library).simulator):
-            raise RlnbError(f"{run.id} ({self._record.library}) is not stepped by rlnb: it shows no cameras.")
+            raise RlnbError(f"{run.id} ({self._record.library}) is not stepped by rlnb, so it cannot show cameras.")
         if self.over():
-            raise RlnbError(f"{run.id} has ended ({self._record.state}). rlnb.preview(run) shows its policy.")
-        self._audience = FrameReader(RunDir(run.path))
+            raise RlnbError(f"{run.id} has ended ({self._record.state}). Use rlnb.preview(run) to see its policy.")
+        self._reader = FrameReader(RunDir(run.path))
         request = Wanted(
             cameras=tuple(cameras), data_types=tuple(data_types), num_envs=num_envs, size=size, share=share
         )
-        self._audience.want(request)
+        self._reader.want(request)
 
     def over(self) -> bool:
         """Return whether the training has ended."""
         return self._record.state in ENDED
 
     def still_looking(self) -> None:
-        """Ask for more; to be called every second or so."""
-        self._audience.still_looking()
+        """Renew the request for pictures. Call this about once a second."""
+        self._reader.still_looking()
 
     def newest(self) -> Shown | None:
-        """Return the newest pictures; None where there are none that are newer than the last.
+        """Return the newest pictures; None if there are none since the last call.
 
         Raises:
-            RlnbError: The training cannot take any, and says why.
+            RlnbError: The training cannot take pictures. The error contains the reason.
         """
-        frame = self._audience.newest()
+        frame = self._reader.newest()
         if frame is None:
             return None
         if frame.error:
@@ -84,7 +84,7 @@ class CameraFeed:
 def watch_cameras(
     run: RunFacts, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: Size, share: float
 ) -> LiveView | Image:
-    """Show the cameras of a run: streamed for a person, one picture for a report; see :class:`CameraFeed`."""
+    """Show the cameras of a run: as a stream in a notebook, as one picture in a report. See :class:`CameraFeed`."""
     feed = CameraFeed(run, cameras, data_types, num_envs, size, share)
     if front_end.is_live():
         return LiveView(feed.newest, looking=feed.still_looking, over=feed.over).start()
@@ -92,7 +92,7 @@ def watch_cameras(
 
 
 def shown(frame: Frame) -> Shown:
-    """Return a frame as pictures: a grid of envs for each camera and data type."""
+    """Return the pictures of a frame: a grid of envs for each camera and data type."""
     from PIL import Image
 
     pairs = [(key, key.rpartition("/")[2]) for key in frame.images]

@@ -1,4 +1,4 @@
-"""The subject of a preview or a 3D view: a task, and the policy of a run that may act in it."""
+"""The subject of a preview or a 3D view: a task, and optionally the policy of a run that acts in it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rlnb.tasks.task import as_task
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """A task to look at, in an interpreter, with or without a policy."""
+    """A task to show, with the worker's settings and an optional policy."""
 
     task: Task
     policy: Policy | None
-    """The policy that acts; None where none does."""
+    """The policy that acts; None without a policy."""
     python: str | None
     asset_root: str | None
 
@@ -37,18 +37,18 @@ def subject(
     python: str | None,
     asset_root: str | None,
 ) -> Subject:
-    """Return what to look at. A run stands for its task, its policy, its interpreter and its asset root.
+    """Return the subject to show. A run stands for its task, its policy, its interpreter and its asset root.
 
     Args:
         task: A task, its name, or a run.
         policy: A run, or its id, whose policy acts.
-        checkpoint: Which of that run's checkpoints; None is the last.
-        trust: Whether the checkpoint may hold more than weights.
+        checkpoint: Name or path of one of that run's checkpoints; None is the last.
+        trust: Whether the checkpoint may contain more than weights.
         python: Command of the worker's interpreter; None is the run's.
         asset_root: Folder or URL of robot assets; None is the run's.
 
     Raises:
-        NotFoundError: There is no such run or checkpoint.
+        NotFoundError: The run or the checkpoint does not exist.
         RlnbError: The library of the run has no simulator.
     """
     run = RunFacts.of(find_one(options.folders, policy)) if isinstance(policy, str) else policy
@@ -63,22 +63,22 @@ def subject(
 
 
 def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> Policy | None:
-    """Return the policy of a run as a request names it; None for no run.
+    """Return the policy of a run, for use in a request; None without a run.
 
     Raises:
-        RlnbError: The run has no such checkpoint, or its library has no simulator.
+        RlnbError: The checkpoint does not exist, or the run's library has no simulator.
     """
     if run is None:
         if checkpoint is not None:
-            raise RlnbError(f"checkpoint={str(checkpoint)!r} is not a checkpoint of a known run. Use policy=run too.")
+            raise RlnbError(f"checkpoint={str(checkpoint)!r} belongs to no run. Pass the run as well: policy=run.")
         return None
     path = checkpoint_of(run.record, checkpoint)
     if not plugins.library(run.library).simulator:
-        raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator: there is nothing to look at.")
+        raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator, so there is nothing to show.")
     return Policy(run=str(run.path), checkpoint=path, trust=trust)
 
 
 def task_of(run: RunFacts) -> Task:
-    """Return the task of a run, with the run's own copy of its module: the original may have been edited since."""
+    """Return the task of a run with the run's copy of its module, because the original may have been edited since."""
     task, folder = run.manifest.task, RunDir(run.path)
     return dataclasses.replace(task, source=str(folder.source / Path(task.source).name)) if task.source else task

@@ -1,4 +1,4 @@
-"""Camera frames of a task: arrays, pictures and films, with the faults that the inspector finds in them."""
+"""Camera frames of a task: arrays, pictures and videos, with the faults that the inspector finds in them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 LEAST_MS = 20
-"""Milliseconds of a frame in a GIF: browsers slow down what is faster."""
+"""Shortest frame of a GIF in milliseconds. Browsers slow down GIFs with shorter frames."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview(Frames):
-    """Camera frames of some moments of a task, shown inline as a grid per camera and data type."""
+    """Camera frames of a task at some moments. A notebook shows a grid of envs per camera and data type."""
 
     @property
     def image(self) -> Image:
-        """All grids of the last moment in one picture, depth with its range in metres, segmentation with a legend."""
+        """All grids of the last moment in one picture. Depth has a scale in metres, segmentation has a legend."""
         return self.at(-1)
 
     def at(self, moment: int) -> Image:
@@ -50,17 +50,17 @@ class Preview(Frames):
         return picture(self, moment)
 
     def browse(self) -> ipywidgets.Widget | Preview:
-        """Return a viewer with a choice of camera and data type, and sliders for env and time; itself in a report."""
+        """Return a viewer with menus for camera and data type and sliders for env and time; self in a report."""
         from rlnb.cameras.browse import viewer
         from rlnb.display import front_end
 
         return viewer(self) if front_end.is_live() else self
 
     def save(self, path: str | Path) -> Path:
-        """Write the last moment (``.png``), or all of them as a film (``.gif``, ``.mp4``).
+        """Write the last moment as a picture (``.png``), or all moments as a video (``.gif`` or ``.mp4``).
 
         Raises:
-            RlnbError: Another suffix; or a film of MP4 without PyAV.
+            RlnbError: The file has another suffix, or it is an MP4 and PyAV is not installed.
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class Preview(Frames):
         elif path.suffix == ".mp4":
             self._save_mp4(path)
         else:
-            raise RlnbError(f"{path.name!r}: a preview is written as .png, .gif or .mp4.")
+            raise RlnbError(f"{path.name!r} is not a .png, .gif or .mp4 file. Use one of these suffixes.")
         return path
 
     def _save_mp4(self, path: Path) -> None:
@@ -80,14 +80,14 @@ class Preview(Frames):
 
         from rlnb.display.video import Mp4
 
-        film = Mp4(path, self._fps)
+        video = Mp4(path, self._fps)
         for moment in range(len(self.times_s)):
-            film.add(np.asarray(self.at(moment)))
-        film.close()
+            video.add(np.asarray(self.at(moment)))
+        video.close()
 
     @property
     def _fps(self) -> float:
-        """Frames per second at the task's own speed."""
+        """Frames per second of a video at the speed of the simulation."""
         return 1.0 / (self.times_s[1] - self.times_s[0]) if len(self.times_s) > 1 else 1.0
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class Preview(Frames):
 
 
 def read(task: str, steps: int, envs: tuple[int, ...], clip: Clip, *, inspected: bool = True) -> Preview:
-    """Return the preview of a clip; an interim clip need not be inspected."""
+    """Return the preview of a clip. The inspector can be skipped for an interim clip."""
     import numpy as np
 
     frames: dict[str, dict[str, np.ndarray]] = {}
@@ -166,32 +166,32 @@ def preview(
     asset_root: str | None = None,
     warm: bool | None = None,
 ) -> Preview:
-    """Show what a task's cameras see, after the reset and after some steps. A task without a camera gets one.
+    """Show the views of a task's cameras after the reset and after some steps. A task without cameras gets one.
 
     Args:
         task: A task or its name; or a run, which stands for its task and its policy.
-        cameras: Names of its cameras; None is all of them.
-        data_types: ``"rgb"``, ``"depth"``, ``"semantic_segmentation"``, ``"normals"``, ...; None is what each
-            camera is set to.
-        num_envs: Envs to make.
-        envs: Which of them to show; None is all.
-        steps: Env steps from the first frame to the last.
-        every: Steps from frame to frame, for a film; None takes the first and the last only.
+        cameras: Names of the task's cameras; None is all of them.
+        data_types: ``"rgb"``, ``"depth"``, ``"semantic_segmentation"``, ``"normals"``, ...; None is each camera's
+            configured data types.
+        num_envs: Number of envs to make.
+        envs: Indices of the envs to show; None is all.
+        steps: Number of env steps from the first frame to the last.
+        every: Number of steps between two frames of a video; None takes only the first and the last frame.
         actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
         policy: A run, or its id, whose policy acts instead.
-        checkpoint: Which of that run's checkpoints; None is the last.
-        trust: Whether the checkpoint may hold more than weights.
+        checkpoint: Name or path of one of that run's checkpoints; None is the last.
+        trust: Whether the checkpoint may contain more than weights.
         size: Width and height of an added camera, in pixels.
         seed: Seed of the env.
         device: As in :func:`train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
-        warm: Whether the living simulator does it; False takes a process for this only. None is ``rlnb.options.warm``.
+        warm: Whether to use the living simulator instead of a new process; None is ``rlnb.options.warm``.
 
     Raises:
-        CheckError: A problem with the task, the camera names or the numbers; nothing was made.
-        NotFoundError: There is no such task, run or checkpoint.
-        WorkerError: The task's own code failed; with its traceback.
+        CheckError: The task, a camera name or a number has a problem; no env was made.
+        NotFoundError: The task, the run or the checkpoint does not exist.
+        WorkerError: The task's own code failed. The error contains the traceback.
     """
     scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
     card = task_card(scene.task, python=scene.python, asset_root=scene.asset_root)
@@ -218,7 +218,7 @@ def preview(
 def _preview_of(
     request: requests.Preview, scene: Subject, show: Callable[[Any], None], *, warm: bool | None
 ) -> Preview:
-    """Return the preview that a simulator takes, and show its first frames as soon as they are there."""
+    """Return the preview that a simulator takes, and show its first frames as soon as they arrive."""
     envs = request.envs if request.envs is not None else tuple(range(request.num_envs))
 
     def of(clip: Clip, *, inspected: bool = True) -> Preview:

@@ -1,5 +1,5 @@
-"""A 3D view of a task or of a trained policy, in the notebook: served on this machine's loopback by a process of its
-own, reached through the Jupyter server."""
+"""A 3D view of a task or a trained policy in the notebook. A separate process serves it on the loopback interface, and
+the browser reaches it through the Jupyter server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEIGHT_PX = 480
 
 
 class Viewer:
-    """A task in 3D, moving until it is closed or this kernel ends."""
+    """A 3D view of a running task, until the view is closed or this kernel ends."""
 
     def __init__(self, task: str, worker: SimulatorProcess, request: View) -> None:
         self.task = task
@@ -40,7 +40,7 @@ class Viewer:
             worker.close()
             raise answer
         self.port = answer.port
-        """Port of the view on this machine's loopback."""
+        """Port of the view on this machine's loopback interface."""
         live_objects.add(self, close=self.close, alive=lambda: self.alive)
 
     def _serve(self, request: View) -> None:
@@ -52,21 +52,21 @@ class Viewer:
 
     @property
     def url(self) -> str:
-        """Address of the view in a browser on this machine."""
+        """Address of the view for a browser on this machine."""
         return f"http://127.0.0.1:{self.port}/"
 
     @property
     def alive(self) -> bool:
-        """Whether it still moves."""
+        """Whether the view is still running."""
         return self._worker.alive and self._ended is None
 
     @property
     def error(self) -> str | None:
-        """Why it ended by itself; None where it did not."""
+        """Reason why the view ended by itself; None if it did not."""
         return str(self._ended) if self._ended is not None else None
 
     def close(self) -> None:
-        """End it."""
+        """End the view."""
         self._worker.close()
 
     def __repr__(self) -> str:
@@ -92,35 +92,35 @@ def view(
     python: str | None = None,
     asset_root: str | None = None,
 ) -> Viewer:
-    """Show a task in 3D: in the output of the cell and behind a link, to be turned and zoomed.
+    """Show a task in 3D, in the output of the cell and behind a link. The scene can be rotated and zoomed.
 
-    It runs in a process of its own, so that the simulator stays free; the Jupyter server hands it through
-    (jupyter-server-proxy), whatever its base URL is. Needs the extra ``rlnb[view]``.
+    The view runs in a separate process, so that the living simulator stays free. The browser reaches the view through
+    the Jupyter server (jupyter-server-proxy) at any base URL. Needs the extra ``rlnb[view]``.
 
     Args:
         task: A task or its name; or a run, which stands for its task and its policy.
-        num_envs: Envs to show.
+        num_envs: Number of envs to show.
         actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
         policy: A run, or its id, whose policy acts instead.
-        checkpoint: Which of that run's checkpoints; None is the last.
-        trust: Whether the checkpoint may hold more than weights.
-        speed: Simulated seconds per second, as far as the machine gets.
+        checkpoint: Name or path of one of that run's checkpoints; None is the last.
+        trust: Whether the checkpoint may contain more than weights.
+        speed: Simulated seconds per second, if the machine is fast enough.
         seed: Seed of the env.
         device: As in :func:`rlnb.train`.
         python: Command of the worker's interpreter.
         asset_root: Folder or URL of robot assets.
 
     Raises:
-        CheckError: A problem with the task or the numbers; nothing was made.
+        CheckError: The task or a number has a problem; no env was made.
         RlnbError: viser is not installed.
-        WorkerError: The task's own code failed; with its traceback.
+        WorkerError: The task's own code failed. The error contains the traceback.
     """
     scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
     task, python, asset_root = scene.task, scene.python, scene.asset_root
     card = task_card(task, python=python, asset_root=asset_root)
     check_preview(task, card, None, None, num_envs, None, 0, None, actions, (64, 64))
     if not speed > 0:
-        raise RlnbError(f"speed={speed!r} is not above 0.")
+        raise RlnbError(f"speed={speed!r} is not a positive number. Use speed=1.0 for real time.")
     python, asset_root = python or options.python, asset_root or options.asset_root
     with status(f"Opening a view of {task.id}"):
         request = View(

@@ -1,8 +1,9 @@
-"""The command ``rlnb``: one module for each group of its verbs.
+"""The command ``rlnb``: one module for each group of subcommands.
 
-``app`` holds the command itself and the verbs on one run. ``arguments`` holds the options that several verbs share,
-``screen`` prints. ``demo`` executes the quickstart notebook, and ``scaffold`` makes new plugins from ``templates/``.
+``app`` has the command itself and the subcommands for one run. ``arguments`` has the options that several subcommands
+share. ``screen`` prints, ``demo`` executes the quickstart notebook, and ``scaffold`` makes new plugins from
+``templates/``.
 
-Belongs here: reading arguments, printing answers. Does not belong here: code that a notebook could need too, since a
-command calls the public functions of ``rlnb`` as a notebook does.
+Belongs here: parsing arguments and printing results. Does not belong here: code that a notebook could also need. A
+subcommand calls the public functions of ``rlnb``, as a notebook does.
 """

@@ -1,7 +1,6 @@
-"""The ``rlnb`` command: the verbs of the package on a terminal, with tables.
+"""The ``rlnb`` command: each subcommand calls a public function of the package and prints the result.
 
-Each command is thin on purpose. A heavy package is imported inside the command that needs it, so that ``rlnb --help``
-is quick.
+Each subcommand imports the heavy packages that it needs in its own body, so that ``rlnb --help`` is quick.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def logs(
     lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Number of lines from the end of the log.")] = 40,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until the job ends.")] = False,
 ) -> None:
-    """Print the end of the log of a run's newest job."""
+    """Print the last lines of the log of a run's newest job."""
     import rlnb
     from rlnb.cli.follow import following
 
@@ -79,29 +78,29 @@ def logs(
 
 @app.command()
 def cancel(run: RunId) -> None:
-    """Cancel a run. Its checkpoints stay."""
+    """Cancel a run. Its checkpoints are kept."""
     import rlnb
     from rlnb.spec import ENDED
 
     record = rlnb.get_run(run)
     if all(job.state() in ENDED for job in record.jobs):
-        screen.say(f"{record.id} has ended already: {record.state}.")
+        screen.say(f"{record.id} has already ended: {record.state}.")
         return
     record.cancel()
-    screen.say(f"{record.id} will stop in a moment. To see its state: rlnb show {record.id}")
+    screen.say(f"{record.id} will stop shortly. To check its state: rlnb show {record.id}")
 
 
 @app.command()
 def evaluate(
     run: RunId,
-    episodes: Annotated[int, typer.Option(help="Least number of whole episodes.")] = 100,
+    episodes: Annotated[int, typer.Option(help="Minimum number of complete episodes.")] = 100,
     num_envs: Annotated[int | None, typer.Option(help="Number of envs that run in parallel.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the env.")] = 1000,
     checkpoint: Checkpoint = None,
     trust: Trust = False,
     sampled: Annotated[bool, typer.Option("--sampled", help="Sample the actions, as in training.")] = False,
 ) -> None:
-    """Evaluate the policy over whole episodes. Actions are deterministic by default."""
+    """Evaluate the policy over complete episodes. Actions are deterministic by default."""
     import rlnb
 
     record = rlnb.get_run(run)
@@ -114,15 +113,15 @@ def evaluate(
 @app.command()
 def play(
     run: RunId,
-    num_envs: Annotated[int, typer.Option(help="Number of envs; the film shows at most 4.")] = 4,
+    num_envs: Annotated[int, typer.Option(help="Number of envs. The video shows at most 4.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the env.")] = 1000,
     checkpoint: Checkpoint = None,
     trust: Trust = False,
     camera: Annotated[
-        str | None, typer.Option(help="Name of a camera of the task. A task without a camera gets one.")
+        str | None, typer.Option(help="Name of a camera of the task. A task without cameras gets one.")
     ] = None,
 ) -> None:
-    """Film the policy and print the path of the MP4 file."""
+    """Record a video of the policy and print the path of the MP4 file."""
     import rlnb
 
     film = rlnb.get_run(run).play(num_envs, seed=seed, checkpoint=checkpoint, trust=trust, camera=camera)
@@ -150,7 +149,7 @@ def report(
     run: RunId,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Path of the HTML file.")] = None,
 ) -> None:
-    """Write a report as one self-contained HTML file. Its path is printed."""
+    """Write a report as a self-contained HTML file and print its path."""
     import rlnb
 
     screen.say(str(rlnb.get_run(run).report(output)))
@@ -160,20 +159,20 @@ def report(
 def preview(
     task: TaskId,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Path of a .png file, or of a .gif or .mp4 file for a film.")
+        Path, typer.Option("-o", "--output", help="Path of a .png file, or of a .gif or .mp4 file for a video.")
     ],
     num_envs: Annotated[int, typer.Option(help="Number of envs to show.")] = 16,
     steps: Annotated[int, typer.Option(help="Number of env steps before the picture is taken.")] = 60,
-    every: Annotated[int | None, typer.Option(help="Env steps between two frames of a film.")] = None,
-    policy: Annotated[str | None, typer.Option(help="Run whose policy acts. Without it, actions are random.")] = None,
+    every: Annotated[int | None, typer.Option(help="Number of env steps between two frames of a video.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Run whose policy acts. By default, actions are random.")] = None,
     camera: Annotated[
-        list[str] | None, typer.Option(help="Name of a camera; all of them by default. Repeatable.")
+        list[str] | None, typer.Option(help="Name of a camera; all cameras by default. Repeatable.")
     ] = None,
     data_type: Annotated[
         list[str] | None, typer.Option(help="Camera output, such as rgb or depth. Repeatable.")
     ] = None,
 ) -> None:
-    """Save a picture of the camera views of a task."""
+    """Save a picture or a video of the camera views of a task."""
     import rlnb
 
     pictures = rlnb.preview(
@@ -192,8 +191,8 @@ def compile_kernels(
 ) -> None:
     """Compile the kernels of tasks into Warp's cache.
 
-    These are the kernels of simulation and rendering. All processes that share the cache then start faster.
-    WARP_CACHE_PATH is the folder of the cache. On a cluster, set it to a folder that all nodes share.
+    Simulation and rendering need these kernels. Every process that shares the cache then starts faster.
+    The cache is the folder WARP_CACHE_PATH. On a cluster, set it to a folder that all nodes share.
     """
     import rlnb
     from rlnb.simulation.simulator import request
@@ -277,7 +276,7 @@ def launchers(as_json: AsJson = False) -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the notebook, its runs and its report.")] = Path("rlnb-demo"),
 ) -> None:
-    """Execute the quickstart notebook. The path of its HTML report is printed."""
+    """Execute the quickstart notebook and print its report's path."""
     from rlnb.cli.demo import execute
 
     screen.say(str(execute(out)))
@@ -285,7 +284,7 @@ def demo(
 
 @app.command()
 def doctor(python: Python = None, asset_root: AssetRoot = None, as_json: AsJson = False) -> None:
-    """Check this machine and print a fix for each fault. The exit status is 1 if there is a fault."""
+    """Check this machine and print a fix for each fault. The exit status is 1 if a check finds a fault."""
     from rlnb.doctor.doctor import examine
     from rlnb.settings import options
 

@@ -18,11 +18,11 @@ RunId = Annotated[
 TaskId = Annotated[
     str, typer.Argument(metavar="TASK", help="Registered id, module:EnvCfg, or the name of a %%task cell.")
 ]
-Python = Annotated[str | None, typer.Option("--python", help="Command that starts the worker's Python.")]
+Python = Annotated[str | None, typer.Option("--python", help="Command that starts the worker's Python interpreter.")]
 AssetRoot = Annotated[str | None, typer.Option(help="Folder or URL of the robot assets.")]
-Checkpoint = Annotated[str | None, typer.Option(help="Name or path of a checkpoint; the last one by default.")]
+Checkpoint = Annotated[str | None, typer.Option(help="Name or path of a checkpoint; the last checkpoint by default.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Load a checkpoint that may contain code, not only weights.")]
-Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait until the run ends, or print its id and return.")]
+Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait until the run ends, or print its id and exit.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 _POINTED = re.compile(r"[-+]?(\d+\.\d*|\.\d+)([eE][-+]?\d+)?")
@@ -35,10 +35,10 @@ EXAMPLES = {
 
 
 def values(**options: Sequence[str] | None) -> list[Mapping[str, Json]]:
-    """Return, for each option that takes ``path=value`` texts, its values by dotted path.
+    """Return a mapping for each ``path=value`` option: its values by dotted path.
 
     Raises:
-        CheckError: Texts without a path or an equals sign, all at once.
+        CheckError: A text has no path or no equals sign. The error lists all such texts.
     """
     problems: list[Problem] = []
     mappings: list[Mapping[str, Json]] = []
@@ -54,10 +54,10 @@ def values(**options: Sequence[str] | None) -> list[Mapping[str, Json]]:
 
 
 def value(text: str) -> Json:
-    """Return ``text`` as JSON, else as a number of Python (``.5``), else as it is."""
+    """Return the value of a JSON text or of a Python number such as ``.5``; any other text stays a string."""
 
     def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not JSON")  # Python's reader would take NaN and Infinity
+        raise ValueError(f"{constant} is not JSON")  # json.loads accepts NaN and Infinity by default
 
     try:
         document: Json = json.loads(text, parse_constant=refuse)

@@ -1,4 +1,4 @@
-"""``rlnb assets``: build robot and scene files, check for them, and mirror them."""
+"""``rlnb assets``: build, check and mirror robot and scene files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ assets_app = typer.Typer(no_args_is_help=True, help="Build, check and mirror rob
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Built:
-    """The answer of ``python -m rlnb.worker assets-build``; see ``rlnb.worker.assets.packs.Built``."""
+    """The result of ``python -m rlnb.worker assets-build``; see ``rlnb.worker.assets.packs.Built``."""
 
     folder: str
     foreign: tuple[str, ...]
-    """Files that a user put into the folder; they stay as they are."""
+    """Files that a user put into the folder; the build leaves them unchanged."""
     failed: Mapping[str, str]
-    """Packs or files that could not be built, to the reason."""
+    """Packs and files that could not be built, with the reason."""
 
 
 @assets_app.command()
@@ -34,12 +34,12 @@ def build(
         Path | None, typer.Argument(metavar="DEST", help="Folder of the files; the cache by default.")
     ] = None,
     robots: Annotated[
-        bool, typer.Option("--robots", help="Also build robots that need further packages or a long time.")
+        bool, typer.Option("--robots", help="Also build robots that need extra packages or take a long time.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Build existing files again.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Rebuild existing files.")] = False,
     python: Python = None,
 ) -> None:
-    """Build robots and scenes without a download. Their folder is printed."""
+    """Build robot and scene files without a download. Prints their folder."""
     import json
     import subprocess
 
@@ -60,7 +60,7 @@ def build(
     outcome = from_json(Built, json.loads(last_line[0]), ignore_unknown=True)
     screen.say(outcome.folder)
     for path in outcome.foreign:
-        screen.say(f"kept: {path} existed and is not from an asset pack", stderr=True)
+        screen.say(f"kept: {path} already exists and is not from an asset pack", stderr=True)
     for name, reason in outcome.failed.items():
         screen.say(f"failed: {name}: {reason}", stderr=True)
     if outcome.failed:
@@ -69,11 +69,11 @@ def build(
 
 @assets_app.command("check")
 def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = None) -> None:
-    """Show where each file of a task comes from. The exit status is 1 if one is missing."""
+    """Show where each file of a task comes from. The exit status is 1 if a file is missing."""
     from rlnb.simulation.card import task_card
 
     card = task_card(task, python=python, asset_root=asset_root)
-    # A card may be older than a build, so files of this machine are checked again.
+    # The cached card may be older than the last build, so check local files again.
     local = [name for name, asset in card.assets.items() if asset.exists is not None]
     exists = {name: Path(card.assets[name].path).is_file() for name in local}
     states = {True: "exists", False: "missing", None: "remote, not checked"}
@@ -86,12 +86,12 @@ def check_assets(task: TaskId, python: Python = None, asset_root: AssetRoot = No
 @assets_app.command()
 def mirror(
     tasks: Annotated[
-        list[str], typer.Argument(metavar="TASK... DEST", help="Tasks, and as the last argument the folder to copy to.")
+        list[str], typer.Argument(metavar="TASK... DEST", help="Tasks, then the folder to copy to as last argument.")
     ],
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
-    """Copy the assets of tasks to a folder. It is then an asset root of its own, for machines without internet."""
+    """Copy the assets of tasks to a folder. Machines without internet access can use it as their asset root."""
     import rlnb
     from rlnb.display.status import status
     from rlnb.simulation import simulator
@@ -100,16 +100,17 @@ def mirror(
     *names, folder = tasks
     if not names:
         raise RlnbError(
-            "Give at least one task, then the folder to copy to. Use rlnb assets mirror Isaac-Ant-Direct /mnt/assets."
+            "Give at least one task, then the folder. For example: rlnb assets mirror Isaac-Ant-Direct /mnt/assets"
         )
     destination = Path(folder).absolute()
     request = requests.Mirror(tasks=tuple(rlnb.task(name) for name in names), folder=str(destination))
     with status(f"Copying the files of {', '.join(names)}"):
         reply = simulator.request(request, python, asset_root)
     size = f"{reply.bytes / 2**20:.1f} MiB"
-    screen.say(f"{reply.root} to {destination}: {len(reply.copied)} files, {size}; {len(reply.existing)} existed")
+    counts = f"{len(reply.copied)} files copied, {size}; {len(reply.existing)} existed already"
+    screen.say(f"{reply.root} to {destination}: {counts}")
     for name, user in reply.outside.items():
-        screen.say(f"not copied: {name}, used by {user}, lies outside the asset root")
+        screen.say(f"not copied: {name}, used by {user}, is outside the asset root")
     for name, user in reply.missing.items():
         screen.say(f"missing: {name}, used by {user}")
     if reply.missing:

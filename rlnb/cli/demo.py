@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 NOTEBOOK = "01_quickstart.ipynb"
 SOCKET_PATH = 100
-"""Longest path of a socket, in characters. Linux takes 107, and the kernel appends a number."""
+"""Maximum length of a socket's path, in characters. Linux allows 107, and the kernel appends a number."""
 
 
 def execute(out: Path) -> Path:
-    """Execute the quickstart notebook and return its HTML report, or the notebook as a page if it wrote none.
+    """Execute the quickstart notebook and return its HTML report, or the executed notebook as HTML if it wrote none.
 
     Args:
         out: Folder for the notebook, its runs and its report.
@@ -55,22 +55,22 @@ def execute(out: Path) -> Path:
 
 
 def quickstart() -> Path:
-    """Return the quickstart notebook of the repository checkout, else that of the package.
+    """Return the quickstart notebook of the repository checkout, or else the one in the package.
 
     Raises:
-        RlnbError: Neither has it.
+        RlnbError: Neither of them has the notebook.
     """
     package = Path(__file__).absolute().parents[1]
     for path in (package.parent / "notebooks" / NOTEBOOK, package / "notebook" / NOTEBOOK):
         if path.is_file():
             return path
-    raise RlnbError(f"{NOTEBOOK} is neither beside the package nor in it ({package}). Reinstall rlnb.")
+    raise RlnbError(f"{NOTEBOOK} is missing from the package, {package}. Reinstall rlnb.")
 
 
 def kernel_over(folder: Path) -> Config:
     """Return the configuration of a kernel whose sockets are files in a folder instead of ports.
 
-    Other users cannot open such sockets. A path that is too long for a socket leaves the kernel at ports.
+    Other users cannot open such sockets. If the path is too long for a socket, the kernel uses ports.
     """
     from traitlets.config import Config
 
@@ -79,7 +79,7 @@ def kernel_over(folder: Path) -> Config:
 
 
 def _newest_html(folders: Iterable[Path], since_s: float) -> Path | None:
-    """Return the report that the notebook has just written, if it wrote one."""
+    """Return the newest HTML file that was written since a time; None if there is none."""
     times_s = {path: path.stat().st_mtime for folder in folders for path in folder.rglob("*.html")}
     fresh = {path: time_s for path, time_s in times_s.items() if time_s >= since_s}
     return max(fresh, key=lambda path: fresh[path]) if fresh else None

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 FOLLOW_S = 0.2
 TAIL_BYTES = 65536
-"""Bytes at the end of a log that are read first."""
+"""Number of bytes at the end of a log that the first read returns."""
 
 
 def following(run: Run, lines: int) -> Iterator[str]:
-    """Yield the last lines of the newest job's logs, then each new line until that job has ended.
+    """Yield the last lines of the newest job's logs, then every new line until that job has ended.
 
     Raises:
         RlnbError: The run has no job yet.
@@ -26,7 +26,7 @@ def following(run: Run, lines: int) -> Iterator[str]:
     from rlnb.spec import ENDED
 
     if not run.jobs:
-        raise RlnbError(f"{run.id} has no job yet, so it has no log. Wait until it starts: rlnb show {run.id}")
+        raise RlnbError(f"{run.id} has no job yet, so it has no log. To see when it starts: rlnb show {run.id}")
     job, ends = run.jobs[-1], dict[Path, int]()
     while True:
         is_over = job.state() in ENDED  # checked first, so that the last lines are still read below
@@ -43,9 +43,9 @@ def following(run: Run, lines: int) -> Iterator[str]:
 
 
 def appended(path: Path, start: int, *, whole_lines: bool) -> tuple[str, int]:
-    """Return the text of a file from byte ``start`` on, and the number of the byte after that text.
+    """Return the text of a file from byte ``start`` on, and the offset of the first byte after that text.
 
-    With ``whole_lines``, an unfinished last line is left for the next call.
+    With ``whole_lines``, the next call returns an unfinished last line.
     """
     with path.open("rb") as file:
         file.seek(start)

@@ -1,4 +1,4 @@
-"""``rlnb plugins``: list the plugins, print their figures, and make a new one from a template."""
+"""``rlnb plugins``: list the plugins, print their figures, and create a new plugin from a template."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import typer
 from rlnb.cli import screen
 from rlnb.cli.arguments import RunId
 
-plugins_app = typer.Typer(invoke_without_command=True, help="List the plugins, or make a new one.")
+plugins_app = typer.Typer(invoke_without_command=True, help="List the plugins, or create a new one.")
 
 
 @plugins_app.callback()
 def list_plugins(context: typer.Context) -> None:
-    """List the plugins, what each adds, and the error of one that does not load."""
+    """List the plugins with their additions, and with the error if a plugin does not load."""
     if context.invoked_subcommand is not None:
         return
     import importlib.metadata
@@ -42,7 +42,7 @@ def list_plugins(context: typer.Context) -> None:
 
 
 def _additions(plugin: object) -> str:
-    """Return the libraries, launchers, tasks and packs of a plugin, and its other hooks by name."""
+    """Return the libraries, launchers, tasks and asset packs of a plugin, and the names of its other hooks."""
     from rlnb import plugins
 
     additions = []
@@ -63,7 +63,7 @@ def figures(run: RunId) -> None:
     import rlnb
     from rlnb.curves import panels
 
-    with contextlib.redirect_stdout(sys.stderr):  # the output of a plugin is no part of the answer
+    with contextlib.redirect_stdout(sys.stderr):  # a plugin's own output must not mix with the JSON
         bundles = list(panels.bundles([rlnb.get_run(run)]))
     screen.print_json(bundles)
 
@@ -76,11 +76,11 @@ def new(
     kind: Annotated[str, typer.Option(metavar="library|tasks|launcher", help="Kind of the plugin.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the package; ./rlnb-NAME by default.")] = None,
 ) -> None:
-    """Make a plugin package that works as it is and has tests."""
+    """Create a plugin package that works without changes and has tests."""
     from rlnb.cli.scaffold import make_plugin
 
     folder = str(make_plugin(name, kind, out))
-    path = folder if Path(folder).is_absolute() else f"./{folder}"  # else pip reads it as a package name
+    path = folder if Path(folder).is_absolute() else f"./{folder}"  # without ./, pip reads it as a package name
     screen.say(f"{folder} is ready. Next:", stderr=True)
     screen.say(f"pip install -e {shlex.quote(f'{path}[test]')}")
     screen.say(f"pytest {shlex.quote(folder)}")

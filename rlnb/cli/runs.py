@@ -1,4 +1,4 @@
-"""``rlnb runs``: list runs, and delete what is no longer needed."""
+"""``rlnb runs``: list runs, and delete old checkpoints or whole runs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Where = Annotated[
     typer.Option("--where", metavar="NAME=VALUE", help="Only runs with this argument, e.g. num_envs=512."),
 ]
 Sort = Annotated[
-    str | None, typer.Option("--sort", help="Sort by the last value of a metric, or by an argument; highest first.")
+    str | None, typer.Option("--sort", help="Sort by the last value of a metric or by an argument, highest first.")
 ]
 Column = Annotated[
     list[str] | None,
     typer.Option("--column", help="Add a column: the last value of a metric, or an argument such as seed or sim.dt."),
 ]
-Archived = Annotated[bool, typer.Option("--archived", help="List archived runs, and only those.")]
+Archived = Annotated[bool, typer.Option("--archived", help="List archived runs only.")]
 
 
 @runs_app.callback()
@@ -84,11 +84,11 @@ class Row:
     library: str
     state: str
     iteration: str
-    """``"iteration/total"``; empty where the total is not known."""
+    """``"iteration/total"``; empty if the total is unknown."""
     reward: float | None
-    """Last value; None where the run has none."""
+    """Last value; None if the run has none."""
     success_rate: float | None
-    """Last value, 0 to 1; None where the run has none."""
+    """Last value, 0 to 1; None if the run has none."""
     created: str
     """Local time, to the minute."""
     tags: Sequence[str]
@@ -123,13 +123,11 @@ def prune(
     library: OfLibrary = None,
     state: InState = None,
     tag: WithTag = None,
-    keep: Annotated[int, typer.Option(help="Number of newest checkpoints to keep of each run, besides the best.")] = 1,
+    keep: Annotated[int, typer.Option(help="Number of newest checkpoints to keep per run. The best is kept too.")] = 1,
     whole: Annotated[bool, typer.Option("--whole", help="Delete whole runs instead of checkpoints.")] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Delete the files. Without this option, they are only listed.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete the files. Without --yes, they are only listed.")] = False,
 ) -> None:
-    """List the checkpoints that can be deleted, or delete them. Only runs that have ended are considered."""
+    """List the checkpoints that can be deleted, or delete them. Runs that have not ended are skipped."""
     import rlnb
     from rlnb.run.pruning import in_words
 

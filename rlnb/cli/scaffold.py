@@ -1,4 +1,4 @@
-"""New plugin packages, from the templates beside this file."""
+"""Creation of plugin packages from the templates in ``templates/``."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from rlnb.version import ISAACLAB
 TEMPLATES = Path(__file__).absolute().parent / "templates"
 KINDS = ("launcher", "library", "tasks")
 LONGEST = 30
-"""Characters of a name; it is part of file names, class names and lines of code."""
+"""Maximum number of characters in a plugin's name, which is part of file names, class names and lines of code."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of a plugin, for example of ``my-lib``."""
+    """The names that follow from a plugin's name. The examples are for ``my-lib``."""
 
     name: str
-    """``my-lib``."""
+    """Name of the plugin: ``my-lib``."""
 
     @property
     def distribution(self) -> str:
-        """Its package: ``rlnb-my-lib``."""
+        """Name of its package: ``rlnb-my-lib``."""
         return f"rlnb-{self.name}"
 
     @property
     def module(self) -> str:
-        """Its module: ``rlnb_my_lib``."""
+        """Name of its module: ``rlnb_my_lib``."""
         return self.distribution.replace("-", "_")
 
     @property
@@ -59,15 +59,15 @@ class Names:
 
 
 def make_plugin(name: str, kind: str, out: Path | None = None) -> Path:
-    """Write a plugin package that works as it is, and return its folder.
+    """Write a plugin package that works without changes, and return its folder.
 
     Args:
         name: Name of the plugin, e.g. ``"my-lib"`` for the package ``rlnb-my-lib``.
         kind: ``"library"``, ``"tasks"`` or ``"launcher"``.
-        out: Folder of the package, which has to be empty if it exists; None is a folder named after the package.
+        out: Folder of the package, which must be empty if it exists; None is a folder named after the package.
 
     Raises:
-        CheckError: The request has problems; it lists all of them. Nothing was written.
+        CheckError: The arguments have problems. The error lists all of them; nothing was written.
         RlnbError: The folder cannot be written.
     """
     names = Names(name.replace("_", "-"))
@@ -89,8 +89,8 @@ def _check_name(name: str, names: Names, kind: str) -> Iterator[Problem]:
     bad = not _NAME.fullmatch(names.name) or keyword.iskeyword(names.key) or len(names.name) > LONGEST
     if bad or names.name.startswith("rlnb-"):
         yield Problem(
-            what=f"{name!r} is not a valid plugin name. Use small letters, digits and single dashes, with a letter "
-            f"first, at most {LONGEST} characters, no keyword of Python, and no 'rlnb-' in front.",
+            what=f"{name!r} is not a valid plugin name. Start with a letter, use lowercase letters, digits and single "
+            f"dashes, at most {LONGEST} characters, and avoid Python keywords and the prefix 'rlnb-'.",
             fix=f"rlnb plugins new {_nearest(name)} --kind {kind if kind in KINDS else 'library'}",
         )
         return
@@ -103,11 +103,11 @@ def _check_name(name: str, names: Names, kind: str) -> Iterator[Problem]:
         text = f"The name {names.key!r} belongs to {owner}. Names in use: {', '.join(sorted(names_in_use))}."
         yield Problem(what=text, fix=fix)
     elif importlib.util.find_spec(names.module) is not None:
-        yield Problem(what=f"A module named {names.module!r} is installed already.", fix="Choose another name.")
+        yield Problem(what=f"A module named {names.module!r} is already installed.", fix="Choose another name.")
 
 
 def _nearest(name: str) -> str:
-    """Return a valid name that resembles the one that was refused."""
+    """Return a valid name that resembles an invalid one."""
     valid = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").removeprefix("rlnb-")[:LONGEST].strip("-")
     return valid if _NAME.fullmatch(valid) and not keyword.iskeyword(valid) else "my-plugin"
 
@@ -117,7 +117,7 @@ def _check_kind(names: Names, kind: str) -> Iterator[Problem]:
         yield Problem(what=str(unknown("kind of plugin", kind, KINDS, has="There are")), fix="--kind library")
     elif kind == "launcher" and (names.key in rlnb.__all__ or importlib.util.find_spec(f"rlnb.{names.key}")):
         yield Problem(
-            what=f"rlnb.{names.key} is rlnb's own, so a launcher cannot have that name.",
+            what=f"rlnb.{names.key} is rlnb's own, so no launcher can have that name.",
             fix=f"rlnb plugins new my-{names.name} --kind launcher",
         )
 
@@ -131,7 +131,7 @@ def _check_folder(folder: Path) -> Iterator[Problem]:
         return
     above = next(parent for parent in folder.absolute().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        yield Problem(what=f"{folder} cannot be made: {above} is not a folder that you may write to.", fix=fix)
+        yield Problem(what=f"{folder} cannot be created: {above} is not a writable folder.", fix=fix)
 
 
 def _check_copier() -> Iterator[Problem]:

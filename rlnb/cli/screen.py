@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FAILED = 2
-"""Exit status of every error that rlnb raises on purpose; 1 is the status of a check that fails."""
+"""Exit status of every ``RlnbError``; 1 is the exit status of a check that fails."""
 PIPE_COLUMNS = 160
 """Width of tables, in characters, in a pipe or a file."""
 
 
 class Commands(TyperGroup):
-    """Commands that print an error of rlnb as its message, without a traceback."""
+    """A command group that prints an ``RlnbError`` as its message, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; turn an error of rlnb into its message and exit status 2."""
+        """Run the command; turn an ``RlnbError`` into its message and exit status 2."""
         try:
             return super().invoke(ctx)
         except RlnbError as exc:
@@ -43,7 +43,7 @@ class Commands(TyperGroup):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the terminal. A pipe or a file gets a width that is enough for tables."""
+    """Return the console. Output to a pipe or a file is wide enough for tables."""
     from rich.console import Console
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
@@ -51,19 +51,19 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def safe(text: object) -> str:
-    """Return foreign text, escaped so that it can neither mark up nor control the terminal."""
+    """Return text from elsewhere, escaped so that it contains no rich markup and no control sequences."""
     from rich.markup import escape
 
     return escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text)))
 
 
 def say(text: str, *, stderr: bool = False) -> None:
-    """Print text without cutting or wrapping it."""
+    """Print text without truncating or wrapping it."""
     console(stderr=stderr).print(safe(text), soft_wrap=True)
 
 
 def print_log(text: str) -> None:
-    """Print lines of a log. Colours stay on a terminal, all other control sequences are removed."""
+    """Print lines of a log. On a terminal they keep their colours; all other control sequences are removed."""
     from rich.text import Text
 
     console().print(Text.from_ansi(text), soft_wrap=True)
@@ -83,7 +83,7 @@ def _finite(data: Any) -> Any:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "", markup: bool = False) -> None:
-    """Print a table. The first column is never cut, since the user types it into the next command."""
+    """Print a table. The first column is never truncated, because the user types it into the next command."""
     from rich import box
     from rich.table import Table
 
@@ -102,5 +102,5 @@ def assigned(pairs: Mapping[str, Json]) -> str:
 
 
 def yes(answer: bool) -> str:
-    """Return ``"yes"`` or an empty cell, so that a yes stands out."""
+    """Return ``"yes"``, or an empty cell for no, so that the yes stands out."""
     return "yes" if answer else ""

@@ -1,4 +1,4 @@
-"""``rlnb train``, ``script``, ``resume`` and ``show``: trainings from the command line, here or on a cluster."""
+"""``rlnb train``, ``script``, ``resume`` and ``show``: trainings from the command line, local or on a cluster."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Where = Annotated[
     str | None, typer.Option("--launcher", help="Launcher, such as slurm; this machine by default. See rlnb launchers.")
 ]
 WhereSet = Annotated[
-    list[str] | None, typer.Option("--launcher-set", help="Setting of the launcher: partition=gpu. Repeatable.")
+    list[str] | None, typer.Option("--launcher-set", help="Setting of the launcher, such as partition=gpu. Repeatable.")
 ]
 Ranks = Annotated[
     str | None,
-    typer.Option(help="Ranks on each machine: 1 by default, on a cluster one per GPU. auto finds the fastest number."),
+    typer.Option(help="Ranks per node: 1 by default, on a cluster one per GPU. auto finds the fastest number."),
 ]
 
 
 def _launcher(name: str | None, settings: Mapping[str, Json]) -> Launcher | None:
-    """Return the launcher of that name; None is this machine."""
+    """Return the launcher with a name; None is this machine."""
     from rlnb import plugins
 
     if name is None:
@@ -46,7 +46,7 @@ def _launcher(name: str | None, settings: Mapping[str, Json]) -> Launcher | None
 
 
 def _ranks(text: str | None) -> Any:
-    """Return ``--nproc-per-node`` as ``rlnb.train`` takes it, which checks the value."""
+    """Return ``--nproc-per-node`` for ``rlnb.train``, which checks the value."""
     return value(text) if text else None
 
 
@@ -56,10 +56,10 @@ def train(
     launcher: Where = None,
     launcher_set: WhereSet = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Value of the env config: sim.dt=0.005. Repeatable.")
+        list[str] | None, typer.Option("--set", help="Value of the env config, such as sim.dt=0.005. Repeatable.")
     ] = None,
     agent: Annotated[
-        list[str] | None, typer.Option(help="Value of the agent config: algorithm.gamma=0.98. Repeatable.")
+        list[str] | None, typer.Option(help="Value of the agent config, such as algorithm.gamma=0.98. Repeatable.")
     ] = None,
     agent_config: Annotated[Path | None, typer.Option(help="YAML file with values of the agent config.")] = None,
     presets: Annotated[str, typer.Option(help="Global presets of Isaac Lab, separated by commas.")] = "",
@@ -69,7 +69,7 @@ def train(
     wait: Wait = True,
     **arguments: Any,
 ) -> None:
-    """Train a task. Ctrl-C ends the waiting, not the run."""
+    """Train a task. Ctrl-C stops waiting; the run continues."""
     import rlnb
     from rlnb.simulation import simulator
     from rlnb.tasks.agent_config import agent_values
@@ -90,7 +90,7 @@ def train(
 
 
 def _with_options_of_train(command: Callable[..., None]) -> None:
-    """Replace ``**arguments`` of a command by those arguments of ``rlnb.train`` that are options too."""
+    """Replace the ``**arguments`` of a command by the arguments of ``rlnb.train`` that are also options."""
     signature = inspect.signature(command, eval_str=True)
     task, *parameters, _ = signature.parameters.values()
     options = [_option(field) for field in dataclasses.fields(TrainRequest) if "help" in field.metadata]
@@ -126,7 +126,7 @@ def script(
     python: Python = None,
     wait: Wait = True,
 ) -> None:
-    """Start any training script as a run. Put options of rlnb first: rlnb script --detach train.py --task ..."""
+    """Start any training script as a run. Put rlnb's options before the script: rlnb script --detach train.py ..."""
     import rlnb
 
     (settings,) = values(launcher_set=launcher_set)
@@ -148,7 +148,7 @@ def resume(
     trust: Trust = False,
     wait: Wait = True,
 ) -> None:
-    """Continue a training from a checkpoint, in the same run."""
+    """Continue the training of a run from a checkpoint."""
     import rlnb
 
     record = rlnb.get_run(run).resume(max_iterations=max_iterations, checkpoint=checkpoint, trust=trust)
@@ -159,7 +159,7 @@ def _wait_or_detach(run: Run, wait: bool) -> None:
     if not wait:
         screen.say(run.id)
         return
-    hint = f"The run goes on. Next: rlnb show {run.id}, rlnb logs {run.id} --follow, rlnb cancel {run.id}"
+    hint = f"The run continues. Next: rlnb show {run.id}, rlnb logs {run.id} --follow, rlnb cancel {run.id}"
     screen.say(f"{run.id} started in {run.path}", stderr=True)
     try:
         run.wait()
@@ -177,7 +177,7 @@ def show(run: RunId) -> None:
 
 
 def show_run(run: Run) -> None:
-    """Print a run as a table of two columns."""
+    """Print a run as a table with two columns."""
     iteration, total = run.progress
     manifest, metrics, result = run.manifest, run.metrics, run.result
     rows: list[tuple[str, Any]] = [

@@ -1,8 +1,9 @@
-"""Metrics as a person sees them: figures, the live dashboard, progress in one line, TensorBoard.
+"""Display of metrics: figures, the live dashboard, progress in one line, TensorBoard.
 
-``figure`` draws the curves of runs, ``bands`` means with intervals, ``png`` a figure without a browser. ``live`` is
-the dashboard in a cell, with its page half in ``dashboard.js``; ``stream`` decides what the page has to be told.
+``figure`` draws the curves of runs, ``bands`` draws means with intervals, and ``png`` draws a figure without a browser.
+``live`` is the dashboard in a cell, with its page side in ``dashboard.js``. ``stream`` selects the points that the page
+does not have yet.
 
-Belongs here: what turns series into something to look at; it takes ``RunFacts``. Does not belong here: reading event
-files (``rlnb.metrics``), whole reports (``rlnb.reports``), or anything that changes a run.
+Belongs here: code that turns the series of ``RunFacts`` into figures or text. Does not belong here: reading event files
+(``rlnb.metrics``), whole reports (``rlnb.reports``), and anything that changes a run.
 """

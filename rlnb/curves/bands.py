@@ -1,4 +1,4 @@
-"""Groups of runs as mean curves with bands: one subplot a metric, one colour a group."""
+"""Groups of runs as mean curves with bands: one subplot per metric, one colour per group."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
 
 GRID = 200
-"""Points of a mean curve."""
+"""Number of points of a mean curve."""
 CONFIDENCE = 0.95
 
 
 def figure(groups: Mapping[str, Sequence[RunFacts]], metrics: Sequence[str]) -> go.Figure:
-    """Return the mean over each group's runs of each metric over frames.
+    """Return a figure with the mean of each metric over the runs of each group, against frames.
 
-    The band is the 95 % interval of the mean (Student's t) where all runs of the group have data; a group of one run
-    has none.
+    The band is the 95 % interval of the mean (Student's t) where all runs of the group have data. A group of one run
+    has no band.
 
     Args:
-        groups: Runs by name of the group.
+        groups: Runs by name of their group.
         metrics: Metric names or raw tags.
     """
     import plotly.graph_objects as go
@@ -75,20 +75,20 @@ def _faint(number: int) -> str:
 
 
 def mean_curve(runs: Sequence[RunFacts], metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return frames, mean and half-width of its 95 % interval, each of shape (GRID,), or empty without data."""
+    """Return frames, the mean and the half-width of its 95 % interval, each of shape (GRID,), or empty without data."""
     logged = [series for run in runs if (series := series_of(run, metric)) is not None]
     curves = [(series.array("frames"), series.array("values")) for series in logged]
     return mean_of([(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curves if np.isfinite(y).any()])
 
 
 def mean_of(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return x, mean and half-width of its 95 % interval where all curves have data.
+    """Return x, the mean and the half-width of its 95 % interval where all curves have data.
 
     Args:
-        curves: x and y of each, of shape (n,), x ascending, n at least 1.
+        curves: Pairs of x and y, each of shape (n,) with n at least 1; x is ascending.
 
     Returns:
-        Three arrays of shape (GRID,); empty ones where there is no curve.
+        Three arrays of shape (GRID,), or three empty arrays without curves.
     """
     from scipy.stats import t
 
@@ -99,5 +99,5 @@ def mean_of(curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray
     if len(curves) < 2:
         return grid, values[0], np.zeros(GRID)
     error = values.std(axis=0, ddof=1) / np.sqrt(len(curves))
-    _, errors = t.interval(CONFIDENCE, len(curves) - 1)  # half of the interval, in standard errors
+    _, errors = t.interval(CONFIDENCE, len(curves) - 1)  # half-width in standard errors
     return grid, values.mean(axis=0), float(errors) * error

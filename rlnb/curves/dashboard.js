@@ -1,6 +1,6 @@
-// The page's half of the live dashboard: it holds the curves, and draws them with plotly.js.
+// The page side of the live dashboard. It keeps the curves and draws them with plotly.js.
 
-// One plotly.js for all dashboards of a page, whichever kernel answers first.
+// All dashboards of a page share one plotly.js, from the first kernel that sends it.
 const plotly = globalThis.__rlnb_plotly ??= (() => {
   const made = {loaded: false};
   made.promise = new Promise((resolve) => { made.resolve = (value) => { made.loaded = true; resolve(value); }; });
@@ -14,7 +14,7 @@ const load = async (model) => {
     const unpacked = new Blob([buffers[0]]).stream().pipeThrough(new DecompressionStream("gzip"));
     const code = await new Response(unpacked).text();
     const module = {exports: {}};
-    // Its own module, exports and define: a page's require.js must not get hold of it.
+    // Pass own module, exports and define, so that the page's require.js does not register plotly.js.
     new Function("module", "exports", "define", code)(module, module.exports, undefined);
     plotly.resolve(module.exports);
   };
@@ -31,7 +31,7 @@ const element = (tag, properties = {}, style = "") => {
   return made;
 };
 
-// Exponential smoothing with the bias at the beginning taken out, as TensorBoard smooths.
+// Exponential smoothing with bias correction at the beginning, as in TensorBoard.
 const smoothed = (values, weight) => {
   let last = 0, count = 0;
   return values.map((value) => {
@@ -52,11 +52,11 @@ class Row {
     this.done = element("span", {}, `display:block;height:.6em;width:0;background:${run.colour}`);
     this.track.append(this.done);
     this.facts = element("small");
-    this.button = element("button", {textContent: "Cancel", title: "Ends the training; checkpoints stay"});
+    this.button = element("button", {textContent: "Cancel", title: "Ends the training. Checkpoints are kept."});
     this.button.onclick = () => this.click(cancel);
     this.log = element("details", {open: true, hidden: true});
     this.lines = element("pre", {}, "max-height:14em;overflow:auto;font-size:smaller");
-    this.log.append(element("summary", {textContent: "why it ended"}), this.lines);
+    this.log.append(element("summary", {textContent: "end of the log"}), this.lines);
     this.element.append(element("b", {textContent: run.name}), this.state, this.track, this.facts, this.button, this.log);
   }
 
@@ -137,13 +137,13 @@ class Dashboard {
     const pause = element("button", {textContent: "Pause", ariaPressed: "false"});
     pause.onclick = () => {
       this.paused = !this.paused;
-      pause.textContent = this.paused ? "Go on" : "Pause";
+      pause.textContent = this.paused ? "Resume" : "Pause";
       pause.ariaPressed = String(this.paused);
       this.tellWhetherSeen();
     };
     this.choice = element("details", {}, "flex-basis:100%");
     this.boxes = element("div", {}, "max-height:14em;overflow:auto;columns:16em");
-    this.wanted = element("input", {type: "search", placeholder: "find", ariaLabel: "find metrics"});
+    this.wanted = element("input", {type: "search", placeholder: "search", ariaLabel: "search metrics"});
     this.wanted.oninput = () => this.find();
     this.choice.append(element("summary", {textContent: "metrics"}), this.wanted, this.boxes);
     this.controls.append(pause, this.choice);
@@ -206,7 +206,7 @@ class Dashboard {
     this.plotly.react(this.place, data, layout, {displaylogo: false, responsive: true});
   }
 
-  // Rows stay the same elements, so that a click, the keyboard's focus and an open log outlive an update.
+  // Reuse the elements of rows, so that clicks, keyboard focus and open logs survive an update.
   showRuns(runs) {
     for (const run of runs ?? []) {
       if (!this.byRun.has(run.id)) {
@@ -238,12 +238,12 @@ class Dashboard {
       label.style.display = label.textContent.toLowerCase().includes(this.wanted.value.toLowerCase()) ? "block" : "none";
   }
 
-  // A page outlives its kernel: after a restart, there is nobody to be told.
+  // A page outlives its kernel. After a kernel restart, sending fails.
   tell(message) {
     try {
       this.model.send(message);
     } catch (error) {
-      console.debug("the curves have no kernel", error);
+      console.debug("the kernel of the curves is gone", error);
     }
   }
 

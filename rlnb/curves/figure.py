@@ -1,4 +1,4 @@
-"""Metric curves as a Plotly figure: one subplot a metric, one colour a run."""
+"""Metric curves as a Plotly figure: one subplot per metric, one colour per run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_METRICS = ("reward", "episode_length", "success_rate", "value_loss", "policy_loss", "fps")
 X_AXES = ("frames", "iterations", "wall_time")
 POINTS_PER_TRACE = 1000
-"""A screen shows no more; a longer curve keeps its extremes and its shape."""
+"""Most points of a trace, because a screen shows no more. A decimated curve keeps its extremes and its shape."""
 
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _UNITS = {
@@ -43,28 +43,28 @@ _UNITS = {
 }
 _SYSTEM_UNITS = {"_gib": "GiB", "_percent": "percent", "_cores": "cores"}
 _TIME_UNITS = ((600.0, 1.0, "s"), (7200.0, 60.0, "min"), (math.inf, 3600.0, "h"))
-"""Up to how many seconds, seconds a unit, unit."""
+"""Units of a time axis: upper limit of its length in seconds, seconds per unit, unit."""
 _FEW_POINTS = 30
-"""Up to this many points each is marked: a line through two of them says little."""
+"""Most points of a curve whose points are marked."""
 MOST_FACTS = 4
-"""Runs that differ in more are called by their ids."""
+"""Most arguments in a run's label. Runs that differ in more arguments are labelled by their ids."""
 MOST_OTHERS = 9
-"""Curves of a run that logged none of the usual metrics, as a script."""
+"""Most curves of a run that logged none of the usual metrics, such as a script's."""
 _ROW_PX, _COLUMNS = 260, 3
 _MARGIN_PX = 130
 
 
 def figure(runs: Sequence[RunFacts], metrics: Sequence[str] | None = None, x: str = "frames") -> go.Figure:
-    """Return the curves of runs as small multiples, about 1000 points a trace.
+    """Return the curves of runs as small multiples, with about 1000 points per trace.
 
     Args:
-        runs: Runs to compare; one colour each, the legend says in what they differ.
-        metrics: Metric names or raw tags; None is the usual ones that any of the runs has logged.
+        runs: Runs to compare. Each has its own colour, and the legend names their differences.
+        metrics: Metric names or raw tags; None is the usual metrics that any of the runs has logged.
         x: ``"frames"`` (env transitions over all ranks), ``"iterations"`` or ``"wall_time"`` (since each
             run's start).
 
     Raises:
-        NotFoundError: No such axis, or a metric that none of the runs knows.
+        NotFoundError: The axis does not exist, or none of the runs has a metric.
     """
     check_axis(x)
     curves = {name: _curves(runs, name, x) for name in select(runs, metrics)}
@@ -79,7 +79,7 @@ def figure(runs: Sequence[RunFacts], metrics: Sequence[str] | None = None, x: st
                 Line(name=names[number], number=number), panel, legend=len(runs) > 1 and number not in in_legend
             )
             mode = "lines+markers" if len(xs) <= _FEW_POINTS else "lines"
-            # Half the bytes in the notebook, and finer than a screen.
+            # float32 halves the bytes in the notebook and is more precise than a screen.
             chart.add_trace({**line, "mode": mode, "x": xs / scale, "y": ys.astype(np.float32)})
             in_legend.add(number)
     if not curves:
@@ -88,10 +88,10 @@ def figure(runs: Sequence[RunFacts], metrics: Sequence[str] | None = None, x: st
 
 
 def check_axis(x: str) -> None:
-    """Make sure that there is such an x axis.
+    """Check the name of an x axis.
 
     Raises:
-        NotFoundError: There is not; with those that there are.
+        NotFoundError: The axis does not exist. The error lists the axes.
     """
     if x not in X_AXES:
         raise unknown("x axis", x, X_AXES, has="There are")
@@ -111,7 +111,7 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
         vertical_spacing=0.32 / rows,
     )
     for annotation, name in zip(chart.layout.annotations, metrics, strict=True):
-        annotation.update(hovertext=METRICS.get(name, "a tag of the library itself"), font_size=14)
+        annotation.update(hovertext=METRICS.get(name, "a raw tag of the library"), font_size=14)
     for index, metric in enumerate(metrics):
         place = {"row": index // columns + 1, "col": index % columns + 1}
         chart.update_xaxes(title_text=x_title, rangemode="tozero", **place)
@@ -123,7 +123,7 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
         height=rows * _ROW_PX + _MARGIN_PX,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
         legend={"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0.0},
-        uirevision="rlnb",  # keeps a person's zoom when the figure is updated
+        uirevision="rlnb",  # keeps the user's zoom when the figure is updated
     )
     chart.update_xaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
     chart.update_yaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
@@ -137,23 +137,23 @@ def _unit(metric: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """How the curves of a run, or of a group of runs, look in all subplots."""
+    """The look of the curves of a run, or of a group of runs, in all subplots."""
 
     name: str
-    """Its text in the legend."""
+    """Text in the legend."""
     number: int
-    """Place among the runs or groups: its colour and dashes."""
+    """Index among the runs or groups, which determines colour and dashes."""
     width: float = 1.8
-    """Pixels; 0 for the edge of a band."""
+    """Width in pixels; 0 for the edge of a band."""
 
 
 def trace(line: Line, panel: int, *, legend: bool) -> dict[str, Json]:
     """Return a Plotly trace without points.
 
     Args:
-        line: Its look.
-        panel: Place of its metric among the subplots.
-        legend: Whether it stands in the legend.
+        line: Look of the trace.
+        panel: Index of the metric's subplot.
+        legend: Whether the legend lists the trace.
     """
     axis = str(panel + 1) if panel else ""
     text = html.escape(line.name)
@@ -172,7 +172,7 @@ def trace(line: Line, panel: int, *, legend: bool) -> dict[str, Json]:
 
 
 def mimebundle(chart: go.Figure, *, picture: bool) -> dict[str, Json]:
-    """Return a figure as a Jupyter mime bundle: plotly JSON, and a PNG for a page that cannot draw that."""
+    """Return a figure as a Jupyter mime bundle of plotly JSON, with a PNG for pages that cannot draw plotly JSON."""
     import base64
     import json
 
@@ -187,20 +187,20 @@ def mimebundle(chart: go.Figure, *, picture: bool) -> dict[str, Json]:
 
 
 def with_picture(chart: go.Figure) -> go.Figure:
-    """Return the figure as one that brings its picture along where no page draws it: nbconvert, a batch job."""
+    """Return a copy of the figure that includes a PNG when no page draws it, as in nbconvert or a batch job."""
     return _figure_with_picture()(chart)
 
 
 @functools.cache
 def _figure_with_picture() -> type[go.Figure]:
-    """Return the class; made on first use, since plotly takes a while to import."""
+    """Return the figure class. It is made on first use, because importing plotly is slow."""
     import plotly.graph_objects as go
 
     from rlnb.curves.png import drawable
     from rlnb.display import front_end
 
     class Figure(go.Figure):
-        """Plotly's, with a PNG in a static notebook."""
+        """Plotly's figure, with a PNG in a static notebook."""
 
         def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Json]:
             return mimebundle(self, picture=not front_end.is_live() and drawable(self))
@@ -217,11 +217,11 @@ def colour(number: int) -> str:
 
 
 def labels(runs: Sequence[RunFacts], *, without: Collection[str] = ()) -> list[str]:
-    """Return one short text a run that names what differs between them, e.g. ``"rsl_rl, seed 2"``.
+    """Return a short label for each run that names its differences from the others, e.g. ``"rsl_rl, seed 2"``.
 
     Args:
         runs: The runs.
-        without: Arguments that are passed over, e.g. ``("seed",)``.
+        without: Arguments to ignore, e.g. ``("seed",)``.
     """
     of_runs = [facts(run) for run in runs]
     keys = dict.fromkeys(key for fact in of_runs for key in fact if key not in without)
@@ -251,14 +251,14 @@ def facts(run: RunFacts) -> dict[str, str]:
 
 
 def select(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]:
-    """Return the metrics to draw; refuse a name that no run knows, once there is anything to know."""
+    """Return the metrics to draw. Refuse a name that no run has, unless nothing has been logged yet."""
     logged = [set(run.metrics.names) for run in runs]
     if metrics is None:
         every = set[str]().union(*logged)
         return [name for name in DEFAULT_METRICS if name in every] or sorted(every)[:MOST_OTHERS]
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
-        reading = any(source(run, name).behind for run in runs)  # then it may be in what is not read yet
+        reading = any(source(run, name).behind for run in runs)  # the unread part of the log may have the metric
         if name not in METRICS and any(logged) and not reading and all(series_of(run, name) is None for run in runs):
             tags = {tag for run in runs for tag in (*run.metrics.tags, *run.system.tags)}
             raise unknown("metric", name, {*METRICS, *tags}, has="There are")
@@ -266,12 +266,12 @@ def select(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]
 
 
 def source(run: RunFacts, name: str) -> Metrics:
-    """Return where a run has a metric of that name: what its library logged, or what its nodes were used for."""
+    """Return the metrics of a run that contain a name: those of its nodes (``system/...``), or those of its library."""
     return run.system if name.startswith(f"{SYSTEM}/") else run.metrics
 
 
 def series_of(run: RunFacts, name: str) -> Series | None:
-    """Return a run's metric by name; None where it knows no such metric."""
+    """Return a run's metric by name; None if the run does not have it."""
     try:
         return source(run, name)[name]
     except NotFoundError:
@@ -279,7 +279,7 @@ def series_of(run: RunFacts, name: str) -> Series | None:
 
 
 def _curves(runs: Sequence[RunFacts], name: str, x: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the decimated curve of each run; empty where it has logged nothing."""
+    """Return the decimated curve of each run; empty for a run that has logged nothing."""
     curves = []
     for run in runs:
         series = series_of(run, name)
@@ -290,21 +290,21 @@ def _curves(runs: Sequence[RunFacts], name: str, x: str) -> list[tuple[np.ndarra
 
 
 def x_values(run: RunFacts, series: Series, x: str, start_s: float | None = None) -> np.ndarray:
-    """Return the place of each point on an x axis, float64; wall time in seconds since ``start_s``, or the run's."""
+    """Return the x value of each point, float64. Wall time is in seconds since ``start_s`` or the run's start."""
     if x != "wall_time":
         return series.array("frames" if x == "frames" else "iterations")
     return series.array("wall_time") - (begin_s(run, series) if start_s is None else start_s)
 
 
 def begin_s(run: RunFacts, series: Series) -> float:
-    """Return when a run began, in seconds since the epoch; without a record of that, the curve's first point."""
+    """Return the start of a run in seconds since the epoch, or the curve's first point if the start is not recorded."""
     starts = (job.started for job in run.jobs if job.kind == "train")
     start_s = next((started.time_s for started in starts if started), None)
     return start_s if start_s is not None else float(series.array("wall_time").min(initial=np.inf))
 
 
 def _x_scale(x: str, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[float, str]:
-    """Return what x is divided by and the axis title with its unit."""
+    """Return the divisor of the x values, and the axis title with the unit."""
     if x != "wall_time":
         return 1.0, "frames" if x == "frames" else "iteration"
     longest = max((float(xs[-1]) for xs, _ in curves if len(xs)), default=0.0)

@@ -1,8 +1,8 @@
-"""Live curves: a dashboard for a person, one static figure for papermill and nbconvert.
+"""Live curves: a dashboard in a notebook, one static figure under papermill and nbconvert.
 
-While runs go on, the curves are an anywidget around the plotly.js that the plotly package ships: nothing
-comes from the network. (Plotly's own JupyterLab renderer draws an output once and ignores its updates.)
-When all runs have ended the widget makes room for plotly JSON with a PNG, so a saved notebook keeps both.
+While runs are active, the curves are an anywidget around the plotly.js of the plotly package, so nothing comes from
+the network. (Plotly's own JupyterLab renderer draws an output once and ignores its updates.) When all runs have ended,
+plotly JSON with a PNG replaces the widget, so a saved notebook keeps both.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 1.0
 SOON_S = 0.05
-"""Seconds until the next message where the last one had no room for all news."""
+"""Seconds until the next message if the last one could not contain all new points."""
 _LARGEST_SHARE = 0.1
-"""Share of one core that the curves may take; those of many runs are looked at less often."""
+"""Fraction of one core that the curves may use. The curves of many runs are updated less often to stay below it."""
 _LONGEST_WAIT_S = 3.0
 READ_S = 0.1
-"""Seconds of one look for reading the event files of a run."""
+"""Most seconds per update for reading the event files of a run."""
 IN_FLIGHT = 2
-"""Messages that a page may have before it has painted the first of them."""
+"""Most messages sent to a page that it has not painted yet."""
 _LOST_S = 5.0
-"""Seconds after which a page's receipt is taken to be lost."""
+"""Seconds after which a page's receipt counts as lost."""
 
 
 def watch(
@@ -58,23 +58,23 @@ def watch(
 ) -> None:
     """Show the curves of runs until they end.
 
-    For a person it returns at once, and the curves go on while the kernel is free or busy. Under papermill,
-    nbconvert and plain Python it waits for the runs and then shows the curves once. An interrupt ends the
+    In a notebook this function returns at once, and the curves are updated whether the kernel is idle or busy. Under
+    papermill, nbconvert and plain Python it waits for the runs and then shows the curves once. An interrupt stops
     watching, never a run.
 
     Args:
-        runs: A run, or several; one colour each.
-        metrics: Metric names or raw tags; None is the usual ones that were logged.
+        runs: A run, or several. Each has its own colour.
+        metrics: Metric names or raw tags; None is the usual metrics that were logged.
         x: ``"frames"``, ``"iterations"`` or ``"wall_time"``.
-        interval_s: Seconds between two updates, at least.
+        interval_s: Minimum number of seconds between two updates.
 
     Raises:
-        NotFoundError: No such metric or axis.
-        RlnbError: There is no run to watch, or anywidget is missing.
+        NotFoundError: A metric or the axis does not exist.
+        RlnbError: There is no run to watch, or anywidget is not installed.
     """
     several = list(runs) if isinstance(runs, Sequence) else [runs]
     if not several:
-        raise RlnbError("There is no run to watch. Start one with rlnb.train(...), or look with rlnb.runs().")
+        raise RlnbError("There is no run to watch. Start one with rlnb.train(...), or list all with rlnb.runs().")
     figure.check_axis(x)
     if front_end.is_live():
         if importlib.util.find_spec("anywidget") is None:
@@ -83,7 +83,7 @@ def watch(
         live_objects.add(dashboard, close=dashboard.stop, alive=dashboard.is_alive)
         dashboard.start()
     else:
-        figure.select(several, metrics)  # names are checked before the waiting
+        figure.select(several, metrics)  # check the names before waiting
         _wait(several)
         front_end.show_bundle(figure.mimebundle(figure.figure(several, metrics, x), picture=True))
         panels.show(several)
@@ -92,7 +92,7 @@ def watch(
 
 
 def _wait(runs: Sequence[RunFacts]) -> None:
-    """Wait for each run to end; an interrupt ends the waiting only."""
+    """Wait for each run to end. An interrupt stops waiting, not the runs."""
     try:
         for run in runs:
             with progress.progress(run) as show:
@@ -101,18 +101,18 @@ def _wait(runs: Sequence[RunFacts]) -> None:
                     time.sleep(POLL_S)
                 show()
     except KeyboardInterrupt:
-        logger.warning("No longer watching %s; what runs goes on.", ", ".join(run.id for run in runs))
+        logger.warning("No longer watching %s. Active runs continue.", ", ".join(run.id for run in runs))
 
 
 class Dashboard:
-    """States, Cancel buttons and curves in a cell's output, kept up to date by a thread until all runs end.
+    """States, Cancel buttons and curves in a cell's output. A thread updates them until all runs have ended.
 
-    A request of a page (another axis, other metrics, a mean over seeds) is noted as it comes and answered by that
-    thread, which is the only one that reads the runs.
+    A request of a page (another axis, other metrics, a mean over seeds) is only recorded on arrival. The thread answers
+    it, because no other thread may read the runs.
     """
 
     def __init__(self, runs: Sequence[RunFacts], metrics: Sequence[str] | None, *, x: str, interval_s: float) -> None:
-        # Own readers: those of the caller's runs are not made for two threads.
+        # Own readers, because those of the caller's runs are not thread-safe.
         self._runs = [run.reread() for run in runs]
         self._stream: Stream | None = None
         self._metrics, self._x, self._interval_s = metrics, x, interval_s
@@ -127,10 +127,10 @@ class Dashboard:
         self._thread = threading.Thread(target=self._follow, name="rlnb-watch", daemon=True)
 
     def start(self) -> None:
-        """Show everything and begin to follow.
+        """Show the dashboard and start the thread that updates it.
 
         Raises:
-            NotFoundError: There is no such metric; nothing is shown.
+            NotFoundError: A metric does not exist; nothing is shown.
         """
         from IPython.display import HTML, display
 
@@ -144,19 +144,19 @@ class Dashboard:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the updates; the runs go on."""
+        """Stop the updates. The runs continue."""
         self._ended.set()
         self._news.set()
 
     def is_alive(self) -> bool:
-        """Return whether it still updates."""
+        """Return whether the dashboard is still updated."""
         return self._thread.is_alive()
 
     def _receive(self, content: Mapping[str, Json]) -> None:
         self._hear(from_json(FromPage, content, ignore_unknown=True))
 
     def _hear(self, message: FromPage) -> None:
-        """Note a message of a page."""
+        """Record a message of a page."""
         if message.painted is not None:
             self._painted = max(self._painted, message.painted)
         elif message.ask == "plotly.js":
@@ -173,7 +173,7 @@ class Dashboard:
             self._news.set()
 
     def _take_up(self, message: FromPage) -> None:
-        """Note a request for which the figure is drawn anew."""
+        """Record a request that redraws the figure."""
         if message.ask == "all":
             self._views[message.view] = True
         elif message.ask == "axis" and message.axis in figure.X_AXES:
@@ -188,16 +188,16 @@ class Dashboard:
     def _cancel(self, run_id: str) -> None:
         for run in self._runs:
             if run.id == run_id:
-                with suppress(RlnbError):  # it has ended meanwhile
+                with suppress(RlnbError):  # the run has ended meanwhile
                     RunFacts(run.path).cancel()
 
     def _follow(self) -> None:
         try:
-            figure.panels(["reward"], "")  # a process's first figure takes a second, which the curves are not to pay
+            figure.panels(["reward"], "")  # a process's first figure takes a second: not in the first update
             while not self._ended.is_set():
                 start_s = time.thread_time()
                 self._news.clear()
-                # The states come first, so that the last drawing has everything that a run logged before its end.
+                # Read the states before the curves, so that the last figure has all points logged before the end.
                 going = any(run.state in GOING for run in self._runs)
                 if not going:
                     self._end()
@@ -205,35 +205,35 @@ class Dashboard:
                 if not self._views:
                     self._let_go()
                 self._hurry()
-                # A page that is paused gets the answer to its own request, too.
+                # A paused page still gets the answer to its own request.
                 due = (any(self._views.values()) and not self._waits()) or (self._views and self._stale)
                 behind = self._tell() if due else False
                 spent_s = time.thread_time() - start_s
                 wait_s = SOON_S if behind else min(max(self._interval_s, spent_s / _LARGEST_SHARE), _LONGEST_WAIT_S)
                 self._news.wait(wait_s)
-        except Exception as exc:  # the one place that can tell the person
+        except Exception as exc:  # nothing above this thread can report the error to the user
             logger.exception("watching stopped")
-            text = f"<i>The curves stopped: {html.escape(str(exc))}. The runs go on; run the cell again.</i>"
+            text = f"<i>The curves stopped: {html.escape(str(exc))}. The runs continue. Run the cell again.</i>"
             self._lines.update({"text/html": text}, raw=True)
 
     def _let_go(self) -> None:
-        """Drop the curves that no page shows any more; the next page has them read anew."""
+        """Drop the curves when no page shows them any more. They are read again for the next page."""
         if self._stream is not None:
             self._stream, self._stale = None, True
             self._runs = [run.reread() for run in self._runs]
             give_back()
 
     def _hurry(self) -> None:
-        """Let the newest part of a long history be read first, and the rest of it bit by bit."""
+        """Limit the time of each read, so that a long history is read in parts, the newest part first."""
         for run in self._runs:
             run.metrics.limit_s = run.system.limit_s = READ_S
 
     def _waits(self) -> bool:
-        """Return whether the page has enough to paint; its receipt can get lost, so this ends by itself."""
+        """Return whether the page has enough messages to paint. A lost receipt counts only for a limited time."""
         return self._sent - self._painted >= IN_FLIGHT and time.monotonic() - self._sent_s < _LOST_S
 
     def _tell(self) -> bool:
-        """Send the news; return whether there is more."""
+        """Send the new points and rows, and return whether more points remain."""
         if not self._stale and self._metrics is None and figure.select(self._runs, None) != self._selection:
             self._stale = True  # a metric was logged for the first time
         if self._stale or self._stream is None:
@@ -249,7 +249,7 @@ class Dashboard:
         return self._stream.behind
 
     def _new_stream(self) -> Stream:
-        """Send the figure without points; return the stream of its curves, of which the page has none."""
+        """Send the figure without points, and return the stream of its curves."""
         self._stale = False
         self._selection = figure.select(self._runs, self._metrics)
         groups = messages.groups_of(self._runs) if self._band else None
@@ -259,7 +259,7 @@ class Dashboard:
         return stream
 
     def _end(self) -> None:
-        """Replace the widget by output that needs no kernel."""
+        """Replace the widget with output that needs no kernel."""
         lines = "".join(
             progress.bar(run, name=name, colour=figure.colour(number))
             for number, (run, name) in enumerate(zip(self._runs, self._names, strict=True))
@@ -274,11 +274,11 @@ class Dashboard:
 
 @functools.cache
 def _widget() -> Any:
-    """Return the widget class; made on first use, since anywidget takes a while to import."""
+    """Return the widget class. It is made on first use, because importing anywidget is slow."""
     import anywidget
 
     class Curves(anywidget.AnyWidget):
-        """Curves that a page holds; all widgets on it share one plotly.js."""
+        """Curves in a page. All widgets of a page share one plotly.js."""
 
         _esm = Path(__file__).with_name("dashboard.js").read_text(encoding="utf-8")
 
@@ -287,7 +287,7 @@ def _widget() -> Any:
 
 @functools.cache
 def _plotly_js() -> bytes:
-    """Return the plotly.js of the plotly package, compressed: 1.5 instead of 4.8 MB."""
+    """Return the plotly.js of the plotly package, gzipped from 4.8 to 1.5 MB."""
     import plotly
 
     return gzip.compress(Path(plotly.__file__).with_name("package_data").joinpath("plotly.min.js").read_bytes(), 6)

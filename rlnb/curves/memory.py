@@ -1,4 +1,4 @@
-"""Memory that curves of millions of points took, given back once no page shows them."""
+"""Release of the memory that curves of millions of points took, once no page shows them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ logger = logging.getLogger(__name__)
 
 
 def give_back() -> None:
-    """Return what is free to the system: glibc keeps it, where small pieces in use lie between (malloc_trim(3))."""
+    """Return free memory to the system with malloc_trim(3). glibc keeps free memory between allocated blocks."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError):  # another C library, which has its own ways
+    except (OSError, AttributeError):  # another C library, without malloc_trim
         logger.debug("free memory stays with this process")

@@ -1,4 +1,4 @@
-"""The messages between the dashboard and its page, ``dashboard.js``: the keys of each are the fields here."""
+"""The messages between the dashboard and its page, ``dashboard.js``. The fields here are the keys of the messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GOING: tuple[State, ...] = ("created", "queued", "starting", "running")
 LOG_LINES = 20
 ALIKE = ("seed", "tags")
-"""Arguments in which the runs of one mean may differ."""
+"""Arguments that may differ between the runs of one mean."""
 AXIS_TITLES = {"frames": "frames", "iterations": "iteration", "wall_time": "wall time (s)"}
 
 
@@ -28,53 +28,53 @@ class FromPage:
     view: str = ""
     """Id of the page."""
     ask: Literal["", "all", "plotly.js", "cancel", "axis", "metrics", "band", "close"] = ""
-    """The request; empty in any other message. ``"close"``: the page has let go of the dashboard."""
+    """Kind of request; empty in other messages. ``"close"`` means that the page no longer shows the dashboard."""
     run: str = ""
     """Id of the run to cancel."""
     axis: str = ""
-    """The x axis to change to."""
+    """New x axis."""
     metrics: tuple[str, ...] = ()
-    """The metrics to draw."""
+    """Metrics to draw."""
     band: bool = False
     """Whether to draw the mean over seeds."""
     painted: int | None = None
-    """Number of the :class:`Curves` that the page has painted."""
+    """Number of the :class:`Curves` message that the page has painted."""
     visible: bool | None = None
     """Whether the page is visible and not paused."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """The line of one run above the curves."""
+    """The row of one run above the curves."""
 
     id: str
     name: str
     state: State
     share: float
-    """Finished part of the training, 0 to 1."""
+    """Finished fraction of the training, 0 to 1."""
     facts: str
     colour: str
     going: bool
-    """Whether it can still be cancelled."""
+    """Whether the run can still be cancelled."""
     log: str
-    """End of the log of a run that failed; empty for any other."""
+    """End of the log of a failed run; empty for other runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curves:
-    """New points of the curves. They come in the message's one buffer, see :func:`rlnb.curves.stream.packed`."""
+    """New points of the curves. The message's only buffer contains them, see :func:`rlnb.curves.stream.packed`."""
 
     number: int
     changes: Sequence[tuple[int, How, int]]
-    """Number of the curve, how its points are added, how many there are."""
+    """For each change: number of the curve, how its points are added, number of points."""
     runs: Sequence[Row] | None
-    """The line of each run; None where no line has changed."""
+    """The row of each run; None if no row has changed."""
     kind: Literal["curves"] = "curves"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Everything of the figure but the points."""
+    """The figure without its points."""
 
     layout: Mapping[str, Json]
     """Plotly's layout."""
@@ -84,19 +84,19 @@ class Layout:
     metrics: Sequence[str]
     """Metrics to choose from."""
     selection: Sequence[str]
-    """Metrics of the subplots."""
+    """Metrics with a subplot."""
     kind: Literal["layout"] = "layout"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlotlyJs:
-    """The answer to ``plotly.js``: the library itself, gzipped, in the message's one buffer."""
+    """The answer to ``plotly.js``: the gzipped library, in the message's only buffer."""
 
     kind: Literal["plotly.js"] = "plotly.js"
 
 
 def row(run: RunFacts, name: str, number: int) -> Row:
-    """Return the line of the n-th run."""
+    """Return the row of the n-th run."""
     iterations, total = run.progress
     return Row(
         id=run.id,
@@ -119,7 +119,7 @@ def layout(
         runs: The runs.
         selection: Metric names or raw tags, one subplot each.
         axis: Name of the x axis.
-        groups: Places of the runs of each mean; None where each run has its own curve.
+        groups: Indices of the runs of each mean; None if each run has its own curve.
     """
     panels: Mapping[str, Json] = json.loads(figure.panels(selection, AXIS_TITLES[axis]).to_json())["layout"]
     lines = _lines(runs, groups)
@@ -136,7 +136,7 @@ def layout(
 
 
 def _lines(runs: Sequence[RunFacts], groups: Sequence[Sequence[int]] | None) -> list[figure.Line]:
-    """Return a line a run, or a line a group."""
+    """Return a line per run, or a line per group."""
     if groups is None:
         return [figure.Line(name=name, number=number) for number, name in enumerate(figure.labels(runs))]
     firsts = [runs[group[0]] for group in groups]
@@ -146,14 +146,14 @@ def _lines(runs: Sequence[RunFacts], groups: Sequence[Sequence[int]] | None) -> 
 
 
 def _edges(mean: figure.Line, panel: int) -> list[Mapping[str, Json]]:
-    """Return the lower and the upper edge of a mean's band: with it the curves of :data:`rlnb.curves.stream.BAND`."""
+    """Return the traces of the lower and the upper edge of a mean's band, as in :data:`rlnb.curves.stream.BAND`."""
     edge = figure.trace(replace(mean, width=0), panel, legend=False)
     edge |= {"hoverinfo": "skip", "hovertemplate": None}
     return [{**edge, "fill": "none"}, {**edge, "fill": "tonexty"}]
 
 
 def groups_of(runs: Sequence[RunFacts]) -> list[list[int]]:
-    """Return the places of the runs that differ in their seed only, group by group."""
+    """Return groups of the indices of runs that differ only in seed and tags."""
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
         facts = {name: text for name, text in figure.facts(run).items() if name not in ALIKE}

@@ -1,4 +1,4 @@
-"""The figures that plugins add to a run (``rlnb_panels``): below its curves, once it has ended, and in reports."""
+"""The figures that plugins add to a run (``rlnb_panels``), shown below the curves of an ended run and in reports."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ logger = logging.getLogger(__name__)
 def bundles(runs: Sequence[RunFacts]) -> Iterator[dict[str, Json]]:
     """Yield Jupyter mime bundles: a heading and a figure for each panel of each run.
 
-    An error of a plugin takes the place of its figure; the other panels are shown.
+    If a plugin raises an error, the error takes the place of its figure. All other panels are still shown.
     """
     for run in runs:
         try:
             answers = plugins.manager().hook.rlnb_panels(run=run)
             panels = [panel for answer in answers for panel in answer or ()]
         except Exception as exc:
-            yield _trouble("The panels of plugins", exc)
+            yield _trouble("The plugins' panels", exc)
             continue
         for panel in panels:
             title = panel.title if len(runs) == 1 else f"{run.id}: {panel.title}"
@@ -40,12 +40,12 @@ def bundles(runs: Sequence[RunFacts]) -> Iterator[dict[str, Json]]:
 
 
 def pictures(runs: Sequence[RunFacts]) -> str:
-    """Return the same as HTML with pictures; of a figure that matplotlib does not draw, its title only."""
+    """Return the panels as HTML with pictures, or with only the title of a figure that matplotlib cannot draw."""
     return "".join(_as_html(bundle) for bundle in bundles(runs))
 
 
 def show(runs: Sequence[RunFacts]) -> None:
-    """Display them in the notebook."""
+    """Display the panels in the notebook."""
     from rlnb.display.front_end import show_bundle
 
     for bundle in bundles(runs):
@@ -56,13 +56,13 @@ def _bundle(panel: Panel) -> dict[str, Json]:
     figure = panel.figure()
     if png.drawable(figure):
         return {**curves.mimebundle(figure, picture=True), "text/plain": panel.title}
-    text = f"{panel.title}: open the notebook to see this figure"  # no other way to draw without a browser
+    text = f"{panel.title}: open the notebook to see this figure"  # only a browser can draw it
     return {**curves.mimebundle(figure, picture=False), "text/plain": text}
 
 
 def _trouble(title: str, exc: Exception) -> dict[str, Json]:
     logger.warning("%s could not be drawn", title, exc_info=exc)
-    text = f"{title}: not drawn: {type(exc).__name__}: {exc}"
+    text = f"{title} could not be drawn: {type(exc).__name__}: {exc}"
     return {"text/html": f"<p>{html.escape(text)}</p>", "text/plain": text}
 
 

@@ -1,4 +1,4 @@
-"""A Plotly figure as a PNG, drawn with matplotlib: a fresh machine has no browser for kaleido."""
+"""A Plotly figure as a PNG. matplotlib draws it, because kaleido needs a browser, which many machines lack."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _DPI = 110
 _BAND_ALPHA = 0.2
 _LINE_WIDTH = 1.4
 _LEGEND_CHARACTERS = 120
-"""Characters on a line of the legend below two columns of subplots."""
+"""Number of characters on a line of the legend below two columns of subplots."""
 _ENGINEERING_FROM = 1000.0
-"""From this tick on an axis has 20k instead of 20000, as plotly writes it."""
+"""Axis limit from which on ticks are written as 20k instead of 20000, as in plotly."""
 
 Spot = tuple[float, float]
-"""A point of the figure, in shares of its width and height."""
+"""A point of the figure, in fractions of its width and height."""
 
 
 def drawable(chart: go.Figure) -> bool:
-    """Return whether :func:`png` can draw a figure: lines, points and bars."""
+    """Return whether :func:`png` can draw a figure: it draws lines, points and bars."""
     return all(trace.type in ("scatter", "scattergl", "bar") for trace in chart.data)
 
 
 def png(chart: go.Figure) -> bytes:
-    """Return a figure of lines, points and bars as a PNG with its own subplots, titles, colours and legend."""
+    """Return a figure of lines, points and bars as a PNG with the same subplots, titles, colours and legend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -66,10 +66,10 @@ def png(chart: go.Figure) -> bytes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Subplot:
-    """One pair of plotly's axes."""
+    """A pair of plotly's axes."""
 
     number: str
-    """The number behind plotly's ``xaxis`` and ``yaxis``; empty for the first pair."""
+    """Number after plotly's ``xaxis`` and ``yaxis``; empty for the first pair."""
     x: Any
     """plotly's ``layout.XAxis``."""
     y: Any
@@ -89,14 +89,14 @@ class _Subplot:
 
 
 def _subplots(chart: go.Figure) -> list[_Subplot]:
-    """Return the subplots in no order: plotly's layout is a set of names."""
+    """Return the subplots in arbitrary order."""
     layout = chart.layout
     numbers = [name.removeprefix("xaxis") for name in layout if name.startswith("xaxis")] or [""]
     return [_Subplot(number=number, x=layout[f"xaxis{number}"], y=layout[f"yaxis{number}"]) for number in numbers]
 
 
 def _draw_traces(axes: Axes, chart: go.Figure, subplot: _Subplot) -> dict[str, Line2D]:
-    """Draw the traces of a subplot; return the lines of those that stand in the legend, by their names."""
+    """Draw the traces of a subplot, and return the lines for the legend by name."""
     from matplotlib.lines import Line2D
 
     legend = {}
@@ -125,7 +125,7 @@ def _draw_bars(axes: Axes, trace: go.Bar) -> None:
 
 
 def _draw_line(axes: Axes, trace: go.Scatter, below: Any) -> None:
-    """Draw a curve, and the band down to the curve before it where the trace has one."""
+    """Draw a curve, and the band down to the previous curve if the trace has a fill."""
     colour, dash = _colour(trace.line.color), _DASHES[trace.line.dash or "solid"]
     marker, size = (".", 4.0) if "markers" in (trace.mode or "") else ("", None)
     x = range(len(trace.y)) if trace.x is None else trace.x
@@ -136,7 +136,7 @@ def _draw_line(axes: Axes, trace: go.Scatter, below: Any) -> None:
 
 
 def _dress(axes: Axes, subplot: _Subplot) -> None:
-    """Write the titles of the axes, their ticks and the grid."""
+    """Set the titles and ticks of the axes, and the grid."""
     from matplotlib.ticker import EngFormatter
 
     axes.set_xlabel(_plain(subplot.x.title.text), fontsize=8)
@@ -152,7 +152,7 @@ def _dress(axes: Axes, subplot: _Subplot) -> None:
 
 
 def _add_legend(picture: Figure, legend: Mapping[str, Line2D], columns: int) -> None:
-    # A leading space: matplotlib leaves out labels that start with an underscore.
+    # The leading space matters: matplotlib omits labels that start with an underscore.
     texts = [f" {textwrap.shorten(name, _LEGEND_CHARACTERS, placeholder=' ...')}" for name in legend]
     fitting = max(1, min(3, int(_LEGEND_CHARACTERS * columns / 2 / max(map(len, texts)))))
     lines = list(legend.values())
@@ -162,7 +162,7 @@ def _add_legend(picture: Figure, legend: Mapping[str, Line2D], columns: int) -> 
 
 
 def _colour(text: str | None) -> Any:
-    """Return a colour as matplotlib writes it: plotly's ``rgb(1, 2, 3)`` counts to 255."""
+    """Return a plotly colour for matplotlib. Plotly's ``rgb(1, 2, 3)`` has components from 0 to 255."""
     if text is None or not text.startswith("rgb"):
         return text
     red, green, blue, *alpha = (float(number) for number in re.findall(r"[\d.]+", text))

@@ -1,4 +1,4 @@
-"""A run in one line, its progress bar, and the reason of its failures."""
+"""A run in one line, its progress bar, and the reason for its failure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 LOG_LINES = 40
 SAY_S = 10.0
-"""Seconds between two lines on progress where no bar can be drawn: a log, a job."""
+"""Seconds between two progress lines on output that cannot show a bar, such as a log file."""
 
 
 def failures(runs: Sequence[RunFacts]) -> str:
-    """Return the error and the end of the log of each run that did not complete; empty when all did."""
+    """Return HTML with the error and the end of the log of each run that did not complete; empty if all did."""
     sections = []
     for run in runs:
         if run.state in ("failed", "lost", "timeout", "cancelled"):
@@ -34,7 +34,7 @@ def failures(runs: Sequence[RunFacts]) -> str:
 
 @contextlib.contextmanager
 def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
-    """Show the progress of a run; the value is called to bring it up to date."""
+    """Show the progress of a run. Call the yielded function to update it."""
     if in_notebook():
         from IPython.display import HTML, display
 
@@ -67,12 +67,12 @@ def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
 
 
 def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
-    """Return one line of HTML: a run's state, progress, time left and newest values; all of it escaped.
+    """Return one line of HTML with a run's state, progress, time left and newest values, all escaped.
 
     Args:
         run: The run.
-        name: Its name for the reader; its id when empty.
-        colour: Of the bar, so that it can be found among the curves.
+        name: Displayed name; empty for the run's id.
+        colour: Colour of the bar, the same as that of the run's curves.
     """
     done, total = run.progress
     filled = f"height:.6em;width:{100 * done / total if total else 0:.0f}%;background:{html.escape(colour)}"
@@ -85,7 +85,7 @@ def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
 
 
 def facts(run: RunFacts) -> str:
-    """Return a run's progress, time left and newest values, in one line."""
+    """Return a run's progress, time left and newest values as one line of text."""
     done, total = run.progress
     metrics = run.metrics
     logged = [name for name in ("reward", "success_rate", "fps") if name in metrics.names]
@@ -100,5 +100,5 @@ def facts(run: RunFacts) -> str:
 
 
 def _used(run: RunFacts, name: str) -> float:
-    """Return what the run takes now over all its nodes."""
+    """Return the newest value of a resource's use, summed over the run's nodes."""
     return sum(run.system.last(tag) for tag in run.system.tags if tag.endswith(f"/{name}"))

@@ -1,8 +1,8 @@
-"""The news of runs' curves since the last message to a page: thinned out in the kernel, kept by the page.
+"""The points of runs' curves that a page does not have yet. The kernel decimates them and the page keeps them.
 
-A page holds every curve itself. A message has the points that were logged since the last one, or, when a curve has
-grown long enough to be thinned out anew, that curve as a whole. Its size is bounded: curves that are due as a whole
-wait for the next message while there is no room.
+A page keeps every curve. A message contains the points logged since the last message, or a whole curve once it has
+grown long enough to be decimated again. The size of a message is bounded: a whole curve without room waits for the next
+message.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
 
 POINTS = 600
-"""Of a curve that is sent as a whole; it is thinned out again at twice as many."""
+"""Most points of a curve that is sent whole. A curve with twice as many points is decimated again."""
 POINT_BYTES = 12
-"""x as float64, y as float32."""
+"""Bytes of a point: x as float64, y as float32."""
 MOST_BYTES = 16_000
-"""Of points in one message; a curve that is sent as a whole has room in it."""
+"""Most bytes of points in one message, enough for a whole curve."""
 BAND: tuple[Literal["low", "high", "mean"], ...] = ("low", "high", "mean")
-"""The curves of a group, in the order in which they are drawn: the band between the first two."""
+"""The curves of a group in drawing order. The band is between the first two."""
 How = Literal["set", "add"]
 
 
@@ -40,27 +40,27 @@ class Change:
     number: int
     """Number of the curve: ``metric * runs + run``."""
     how: How
-    """Whether the points replace the curve, or go behind it."""
+    """Whether the points replace the curve or are appended to it."""
     x: np.ndarray
-    """Shape (n,), float64."""
+    """x values. Shape (n,), float64."""
     y: np.ndarray
-    """Shape (n,), float32."""
+    """y values. Shape (n,), float32."""
 
 
 class Curve:
-    """One metric of one run as the page has it, or will have it."""
+    """One metric of one run, in the form that the page has or will get."""
 
     def __init__(self, run: RunFacts, metric: str, x: str) -> None:
         self._run, self._metric, self._x = run, metric, x
         self._count, self._jobs, self._whole, self._begin_s = 0, -1, False, 0.0
-        # A sample between two logged points has its place on this axis only once the second is there.
+        # On these axes, the x value of a sample between two logged points is known only after the second point.
         self._moves = metric.startswith(f"{SYSTEM}/") and x != "wall_time"
         self.x, self.y = np.empty(0), np.empty(0, np.float32)
         self.due = False
-        """Whether the page has to be sent all of it."""
+        """Whether the whole curve has to be sent to the page."""
 
     def read(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Bring it up to date; return points for the page to add, or None: nothing, or all of it is due."""
+        """Update the curve; return points to append, or None if there are none or the whole curve is due."""
         metrics = source(self._run, self._metric)
         if self._moves or not (self._whole and metrics.jobs == self._jobs):
             self._read_all()
@@ -92,7 +92,7 @@ class Curve:
 
 
 class Mean:
-    """The mean of one metric over the runs of a group, or an edge of its 95 % interval; always sent as a whole."""
+    """The mean of one metric over the runs of a group, or an edge of its 95 % interval. It is always sent whole."""
 
     def __init__(self, curves: Sequence[Curve], part: Literal["low", "high", "mean"]) -> None:
         self._curves, self._part = curves, part
@@ -100,7 +100,7 @@ class Mean:
         self.due = False
 
     def read(self) -> None:
-        """Compute it anew from the curves of the runs, which have been read."""
+        """Recompute the mean from the curves of the runs, which must have been read before."""
         x, mean, half = mean_of([(curve.x, curve.y.astype(float)) for curve in self._curves if len(curve.x)])
         y = (mean + {"low": -half, "high": half, "mean": 0.0 * half}[self._part]).astype(np.float32)
         if not (np.array_equal(x, self.x) and np.array_equal(y, self.y)):
@@ -111,10 +111,10 @@ class Stream:
     """The curves of runs, and the part of them that a page does not have yet.
 
     Args:
-        runs: Each with curves of its own on the page.
+        runs: Runs to show.
         metrics: Metric names or raw tags, one subplot each.
         x: ``"frames"``, ``"iterations"`` or ``"wall_time"``.
-        groups: Places of the runs that one mean with a band stands for; None shows each run.
+        groups: Indices of the runs of each mean with a band; None shows each run.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Stream:
         self._grouped = groups is not None
 
     def changes(self) -> list[Change]:
-        """Read what is new; return the changes of the next message."""
+        """Read new points and return the changes for the next message."""
         changes: list[Change] = []
         room = MOST_BYTES
         for column in range(len(self._runs)):
@@ -157,7 +157,7 @@ class Stream:
 
     @property
     def behind(self) -> bool:
-        """Whether there is more to tell at once: reading, or room for it, had run out."""
+        """Whether more points remain, because the time for reading or the room in the message ran out."""
         return any(curve.due for curve in self._of_page()) or any(run.metrics.behind for run in self._runs)
 
     def _of_page(self) -> Sequence[Curve | Mean]:

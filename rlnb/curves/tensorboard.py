@@ -1,4 +1,4 @@
-"""TensorBoard on the event files of chosen runs, in the notebook and behind a link."""
+"""TensorBoard for the event files of chosen runs, in the notebook and behind a link."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlnb.records.facts import RunFacts
 
 
 class TensorBoard(Framed):
-    """TensorBoard on some runs."""
+    """A TensorBoard server for some runs."""
 
     def __init__(self, runs: Sequence[RunFacts], reload_s: float) -> None:
         self.runs = tuple(run.id for run in runs)
@@ -22,7 +22,7 @@ class TensorBoard(Framed):
         self._folder = tempfile.TemporaryDirectory(prefix="rlnb-tensorboard-")
         for number, run in enumerate(runs):
             logs, link = run.record.folder.logs, Path(self._folder.name, run.id)
-            if link.is_symlink():  # of another root
+            if link.is_symlink():  # a run of another root has the same id
                 link = link.with_name(f"{run.id} {number + 1}")
             link.symlink_to(logs if logs.exists() else run.path)
         argv = [
@@ -39,36 +39,37 @@ class TensorBoard(Framed):
         super().__init__(f"TensorBoard of {runs[0].id if len(runs) == 1 else f'{len(runs)} runs'}", argv)
 
     def close(self) -> None:
-        """End it."""
+        """End the server."""
         super().close()
         self._folder.cleanup()
 
 
 def tensorboard(runs: RunFacts | Sequence[RunFacts], *, reload_s: float = 5.0) -> TensorBoard:
-    """Show TensorBoard on the event files of runs: in the output of the cell and behind a link.
+    """Show TensorBoard for the event files of runs, in the output of the cell and behind a link.
 
-    It reads the files that the library wrote, and those of the nodes' use (``logs/system``). The Jupyter server hands
-    it through (jupyter-server-proxy), whatever its base URL is.
+    TensorBoard reads the files that the library wrote and those with the use of the nodes (``logs/system``). The
+    browser reaches TensorBoard through the Jupyter server (jupyter-server-proxy) at any base URL.
 
     Args:
         runs: A run, or several.
-        reload_s: Seconds between two looks at the files.
+        reload_s: Seconds between two reads of the files.
 
     Raises:
-        RlnbError: There is no run, or TensorBoard does not start; with the last lines that it wrote.
+        RlnbError: There is no run, or TensorBoard does not start. The error contains its last lines of output.
     """
     several = [runs] if isinstance(runs, RunFacts) else list(runs)
     if not several:
-        raise RlnbError("There is no run for TensorBoard. Start one with rlnb.train(...), or look with rlnb.runs().")
+        raise RlnbError("There is no run to show. Start one with rlnb.train(...), or list all with rlnb.runs().")
     if not reload_s > 0:
-        raise RlnbError(f"reload_s={reload_s!r} is not above 0.")
+        raise RlnbError(f"reload_s={reload_s!r} is not a positive number. Use reload_s=5.")
     return TensorBoard(list({run.path: run for run in several}.values()), reload_s)
 
 
 def main() -> None:
-    """Serve as ``tensorboard`` does, without those of its plugins that cannot be imported.
+    """Serve like ``tensorboard``, but leave out TensorBoard plugins that cannot be imported.
 
-    One of them would end it: Isaac Lab brings open3d, whose plugin wants a system library that a cluster need not have.
+    A plugin that cannot be imported would end ``tensorboard``. Isaac Lab brings open3d, whose plugin needs a system
+    library that clusters may lack.
     """
     from absl import app
     from tensorboard import default, main_lib, program
@@ -77,8 +78,8 @@ def main() -> None:
     for entry_point in metadata.entry_points(group="tensorboard_plugins"):
         try:
             loadable.append(entry_point.load())
-        except Exception as exc:  # whatever another package does when it is imported
-            sys.stderr.write(f"TensorBoard does without {entry_point.value}: {exc}\n")
+        except Exception as exc:  # importing another package may raise anything
+            sys.stderr.write(f"TensorBoard runs without its plugin {entry_point.value}: {exc}\n")
     main_lib.global_init()
     server = program.TensorBoard(plugins=[*default.get_static_plugins(), *loadable])
     app.run(server.main, flags_parser=server.configure)

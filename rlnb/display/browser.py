@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-"""Names of Chromium's and Chrome's command in Linux distributions."""
+"""Names of the Chromium and Chrome commands in Linux distributions."""
 
 
 def find_browser() -> str | None:

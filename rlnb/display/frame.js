@@ -1,22 +1,22 @@
-// The page's half of a frame: it finds the way to a port of the kernel's machine, and shows what answers there.
+// The page side of a frame: it finds the URL of a port on the kernel's machine, and shows that URL.
 
 export default {
   async render({model, el}) {
     const port = model.get("port");
     const config = document.getElementById("jupyter-config-data");
     const base = config ? JSON.parse(config.textContent).baseUrl : null;
-    // Without a Jupyter page around it (VS Code, say) the kernel's machine is taken to be this one.
+    // Outside a Jupyter page (VS Code, for example), assume that the kernel runs on this machine.
     const url = base ? new URL(`${base}proxy/${port}/`, location.origin).href : `http://127.0.0.1:${port}/`;
     const link = Object.assign(document.createElement("a"), {href: url, target: "_blank", rel: "noopener"});
-    link.textContent = `${model.get("title")}, in a tab of its own`;
+    link.textContent = `Open ${model.get("title")} in a new tab`;
     const place = document.createElement("div");
     el.append(place, link);
     if (base) {
       const answer = await fetch(url).catch(() => null);
       if (!answer || !answer.ok) {
         place.textContent = answer && answer.status === 404
-          ? "The Jupyter server does not hand this through: install jupyter-server-proxy beside it."
-          : "This has ended. Run the cell again.";
+          ? "The Jupyter server cannot reach this port. Install jupyter-server-proxy in its environment."
+          : "The server behind this frame has ended. Run the cell again.";
         link.remove();
         return;
       }

@@ -1,4 +1,4 @@
-"""Which front end shows the output: a notebook that a person looks at, a program that executes one, or a terminal."""
+"""Detection of the front end: an interactive notebook, a program that executes a notebook, or a terminal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Request:
-    """The parts of a Jupyter message that rlnb reads; empty where the front end leaves them out."""
+    """The parts of a Jupyter message that rlnb reads; empty if the front end does not send them."""
 
     kind: str = ""
-    """Its ``msg_type``."""
+    """The ``msg_type``."""
     id: str = ""
-    """Its ``msg_id``: one execution."""
+    """The ``msg_id``, which identifies an execution."""
     cell: str = ""
-    """The ``cellId`` that JupyterLab, Notebook and VS Code give."""
+    """The ``cellId``, which JupyterLab, Notebook and VS Code send."""
 
 
 def in_notebook() -> bool:
@@ -33,11 +33,11 @@ def in_notebook() -> bool:
 
 
 def is_live() -> bool:
-    """Return whether a person is looking: widgets then, pictures otherwise.
+    """Return whether an interactive front end shows the output. It gets widgets; all others get pictures.
 
-    JupyterLab, Notebook and VS Code say with every request which cell it comes from, and only a front end
-    sends messages of widgets. papermill, nbconvert and other programs run code without a cell to show it
-    in, also where they were themselves started from a notebook and inherited its environment.
+    JupyterLab, Notebook and VS Code send the cell's id with every request, and only a front end sends widget
+    messages. papermill, nbconvert and other programs send no cell id, even if they were started from a
+    notebook and inherited its environment.
     """
     if options.display != "auto":
         return options.display == "live"
@@ -48,13 +48,13 @@ def is_live() -> bool:
 
 
 def cell() -> tuple[str, str]:
-    """Return the cell that is running and this very execution of it; empty where a front end names none."""
+    """Return the ids of the running cell and of its current execution; empty if the front end sends none."""
     request = _request() if in_notebook() else _Request()
     return request.cell, request.id
 
 
 def _request() -> _Request:
-    """Return the Jupyter message that is being answered; see "execute_request" in the messaging protocol."""
+    """Return the Jupyter message that is being handled; see "execute_request" in the messaging protocol."""
     try:
         parent = sys.modules["IPython"].get_ipython().kernel.get_parent("shell")
     except (AttributeError, LookupError):
@@ -64,7 +64,7 @@ def _request() -> _Request:
 
 
 def show_bundle(bundle: Mapping[str, Json]) -> None:
-    """Display a Jupyter mime bundle in the notebook; on a terminal nothing is shown."""
+    """Display a Jupyter mime bundle in the notebook. On a terminal, nothing is shown."""
     if in_notebook():
         from IPython.display import display
 

@@ -1,4 +1,4 @@
-"""Everything that this kernel keeps open: dashboards, servers, views, moving pictures, sweeps."""
+"""The objects that this kernel keeps open: dashboards, servers, 3D views, live pictures, sweeps."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Entry:
-    """An open object, and the execution of a cell that opened it."""
+    """An open object, and the cell and execution that opened it."""
 
     opening: object
     close: Callable[[], object]
     alive: Callable[[], bool]
     cell: str
-    """Empty for an object that outlives the execution of its cell."""
+    """Id of the cell; empty for an object that the cell's next execution does not close."""
     execution: str
 
 
 class LiveObjects:
-    """The open objects of this kernel, whether or not a variable holds them: a page may show them."""
+    """The open objects of this kernel, including those that no variable references but a page may show."""
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
@@ -33,13 +33,13 @@ class LiveObjects:
     def add(
         self, opening: object, *, close: Callable[[], object], alive: Callable[[], bool], follows_cell: bool = True
     ) -> None:
-        """Keep an object while it is alive. Objects that an earlier execution of the same cell opened are closed.
+        """Keep an object while it is open, and close objects that an earlier execution of the same cell opened.
 
         Args:
             opening: The object.
-            close: Closes it.
-            alive: Returns whether it is still open.
-            follows_cell: Whether the next execution of the cell closes it.
+            close: Closes the object.
+            alive: Returns whether the object is still open.
+            follows_cell: Whether the next execution of the cell closes the object.
         """
         cell, execution = front_end.cell()
         replaced = [entry for entry in self._entries if cell and entry.cell == cell and entry.execution != execution]
@@ -63,5 +63,5 @@ class LiveObjects:
 
 
 live_objects = LiveObjects()
-"""Those of this process; closed when it exits."""
+"""The open objects of this process, which are closed when it exits."""
 atexit.register(live_objects.close)

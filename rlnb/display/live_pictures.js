@@ -1,4 +1,4 @@
-// The page's half of live pictures: canvases, one a picture, and an answer once they are painted.
+// The page side of live pictures: one canvas per picture, and a receipt once they are painted.
 
 export default {
   render({model, el}) {

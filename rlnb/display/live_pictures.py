@@ -1,7 +1,7 @@
-"""Moving pictures in a cell's output: streamed while a page shows them, a still image when they end.
+"""Live pictures in a cell's output: streamed while a page shows them, and replaced by a still image at the end.
 
-A frame is sent when the page has painted the one before the last (two are under way), so that a slow connection
-sees fewer frames and never old ones. Answers of the page may get lost: after a while without one it is asked anew.
+At most two sent frames may be unpainted, so that a slow connection gets fewer frames but no old ones. A receipt from
+the page may get lost, so a frame without a receipt stops counting after a timeout.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 UNDER_WAY = 2
-"""Frames that are sent before the page has painted the first of them."""
+"""Most frames sent to the page that it has not painted yet."""
 PATIENCE_S = 2.0
-"""Seconds to wait for an answer of the page."""
+"""Seconds after which a missing receipt counts as lost."""
 GONE_S = 10.0
-"""Seconds without an answer of a page after which no page is taken to show it."""
+"""Seconds without a receipt after which the view counts as not shown in any page."""
 POLL_S = 0.02
 AWAY_S = 0.5
-"""Seconds between two looks at whether a page is back."""
+"""Seconds between two checks for a page while none shows the view."""
 JPEG_QUALITY = 80
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """The next frame of a page."""
+    """A frame for a page."""
 
     pictures: Sequence[Image]
-    """Side by side."""
+    """Pictures, shown side by side."""
     lossless: Sequence[bool]
-    """Whether JPEG would spoil each picture: colours that stand for labels."""
+    """Whether each picture must not be a JPEG, because its colours stand for labels."""
     caption: str
-    """A line of text below."""
+    """Line of text below the pictures."""
 
 
 Source = Callable[[], Shown | None]
-"""Returns what is new; None where nothing is."""
+"""Returns the next frame; None if there is no new one."""
 
 
 class LiveView:
-    """Shows a source in the output of the cell that runs, until it is stopped.
+    """A stream of pictures in the output of the running cell, until it is stopped.
 
     Args:
-        source: Gives the frames; called from a thread, many times a second while a page shows them.
-        looking: Called about once a second while a page shows it.
-        over: Returns whether there will be nothing new any more.
+        source: Returns the frames. A thread calls it many times a second while a page shows the view.
+        looking: Called about once a second while a page shows the view.
+        over: Returns whether the source has ended.
     """
 
     def __init__(
@@ -73,27 +73,27 @@ class LiveView:
         self._last_answer_s = time.monotonic()
         self._last: Shown | None = None
         self.painted = 0
-        """Frames that a page has painted."""
+        """Number of frames that a page has painted."""
         self._thread = threading.Thread(target=self._stream, name="rlnb-live-view", daemon=True)
 
     def start(self) -> LiveView:
-        """Show it, and begin to stream."""
+        """Show the view and start streaming."""
         from IPython.display import display as show
 
         live_objects.add(self, close=self.stop, alive=self.is_alive)
         self._widget = _widget()()
         self._widget.on_msg(self._heard)
         self._place = show(self._widget, display_id=True)
-        self._last_answer_s = time.monotonic()  # anywidget's import may have taken as long as a page is waited for
+        self._last_answer_s = time.monotonic()  # importing anywidget may have taken GONE_S
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """End it; the last picture stays in the output."""
+        """Stop streaming. The last picture stays in the output."""
         self._stopped.set()
 
     def is_alive(self) -> bool:
-        """Return whether it still streams."""
+        """Return whether the view is still streaming."""
         return self._thread.is_alive()
 
     def _heard(self, _widget: Any, message: Any, _buffers: Any) -> None:
@@ -128,14 +128,14 @@ class LiveView:
                 self._last = frame
                 self._send(number, frame)
                 number += 1
-        except Exception as exc:  # the one place that can tell the person
+        except Exception as exc:  # nothing above this thread can report the error to the user
             logger.exception("the live view stopped")
             self._place.update({"text/html": f"<i>The live view stopped: {html.escape(str(exc))}</i>"}, raw=True)
             return
         self._end()
 
     def _may_send(self) -> bool:
-        """Wait, for a short while, until few enough frames are under way; return whether they are."""
+        """Wait briefly for room for another unpainted frame; return whether there is room."""
         with self._answered:
             if len(self._under_way) >= UNDER_WAY:
                 self._answered.wait(0.1)
@@ -155,9 +155,9 @@ class LiveView:
         )
 
     def _end(self) -> None:
-        """Replace the widget by the last picture, which stays in the notebook."""
+        """Replace the widget with the last picture, which stays in the notebook."""
         if self._last is None:
-            self._place.update({"text/html": "<i>There was no picture.</i>"}, raw=True)
+            self._place.update({"text/html": "<i>No picture arrived.</i>"}, raw=True)
         else:
             self._place.update(self._last_picture(), raw=False)
         self._widget.close()
@@ -174,10 +174,10 @@ class LiveView:
 
 
 def still(source: Source, *, looking: Callable[[], None], over: Callable[[], bool], timeout_s: float) -> Image:
-    """Return the first picture of a source, for reports: they have no page that goes on.
+    """Return the first picture of a source, for reports, which cannot show a stream.
 
     Raises:
-        RlnbError: There was none in time.
+        RlnbError: No picture arrived in time, or the source ended without one.
     """
     deadline, check_s = time.monotonic() + timeout_s, float("-inf")
     while time.monotonic() < deadline:
@@ -188,9 +188,9 @@ def still(source: Source, *, looking: Callable[[], None], over: Callable[[], boo
         if frame is not None and frame.pictures:
             return beside(frame.pictures)
         if over():
-            raise RlnbError("There is no picture: it has ended. rlnb.preview(run) shows its policy.")
+            raise RlnbError("The run ended before it took a picture. Use rlnb.preview(run) to see its policy.")
         time.sleep(0.1)
-    raise RlnbError(f"No picture came within {timeout_s:g} s.")
+    raise RlnbError(f"No picture arrived within {timeout_s:g} s.")
 
 
 def _encoded(picture: Image, lossless: bool) -> tuple[str, bytes]:
@@ -204,11 +204,11 @@ def _encoded(picture: Image, lossless: bool) -> tuple[str, bytes]:
 
 @functools.cache
 def _widget() -> Any:
-    """Return the widget class; made on first use, since anywidget takes a while to import."""
+    """Return the widget class. It is made on first use, because importing anywidget is slow."""
     import anywidget
 
     class Pictures(anywidget.AnyWidget):
-        """Canvases that paint what they are sent."""
+        """Canvases that paint the pictures they receive."""
 
         _esm = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Pictures side by side and in tiles, and the colours that tell things apart in them."""
+"""Pictures side by side and in tiles, and a palette of distinguishable colours."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# Okabe and Ito's palette, which colour-blind people can tell apart (https://jfly.uni-koeln.de/color/);
-# blue and vermilion first, yellow last because it is faint on white.
+# Okabe and Ito's palette for colour-blind readers (https://jfly.uni-koeln.de/color/), with blue and vermilion
+# first, and yellow last because it is faint on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 LEAST_WIDTH_PX = 240
-"""Least width of a tile in a film; pictures of smaller cameras are enlarged by whole factors."""
+"""Minimum width of a tile in a video. Smaller pictures are enlarged by a whole factor."""
 GAP_PX = 2
-"""White line between two tiles of a mosaic."""
+"""Width of the white line between two tiles of a mosaic."""
 
 
 def red_green_blue(colour: str) -> tuple[int, int, int]:
-    """Return the three parts of a colour as ``"#0072B2"``, 0 to 255 each."""
+    """Return the three components, 0 to 255, of a colour such as ``"#0072B2"``."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return red, green, blue
 
 
 def beside(pictures: Sequence[Image]) -> Image:
-    """Return pictures side by side as one."""
+    """Return one picture with pictures side by side."""
     from PIL import Image
 
     whole = Image.new("RGB", (sum(one.width for one in pictures), max(one.height for one in pictures)), "white")
@@ -39,7 +39,7 @@ def beside(pictures: Sequence[Image]) -> Image:
 
 
 def tiled(pictures: np.ndarray) -> np.ndarray:
-    """Return pictures as the tiles of a film: without gaps, small ones enlarged, black where there is no picture.
+    """Return pictures as the tiles of a video: without gaps, small ones enlarged, empty tiles black.
 
     Args:
         pictures: Shape (n, height, width, channels), channels at least 3, uint8.
@@ -55,7 +55,7 @@ def mosaic(pictures: np.ndarray, longest_px: int) -> np.ndarray:
 
     Args:
         pictures: Shape (n, height, width, 3), uint8.
-        longest_px: Up to this length of its longer side a picture is enlarged, by a whole factor.
+        longest_px: Maximum length of the longer side of a picture that is enlarged, by a whole factor.
 
     Returns:
         Shape (height, width, 3), uint8.

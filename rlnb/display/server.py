@@ -1,4 +1,4 @@
-"""Other people's dashboards beside the kernel: served on loopback, shown in the cell, gone with the kernel."""
+"""Servers of other packages, such as TensorBoard: on the loopback interface, shown in a cell, ended with the kernel."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/")
 
 
 class Beside:
-    """A server on this machine's loopback, until it is closed or this kernel ends, however it ends."""
+    """A server on this machine's loopback interface. It runs until it is closed or this kernel ends in any way."""
 
     def __init__(self, title: str, argv: Sequence[str]) -> None:
-        """Start it and wait for the address that it prints.
+        """Start the server and wait for the address that it prints.
 
         Args:
-            title: Its name for the reader.
-            argv: Its command; it listens on 127.0.0.1.
+            title: Displayed name.
+            argv: Command of the server, which must listen on 127.0.0.1.
 
         Raises:
-            RlnbError: It does not start; with the last lines that it wrote.
+            RlnbError: The server does not start. The error contains its last lines of output.
         """
         require_linux(title)
         self._title = title
@@ -43,7 +43,7 @@ class Beside:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # interrupting a cell is not meant for it
+            start_new_session=True,  # an interrupt of a cell must not reach the server
         )
         assert self._process.stderr is not None
         live_objects.add(self, close=self.close, alive=lambda: self.alive)
@@ -58,12 +58,12 @@ class Beside:
             port = None
         if port is None or not self._answers(port, deadline):
             self.close()
-            raise RlnbError(f"{title} did not start. Its last lines:\n  " + "\n  ".join(lines))
+            raise RlnbError(f"{title} did not start. Its last lines of output:\n  " + "\n  ".join(lines))
         self.port = port
-        """Its port on this machine's loopback."""
+        """Port on this machine's loopback interface."""
 
     def _answers(self, port: int, deadline: float) -> bool:
-        """Wait until it listens: some print their address before they do."""
+        """Wait until the server listens, because some servers print their address earlier."""
         while time.monotonic() < deadline and self._process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
                 return True
@@ -72,16 +72,16 @@ class Beside:
 
     @property
     def url(self) -> str:
-        """Its address in a browser on this machine."""
+        """Address of the server for a browser on this machine."""
         return f"http://127.0.0.1:{self.port}/"
 
     @property
     def alive(self) -> bool:
-        """Whether it still answers."""
+        """Whether the server is still running."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End it."""
+        """End the server."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
@@ -91,7 +91,7 @@ class Beside:
 
 
 def _listen(output: IO[str], lines: deque[str], ports: queue.SimpleQueue[int | None]) -> None:
-    """Keep the last lines of a server's output, and put its port, or None once it has ended without one."""
+    """Keep the last lines of a server's output, and put its port on the queue, then None when the output ends."""
     for line in output:
         lines.append(line.rstrip())
         if address := _ADDRESS.search(line):
@@ -100,7 +100,7 @@ def _listen(output: IO[str], lines: deque[str], ports: queue.SimpleQueue[int | N
 
 
 class Framed(Beside):
-    """One whose pages find each other by relative addresses, so that the Jupyter server can hand it through."""
+    """A server whose pages use relative URLs, so that the browser can reach it through the Jupyter server."""
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         from rlnb.display.frame import frame

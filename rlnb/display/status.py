@@ -1,4 +1,4 @@
-"""One line that names what the cell waits for."""
+"""A status line for the time that a cell waits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from rlnb.display.front_end import in_notebook
 
 _QUIET_S = 0.5
-"""A shorter wait leaves no line behind."""
+"""Seconds up to which a wait leaves no line in the notebook."""
 
 
 @contextlib.contextmanager
 def status(text: str) -> Iterator[Callable[[Any], None]]:
-    """Show what the cell waits for, and in the end how long that took.
+    """Show a text while the cell waits, and the duration at the end.
 
     Yields:
-        ``function(value)`` that shows something in the meantime, in a notebook.
+        ``function(value)`` that shows an interim value in place of the text. It has no effect outside a notebook.
     """
     start_s = time.monotonic()
     if in_notebook():
@@ -36,7 +36,7 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
         from rich.console import Console
 
         console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
-        if not console.is_terminal:  # a log: of a spinner nothing would be left
+        if not console.is_terminal:  # a log file, which cannot show the spinner
             console.print(f"{text} ...")
         with console.status(text):
             yield lambda value: None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
-    """Return an HTML table of text; everything in it is escaped."""
+    """Return an HTML table of text. All text is escaped."""
     head = "".join(f"<th style='text-align:left'>{html.escape(str(text))}</th>" for text in header)
     body = "".join(
         "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(str(text))}</td>" for text in row) + "</tr>"
@@ -19,12 +19,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str 
 
 
 def cell(value: object) -> str:
-    """Return a value as the text of a cell: four digits of a real number, nothing for None."""
+    """Return a value as the text of a cell: a float with four digits, an empty text for None."""
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def duration(seconds: float) -> str:
-    """Return a time span for people: ``"42 s"``, ``"7 min"``, ``"1 h 05 min"``."""
+    """Return a readable duration: ``"42 s"``, ``"7 min"``, ``"1 h 05 min"``."""
     minutes = round(seconds / 60)
     if seconds < 100:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
@@ -32,5 +32,5 @@ def duration(seconds: float) -> str:
 
 
 def short(value: float) -> str:
-    """Return three digits of a number, more where it has more before its point: ``0.0597``, ``12.3``, ``18,204``."""
+    """Return a number with three digits, or all digits before the point: ``0.0597``, ``12.3``, ``18,204``."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

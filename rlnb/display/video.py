@@ -1,4 +1,4 @@
-"""Moving pictures: writing them, and a film that is shown inline."""
+"""Videos: writing them, and showing them in a notebook."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from PIL import Image
 
 INLINE_BYTES = 20 * 2**20
-"""Up to which size a film becomes part of the notebook."""
+"""Maximum size of a video that is embedded in the notebook."""
 
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """An MP4 file; in a notebook it plays, without JavaScript and without a server."""
+    """An MP4 file. A notebook plays it without JavaScript and without a server."""
 
     path: Path
-    """The file."""
+    """Path of the file."""
 
     def still(self) -> Image.Image | None:
-        """Return the picture in its middle; None where PyAV is missing, or the film cannot be read."""
+        """Return the frame in the middle; None if PyAV is not installed or the video cannot be read."""
         try:
             import av
         except ImportError:
@@ -56,14 +56,14 @@ class Video:
 
 
 class Mp4:
-    """Writes pictures as H.264, which browsers play.
+    """A writer of H.264 videos, which browsers can play.
 
     Args:
-        path: The file.
-        fps: Pictures per second; fixed once the first is added.
+        path: Path of the file.
+        fps: Frames per second, fixed once the first picture is added.
 
     Raises:
-        RlnbError: PyAV (https://pyav.basswood-io.com), which writes the file, is not installed.
+        RlnbError: PyAV (https://pyav.basswood-io.com) is not installed.
     """
 
     def __init__(self, path: Path, fps: float) -> None:
@@ -77,7 +77,7 @@ class Mp4:
         self._stream: Any = None
 
     def add(self, picture: np.ndarray) -> None:
-        """Add a picture. Shape (height, width, 3), uint8; the codec wants even sizes, and gets them."""
+        """Add a picture, padded to even sizes for the codec. Shape (height, width, 3), uint8."""
         import numpy as np
 
         height, width, _ = picture.shape
@@ -92,7 +92,7 @@ class Mp4:
         self._container.mux(self._stream.encode(frame))
 
     def close(self) -> None:
-        """Write what is left and close the file."""
+        """Write the remaining frames and close the file."""
         if self._container is not None:
             self._container.mux(self._stream.encode())
             self._container.close()

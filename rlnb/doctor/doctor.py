@@ -1,7 +1,7 @@
-"""Is this machine fit for rlnb? The checks only look: they import no torch, start no simulator and leave no file.
+"""Checks of whether this machine can run rlnb. They import no torch, start no simulator and leave no files behind.
 
-Each check turns facts into findings and touches nothing else. One short subprocess of the worker's interpreter gives
-its facts, so the doctor is quick and sees the same packages as the worker.
+Each check turns facts into findings and has no side effects. The facts about the worker's interpreter come from one
+short subprocess, so the doctor is quick and sees the same packages as the worker.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ KERNEL_PYTHONS = ((3, 11), (3, 13))
 def examine(
     *, root: Path, python: str | None = None, asset_root: str | None = None, timeout_s: float = TIMEOUT_S
 ) -> list[Finding]:
-    """Look at everything at once and return the findings, in a fixed order.
+    """Run all checks at the same time and return the findings in a fixed order.
 
     Args:
         root: Folder of runs.
-        python: Command of the worker's interpreter; None is this process's own.
+        python: Command of the worker's interpreter; None is this process's interpreter.
         asset_root: Explicit asset root, as set in the options.
         timeout_s: Seconds for all checks together.
     """
@@ -45,14 +45,14 @@ def examine(
 
 
 def _all_within(checks: Mapping[str, Callable[[], Sequence[Finding]]], timeout_s: float) -> list[Finding]:
-    """Run the checks side by side, so that a hanging file system or a bug costs one finding only."""
+    """Run each check in a thread, so that a hanging file system or a bug affects only that check's findings."""
     answers: dict[str, Sequence[Finding]] = {}
 
     def run(name: str, check: Callable[[], Sequence[Finding]]) -> None:
         try:
             answers[name] = check()
         except Exception as exc:
-            answers[name] = [warning(name, f"the check itself failed: {type(exc).__name__}: {exc}")]
+            answers[name] = [warning(name, f"this check failed with an error: {type(exc).__name__}: {exc}")]
 
     deadline = time.monotonic() + timeout_s
     threads = [threading.Thread(target=run, args=item, daemon=True) for item in checks.items()]
@@ -62,7 +62,7 @@ def _all_within(checks: Mapping[str, Callable[[], Sequence[Finding]]], timeout_s
         thread.join(max(0.0, deadline - time.monotonic()))
     silent = f"no answer in {timeout_s:g} s"
     late = {
-        name: [warning(name, silent, "Run rlnb doctor again. If it repeats, look for a disk that hangs.")]
+        name: [warning(name, silent, "Run rlnb doctor again. If this repeats, check for a hanging file system.")]
         for name in checks
     }
     return [finding for name in checks for finding in answers.get(name, late[name])]
@@ -72,12 +72,12 @@ def _all_within(checks: Mapping[str, Callable[[], Sequence[Finding]]], timeout_s
 
 
 def check_python(version: Sequence[int]) -> Finding:
-    """Judge the Python of this process, the kernel's."""
+    """Check the Python version of this process, which is that of the kernel."""
     low, high = KERNEL_PYTHONS
     text = ".".join(map(str, version))
     if low <= tuple(version[:2]) <= high:
         return ok("Python", f"{text} ({sys.executable})")
-    fix = "Use Python 3.11 to 3.13 for the kernel. Python 3.12 serves the worker too."
+    fix = "Use Python 3.11, 3.12 or 3.13 for the kernel. With Python 3.12, the worker can use the same interpreter."
     return fault("Python", f"{text} ({sys.executable})", fix)
 
 
@@ -86,10 +86,10 @@ class InstalledPlugin:
     """A plugin of this interpreter."""
 
     distribution: str
-    """Name of its package; its module where the package is unknown."""
+    """Name of its package, or of its module if the package is unknown."""
     version: str = ""
     error: str = ""
-    """Error of a plugin that does not load."""
+    """Error raised when the plugin was loaded; empty if it loads."""
 
     def __str__(self) -> str:
         text = f"{self.distribution} {self.version}".strip()
@@ -97,13 +97,13 @@ class InstalledPlugin:
 
 
 def installed_plugins() -> list[InstalledPlugin]:
-    """Return the plugins in the order of their names."""
+    """Return the plugins, sorted by name."""
     import warnings
 
     from rlnb import plugins
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the finding reports a broken plugin
+        warnings.simplefilter("ignore")  # the finding reports broken plugins
         manager = plugins.manager()
     return [
         InstalledPlugin(
@@ -116,16 +116,16 @@ def installed_plugins() -> list[InstalledPlugin]:
 
 
 def load_error(entry: importlib.metadata.EntryPoint) -> str:
-    """Return the error of a plugin that does not load, else an empty string."""
+    """Return the error of a plugin that does not load, or an empty string if it loads."""
     try:
         entry.load()
-    except Exception as exc:  # any exception of a broken plugin is the answer
+    except Exception as exc:  # a broken plugin may raise anything
         return f"{type(exc).__name__}: {exc}"
     return ""
 
 
 def check_plugins(plugins: Sequence[InstalledPlugin]) -> Finding:
-    """Judge rlnb and its plugins."""
+    """Check that plugins are installed and load."""
     text = "; ".join([__version__, *map(str, plugins)])
     if broken := [plugin.distribution for plugin in plugins if plugin.error]:
         return fault("rlnb", text, f"Update or uninstall {', '.join(broken)}.")

@@ -16,10 +16,10 @@ from rlnb.storage.serial import from_json
 from rlnb.version import ISAACLAB, __version__
 
 TIMEOUT_S = 4.0
-"""Seconds for all checks, which run side by side; a check without an answer by then becomes a warning."""
-LINE = "needs Python 3.12; on 3.11 pip silently resolves isaaclab to 2.3.x, which needs Isaac Sim"
+"""Seconds for all checks, which run at the same time. A check that takes longer becomes a warning."""
+LINE = "needs Python 3.12; on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim"
 PROBE = Path(__file__).parents[1] / "worker" / "probe.py"
-"""Script that another interpreter executes, with ``python -c``; only the worker may import it."""
+"""Script that the worker's interpreter executes with ``python -c``; only the worker may import it."""
 
 
 def _own_environment() -> str:
@@ -34,28 +34,28 @@ class Worker:
     """Facts of the worker's interpreter."""
 
     command: str
-    """Command that starts it."""
+    """Command that starts the interpreter."""
     error: str = ""
-    """Reason why it did not answer; empty if it did."""
+    """Reason why the interpreter did not answer; empty if it did."""
     python: str = ""
-    """Its version."""
+    """Version of Python."""
     versions: Mapping[str, str] | None = None
-    """Installed packages of interest."""
+    """Versions of the installed packages that the checks need, by name."""
     torch_cuda: str | None = None
-    """CUDA version that its torch was built for; None for a CPU build or no torch."""
+    """CUDA version that torch was built for; None for a CPU build or without torch."""
     bytecode: bool = True
-    """Whether a start finds torch's modules compiled, or leaves them compiled for the next start."""
+    """Whether torch's modules have cached bytecode, or the next start can write it."""
     driver_cuda: str = ""
-    """Highest CUDA version that the driver supports; empty when libcuda does not load."""
+    """Highest CUDA version that the driver supports; empty if libcuda does not load."""
     devices: tuple[str, ...] = ()
-    """Names of the GPUs that CUDA shows to the interpreter."""
+    """Names of the GPUs that CUDA finds in the interpreter."""
     kernel_cache: str = ""
-    """Folder of compiled Warp kernels."""
+    """Folder of the compiled Warp kernels; empty without Warp."""
     kernel_cache_mib: float = 0.0
     asset_pack: str = ""
-    """Folder of the local asset pack, built or not; empty when no plugin has one."""
+    """Folder of the local asset pack, whether built or not; empty if no plugin provides one."""
     assets_failed: Mapping[str, str] | None = None
-    """Parts of the pack that could not be built, to the reason."""
+    """Parts of the pack that could not be built, with the reason."""
 
     def version(self, name: str) -> str | None:
         """Return the version of an installed package."""
@@ -63,10 +63,10 @@ class Worker:
 
 
 def look(python: str | None, timeout_s: float) -> Worker:
-    """Return the facts of the worker's interpreter; nothing heavy is imported in it."""
+    """Return the facts of the worker's interpreter, without importing heavy packages there."""
     argv = interpreter(python)
     command = " ".join(argv)
-    source = PROBE.read_text(encoding="utf-8")  # as text: rlnb may be missing there, or have another version
+    source = PROBE.read_text(encoding="utf-8")  # passed as text: that interpreter may lack rlnb
     try:
         answer = subprocess.run([*argv, "-c", source], capture_output=True, text=True, timeout=timeout_s, check=True)
         facts = json.loads(answer.stdout.strip().splitlines()[-1])
@@ -80,7 +80,7 @@ def look(python: str | None, timeout_s: float) -> Worker:
 
 
 def driver() -> str | None:
-    """Return the version of the NVIDIA driver; None without one."""
+    """Return the version of the NVIDIA driver; None without a driver."""
     try:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
@@ -92,7 +92,7 @@ def driver() -> str | None:
 def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env: Mapping[str, str]) -> list[Finding]:
     """Return all findings about the worker's interpreter."""
     if worker.error:
-        fix = f"Set rlnb.options.python to a Python that starts, or make one: {_own_environment()}"
+        fix = f"Set rlnb.options.python to a working Python, or create one: {_own_environment()}"
         return [
             fault("worker", f"{worker.command}: {worker.error}", fix),
             check_driver(worker, driver),
@@ -110,7 +110,7 @@ def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env
 
 
 def check_worker_rlnb(worker: Worker) -> Finding:
-    """Judge whether the worker's interpreter has the same version of rlnb as this process."""
+    """Check that the worker's interpreter has the same version of rlnb as this process."""
     version = worker.version("rlnb")
     text = f"{worker.command}, Python {worker.python}, rlnb {version or 'missing'}"
     if version == __version__:
@@ -120,7 +120,7 @@ def check_worker_rlnb(worker: Worker) -> Finding:
 
 
 def check_isaaclab(worker: Worker) -> Finding:
-    """Judge Isaac Lab in the worker's interpreter: its release line, which exists for Python 3.12 only."""
+    """Check that the worker's interpreter has the right release line of Isaac Lab, which requires Python 3.12."""
     version, on_312 = worker.version("isaaclab"), worker.python.startswith("3.12.")
     if version is not None and f"{version}.".startswith(f"{ISAACLAB}."):
         return ok("Isaac Lab", f"{version} on Python {worker.python}")
@@ -130,25 +130,25 @@ def check_isaaclab(worker: Worker) -> Finding:
 
 
 def check_torch(worker: Worker, driver: str | None) -> Finding:
-    """Judge torch against the driver, by the facts behind ``torch.cuda.is_available()``."""
+    """Check that torch can use the GPUs, from the facts behind ``torch.cuda.is_available()``."""
     version = worker.version("torch")
     if version is None:
         fix = install_line("rlnb[isaaclab]", python=worker.command)
-        return fault("torch", "missing; it comes with Isaac Lab", fix)
+        return fault("torch", "not installed; Isaac Lab brings it", fix)
     if worker.devices and worker.torch_cuda is None:
         fix = "Install a CUDA build of torch: https://pytorch.org/get-started/locally"
-        return warning("torch", f"{version}, built for the CPU; the GPU is not used", fix)
+        return warning("torch", f"{version}, a CPU build, so the GPU is not used", fix)
     if worker.devices and _major(worker.torch_cuda) > _major(worker.driver_cuda):
-        text = f"{version}, built for CUDA {worker.torch_cuda}; the driver supports CUDA {worker.driver_cuda} only"
+        text = f"{version}, built for CUDA {worker.torch_cuda}, but the driver supports only CUDA {worker.driver_cuda}"
         fix = f"Update the driver, or install a torch built for CUDA {_major(worker.driver_cuda)}."
         return fault("torch", text, fix)
     if worker.devices:
         names = ", ".join(f"{worker.devices.count(name)} x {name}" for name in dict.fromkeys(worker.devices))
         return ok("torch", f"{version}, CUDA {worker.torch_cuda}: {names}")
     if driver is None:
-        return ok("torch", f"{version}; without CUDA, trainings run on the CPU")
+        return ok("torch", f"{version}; there is no NVIDIA driver, so trainings run on the CPU")
     fix = "Check CUDA_VISIBLE_DEVICES, or start the container with --gpus all (docker) or --nv (apptainer)."
-    return fault("torch", f"{version}; a driver is installed, but CUDA shows no GPU", fix)
+    return fault("torch", f"{version}; the NVIDIA driver is installed, but CUDA finds no GPU", fix)
 
 
 def _major(version: str | None) -> int:
@@ -156,53 +156,53 @@ def _major(version: str | None) -> int:
 
 
 def check_driver(worker: Worker, driver: str | None) -> Finding:
-    """Report the NVIDIA driver."""
+    """Report the version of the NVIDIA driver."""
     if driver is None:
-        return ok("NVIDIA driver", "none; this machine has no NVIDIA GPU")
-    cuda = f", CUDA up to {worker.driver_cuda}" if worker.driver_cuda else ", libcuda.so.1 does not load"
+        return ok("NVIDIA driver", "not installed, so no NVIDIA GPU can be used")
+    cuda = f", supports CUDA up to {worker.driver_cuda}" if worker.driver_cuda else "; libcuda.so.1 does not load"
     return ok("NVIDIA driver", f"{driver}{cuda}")
 
 
 def check_bytecode(worker: Worker) -> Finding:
-    """Judge whether every start compiles Python again, as in a container image that forbids writing bytecode."""
+    """Check whether Python's bytecode is cached. A container image may forbid writing it."""
     if worker.bytecode:
-        return ok("bytecode", "compiled modules are kept, so a start does not compile Isaac Lab again")
+        return ok("bytecode", "cached, so starts do not recompile the modules of Isaac Lab")
     packages = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    text = "not kept: each start compiles 6,000 modules of Isaac Lab and torch again, for about 10 s"
+    text = "not cached, so each start spends about 10 s compiling 6,000 modules of Isaac Lab and torch"
     fix = f'{worker.command} -m compileall -q $({worker.command} -c "{packages}"), or unset PYTHONDONTWRITEBYTECODE'
     return warning("bytecode", text, fix)
 
 
 def check_kernel_cache(worker: Worker) -> Finding:
-    """Report Warp's kernel cache. With an empty one, the first run compiles for about half a minute."""
+    """Report Warp's kernel cache. If it is empty, the first run compiles kernels for about half a minute."""
     if not worker.kernel_cache:
-        return warning("Warp kernels", "Warp is missing", install_line("rlnb[isaaclab]", python=worker.command))
+        return warning("Warp kernels", "Warp is not installed", install_line("rlnb[isaaclab]", python=worker.command))
     folder = worker.kernel_cache
     if worker.kernel_cache_mib < 0.1:
-        text = f"{folder}: empty, so the first run compiles for about 30 s"
-        fix = "Nothing needs fixing. To share a filled cache between machines, set WARP_CACHE_PATH."
+        text = f"{folder}: empty, so the first run compiles kernels for about 30 s"
+        fix = "No action needed. To share a cache between machines, set WARP_CACHE_PATH."
         return ok("Warp kernels", text, fix)
     return ok("Warp kernels", f"{folder}: {worker.kernel_cache_mib:.1f} MiB")
 
 
 def check_assets(worker: Worker, asset_root: str | None, env: Mapping[str, str]) -> Finding:
-    """Judge the asset root: the setting, ISAACSIM_ASSET_ROOT, else NVIDIA's cloud or the local pack."""
+    """Check the asset root: the setting, or ISAACSIM_ASSET_ROOT, or else NVIDIA's cloud or the local asset pack."""
     variable = env.get("ISAACSIM_ASSET_ROOT")
     location, source = (asset_root, "set in the options") if asset_root else (variable, "ISAACSIM_ASSET_ROOT")
     if location and ("://" in location or Path(location).is_dir()):
         return ok("asset root", f"{location} ({source})")
     if location:
-        fix = "Correct or unset it. rlnb assets build makes a folder without a download."
+        fix = "Correct the path, or unset it. To build a local folder without a download: rlnb assets build"
         return fault("asset root", f"{location} ({source}) is not a folder", fix)
     if worker.asset_pack and Path(worker.asset_pack).is_dir():
-        text = f"none set: NVIDIA's cloud if it answers, else the local pack in {worker.asset_pack}"
+        text = f"not set: NVIDIA's cloud if it is reachable, otherwise the local asset pack in {worker.asset_pack}"
         if worker.assets_failed:
             missing = "; ".join(f"{name}: {reason}" for name, reason in worker.assets_failed.items())
-            return warning("asset root", f"{text}, which lacks {missing}", "Fix that, then: rlnb assets build")
+            return warning("asset root", f"{text}, which lacks {missing}", "Fix the cause, then run: rlnb assets build")
         return ok("asset root", text)
     if worker.asset_pack:
-        text = "none set: NVIDIA's cloud if it answers, else the local pack, which the first run builds"
-        return ok("asset root", text, "Nothing needs fixing. To build it now: rlnb assets build")
-    text = "none set, and no asset pack is installed: robots come from NVIDIA's cloud only"
+        text = "not set: NVIDIA's cloud if it is reachable, otherwise the local asset pack, which the first run builds"
+        return ok("asset root", text, "No action needed. To build the pack now: rlnb assets build")
+    text = "not set, and no asset pack is installed, so robots come only from NVIDIA's cloud"
     fix = install_line("rlnb-tasks", python=worker.command)
     return warning("asset root", text, fix)

@@ -18,13 +18,14 @@ from rlnb.doctor.notebook_host import check_hosted
 from rlnb.storage.installation import install_line
 
 LEAST_MEMORY_GIB = 4.0
-"""A worker takes 1.2 to 1.5 GiB; a kernel, a living simulator and a training may run side by side."""
+"""Free memory below which the doctor warns. A worker takes 1.2 to 1.5 GiB, and a kernel, a living simulator and a
+training may run at the same time."""
 LEAST_DISK_MIB, SCARCE_DISK_GIB = 50, 2.0
 SINFO_S = 3.0
 
 
 def checks(root: Path) -> dict[str, Callable[[], Sequence[Finding]]]:
-    """Return every check of the machine by name; ``root`` is the folder of runs."""
+    """Return the checks of the machine by name; ``root`` is the folder of runs."""
     return {
         "machine": check_machine,
         "run folder": lambda: check_folder(root),
@@ -36,7 +37,7 @@ def checks(root: Path) -> dict[str, Callable[[], Sequence[Finding]]]:
 
 
 def check_machine() -> list[Finding]:
-    """Judge CPUs and memory, as this process may use them."""
+    """Check the CPUs and the memory that this process may use."""
     import psutil
 
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -55,37 +56,37 @@ def _cgroup(name: str) -> str:
 
 
 def cpu_quota(text: str) -> float | None:
-    """Return the CPUs that a container may use, from cgroup v2's ``cpu.max`` (``"200000 100000"``); None: no limit."""
+    """Return the number of CPUs in a cgroup v2 ``cpu.max`` file such as ``"200000 100000"``; None without a limit."""
     quota, _, period = text.partition(" ")
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
 
 
 def check_cpus(cpus: float, machine: str) -> Finding:
-    """Judge the number of CPUs."""
+    """Check the number of CPUs."""
     text = f"{cpus:g} ({machine})"
     return (
-        ok("CPUs", text) if cpus >= 2 else warning("CPUs", text, "Use at least two CPUs; a training alone takes one.")
+        ok("CPUs", text) if cpus >= 2 else warning("CPUs", text, "Use at least two CPUs. A training alone takes one.")
     )
 
 
 def check_memory(total_gib: float, free_gib: float) -> Finding:
-    """Judge the memory."""
+    """Check the free memory."""
     text = f"{total_gib:.1f} GiB, {free_gib:.1f} GiB free"
     if free_gib >= LEAST_MEMORY_GIB:
         return ok("memory", text)
-    fix = f"Free some memory, to have at least {LEAST_MEMORY_GIB:g} GiB. A worker takes 1.5 GiB."
+    fix = f"Free memory until at least {LEAST_MEMORY_GIB:g} GiB are available. A worker alone takes 1.5 GiB."
     return warning("memory", text, fix)
 
 
 def check_folder(root: Path) -> list[Finding]:
-    """Judge the run folder and its disk: whether rlnb can write there. Leaves no file."""
+    """Check that the run folder is writable and its disk has space. Leaves no file behind."""
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     free_bytes = shutil.disk_usage(existing).free
-    fix = "Set RLNB_ROOT, or rlnb.options.root, to a folder that you may write to."
+    fix = "Set RLNB_ROOT or rlnb.options.root to a writable folder."
     try:
         with tempfile.TemporaryFile(dir=existing):
             pass
-        note = "writable" if existing == root else "writable, does not exist yet"
+        note = "writable" if existing == root else "writable, not created yet"
         folder = ok("run folder", f"{root}: {note}")
     except OSError as exc:
         folder = fault("run folder", f"{root}: {exc.strerror or exc}", fix)
@@ -93,19 +94,19 @@ def check_folder(root: Path) -> list[Finding]:
 
 
 def check_disk(free_mib: float) -> Finding:
-    """Judge the free space at the run folder."""
-    text = f"{free_mib / 1024:.1f} GiB free at the run folder"
+    """Check the free space on the run folder's disk."""
+    text = f"{free_mib / 1024:.1f} GiB free on the run folder's disk"
     if free_mib / 1024 >= SCARCE_DISK_GIB:
         return ok("disk", text)
     judge = fault if free_mib < LEAST_DISK_MIB else warning
-    return judge("disk", text, "Free some space, or set RLNB_ROOT to a folder on another disk.")
+    return judge("disk", text, "Free disk space, or set RLNB_ROOT to a folder on another disk.")
 
 
-# -- the tools around it ---------------------------------------------------------------------------------
+# -- tools -----------------------------------------------------------------------------------------------
 
 
 def partitions() -> tuple[str, str]:
-    """Return the names of Slurm's partitions, and the reason if Slurm does not answer."""
+    """Return the names of Slurm's partitions, and an error if Slurm does not answer."""
     try:
         argv = ["sinfo", "--noheader", "--format=%R"]
         process = subprocess.run(argv, capture_output=True, text=True, timeout=SINFO_S, check=False)
@@ -118,34 +119,34 @@ def partitions() -> tuple[str, str]:
 
 
 def check_slurm(sbatch: str | None, partitions: str, error: str) -> Finding:
-    """Judge whether this machine can submit jobs to Slurm."""
+    """Check whether this machine can submit jobs to Slurm."""
     if sbatch is None:
-        return ok("Slurm", "sbatch is not on PATH, so runs start on this machine")
+        return ok("Slurm", "not used: sbatch is not on PATH, so runs start on this machine")
     if error:
-        fix = "Set SLURM_CONF, or use a login node. Without launcher=rlnb.slurm(...), runs start on this machine."
+        fix = "Set SLURM_CONF, or use a login node. Runs without launcher=rlnb.slurm(...) do not need Slurm."
         return warning("Slurm", f"{sbatch} is installed, but Slurm does not answer: {error}", fix)
     return ok("Slurm", f"{sbatch}, partitions: {partitions or 'none'}")
 
 
 def check_browser(browser: str | None) -> Finding:
-    """Judge whether reports can be printed as PDF, which needs a browser."""
+    """Check for a browser, which reports in PDF need."""
     if browser:
         return ok("browser", f"{browser} (for PDF)")
-    return warning("browser", "none on PATH, so reports are HTML only", "apt install chromium")
+    return warning("browser", "no Chromium on PATH, so reports are HTML only", "apt install chromium")
 
 
 def check_jupyter(jupyterlab: str | None, ipykernel: str | None) -> Finding:
-    """Judge JupyterLab and ipykernel. ipykernel 7.4.0 loses messages of widgets while a cell runs."""
+    """Check JupyterLab and ipykernel. ipykernel 7.4.0 loses messages from widgets while a cell runs."""
     text = f"jupyterlab {jupyterlab or 'missing'}, ipykernel {ipykernel or 'missing'}"
     if ipykernel is None:
         return warning("Jupyter", text, install_line("rlnb[lab]"))
     release = tuple(int(part) for part in re.findall(r"\d+", ipykernel)[:2])
     fix = "pip install 'ipykernel>=7,<7.4'"
     if release >= (7, 4):
-        text += ". Version 7.4.0 drops messages from the browser in every other cell that blocks"
+        text += ". Version 7.4.0 drops messages from the browser in every second cell that blocks the kernel"
         return warning("Jupyter", text, fix)
     if release < (7, 0):
-        text += ". Before version 7.0, no message from the browser arrives while a cell blocks"
+        text += ". Versions before 7.0 receive no messages from the browser while a cell blocks the kernel"
         return warning("Jupyter", text, fix)
     return ok("Jupyter", text)
 

@@ -1,4 +1,4 @@
-"""The doctor's checks of a hosted notebook: JupyterHub, PAI-DSW, and the settings that they need."""
+"""The doctor's checks of a hosted notebook: JupyterHub or PAI-DSW, and the settings that these hosts need."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from rlnb.doctor.finding import Finding, ok, warning
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Facts of the environment of a notebook."""
+    """Facts about the environment of a notebook."""
 
     hosts: tuple[str, ...]
-    """``"JupyterHub"``, ``"PAI-DSW"``; empty on a machine of the user's own."""
+    """``"JupyterHub"`` and ``"PAI-DSW"`` as detected; empty on the user's own machine."""
     base_urls: tuple[str, ...]
-    """Base URLs of the Jupyter servers that run, and the host's prefix."""
+    """Base URLs of the running Jupyter servers, and the host's prefix."""
     proxy: bool
-    """Whether jupyter-server-proxy is installed; TensorBoard and the 3D view need it to pass the gateway."""
+    """Whether jupyter-server-proxy is installed, which TensorBoard and the 3D view need behind a gateway."""
     home: bool
-    """Whether the home folder can be written."""
+    """Whether the home folder is writable."""
     cache: str
     """Value of WARP_CACHE_PATH."""
     persistent: bool
-    """Whether the run folder lies on a file system of its own, and not in the container's layer."""
+    """Whether the run folder is on another file system than ``/``, and so not in the container's own layer."""
     root: Path
     """Folder of runs."""
 
 
 def check_hosted(root: Path, env: Mapping[str, str]) -> list[Finding]:
-    """Return the findings about the notebook's host."""
+    """Return the findings about the host of the notebook."""
     return judge(look(root, env))
 
 
 def look(root: Path, env: Mapping[str, str]) -> Place:
-    """Return the facts. Of the variables, only WARP_CACHE_PATH and the prefix show their values."""
+    """Return the facts. They contain no environment variable's value except WARP_CACHE_PATH and the URL prefix."""
     hosts = []
     if any(name.startswith("JUPYTERHUB_") for name in env):
         hosts.append("JupyterHub")
@@ -58,18 +58,18 @@ def look(root: Path, env: Mapping[str, str]) -> Place:
 
 
 def judge(place: Place) -> list[Finding]:
-    """Return the findings. A machine of the user's own needs no settings."""
+    """Return the findings. The user's own machine needs no settings for hosted notebooks."""
     where = " and ".join(place.hosts) or "no hosted environment"
     urls = ", ".join(place.base_urls)
-    findings = [ok("hosted", f"{where}; {f'base_url {urls}' if urls else 'no Jupyter server runs'}")]
+    findings = [ok("hosted", f"{where}; {f'base_url {urls}' if urls else 'no Jupyter server is running'}")]
     if not place.home and not place.cache:
-        fix = f"export WARP_CACHE_PATH={place.root.parent / '.cache' / 'warp'}, to compile kernels only once."
+        fix = f"export WARP_CACHE_PATH={place.root.parent / '.cache' / 'warp'} to compile kernels only once."
         findings.append(warning("hosted cache", "the home folder is not writable, and WARP_CACHE_PATH is not set", fix))
     if not place.hosts:
         return findings
     if not place.persistent:
-        fix = "Set RLNB_ROOT to a mounted folder, such as /mnt/workspace/rlnb-runs or your home on the Hub."
-        findings.append(warning("hosted folder", f"{place.root} lies inside the container and is lost with it", fix))
+        fix = "Set RLNB_ROOT to a mounted folder, such as /mnt/workspace/rlnb-runs or your home folder on the Hub."
+        findings.append(warning("hosted folder", f"{place.root} is inside the container, and is deleted with it", fix))
     if not place.proxy:
         fix = "pip install 'jupyter-server-proxy>=4.4', then restart the server."
         text = "jupyter-server-proxy is not installed, so TensorBoard and the 3D view cannot pass the gateway"

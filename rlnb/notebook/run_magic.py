@@ -1,4 +1,4 @@
-"""``%rlnb``: the common verbs without brackets."""
+"""``%rlnb``: common commands for runs, without Python syntax."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def register(ipython: Any) -> None:
 def line(text: str) -> Any:
     """%rlnb VERB [RUN ...]: runs, show, watch, logs, cancel, report or tensorboard.
 
-    A run is named by its id or a unique part of it; without one the newest is meant.
+    Name a run by its id or a unique part of the id. Without a run, the newest run is used.
     """
     verb, *ids = shlex.split(text) or ["help"]
     if verb == "help":
         return print(line.__doc__)
     if wrong := [word for word in ids if word.startswith("-")]:
-        raise RlnbError(f"%rlnb knows no {', '.join(wrong)}. With options it is rlnb.{verb}(...), or run.{verb}(...).")
+        raise RlnbError(f"%rlnb has no option {', '.join(wrong)}. Use rlnb.{verb}(...) or run.{verb}(...) in Python.")
     if verb == "runs":
         if ids:
-            raise RlnbError(f"%rlnb runs lists all. Some of them: rlnb.runs(task={ids[0]!r}), or state=, tag=, where=.")
+            raise RlnbError(f"%rlnb runs takes no filter. Use rlnb.runs(task={ids[0]!r}), or state=, tag= or where=.")
         return find.runs()
     if verb not in VERBS:
-        raise unknown("verb", verb, ["runs", *VERBS], has="%rlnb knows")
+        raise unknown("verb", verb, ["runs", *VERBS], has="%rlnb has")
     runs = [find.get_run(id) for id in ids] or list(find.runs()[:1])
     if not runs:
-        raise RlnbError("There is no run yet. Start one with rlnb.train(...).")
+        raise RlnbError("There are no runs yet. Start one with rlnb.train(...).")
     return VERBS[verb](runs)

@@ -1,4 +1,4 @@
-"""``%%task Name``: a cell becomes a task module on disk, checked for syntax and not executed."""
+"""``%%task Name``: save a cell as a task module on disk. The cell's syntax is checked, but it is not executed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def register_magics(ipython: Any) -> None:
         from IPython.display import HTML, display
 
         name = _name(line)
-        # Checked here too, under a name that is no file: Python would show the line of the file that is already
-        # there. The first line stands for the %%task line, so that line numbers are the cell's.
+        # Check the syntax here too, under a name that is not a file: for a file name, the traceback would quote the
+        # line of the older file on disk. The empty first line stands for the %%task line and keeps line numbers right.
         compile(f"\n{cell}", f"<%%task {name}>", "exec", dont_inherit=True)
         path = write_module(options.folders, name, cell, owner(ipython.user_ns))
         text = f"saved as {path}, sha256 {sha256(path)[:_SHOWN_DIGITS]}"
@@ -34,8 +34,8 @@ def register_magics(ipython: Any) -> None:
 
 
 def owner(user_ns: dict[str, Any]) -> str:
-    """Return the notebook that a kernel belongs to; the kernel's folder where no front end names one."""
-    # VS Code first: with a remote server it gives JPY_SESSION_NAME a random part, new in each session.
+    """Return the notebook that a kernel belongs to, or the kernel's folder if the front end names no notebook."""
+    # VS Code comes first: with a remote server, its JPY_SESSION_NAME has a random part that is new in each session.
     vscode, papermill = user_ns.get("__vsc_ipynb_file__"), user_ns.get("PAPERMILL_INPUT_PATH")
     notebook = vscode or papermill or os.environ.get("JPY_SESSION_NAME") or os.environ.get("PAPERMILL_INPUT_PATH")
     return str(notebook) if notebook else f"notebook in {Path.cwd()}"
@@ -43,11 +43,11 @@ def owner(user_ns: dict[str, Any]) -> str:
 
 def _name(line: str) -> str:
     name = line.strip()
-    example = "Write the task's name behind it: %%task Lift-Cube-RGB"
+    example = "Write the task's name after it: %%task Lift-Cube-RGB"
     if not name:
         raise RlnbError(f"%%task has no name. {example}")
     if len(name.split()) > 1:
         raise RlnbError(f"%%task takes one name without spaces, not {name!r}. Did you mean {'-'.join(name.split())!r}?")
     if not re.search(r"[^\W_]", name):
-        raise RlnbError(f"%%task {name!r}: a name has at least one letter or digit. {example}")
+        raise RlnbError(f"%%task {name!r} has no letter or digit. {example}")
     return name

@@ -1,7 +1,7 @@
 """Reports of runs as one HTML file, or PDF.
 
-``report`` executes ``report.ipynb`` by papermill and writes the page, and ``sections`` are the parts that the
+``report`` executes ``report.ipynb`` with papermill and writes the page. ``sections`` has the functions that the
 notebook calls.
 
-Belongs here: the layout of a report. Does not belong here: figures and pictures that a cell shows too.
+Belongs here: the layout of a report. Does not belong here: figures and pictures that cells also show.
 """

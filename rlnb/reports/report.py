@@ -1,4 +1,4 @@
-"""A report: papermill runs ``report.ipynb``, nbconvert makes one HTML file that needs neither network nor JavaScript.
+"""A report: papermill runs ``report.ipynb``, and nbconvert makes an HTML file that needs no network and no JavaScript.
 
 The notebook shows the sections of :mod:`rlnb.reports.sections`.
 """
@@ -50,37 +50,37 @@ figure {{ margin: .5rem 0 1rem }} figcaption, small {{ color: #666 }}
 
 
 def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, *, pdf: bool = False) -> Path:
-    """Write a report of runs as one HTML file, with the executed notebook beside it; return the path of the page.
+    """Write a report of runs as one HTML file, next to the executed notebook, and return the path of the HTML file.
 
-    The notebook has the curves as Plotly figures; the page needs neither network nor JavaScript.
+    The notebook has the curves as Plotly figures. The HTML file needs no network and no JavaScript.
 
     Args:
         runs: A run, or several to compare.
-        path: The HTML file; None is ``report.html`` in the run's folder, for several runs
-            ``reports/<time>.html`` in the root. The notebook has the same name, with ``.ipynb``.
-        pdf: Whether to print it as well, ``.pdf``; Chromium does that.
+        path: Path of the HTML file; None is ``report.html`` in the run's folder, or ``reports/<time>.html`` in the
+            root for several runs. The notebook has the same name with the suffix ``.ipynb``.
+        pdf: Whether Chromium also prints the report as a ``.pdf`` file.
 
     Raises:
-        RlnbError: papermill, nbconvert or Chromium is missing, there is no run, or the report cannot be made.
+        RlnbError: papermill, nbconvert or Chromium is not installed, there is no run, or the report cannot be made.
     """
     if isinstance(runs, str | Path):
-        raise RlnbError(f"{str(runs)!r} is no run; rlnb.get_run(id) gives one.")
+        raise RlnbError(f"{str(runs)!r} is not a run. Use rlnb.get_run(id).")
     several = list(runs) if isinstance(runs, Sequence) else [runs]
     if not several:
-        raise RlnbError("There is no run to report on. See what there is: rlnb.runs()")
+        raise RlnbError("There is no run to report on. List all runs with rlnb.runs().")
     missing = [name for name in ("papermill", "nbconvert", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
         raise RlnbError(f"A report needs {', '.join(missing)}. Use {install_line('rlnb[report]')}")
     browser = chromium() if pdf else ""
     target = Path(path).expanduser().absolute() if path is not None else _default_path(several)
     if target.suffix != ".html":
-        raise RlnbError(f"path={str(path)!r}: the report is an HTML file, so its name ends in .html.")
+        raise RlnbError(f"path={str(path)!r} does not end in .html. Use the path of an HTML file.")
     if not _ours(target.with_suffix(".ipynb")):
         raise RlnbError(
-            f"{target.with_suffix('.ipynb')} is a notebook of yours, which the report's would replace. path=..."
+            f"The report would replace {target.with_suffix('.ipynb')}, which rlnb did not write. Use another path=..."
         )
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)  # before the work
+        target.parent.mkdir(parents=True, exist_ok=True)  # before the notebook runs, so that an error comes early
     except OSError as exc:
         raise _unwritable(target, exc) from exc
     of = f"{len(several)} runs" if len(several) > 1 else several[0].id
@@ -95,7 +95,7 @@ def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, 
 
 
 def _ours(notebook: Path) -> bool:
-    """Return whether there is no notebook of that name but an earlier report's."""
+    """Return whether a notebook does not exist or belongs to an earlier report."""
     try:
         return bool(json.loads(notebook.read_text(encoding="utf-8"))["metadata"].get("rlnb_report"))
     except (FileNotFoundError, NotADirectoryError):
@@ -105,23 +105,21 @@ def _ours(notebook: Path) -> bool:
 
 
 def chromium() -> str:
-    """Return the path of Chromium, or of Chrome.
+    """Return the path of Chromium or Chrome.
 
     Raises:
-        RlnbError: There is none.
+        RlnbError: Neither is installed.
     """
     if path := find_browser():
         return path
-    raise RlnbError(
-        "A PDF is printed by Chromium, which is not installed: apt-get install chromium, or leave pdf=False."
-    )
+    raise RlnbError("Chromium, which prints the PDF, is not installed. Use apt-get install chromium, or pdf=False.")
 
 
 def _print(browser: str, page: Path) -> None:
-    """Print a page as a PDF beside it, without network and without a profile."""
+    """Print a page as a PDF next to it, without network access and with an empty browser profile."""
     with tempfile.TemporaryDirectory(prefix="rlnb-chromium-") as profile:
         argv = [browser, "--headless", "--disable-gpu", f"--user-data-dir={profile}"]
-        argv += ["--no-sandbox"] if os.geteuid() == 0 else []  # its sandbox does not start for root
+        argv += ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox does not start as root
         argv += ["--no-pdf-header-footer", "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking"]
         pdf = Path(profile, "report.pdf")
         done = subprocess.run([*argv, f"--print-to-pdf={pdf}", page.as_uri()], capture_output=True, text=True)
@@ -140,7 +138,7 @@ def _replace(target: Path, content: bytes) -> None:
 
 
 def _unwritable(target: Path, exc: OSError) -> RlnbError:
-    return RlnbError(f"The report cannot be written to {target}: {exc}. Choose a place: path=...")
+    return RlnbError(f"The report cannot be written to {target}: {exc}. Choose another path=...")
 
 
 def _default_path(runs: Sequence[RunFacts]) -> Path:
@@ -150,7 +148,7 @@ def _default_path(runs: Sequence[RunFacts]) -> Path:
 
 
 def _execute(folder: Path, run_paths: list[str]) -> Path:
-    """Run the notebook with papermill in a process of its own; return the executed copy."""
+    """Run the notebook with papermill in a separate process and return the executed copy."""
     spec = {"argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]}
     kernel = folder / "kernels" / _KERNEL / "kernel.json"
     kernel.parent.mkdir(parents=True)
@@ -159,7 +157,7 @@ def _execute(folder: Path, run_paths: list[str]) -> Path:
     parameters.write_text(json.dumps({"run_paths": run_paths}))  # JSON is YAML
     executed = folder / "executed.ipynb"
     argv = [sys.executable, "-m", "papermill", str(_NOTEBOOK), str(executed), "--no-progress-bar"]
-    # Its own kernel spec, found first: "python3" may be another environment's, without rlnb.
+    # Use an own kernel spec, first on the path, because "python3" may belong to another environment without rlnb.
     paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     done = subprocess.run(
         [*argv, "--kernel", _KERNEL, "--parameters_file", str(parameters)],
@@ -176,7 +174,7 @@ def _execute(folder: Path, run_paths: list[str]) -> Path:
 def _page(executed: Path, *, title: str) -> str:
     from nbconvert import HTMLExporter
 
-    # The "basic" template is the bare body: no require.js, MathJax or plotly to load.
+    # The "basic" template is the bare body, which loads no require.js, MathJax or plotly.
     exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
     exporter.exclude_anchor_links = True
     body, _ = exporter.from_filename(str(executed))

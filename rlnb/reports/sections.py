@@ -1,4 +1,4 @@
-"""The sections of a report, as HTML that needs no JavaScript; every outside string in them is escaped."""
+"""The sections of a report, as HTML without JavaScript. All strings from runs are escaped."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from rlnb.spec import Json
 
 PICTURE_PX = 720
-"""Longer side of a picture in the report; the original stays in the run's folder."""
+"""Maximum length of the longer side of a picture in the report. The original stays in the run's folder."""
 USAGES = 12
-"""Curves of the use of nodes in a report."""
+"""Maximum number of curves of the use of the nodes in a report."""
 PICTURES_BYTES = 600_000
-"""Largest size of all pictures together, and of all films together: a report is for sending."""
+"""Maximum size of all pictures together, and of all films together, so that a report is small enough for e-mail."""
 
 
 def heading(runs: Sequence[RunFacts]) -> str:
-    """Return the title and when, where and by which version it was written."""
+    """Return the title, with the time and the host at which the report was written."""
     tasks = ", ".join(sorted({run.task for run in runs}))
     name = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
     origin = f"{name}, written {datetime.now().astimezone():%Y-%m-%d %H:%M %Z} on {platform.node()}"
@@ -39,7 +39,7 @@ def heading(runs: Sequence[RunFacts]) -> str:
 
 
 def summary(runs: Sequence[RunFacts]) -> str:
-    """Return a table with the training of each run: its task, place, speed and last values; one column a run."""
+    """Return a table of the training of each run (task, devices, speed, last values) with one column per run."""
     columns = [dict(_summary(run)) for run in runs]
     header = ["", *(run.id for run in runs)] if len(runs) > 1 else ["", ""]
     return table(header, [[name, *(column[name] for column in columns)] for name in columns[0]])
@@ -62,7 +62,7 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     yield "started", f"{run.created.astimezone():%Y-%m-%d %H:%M}"
     yield "duration", duration(seconds) if seconds else "-"
     yield "frames", f"{frames:,}" if frames else "-"
-    yield "steps/s (frames over duration)", f"{frames / seconds:,.0f}" if frames and seconds else "-"
+    yield "steps/s (frames / duration)", f"{frames / seconds:,.0f}" if frames and seconds else "-"
     for name in ("reward", "episode_length", "success_rate"):
         yield f"last {name}", f"{run.metrics[name].last:.4g}" if name in run.metrics.names else "-"
     yield "tags", ", ".join(run.tags) or "-"
@@ -70,7 +70,7 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
 
 
 def _seconds(run: RunFacts) -> float:
-    """Return how long the run trained, over all its jobs; one that goes on counts to its last logged point."""
+    """Return the seconds that a run trained in all its jobs. An active job counts until its last logged point."""
     spans = []
     for job in run.jobs:
         started, result = job.started, job.result
@@ -84,7 +84,7 @@ def _seconds(run: RunFacts) -> float:
 
 
 class Curves:
-    """A figure that is Plotly's where a notebook is opened, and a picture in a page without JavaScript."""
+    """A figure that a notebook shows with Plotly, and a page without JavaScript shows as a picture."""
 
     def __init__(self, chart: go.Figure, description: str) -> None:
         self._chart, self._description = chart, description
@@ -95,19 +95,19 @@ class Curves:
 
 
 def metric_curves(runs: Sequence[RunFacts]) -> Curves:
-    """Return the usual metrics."""
+    """Return a figure of the usual metrics."""
     return Curves(figure.figure(runs), "Metric curves over frames")
 
 
 def usage(runs: Sequence[RunFacts]) -> Curves | None:
-    """Return the runs' use of their nodes over time; None where nothing was sampled."""
+    """Return a figure of the runs' use of their nodes over time; None if nothing was sampled."""
     sampled = sorted({tag for run in runs for tag in run.system.tags})
     tags = [tag for tag in sampled if "/rank" not in tag][:USAGES]
     return Curves(figure.figure(runs, tags, x="wall_time"), "Use of the nodes over time") if tags else None
 
 
 def evaluations(runs: Sequence[RunFacts]) -> str:
-    """Return each evaluation with its 95 % intervals."""
+    """Return a table of each evaluation with 95 % intervals."""
     tables = []
     for run in runs:
         for evaluation in run.evaluations:
@@ -118,7 +118,7 @@ def evaluations(runs: Sequence[RunFacts]) -> str:
 
 
 def pictures(runs: Sequence[RunFacts]) -> str:
-    """Return the camera previews that the runs hold, made smaller, up to 600 KB in all."""
+    """Return the camera previews in the folders of the runs, reduced in size, up to 600 KB in total."""
     images, omissions, weight = [], [], 0
     for run in runs:
         for path in sorted((run.path / "media").glob("*.png")):
@@ -161,7 +161,7 @@ def _film(film: Video, still: bytes) -> str:
 
 
 def _small(path: Path) -> bytes | None:
-    """Return a picture as a palette PNG; None where it is none."""
+    """Return a picture file as a palette PNG; None if it cannot be read."""
     from PIL import Image
 
     try:
@@ -209,12 +209,12 @@ def _parameters(run: RunFacts) -> list[tuple[str, str]]:
 
 
 def _iterations(run: RunFacts) -> int | None:
-    """Return the iterations that were asked for in the end: a resumed run may have been extended."""
+    """Return the last requested number of iterations. A resumed run may have been extended."""
     return run.started.max_iterations if run.started else run.manifest.max_iterations
 
 
 def provenance(runs: Sequence[RunFacts]) -> str:
-    """Return command, versions, source, assets and git state of each run."""
+    """Return the command, versions, source, assets and git state of each run."""
     sections = []
     for run in runs:
         command = html.escape(run.command or "no command yet")
@@ -226,7 +226,7 @@ def _provenance(run: RunFacts) -> Iterator[tuple[str, str]]:
     manifest, started = run.manifest, run.started
     versions = {**manifest.versions, **(started.versions if started else {})}
     yield "folder", str(run.path)
-    yield "git", " ".join(manifest.git.values()) or "no repository"
+    yield "git", " ".join(manifest.git.values()) or "not a repository"
     yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     if started and started.communication:
         yield "communication", ", ".join(f"{name}={value}" for name, value in started.communication.items())
@@ -236,11 +236,11 @@ def _provenance(run: RunFacts) -> Iterator[tuple[str, str]]:
         yield name, f"sha256 {digest}"
     yield "asset root", (started.asset_root if started else "") or manifest.asset_root or "-"
     for name, digest in (started.assets if started else {}).items():
-        yield f"asset {name}", f"sha256 {digest}" if digest else "remote file, no hash"
+        yield f"asset {name}", f"sha256 {digest}" if digest else "remote file without hash"
 
 
 def reproduce(runs: Sequence[RunFacts]) -> str:
-    """Return the Python lines that ask for the same runs again."""
+    """Return the Python lines that start the same runs again."""
     return "".join(f"<pre>{html.escape(_lines(run))}</pre>" for run in runs)
 
 
@@ -269,7 +269,7 @@ def _lines(run: RunFacts) -> str:
         "keep": manifest.keep,
         "init_from": manifest.parent,
     }
-    source = f"# The task's module as it was: {run.path / 'source'}\n" if task.source else ""
+    source = f"# The task's module at that time: {run.path / 'source'}\n" if task.source else ""
     calls = f"task = rlnb.task({task.id!r}{_arguments(selectors)})\nrun = rlnb.train(task{_arguments(training)})"
     return f"import rlnb\n{source}{calls}"
 

@@ -1,9 +1,9 @@
-"""The living simulator, as the kernel holds it.
+"""The kernel's side of the living simulator.
 
-``process`` is one worker process, spoken to in JSON lines. ``simulator`` is this kernel's (``rlnb.simulator``): it is
-started, asked, handed over to a run, and replaced. ``card`` asks it for a task card and caches the answer; ``tuner``
-changes reward terms in a living env, with sliders.
+``process`` runs one worker process and exchanges JSON lines with it. ``simulator`` manages this kernel's living
+simulator (``rlnb.simulator``): it starts the simulator, sends it requests, hands it over to a run and replaces it.
+``card`` requests a task card from it and caches the card. ``tuner`` changes reward terms in a living env, with sliders.
 
-Belongs here: requests that a simulator answers without a run. Does not belong here: the worker's half, which has the
-same names in ``rlnb.worker.requests``.
+Belongs here: requests that a simulator answers without a run. Does not belong here: the worker's side, in
+``rlnb.worker.requests``, which uses the same names.
 """

@@ -1,4 +1,4 @@
-"""Task cards of the living simulator, cached by source, libraries and versions."""
+"""Task cards from the living simulator, cached by the task's source, the libraries and their versions."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from rlnb.tasks.task import as_task
 def task_card(task: Task | str, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
     """Return the card of a task: config values with types, cameras, agents, assets.
 
-    Cached by source and versions; otherwise the living simulator resolves the task, which takes about a
-    second, and 10 to 15 s when it has to start first.
+    Cards are cached by source and versions. Without a cached card, the living simulator resolves the task, which
+    takes about a second, or 10 to 15 s if the simulator has to start first.
 
     Raises:
-        RlnbError: No such task, or it does not resolve.
+        RlnbError: The task does not exist or does not resolve.
     """
     return card_of(options.folders, as_task(task), python or options.python, asset_root or options.asset_root)
 
 
 def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
-    """Return the card of a task, as :func:`task_card`, without a look at ``rlnb.options``."""
+    """Return the card of a task, like :func:`task_card`, without reading ``rlnb.options``."""
     card = cached_card(root, task, python, asset_root)
     if card is not None:
         return card
-    with status(f"Resolving {task.id}: no cached task card, so the worker looks (10 to 15 s if it has to start)"):
+    with status(f"Resolving {task.id}, which has no cached task card (10 to 15 s if the worker has to start)"):
         card = simulator.request(requests.Card(task=task), python, asset_root)
     path = card_path(root, task, python, asset_root)
     if path is not None:
-        with contextlib.suppress(OSError):  # a cache; that the root cannot be written is found elsewhere
+        with contextlib.suppress(OSError):  # only a cache; other code reports an unwritable root
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
             files.write_once(path, card)
@@ -55,7 +55,10 @@ def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) 
 
 
 def card_path(root: Root, task: Task, python: str | None, asset_root: str | None) -> Path | None:
-    """Return where the card of a task is cached; None where the worker's versions are not known here."""
+    """Return the file that caches a task's card; None if another interpreter runs the worker.
+
+    The package versions of another interpreter, which the file name depends on, are unknown in this process.
+    """
     if python is not None:
         return None
     parts = {
@@ -70,16 +73,16 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
 
 
 def _stamps() -> tuple[int, ...]:
-    """Return when the folders were changed last that packages are installed into."""
+    """Return the modification times of the folders that packages are installed into, in nanoseconds."""
     return tuple(os.stat(folder).st_mtime_ns for folder in sys.path if folder.endswith("-packages"))
 
 
 @functools.lru_cache(maxsize=1)
 def _installed(stamps: tuple[int, ...]) -> dict[str, str]:
-    """Return the versions of what a card depends on: Isaac Lab, rlnb, its plugins and what they need.
+    """Return the versions of the packages that a card depends on: Isaac Lab, rlnb, plugins and library requirements.
 
     Args:
-        stamps: When the folders were changed in which packages are. Looking takes a twentieth of a second.
+        stamps: Modification times of the package folders. They are the cache key, because a lookup takes 50 ms.
     """
     names = {"isaaclab", "rlnb"}
     names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
@@ -95,13 +98,13 @@ def _installed(stamps: tuple[int, ...]) -> dict[str, str]:
 
 
 def cached_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard | None:
-    """Return the cached card of a task, if there is one and its assets are as the card says."""
+    """Return the cached card of a task; None if there is none or local assets were added or removed since."""
     path = card_path(root, task, python, asset_root)
     try:
         values = files.read_json(path) if path else None
         card = from_json(TaskCard, values) if values is not None else None
     except RlnbError:
-        return None  # a cache: whatever is wrong with it, the worker makes a new one
+        return None  # the worker makes a new card in place of an unreadable one
     if card is None:
         return None
     for asset in card.assets.values():

@@ -1,4 +1,4 @@
-"""The kernel's end of the living simulator: a node agent with a worker below it, and JSON lines between."""
+"""The kernel's connection to the living simulator: JSON lines to and from a worker that a node agent has started."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from rlnb.tasks.requests import Request
 logger = logging.getLogger(__name__)
 
 SETTLED_AFTER = 3
-"""Requests that make an env, after which its caches are filled too: from here on memory should stay what it is."""
+"""Number of requests that make an env until all caches are filled. From then on, memory should not grow."""
 MAKES_ENV = (requests.Preview, requests.Budget, requests.Compile, requests.RunJob)
-"""Requests that make an env."""
+"""Types of the requests that make an env."""
 GROWTH = 1.25
-"""Growth of memory that is worth a warning."""
+"""Factor by which memory has to grow for a warning."""
 
 A = TypeVar("A")
 
 
 class SimulatorProcess:
-    """One living worker process. It ends with this process, unless a run has adopted it.
+    """One worker process that answers requests. It ends with this process, unless a run has adopted it.
 
     Args:
-        python: Command of the worker's interpreter; None is this one.
+        python: Command of the worker's interpreter; None is this process's interpreter.
         asset_root: Explicit asset root; fixed for the life of the process.
-        log: Where the worker's output goes.
+        log: File for the worker's output.
     """
 
     def __init__(self, python: str | None, asset_root: str | None, log: Path) -> None:
         self.python, self.asset_root, self.log = python, asset_root, log
         self._ids = itertools.count()
         self.answered = 0
-        """Requests that have been answered."""
+        """Number of requests that the worker has answered."""
         self._made = 0
         self._settled_bytes = 0
         self._hangs = ""
@@ -60,7 +60,7 @@ class SimulatorProcess:
         command = interpreter(python)
         if shutil.which(command[0]) is None:
             raise RlnbError(
-                f"There is no {command[0]!r} to start the worker with. python=None is this one, {sys.executable}."
+                f"The worker's Python {command[0]!r} is missing. Use python=None for this one, {sys.executable}."
             )
         log.parent.mkdir(parents=True, exist_ok=True)
         argv = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log)]
@@ -71,7 +71,7 @@ class SimulatorProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt of the kernel is not meant for it
+            start_new_session=True,  # an interrupt of the kernel must not reach the agent
         )
 
     @property
@@ -80,13 +80,13 @@ class SimulatorProcess:
 
     @property
     def pid(self) -> int:
-        """Process id of the worker itself, or of its agent while that starts it."""
+        """Process id of the worker, or of its agent until the worker has started."""
         below = self._below()
         return below[0].pid if below else self._agent.pid
 
     @property
     def memory_bytes(self) -> int:
-        """Resident memory of the worker and what it has started."""
+        """Resident memory of the worker and its child processes."""
         total = 0
         for process in self._below():
             try:
@@ -106,15 +106,15 @@ class SimulatorProcess:
         return self._lock.locked()
 
     def request(self, request: Request[A], *, meanwhile: Callable[[A], None] | None = None) -> A:
-        """Have the worker do something and return its answer.
+        """Send a request to the worker and return the answer.
 
         Args:
             request: The request.
             meanwhile: Called with each interim value before the answer.
 
         Raises:
-            RlnbError: The worker refused, with the reason; of the class that the error had in the worker.
-            WorkerError: The task's own code failed, or the worker ended; with traceback or log.
+            RlnbError: The worker refused the request. The error has the same class as in the worker.
+            WorkerError: The task's own code failed or the worker ended. The error contains the traceback or the log.
         """
         with self._lock:
             number = next(self._ids)
@@ -125,7 +125,7 @@ class SimulatorProcess:
                 if isinstance(message, Ready | Silent | Hangs):
                     self._note(message)
                 if not isinstance(message, Meanwhile | Answer | Failure) or message.id != number:
-                    continue  # an interrupted request may still be answered
+                    continue  # the late answer to an interrupted request
                 if isinstance(message, Meanwhile):
                     if meanwhile is not None:
                         meanwhile(messages.value_of(request, message.meanwhile, self._ready))
@@ -139,15 +139,15 @@ class SimulatorProcess:
             raise self._end()
 
     def _note(self, message: Ready | Silent | Hangs) -> None:
-        """Keep what the worker or its agent tells of its start."""
+        """Record a message about the start of the worker."""
         if isinstance(message, Ready):
             self._ready = message
         elif isinstance(message, Hangs):
             self._hangs = message.hangs
         else:
             logger.warning(
-                "The worker has written nothing for minutes while it starts. Its log shows where each of its "
-                "threads is: %s",
+                "The worker is starting, but has written no output for minutes. Its log shows the stack of each "
+                "thread: %s",
                 message.silent,
             )
 
@@ -160,9 +160,9 @@ class SimulatorProcess:
             raise self._end() from exc
 
     def _end(self) -> WorkerError:
-        """Return the error about a worker that has ended."""
+        """Return the error that reports the end of the worker."""
         assert self._agent.stdout is not None
-        for text in self._agent.stdout:  # the reason may still be unread
+        for text in self._agent.stdout:  # the message with the reason may still be unread
             if isinstance(message := messages.message(text), Hangs):
                 self._note(message)
         if self._hangs:
@@ -171,10 +171,10 @@ class SimulatorProcess:
         if self.answered:
             return WorkerError(reason)
         option = f" --python {shlex.quote(self.python)}" if self.python else ""
-        return WorkerError(f"{reason}\nIt never answered. To see what its interpreter lacks: rlnb doctor{option}")
+        return WorkerError(f"{reason}\nIt never answered a request. To check its interpreter: rlnb doctor{option}")
 
     def _watch_memory(self, request: Request[Any], *, settled: bool) -> None:
-        """Warn when the process has grown since all that it loads was loaded."""
+        """Warn if the memory of the process has grown since its caches were filled."""
         if not (settled and isinstance(request, MAKES_ENV)):
             return
         self._made += 1
@@ -183,8 +183,8 @@ class SimulatorProcess:
             self._settled_bytes = size_bytes
         elif self._made > SETTLED_AFTER and size_bytes > GROWTH * self._settled_bytes:
             logger.warning(
-                "The living simulator has grown from %.2f to %.2f GiB over %d requests; rlnb.simulator().restart() "
-                "frees it.",
+                "The living simulator has grown from %.2f to %.2f GiB over %d requests. Free the memory with "
+                "rlnb.simulator().restart().",
                 self._settled_bytes / 2**30,
                 size_bytes / 2**30,
                 self._made - SETTLED_AFTER,
@@ -192,18 +192,18 @@ class SimulatorProcess:
             self._settled_bytes, self._made = size_bytes, SETTLED_AFTER
 
     def adopt(self, job_dir: Path) -> Mapping[str, Json]:
-        """Hand the process over to a job; return the handle of its agent. This object is then done with."""
+        """Hand the process over to a job and return the handle of its agent. Do not use this object afterwards."""
         with self._lock:
             self._send(Adoption(adopt=str(job_dir)))
             assert self._agent.stdout is not None
             while text := self._agent.stdout.readline():
                 if isinstance(messages.message(text), Adopted):
-                    shutil.rmtree(self.log.parent, ignore_errors=True)  # the run's own log goes on
+                    shutil.rmtree(self.log.parent, ignore_errors=True)  # the output continues in the run's log
                     return handle_of(self._agent.pid)
-            raise WorkerError(f"The living simulator ended before the run could have it. Log: {self.log}")
+            raise WorkerError(f"The living simulator ended before the run could adopt it. Its log: {self.log}")
 
     def close(self) -> None:
-        """End the worker; its log goes with it, unless it had ended by itself."""
+        """End the worker and delete its log. The log of a worker that has already ended by itself is kept."""
         if not self.alive:
             return
         assert self._agent.stdin is not None

@@ -1,4 +1,4 @@
-"""The living simulator of this kernel. It is started when first needed, and replaced when a run takes it or it ends."""
+"""The living simulator of this kernel. It starts when first needed, and is replaced if a run adopts it or it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlnb.tasks.task import as_task
 
 A = TypeVar("A")
 FRESH_AFTER_S = 10.0
-"""Seconds before a replacement is started after a run has taken the last living simulator. Starting both at once would
+"""Seconds between the adoption of a living simulator by a run and the start of its replacement. An earlier start would
 delay the run's first iteration."""
 
 _current: SimulatorProcess | None = None
@@ -28,10 +28,11 @@ _starting = threading.RLock()
 
 
 class Simulator:
-    """The living simulator process of this kernel: Isaac Lab loaded, ready to make an env in a fraction of a second.
+    """The living simulator of this kernel: a process that has loaded Isaac Lab and makes an env in under a second.
 
-    Previews, evaluations, exports and checks go to it, one at a time, and the next training with one process adopts
-    it; a fresh one then starts behind it. It ends with this kernel, and is replaced when it ends before.
+    The simulator answers previews, evaluations, exports and checks, one at a time. The next training with one process
+    adopts it, and a fresh simulator then starts in the background. A simulator ends with its kernel; one that ends
+    earlier is replaced.
     """
 
     def __init__(self, python: str | None, asset_root: str | None) -> None:
@@ -39,7 +40,10 @@ class Simulator:
 
     @property
     def state(self) -> Literal["starting", "idle", "busy", "none"]:
-        """Whether it waits, works, or does not exist (a request starts it); "starting" until its first answer."""
+        """State of the simulator: ``"starting"`` until its first answer, then ``"idle"`` or ``"busy"``.
+
+        ``"none"`` is the state without a simulator; the next request starts one.
+        """
         worker = self._worker
         if worker is None:
             return "none"
@@ -49,49 +53,49 @@ class Simulator:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the worker; None where there is none."""
+        """Process id of the worker; None without one."""
         worker = self._worker
         return worker.pid if worker else None
 
     @property
     def memory_gib(self) -> float:
-        """Memory it holds now (resident set)."""
+        """Resident memory of the simulator now, in GiB."""
         worker = self._worker
         return worker.memory_bytes / 2**30 if worker else 0.0
 
     @property
     def requests(self) -> int:
-        """Requests that it has answered."""
+        """Number of requests that the simulator has answered."""
         worker = self._worker
         return worker.answered if worker else 0
 
     @property
     def log(self) -> Path | None:
-        """File of its output."""
+        """File with the simulator's output; None without a simulator."""
         worker = self._worker
         return worker.log if worker else None
 
     def compile(self, task: Task | str) -> float:
-        """Compile and load what a task needs (physics and rendering kernels), by making its env once.
+        """Compile and load the physics and rendering kernels of a task, by making its env once.
 
         Returns:
-            Seconds it took.
+            Duration in seconds.
         """
         return request(requests.Compile(task=as_task(task)), *self._settings, warm=True).seconds
 
     def wait(self) -> Simulator:
-        """Wait until it answers; start it if there is none."""
+        """Wait until the simulator answers, starting it if necessary."""
         request(requests.Ping(), *self._settings, warm=True)
         return self
 
     def restart(self) -> Simulator:
-        """End it and start a fresh one, in the background."""
+        """End the simulator and start a fresh one in the background."""
         shut_down()
         living_process(*self._settings)
         return self
 
     def close(self) -> None:
-        """End it. The next request starts a fresh one."""
+        """End the simulator. The next request starts a fresh one."""
         shut_down()
 
     @property
@@ -101,7 +105,7 @@ class Simulator:
 
     def __repr__(self) -> str:
         if self._worker is None:
-            return "Simulator(none; the next preview starts one)"
+            return "Simulator(none; the next request starts one)"
         return f"Simulator({self.state}, pid {self.pid}, {self.memory_gib:.2f} GiB, {self.requests} requests)"
 
     def _repr_html_(self) -> str:
@@ -129,18 +133,18 @@ def request(
     warm: bool | None = None,
     meanwhile: Callable[[A], None] | None = None,
 ) -> A:
-    """Have a simulator do something and return its answer: the living one, or a process for this request only.
+    """Send a request to the living simulator, or to a process for this request only, and return the answer.
 
     Args:
         request: The request.
         python: Command of the worker's interpreter; None is ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
-        warm: Whether the living simulator does it; None is ``rlnb.options.warm``.
+        warm: Whether the living simulator gets the request; None is ``rlnb.options.warm``.
         meanwhile: Called with each interim value before the answer.
 
     Raises:
-        RlnbError: The worker refused, with the reason; of the class that the error had in the worker.
-        WorkerError: The task's own code failed, or the worker ended; with traceback or log.
+        RlnbError: The worker refused the request. The error has the same class as in the worker.
+        WorkerError: The task's own code failed or the worker ended. The error contains the traceback or the log.
     """
     python, asset_root = python or options.python, asset_root or options.asset_root
     if options.warm if warm is None else warm:
@@ -165,18 +169,18 @@ def living_process(python: str | None = None, asset_root: str | None = None) -> 
 
 
 def start_process(python: str | None, asset_root: str | None) -> SimulatorProcess:
-    """Start a process that is no living simulator; the caller closes it."""
+    """Start a worker process that is not registered as the living simulator. The caller has to close it."""
     return SimulatorProcess(python, asset_root, Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log")
 
 
 def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess | None:
-    """Return the living simulator if there is one with these settings and it has nothing to do."""
+    """Return the living simulator if it has these settings and is idle, else None."""
     fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
     return _current if _current and fits and _current.alive and not _current.busy else None
 
 
 def let_go(python: str | None, asset_root: str | None) -> None:
-    """Forget the living simulator, which a run has taken; start a fresh one when that run's own start-up is over."""
+    """Forget the living simulator after a run has adopted it; start a fresh one once the run has started up."""
     global _current
     _current = None
     if not _keep:
@@ -187,14 +191,14 @@ def let_go(python: str | None, asset_root: str | None) -> None:
 
 
 def _start_fresh(python: str | None, asset_root: str | None) -> None:
-    """Start a worker unless one was needed meanwhile: with other settings, it may be in the middle of a request."""
+    """Start a living simulator unless there is one already, which may have other settings and be busy."""
     with _starting:
         if _current is None or not _current.alive:
             living_process(python, asset_root)
 
 
 def keep_none() -> None:
-    """Start no fresh worker after a run took the last one: for a command that ends with its run."""
+    """Start no replacement after a run has adopted the living simulator, for commands that end with their run."""
     global _keep
     _keep = False
 

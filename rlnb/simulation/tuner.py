@@ -1,4 +1,4 @@
-"""Tuning reward terms: what each gives in each env while actions run, and what comes of other weights at once."""
+"""Tuning of reward terms: the value of each term in each env while the env runs, and the effect of other weights."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 REFRESH_S = 0.25
 LONGEST_S = 300.0
-"""How long the env is stepped without a click."""
+"""Seconds for which one click on "Run" steps the env."""
 _PALE, _STRONG = "#9ecae1", "#3b7dd8"
 
 
 class Tuner:
     """The reward terms of a living env.
 
-    Values of terms are those of the newest step, weight included, per second.
+    The values of the terms are those of the newest step, per second and multiplied by the weights.
     """
 
     def __init__(
@@ -45,33 +45,33 @@ class Tuner:
         self._lock = threading.Lock()
         self._overrides: dict[str, Json] = {}
         self.how = ""
-        """How the newest change was made: ``"rewards swapped"`` into the living env, or ``"new env"``."""
+        """How the newest change was made: ``"rewards swapped"`` in the living env, or ``"new env"``."""
         self.seconds: Mapping[str, float] = {}
-        """How long that took in the simulator: to ``resolve`` the config, and for the ``change`` of the env."""
+        """Seconds that the newest change took in the simulator: ``resolve`` for the config, ``change`` for the env."""
         self.values: dict[str, list[float]] = {}
-        """By term, a value per env."""
+        """Values of each term by name, one per env."""
         self.reward: list[float] = []
-        """Their sum per env."""
+        """Sum of the terms, one value per env."""
         self._open(task)
 
     @property
     def took_s(self) -> float:
-        """How long the newest change took in all."""
+        """Seconds that the newest change took in total."""
         return sum(self.seconds.values())
 
     @property
     def overrides(self) -> dict[str, Json]:
-        """The changes, as ``rlnb.task(..., overrides=...)`` takes it."""
+        """All changes so far, in the form of ``rlnb.task(..., overrides=...)``."""
         return dict(self._overrides)
 
     @property
     def task(self) -> Task:
-        """The task with these changes, ready to be trained."""
+        """The task with all changes so far, ready for training."""
         return self._with(self._overrides)
 
     @property
     def tunable(self) -> dict[str, float]:
-        """Numbers of reward terms by dotted path, as they are now: weights and parameters."""
+        """Current numbers of the reward terms (weights and parameters) by dotted path."""
         kinds: dict[str, Callable[[Any], float]] = {"float": float, "int": int}
         fields = {
             path: kinds[field.type](field.value)
@@ -81,15 +81,15 @@ class Tuner:
         return {path: self._overrides.get(path, value) for path, value in fields.items()}  # type: ignore[misc]
 
     def set(self, path: str, value: Json) -> Tuner:
-        """Change a value of a term, in the living env where that is possible.
+        """Change a value of a term, in the living env if possible.
 
         Args:
             path: Dotted path, such as ``"rewards.alive.weight"``.
             value: The new value.
 
         Raises:
-            CheckError: No such value, or the wrong type.
-            WorkerError: A manager refuses it; everything is as before.
+            CheckError: The path does not exist or the value has the wrong type.
+            WorkerError: A manager of the env refuses the value. Nothing has changed.
         """
         overrides = {**self._overrides, path: value}
         check_task(self._with(overrides), self._card)
@@ -98,7 +98,7 @@ class Tuner:
         return self
 
     def step(self, steps: int = 1) -> Tuner:
-        """Step the env, and take the values of its terms."""
+        """Step the env and read the values of its terms."""
         rewards = self._ask(requests.Advance(steps=steps))
         self.values = {name: list(values) for name, values in rewards.terms.items()}
         self.reward = list(rewards.reward)
@@ -109,11 +109,11 @@ class Tuner:
         self._ask(requests.Close())
 
     def panel(self) -> ipywidgets.Widget:
-        """Return sliders for every number of a term beside what the terms give, while the env runs."""
+        """Return a widget with the terms' values, a slider for each of their numbers, and buttons to step the env."""
         return sliders(self)
 
     def _ask(self, request: Request[A]) -> A:
-        # Always of the living simulator, whatever rlnb.options.warm says: its env has to be there the next time.
+        # Always use the living simulator, even if rlnb.options.warm is False: the env must survive this request.
         with self._lock:
             return simulator.request(request, *self._interpreter, warm=True)
 
@@ -141,7 +141,7 @@ class Tuner:
         rows = [list(row) for row in self._rows()]
         overrides = html.escape(str(self._overrides))
         note = f"<small>{html.escape(self.how)} in {self.took_s:.3f} s; changed: {overrides}</small>"
-        return table(["term", "weight", "mean of envs", "least to most"], rows, caption=self._task.id) + note
+        return table(["term", "weight", "mean over envs", "min to max"], rows, caption=self._task.id) + note
 
 
 def tune(
@@ -154,14 +154,14 @@ def tune(
     python: str | None = None,
     asset_root: str | None = None,
 ) -> Tuner:
-    """Step a manager-based task in the living simulator and look into its reward terms.
+    """Step a manager-based task in the living simulator and inspect its reward terms.
 
-    Called again after an edit of the task's cell, only what changed of its rewards, terminations, commands and events
-    is swapped into the living env; any other edit makes a new one. :attr:`Tuner.how` says which it was.
+    After an edit of the task's cell, the next call swaps changed rewards, terminations, commands and events into the
+    living env; any other change makes a new env. :attr:`Tuner.how` reports which of the two happened.
 
     Args:
         task: A task, or its name.
-        num_envs: Envs to make.
+        num_envs: Number of envs to make.
         actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
         seed: Seed of the env.
         device: As in :func:`rlnb.train`.
@@ -169,7 +169,7 @@ def tune(
         asset_root: Folder or URL of robot assets.
 
     Raises:
-        CheckError: A problem with the task; nothing was made.
+        CheckError: The task has a problem; no env was made.
         RlnbError: The task is not manager-based.
         WorkerError: A term names something that does not exist, or its code failed.
     """
@@ -178,7 +178,7 @@ def tune(
     small = dataclasses.replace(task, num_envs=num_envs)
     check_task(small, card)
     if card.workflow != "manager-based":
-        raise RlnbError(f"{task.id} is not manager-based: its rewards are code, not terms that could be tuned.")
+        raise RlnbError(f"{task.id} is not manager-based, so it has no reward terms to tune. Use a manager-based task.")
     request = Open(task=small, actions=actions, seed=seed, device=device)
     with status(f"Tuning {task.id}"):
         return Tuner(task, card, request, python, asset_root)
@@ -189,12 +189,12 @@ def _spread(values: list[float]) -> tuple[str, str]:
 
 
 def sliders(tuner: Tuner) -> ipywidgets.Widget:
-    """Return the widget; its "run" button steps the env until it is clicked again."""
+    """Return the widget of a tuner. Its "Run" button steps the env until the next click."""
     import ipywidgets
 
     strips = ipywidgets.HTML(bars(tuner.values))
     note = ipywidgets.HTML(_how(tuner))
-    run = ipywidgets.ToggleButton(description="Run", tooltip="Step the env all the time", icon="play")
+    run = ipywidgets.ToggleButton(description="Run", tooltip="Step the env continuously", icon="play")
     once = ipywidgets.Button(description="Step")
 
     def refresh(act: Callable[[], object]) -> None:
@@ -229,7 +229,7 @@ def sliders(tuner: Tuner) -> ipywidgets.Widget:
 
 
 def _slider(label: str, value: float) -> ipywidgets.Widget:
-    """Return a slider about a value; its range is three times the value to both sides."""
+    """Return a slider for a value. Its range is symmetric about zero and reaches three times the value."""
     import ipywidgets
 
     reach = 3 * abs(value) or 1
@@ -249,7 +249,7 @@ def _slider(label: str, value: float) -> ipywidgets.Widget:
 
 
 def bars(values: dict[str, list[float]]) -> str:
-    """Return a row per term: its envs as a strip of bars about a common zero, and their mean."""
+    """Return an HTML table with a row per term: a strip of bars, one per env, around a common zero, and the mean."""
     most = max((abs(value) for row in values.values() for value in row), default=0.0) or 1.0
     return "<table>" + "".join(_row(name, row, most) for name, row in values.items()) + "</table>"
 

@@ -83,7 +83,7 @@ def test_controls_change_what_is_drawn(watching: Lab, tmp_path: Path) -> None:
         page.get_by_label(name, exact=True).uncheck()
         page.wait_for_timeout(800)
     page.wait_for_function(f"({TRACES})() === 2")
-    page.get_by_label("find metrics").fill("SYSTEM")
+    page.get_by_label("search metrics").fill("SYSTEM")
     assert not page.get_by_label("reward", exact=True).is_visible()
     assert page.get_by_label("system/node0/cpu_cores").is_visible()
     page.get_by_label("log scale").check()
@@ -101,7 +101,7 @@ def test_a_paused_page_is_told_nothing(watching: Lab) -> None:
     before = page.evaluate(POINTS)
     page.wait_for_timeout(2500)
     assert page.evaluate(POINTS) == before
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     more(watching, before)
 
 

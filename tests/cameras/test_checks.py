@@ -48,14 +48,14 @@ def test_a_preview_that_fits_is_no_problem() -> None:
 
 def test_no_env_at_all_is_refused() -> None:
     (problem,) = problems(envs=[])
-    assert problem.what == "envs=[]: nothing is not in 0 to 3."
+    assert problem.what == "envs=[]: the list is empty."
 
 
 def test_a_preview_that_would_not_fit_into_memory_is_refused_and_normals_count_three_times() -> None:
     card = TaskCard(task="Demo", cameras={"wide": CameraCard(data_types=("rgb",), width=1024, height=1024)})
     assert problems(card, num_envs=110) == ()
     (problem,) = problems(card, num_envs=110, data_types=["normals"])
-    assert "2 frames of these cameras and envs take about 2.6 GiB, over 2." in problem.what
+    assert "2 frames of these cameras and envs need 2.6 GiB, more than 2 GiB." in problem.what
     (problem,) = problems(card, num_envs=110, every=10)
     assert problem.what.startswith("5 frames")
     assert problems(card, num_envs=110, every=10, envs=range(4)) == ()

@@ -142,7 +142,7 @@ def test_depth_that_hits_nothing_is_blank_and_says_between_what() -> None:
     planted = shot("depth")
     planted.clip[:, 0] = np.inf
     (finding,) = inspect(planted)
-    assert str(finding) == "blank in env 0: nothing is hit between 0.1 and 10 m"
+    assert str(finding) == "blank in env 0: no ray hits anything between 0.1 and 10 m"
 
 
 def test_depth_outside_the_clipping_range_is_found_on_both_sides() -> None:

@@ -72,7 +72,7 @@ def test_a_training_that_cannot_take_pictures_says_why(folder: RunDir) -> None:
 
 @pytest.mark.parametrize("arguments", [{"num_envs": 0}, {"share": 0.0}, {"share": 1.5}])
 def test_a_share_or_a_number_that_is_none_is_refused(folder: RunDir, arguments: dict[str, float]) -> None:
-    with pytest.raises(rlnb.RlnbError, match="has to be at least 1"):
+    with pytest.raises(rlnb.RlnbError, match="must be at least 1"):
         feed_of(folder, **arguments)
 
 
@@ -84,7 +84,7 @@ def test_a_library_without_a_simulator_shows_no_cameras(root: Path) -> None:
 def test_a_run_that_has_ended_is_refused_with_the_call_that_shows_its_policy(folder: RunDir) -> None:
     (job,) = folder.jobs()
     files.write_once(job.result, to_json(rlnb.Result(outcome="completed")))
-    with pytest.raises(rlnb.RlnbError, match=r"has ended \(completed\)\. rlnb\.preview\(run\)"):
+    with pytest.raises(rlnb.RlnbError, match=r"has ended \(completed\)\. Use rlnb\.preview\(run\)"):
         feed_of(folder)
 
 

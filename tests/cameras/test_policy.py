@@ -64,7 +64,7 @@ def test_the_task_of_a_run_is_its_own_copy_of_the_module(root: Path) -> None:
 
 
 def test_what_cannot_act_is_refused(root: Path) -> None:
-    with pytest.raises(rlnb.RlnbError, match=r"checkpoint='model_5.pt' is not a checkpoint of a known run"):
+    with pytest.raises(rlnb.RlnbError, match=r"checkpoint='model_5.pt' belongs to no run"):
         of("Lift", checkpoint="model_5.pt")
     with pytest.raises(rlnb.NotFoundError, match=r"No checkpoint named 'model_6\.pt'"):
         of(run_of(root), checkpoint="model_6.pt")

@@ -36,7 +36,7 @@ def test_another_suffix_is_refused_with_those_there_are(tmp_path: Path, take: Ta
 def test_faults_are_part_of_the_repr(take: Take) -> None:
     assert repr(take()) == "Preview('T', env 0, 2, 5, wrist: rgb, depth; front: semantic_segmentation)"
     bad = take(**{"wrist/rgb": np.full((3, 3, 24, 32, 3), 7, np.uint8)})
-    assert "wrist rgb: blank in env 0, 2, 5: one colour (7, 7, 7)" in repr(bad)
+    assert "wrist rgb: blank in env 0, 2, 5: all pixels have one colour (7, 7, 7)" in repr(bad)
 
 
 def test_an_interim_clip_is_not_inspected(take: Take) -> None:

@@ -73,7 +73,7 @@ def test_cancel_ends_a_run_and_says_if_it_has_ended_already(invoke: Invoke, star
     id = start("--agent", "iteration_s=5")
     assert invoke("cancel", id).exit_code == 0
     assert ended(id) == "cancelled"
-    assert "ended already: cancelled" in invoke("cancel", id).stdout
+    assert "already ended: cancelled" in invoke("cancel", id).stdout
 
 
 def test_evaluate_shows_rates_with_their_intervals(invoke: Invoke, start: Start, ended: Ended) -> None:

@@ -34,7 +34,7 @@ def test_mirror_prints_the_number_of_copied_files_and_fails_if_one_is_missing(
 
     monkeypatch.setattr(simulator, "request", request)
     result = invoke("assets", "mirror", "Isaac-Ant-Direct", "Isaac-Cartpole", tmp_path / "to")
-    assert "2 files, 3.0 MiB; 1 existed" in result.stdout
+    assert "2 files copied, 3.0 MiB; 1 existed already" in result.stdout
     assert f"export ISAACSIM_ASSET_ROOT={tmp_path / 'to'}" in result.stdout
     assert [task.id for task in mirrors[0].tasks] == ["Isaac-Ant-Direct", "Isaac-Cartpole"]
     assert mirrors[0].folder == str(tmp_path / "to")

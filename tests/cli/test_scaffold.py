@@ -206,7 +206,7 @@ def test_a_folder_that_cannot_be_made_is_told_with_what_is_above_it(invoke: Invo
     (tmp_path / "file").touch()
     result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", "file/below")
     assert result.exit_code == 2
-    assert f"file/below cannot be made: {tmp_path / 'file'} is not a folder" in result.stderr
+    assert f"file/below cannot be created: {tmp_path / 'file'} is not a writable folder" in result.stderr
 
 
 # -- for real ------------------------------------------------------------------------------------------

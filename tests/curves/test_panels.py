@@ -66,7 +66,7 @@ def test_one_broken_panel_does_not_hide_the_others(runs: list[rlnb.Run], registe
 
     registered(broken)
     page = panels.pictures(runs[:1])
-    assert "broken: not drawn: ZeroDivisionError" in page
+    assert "broken could not be drawn: ZeroDivisionError" in page
     assert "<h3>&lt;joints&gt;</h3><img" in page
 
 
@@ -77,4 +77,5 @@ def test_a_plugin_whose_panels_fail_is_named_and_the_report_is_written(
         raise ValueError("no such <file>")
 
     registered(fails)
-    assert panels.pictures(runs[:1]) == "<p>The panels of plugins: not drawn: ValueError: no such &lt;file&gt;</p>"
+    error = "ValueError: no such &lt;file&gt;"
+    assert panels.pictures(runs[:1]) == f"<p>The plugins&#x27; panels could not be drawn: {error}</p>"

@@ -70,5 +70,5 @@ def test_no_run_and_a_wrong_interval_are_told(root):
     with pytest.raises(rlnb.RlnbError, match=r"rlnb\.train"):
         rlnb.tensorboard([])
     run = rlnb.train("Echo", **FAST).wait()
-    with pytest.raises(rlnb.RlnbError, match="reload_s=0 is not above 0"):
+    with pytest.raises(rlnb.RlnbError, match="reload_s=0 is not a positive number"):
         rlnb.tensorboard(run, reload_s=0)

@@ -125,7 +125,7 @@ def test_a_report_gets_one_picture_and_says_when_there_is_none():
     shown = Shown(pictures=[Image.new("RGB", (4, 3)), Image.new("RGB", (2, 5))], lossless=[False, False], caption="")
     waiting = iter([None, None, shown])
     assert still(lambda: next(waiting), looking=lambda: None, over=lambda: False, timeout_s=5).size == (6, 5)
-    with pytest.raises(rlnb.RlnbError, match="it has ended"):
+    with pytest.raises(rlnb.RlnbError, match="ended before it took a picture"):
         still(lambda: None, looking=lambda: None, over=lambda: True, timeout_s=5)
-    with pytest.raises(rlnb.RlnbError, match=r"No picture came within 0\.3 s"):
+    with pytest.raises(rlnb.RlnbError, match=r"No picture arrived within 0\.3 s"):
         still(lambda: None, looking=lambda: None, over=lambda: False, timeout_s=0.3)

@@ -40,7 +40,7 @@ server.serve_forever()
 
 
 def test_a_server_that_ends_at_once_is_told_with_its_last_lines():
-    with pytest.raises(rlnb.RlnbError, match=r"the odd one did not start. Its last lines:\n  no such page"):
+    with pytest.raises(rlnb.RlnbError, match=r"the odd one did not start. Its last lines of output:\n  no such page"):
         Beside("the odd one", [sys.executable, "-c", "import sys; sys.exit('no such page')"])
 
 

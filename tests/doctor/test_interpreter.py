@@ -52,7 +52,7 @@ def test_every_other_line_of_isaac_lab_is_a_fault(version: str) -> None:
 def test_on_python_3_11_the_doctor_says_which_isaac_lab_pip_takes_and_asks_for_another_python() -> None:
     finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", "2.3.2.post1", python="3.11.9"))
     assert finding.level == "fault"
-    assert "on 3.11 pip silently resolves isaaclab to 2.3.x, which needs Isaac Sim" in finding.text
+    assert "on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim" in finding.text
     assert "python3.12 -m venv" in finding.fix
     assert "rlnb.options.python" in finding.fix
 
@@ -132,13 +132,13 @@ def test_modules_that_each_start_compiles_anew_are_a_warning(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("worker", "driver", "level", "word"),
     [
-        (FIT, None, "ok", "without CUDA, trainings run on the CPU"),
+        (FIT, None, "ok", "there is no NVIDIA driver, so trainings run on the CPU"),
         (GPU, "580.1", "ok", "2 x NVIDIA H200"),
-        (FIT, "580.1", "fault", "CUDA shows no GPU"),
-        (dataclasses.replace(GPU, torch_cuda=None), "580.1", "warning", "built for the CPU"),
-        (dataclasses.replace(GPU, driver_cuda="12.4"), "550.1", "fault", "the driver supports CUDA 12.4 only"),
+        (FIT, "580.1", "fault", "CUDA finds no GPU"),
+        (dataclasses.replace(GPU, torch_cuda=None), "580.1", "warning", "a CPU build"),
+        (dataclasses.replace(GPU, driver_cuda="12.4"), "550.1", "fault", "the driver supports only CUDA 12.4"),
         (dataclasses.replace(GPU, torch_cuda="13.4"), "580.1", "ok", "2 x NVIDIA H200"),
-        (_without(FIT, "torch"), None, "fault", "missing"),
+        (_without(FIT, "torch"), None, "fault", "not installed"),
     ],
 )
 def test_torch_is_judged_against_the_driver(worker: Worker, driver: str | None, level: str, word: str) -> None:
@@ -156,7 +156,7 @@ def test_assets_come_from_the_setting_then_the_variable_then_the_pack(tmp_path: 
     assert interpreter.check_assets(worker, None, env).text == "https://assets.example (ISAACSIM_ASSET_ROOT)"
     assert "which the first run builds" in interpreter.check_assets(worker, None, {}).text
     pack.mkdir()
-    assert f"the local pack in {pack}" in interpreter.check_assets(worker, None, {}).text
+    assert f"the local asset pack in {pack}" in interpreter.check_assets(worker, None, {}).text
     finding = interpreter.check_assets(dataclasses.replace(worker, assets_failed={"ant": "no mesh."}), None, {})
     assert finding.level == "warning"
     assert finding.text.endswith("which lacks ant: no mesh.")

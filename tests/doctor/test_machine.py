@@ -40,7 +40,7 @@ def test_a_slurm_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, t
 def test_looking_at_the_run_folder_leaves_nothing_there(tmp_path: Path) -> None:
     root = tmp_path / "not" / "yet"
     folder, _ = machine.check_folder(root)
-    assert (folder.level, folder.text) == ("ok", f"{root}: writable, does not exist yet")
+    assert (folder.level, folder.text) == ("ok", f"{root}: writable, not created yet")
     assert list(tmp_path.iterdir()) == []
 
 

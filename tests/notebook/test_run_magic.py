@@ -16,7 +16,7 @@ def test_verbs_act_on_the_newest_run_or_on_those_named(shell, root, capsys):
 def test_wrong_verbs_are_told_with_those_there_are(shell, root, capsys):
     assert isinstance(shell.run_cell("%rlnb wach").error_in_exec, rlnb.NotFoundError)
     assert "Did you mean 'watch'" in str(shell.run_cell("%rlnb wach").error_in_exec)
-    assert "no run yet" in str(shell.run_cell("%rlnb watch").error_in_exec)
+    assert "no runs yet" in str(shell.run_cell("%rlnb watch").error_in_exec)
     shell.run_cell("%rlnb")
     assert "tensorboard" in capsys.readouterr().out
 

@@ -109,7 +109,7 @@ def test_it_is_printed_where_there_is_chromium(runs, tmp_path, monkeypatch):
 def test_a_notebook_of_somebody_else_is_not_replaced(runs, tmp_path):
     mine = tmp_path / "ant.ipynb"
     mine.write_text('{"cells": [], "metadata": {}}')
-    with pytest.raises(rlnb.RlnbError, match="is a notebook of yours"):
+    with pytest.raises(rlnb.RlnbError, match="which rlnb did not write"):
         rlnb.report(runs[1], tmp_path / "ant.html")
     assert mine.read_text() == '{"cells": [], "metadata": {}}'
     assert not (tmp_path / "ant.html").exists()
@@ -124,7 +124,7 @@ def test_an_earlier_report_is_replaced_and_an_archived_run_has_one_too(runs, tmp
 
 
 def test_a_name_that_is_no_page_is_told(runs, tmp_path):
-    with pytest.raises(rlnb.RlnbError, match=r"ends in \.html"):
+    with pytest.raises(rlnb.RlnbError, match=r"does not end in \.html"):
         rlnb.report(runs[1], tmp_path / "report.pdf")
 
 
@@ -139,7 +139,7 @@ def test_several_runs_have_one_report_with_the_end_of_the_log_of_a_failed_one(ru
 
 def test_a_place_that_cannot_be_written_is_told_with_the_fix(runs, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(rlnb.RlnbError, match="Choose a place: path="):
+    with pytest.raises(rlnb.RlnbError, match="Choose another path="):
         rlnb.report(runs[1], tmp_path / "file" / "report.html")
 
 
@@ -162,5 +162,5 @@ def test_a_missing_papermill_is_told_with_the_pip_line(runs, monkeypatch):
 def test_no_run_to_report_on_is_an_error():
     with pytest.raises(rlnb.RlnbError, match="no run"):
         rlnb.report([])
-    with pytest.raises(rlnb.RlnbError, match=r"'an-id' is no run; rlnb\.get_run"):
+    with pytest.raises(rlnb.RlnbError, match=r"'an-id' is not a run. Use rlnb\.get_run"):
         rlnb.report("an-id")

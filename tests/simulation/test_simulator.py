@@ -59,7 +59,7 @@ def test_there_is_one_until_it_is_closed(python: str) -> None:
     assert not folder.exists(), "the log of one that was ended on purpose goes with it"
     living.close()
     assert (living.state, living.pid, living.requests) == ("none", None, 0)
-    assert repr(living) == "Simulator(none; the next preview starts one)"
+    assert repr(living) == "Simulator(none; the next request starts one)"
 
 
 def test_interim_values_are_passed_on_before_the_answer(python: str) -> None:
@@ -97,9 +97,9 @@ def test_growth_is_said_once_and_loading_is_none(python: str, caplog: pytest.Log
 
 
 def test_a_wrong_interpreter_is_told_with_the_fix(root: Path) -> None:
-    with pytest.raises(rlnb.RlnbError, match="There is no '/nope/python' to start the worker with"):
+    with pytest.raises(rlnb.RlnbError, match="The worker's Python '/nope/python' is missing"):
         simulator.request(requests.Ping(), "/nope/python")
-    with pytest.raises(rlnb.WorkerError, match=r"It never answered\..*rlnb doctor --python /bin/true"):
+    with pytest.raises(rlnb.WorkerError, match=r"It never answered a request\..*rlnb doctor --python /bin/true"):
         simulator.request(requests.Ping(), "/bin/true")
 
 
