@@ -46,7 +46,7 @@ ON_A_CPU = {
 }
 """What a cluster of CPUs has instead of GPUs, and the pods that a platform would start."""
 PODS = """
-import os, shlex, subprocess
+import os, subprocess
 import rlnb
 
 
@@ -54,7 +54,7 @@ def start_pods(run):
     nodes = run.manifest.resources.nodes
     for node in range(nodes):
         pod = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511", "WORLD_SIZE": str(nodes), "RANK": str(node)}
-        subprocess.Popen(shlex.split(rlnb.render(run, "shell")), env={**os.environ, **pod})
+        subprocess.Popen(["bash", "-c", rlnb.render(run, "shell")], env={**os.environ, **pod})
 """
 
 
