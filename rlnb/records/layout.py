@@ -176,7 +176,7 @@ class JobDir:
 
     @property
     def cancel(self) -> Path:
-        """Exists once the job was asked to end."""
+        """Marker file; it exists once the job has been cancelled."""
         return self.path / "cancel.json"
 
     @property

@@ -47,7 +47,7 @@ class HostedJob:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the job was asked to end. Agents check this themselves."""
+        """Whether the job has been cancelled. Agents check this themselves."""
         return files.there(self._folder.cancel)
 
     @property

@@ -1,6 +1,6 @@
 """The shell line that installs a package of rlnb from the place that rlnb itself came from.
 
-A package index may hold somebody else's package under one of rlnb's names. A fix must therefore not name an index
+A package index may hold a stranger's package under one of rlnb's names. A fix must therefore not name an index
 unless rlnb was installed from one.
 """
 

@@ -83,7 +83,7 @@ class Lab:
 
     def _note(self, request: Any) -> None:
         if not request.url.startswith((self.url.split("/", 3)[0] + "//127.0.0.1", "data:", "blob:", "ws://127.0.0.1")):
-            self.problems.append(f"asked for {request.url}")
+            self.problems.append(f"requested {request.url}")
 
     def open(self, notebook: str, timeout_s: float = 90.0, mode: str = "doc") -> None:
         """Open a notebook, alone (``doc``) or with all of JupyterLab (``lab``), and wait for its kernel."""

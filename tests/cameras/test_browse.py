@@ -15,7 +15,7 @@ Take = Callable[..., Preview]
 
 def test_the_picture_follows_the_controls(take: Take, monkeypatch: pytest.MonkeyPatch) -> None:
     preview = take()
-    assert preview.browse() is preview, "nobody could move a slider of a report"
+    assert preview.browse() is preview, "a report has no kernel for sliders"
     monkeypatch.setattr(rlnb.options, "display", "live")
     controls, sliders, image = preview.browse().children
     camera, data_type = controls.children

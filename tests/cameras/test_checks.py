@@ -1,4 +1,4 @@
-"""What is refused of a preview before the simulator is asked."""
+"""The reasons for which a preview is refused before the simulator receives a request."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def python(root: Path, viewer: str) -> Iterator[str]:
 
 
 def asked(tmp_path: Path, verb: str) -> list[dict[str, object]]:
-    """Return what a worker was asked to do."""
+    """Return the requests that a worker received."""
     path = tmp_path / "process.py.asked"
     requests = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [request["payload"] for request in requests if request["verb"] == verb]

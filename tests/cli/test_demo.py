@@ -37,7 +37,7 @@ def test_demo_executes_a_notebook_and_prints_its_report(
     assert result.stdout.strip() == str(out / "my.html")
     assert "Executing the quickstart notebook" in result.stderr, "a log says what it waits for"
     assert (out / demo.NOTEBOOK).is_file()
-    assert (out / "my.html").read_text() == "ipc", "nobody else can open the kernel's sockets"
+    assert (out / "my.html").read_text() == "ipc", "no other user can open the kernel's sockets"
 
 
 def test_the_quickstart_notebook_is_that_of_the_checkout() -> None:

@@ -61,7 +61,7 @@ def test_a_whole_run_is_removed_while_its_agent_exits(root: Path) -> None:
 
 def test_remnants_of_a_removed_run_are_deleted_with_a_later_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [echo(max_iterations=2, tags=[str(number)]).wait(WAIT_S) for number in range(3)]
-    theirs = runs[0].path.with_name(".of-somebody.removed")
+    theirs = runs[0].path.with_name(".of-another.removed")
     theirs.mkdir()
 
     def busy(folder: Path) -> None:

@@ -148,9 +148,9 @@ def test_all_problems_are_reported_at_once_and_nothing_is_written(root: Path, tm
     with pytest.raises(rlnb.RlnbError, match="needs a task"):
         rlnb.train()
     with pytest.raises(rlnb.CheckError) as caught:
-        rlnb.train("Echo", library="echo", args=["--fast"], agent=tmp_path / "no.yaml", init_from="nobody", keep=0)
+        rlnb.train("Echo", library="echo", args=["--fast"], agent=tmp_path / "no.yaml", init_from="absent", keep=0)
     whats = [problem.what for problem in caught.value.problems]
-    for word, text in zip(["args=", "no.yaml cannot be read", "init_from='nobody'", "keep=0"], whats, strict=True):
+    for word, text in zip(["args=", "no.yaml cannot be read", "init_from='absent'", "keep=0"], whats, strict=True):
         assert word in text
     assert len(rlnb.runs()) == 0
 

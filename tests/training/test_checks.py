@@ -18,7 +18,7 @@ from rlnb import options, plugins
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks
 
-SOMEBODY = 65534
+OTHER_USER = 65534
 """User id of an ordinary user."""
 CARD = TaskCard(
     task="Lift",
@@ -140,7 +140,7 @@ def as_somebody(call: Callable[[], Any]) -> Any:
     if pid == 0:
         answer: Any = "the process could not change its user"
         try:
-            os.setuid(SOMEBODY)
+            os.setuid(OTHER_USER)
             answer = call()
         except BaseException as exc:
             answer = [f"{type(exc).__name__}: {exc}"]

@@ -25,7 +25,7 @@ SLOW = {"iteration_s": 0.1}
 LONG = 1000
 EPISODES = 20
 HOSTILE = "<script>alert('ü')</script>"
-SOMEBODY = 65534
+OTHER_USER = 65534
 
 
 def echo(**arguments: Any) -> rlnb.Run:
