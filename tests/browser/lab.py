@@ -180,7 +180,7 @@ def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator
         server.terminate()
         try:
             server.wait(LEAVE_S)
-        except subprocess.TimeoutExpired:  # jupyter-server 2.21 waits for a thread of its own, after pages came anew
+        except subprocess.TimeoutExpired:  # jupyter-server 2.21 waits for its own thread after pages reconnect
             server.kill()
             server.wait()
 

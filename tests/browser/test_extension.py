@@ -20,7 +20,7 @@ import rlnb
 PACKAGE = importlib.util.find_spec("rlnb_jupyterlab")
 PAGES = Path(PACKAGE.origin).parent / "labextension" if PACKAGE and PACKAGE.origin else Path("nowhere")
 SECONDS = 1000
-"""Milliseconds, the unit of Playwright."""
+"""Milliseconds per second; Playwright counts in milliseconds."""
 
 pytestmark = [
     *in_browser("jupyterlab", "rlnb_jupyterlab"),

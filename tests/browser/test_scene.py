@@ -19,7 +19,7 @@ scene = rlnb.view("Isaac-Ant-Direct", num_envs=2, device="cpu")
 scene
 """
 PICTURE_MS = 120_000
-"""The CPU also renders WebGL, and shares its cores with the view's simulator and other tests."""
+"""Time limit of a screenshot. The CPU renders WebGL, and also runs the view's simulator and other tests."""
 PIXELS_MOVED = 200
 """Least number of pixels that change within a second, in which two ants stumble."""
 
