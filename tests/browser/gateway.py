@@ -1,4 +1,4 @@
-"""A gateway as hosted notebooks have it: nginx before the server, which alone can be reached, and only below a path."""
+"""A gateway like that of hosted notebooks: only nginx in front of the server can be reached, and only below a path."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ http {{
 
 @contextlib.contextmanager
 def gateway(folder: Path, url: str) -> Iterator[str]:
-    """Put nginx before a server.
+    """Put nginx in front of a server.
 
     Args:
-        folder: Where its files are.
-        url: The server's, with the path prefix.
+        folder: Folder for nginx's files.
+        url: URL of the server, with the path prefix.
 
     Yields:
-        The same behind the gateway.
+        The URL behind the gateway.
     """
     folder.mkdir()
     scheme, rest = url.split("://")

@@ -1,4 +1,4 @@
-"""A real JupyterLab in a real Chromium, driven as a person would: open a notebook, run cells, look."""
+"""A real JupyterLab in a real Chromium, driven like a user: open a notebook, run cells, read the outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
 )
 BASE_URL = "/hosted/user-1/"
-"""As a hosted notebook has it: a path of its own before everything."""
+"""Base URL with a path prefix, as in a hosted notebook."""
 TRIES = 6
 LEAVE_S = 10.0
 _OFFLINE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
@@ -70,8 +70,8 @@ class Lab:
 
     Args:
         page: Playwright's page.
-        url: Where the server is, token left out.
-        token: Its token.
+        url: URL of the server, without the token.
+        token: Token of the server.
     """
 
     def __init__(self, page: Any, url: str, token: str) -> None:
@@ -97,7 +97,7 @@ class Lab:
         self.page.wait_for_function(_DONE, arg=number, timeout=1000 * timeout_s)
 
     def start(self, number: int) -> None:
-        """Run a cell. A command that comes while the page still settles is lost, so it is given again."""
+        """Run a cell. A command is lost while the page is still loading, so it is repeated."""
         from playwright.sync_api import TimeoutError as NotYet
 
         for _ in range(TRIES):
@@ -114,7 +114,7 @@ class Lab:
         raise AssertionError(f"cell {number} does not start")
 
     def text(self, number: int) -> str:
-        """Return what a cell has printed."""
+        """Return the text output of a cell."""
         outputs = self.page.evaluate(
             "(number) => window.jupyterapp.shell.currentWidget.content.widgets[number].model.outputs.toJSON()", number
         )
@@ -125,7 +125,7 @@ class Lab:
         self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
 
     def screenshot(self, path: Path) -> Path:
-        """Write what is on the screen."""
+        """Write a screenshot."""
         self.page.screenshot(path=str(path))
         return path
 
@@ -151,7 +151,7 @@ def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         *more,
     ]
-    # dash, which Isaac Lab brings, asks for a build of JupyterLab; a dialog would take the focus, news cover the page.
+    # dash, which Isaac Lab brings, requests a build of JupyterLab. Its dialog takes the focus; the news cover the page.
     config = folder / ".jupyter" / "labconfig" / "page_config.json"
     config.parent.mkdir(parents=True)
     quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
@@ -180,7 +180,7 @@ def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator
         server.terminate()
         try:
             server.wait(LEAVE_S)
-        except subprocess.TimeoutExpired:  # jupyter-server 2.21 waits for a thread of its own, after pages came anew
+        except subprocess.TimeoutExpired:  # jupyter-server 2.21 waits for its own thread after pages reconnect
             server.kill()
             server.wait()
 

@@ -1,4 +1,4 @@
-"""TensorBoard in JupyterLab in Chromium, below a base URL, through the Jupyter server."""
+"""TensorBoard in JupyterLab in Chromium, below a base URL and through the Jupyter server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ runs = [rlnb.train("Echo", library="echo", max_iterations=30, seed=seed).wait() 
 OPEN = "board = rlnb.tensorboard(runs)\nboard"
 
 
-def test_the_curves_of_two_runs_are_seen_below_a_base_url(tmp_path: Path) -> None:
+def test_the_curves_of_two_runs_are_visible_below_a_base_url(tmp_path: Path) -> None:
     write_notebook(tmp_path / "board.ipynb", TRAIN, OPEN, "board.close(); print(board)")
     env = {"RLNB_ROOT": str(tmp_path / "rlnb-runs"), "RLNB_QUEUE": str(tmp_path / "queue")}
     with lab(tmp_path, env=env) as opened:

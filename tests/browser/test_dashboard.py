@@ -37,13 +37,13 @@ SEEN_MORE = "(before) => { const now = (" + POINTS + ")(); return now > before ?
 
 
 def more(opened: Lab, before: int, timeout_s: float = 15.0) -> int:
-    """Wait for further points; return how many there are."""
+    """Wait for more points and return their number."""
     return int(opened.page.wait_for_function(SEEN_MORE, arg=before, timeout=1000 * timeout_s).json_value())
 
 
 @pytest.fixture
 def watching(tmp_path: Path) -> Iterator[Lab]:
-    """A page with a notebook in which two runs are watched."""
+    """A page with a notebook that watches two runs."""
     write_notebook(tmp_path / "watch.ipynb", TRAIN, WATCH, BUSY, END)
     env = {"RLNB_ROOT": str(tmp_path / "rlnb-runs"), "RLNB_QUEUE": str(tmp_path / "queue")}
     with lab(tmp_path, env=env) as opened:
@@ -61,7 +61,7 @@ def test_curves_grow_while_the_kernel_idles_and_while_a_cell_runs(watching: Lab,
     idle = more(watching, more(watching, 0))
     watching.start(2)
     busy = more(watching, more(watching, idle, 5.0), 5.0)
-    assert "slept" not in watching.text(2), "it grew while the cell ran"
+    assert "slept" not in watching.text(2), "the curve grew while the cell ran"
     assert busy > idle
     watching.screenshot(tmp_path / "dashboard.png")
 
@@ -70,15 +70,15 @@ def test_controls_change_what_is_drawn(watching: Lab, tmp_path: Path) -> None:
     page = watching.page
     assert page.evaluate(TRACES) == 8, "two runs, four metrics"
     page.get_by_label("smoothing").fill("0.9")
-    page.wait_for_function(f"({TRACES})() === 16")  # the raw curve stays behind it
+    page.wait_for_function(f"({TRACES})() === 16")  # the raw curve stays behind the smoothed one
     page.get_by_label("smoothing").fill("0")
     page.get_by_label("x axis").select_option("wall_time")
     page.wait_for_function(f"({AXIS})() === 'wall time (s)'")
     page.get_by_label("mean over seeds").check()
-    page.wait_for_function(f"({TRACES})() === 12")  # an upper and a lower edge and a mean for each metric
+    page.wait_for_function(f"({TRACES})() === 12")  # two edges and a mean for each metric
     page.get_by_label("mean over seeds").uncheck()
     page.get_by_text("metrics", exact=True).click()
-    page.wait_for_timeout(7000)  # the first sample of the machine's use is logged after 5 s
+    page.wait_for_timeout(7000)  # the first sample of the machine is logged after 5 s
     for name in ("episode_length", "success_rate", "fps"):
         page.get_by_label(name, exact=True).uncheck()
         page.wait_for_timeout(800)
@@ -94,7 +94,7 @@ def test_controls_change_what_is_drawn(watching: Lab, tmp_path: Path) -> None:
     watching.screenshot(tmp_path / "dark.png")
 
 
-def test_a_paused_page_is_told_nothing(watching: Lab) -> None:
+def test_a_paused_page_gets_no_messages(watching: Lab) -> None:
     page = watching.page
     page.get_by_role("button", name="Pause").press("Enter")  # with the keyboard
     page.wait_for_timeout(1500)
@@ -105,15 +105,15 @@ def test_a_paused_page_is_told_nothing(watching: Lab) -> None:
     more(watching, before)
 
 
-def test_cancel_asks_once_more(watching: Lab) -> None:
+def test_cancel_needs_a_second_click(watching: Lab) -> None:
     page = watching.page
     page.get_by_role("button", name="Cancel").first.click()
     page.get_by_role("button", name="Cancel: click again").first.click()
     page.wait_for_function("() => document.body.textContent.includes('cancelled')", timeout=20_000)
-    more(watching, page.evaluate(POINTS))  # the other goes on
+    more(watching, page.evaluate(POINTS))  # the other run continues
 
 
-def test_it_comes_back_after_a_reload_of_the_page(watching: Lab, tmp_path: Path) -> None:
+def test_the_dashboard_comes_back_after_a_reload_of_the_page(watching: Lab, tmp_path: Path) -> None:
     page = watching.page
     watching.save()
     page.wait_for_timeout(1500)

@@ -1,4 +1,4 @@
-"""The panel of runs as a person uses it: a real Chromium, behind a gateway, below a path."""
+"""The panel of runs in a real Chromium, behind a gateway and below a path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import rlnb
 PACKAGE = importlib.util.find_spec("rlnb_jupyterlab")
 PAGES = Path(PACKAGE.origin).parent / "labextension" if PACKAGE and PACKAGE.origin else Path("nowhere")
 SECONDS = 1000
-"""Playwright counts thousandths."""
+"""Milliseconds per second; Playwright counts in milliseconds."""
 
 pytestmark = [
     *in_browser("jupyterlab", "rlnb_jupyterlab"),
@@ -31,7 +31,7 @@ pytestmark = [
 
 @pytest.fixture
 def pages(tmp_path: Path) -> str:
-    """A folder of JupyterLab's that has the pages as they are built here."""
+    """A JupyterLab application folder with the pages built here."""
     shared = tmp_path / "share" / "jupyter"
     (shared / "labextensions").mkdir(parents=True)
     (shared / "labextensions" / "rlnb-jupyterlab").symlink_to(PAGES)
@@ -52,7 +52,7 @@ def rlnb_panels(run):
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> str:
-    """A folder to import from, in which a plugin is installed that draws."""
+    """A folder on the import path with an installed plugin that draws figures."""
     folder = tmp_path / "installed"
     (folder / "drawing-1.0.dist-info").mkdir(parents=True)
     (folder / "drawing.py").write_text(DRAWING)
@@ -79,7 +79,7 @@ def hosted(root: Path, tmp_path: Path, pages: str, plugin: str) -> Iterator[Lab]
 def wait_until(fact: Callable[[], object], within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not fact():
-        assert time.monotonic() < deadline, "it did not come to that"
+        assert time.monotonic() < deadline, "not reached"
         time.sleep(0.1)
 
 
@@ -88,7 +88,7 @@ def row(page: Any, run: rlnb.Run) -> Any:
 
 
 def look(lab: Lab, name: str) -> None:
-    """Keep what is on the screen, for people."""
+    """Save a screenshot."""
     if folder := os.environ.get("RLNB_SCREENSHOTS"):
         Path(folder).mkdir(parents=True, exist_ok=True)
         lab.screenshot(Path(folder, f"{name}.png"))
@@ -99,7 +99,7 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
     earlier = rlnb.train("Echo", library="echo", max_iterations=5, tags=["earlier"]).wait(60)
     row(page, earlier).wait_for(timeout=20 * SECONDS)
 
-    # Started from the form: the code goes into the notebook, and runs there.
+    # Start from the form: the code is inserted into the notebook and runs there.
     page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:new')")
     form = page.get_by_role("form", name="New RL run")
     form.get_by_placeholder("Isaac-Cartpole-Direct").fill("Echo")
@@ -121,7 +121,7 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
     assert "rlnb.train(" in source
     assert "max_iterations=2000" in source
 
-    # Watched: the row lives, the tab has curves and the log.
+    # Watch: the row is updated, and the tab has curves and the log.
     row(page, run).dblclick(timeout=20 * SECONDS)
     page.get_by_role("tab", name="Curves").click()
     page.get_by_role("img", name=re.compile("Curve of reward")).wait_for(timeout=30 * SECONDS)
@@ -138,7 +138,7 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
     page.get_by_role("log").get_by_text(re.compile(r"iteration \d+ of 2000")).first.wait_for(timeout=20 * SECONDS)
     look(hosted, "logs")
 
-    # Cancelled from its tab.
+    # Cancel from the tab.
     page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:cancel', {key})", key_of(run))
     page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
     wait_until(lambda: run.state == "cancelled")
@@ -146,13 +146,13 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
         timeout=20 * SECONDS
     )
 
-    # After a reload the tab is there again.
+    # After a reload, the tab opens again.
     time.sleep(3.0)  # JupyterLab saves its layout now and then
     page.goto(f"{hosted.url}lab", wait_until="domcontentloaded")
     page.get_by_role("tab", name="Overview").first.wait_for(timeout=60 * SECONDS)
     row(page, run).wait_for(timeout=20 * SECONDS)
 
-    # Its report is made and shown.
+    # Make and show the report.
     page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:report', {key})", key_of(earlier))
     wait_until(lambda: (earlier.path / "report.html").exists(), 90)
     row(page, earlier).dblclick()
@@ -173,7 +173,7 @@ def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch:
     wait_until(lambda: run.progress[0] > 5, 180)
     row(page, run).dblclick(timeout=20 * SECONDS)
 
-    # Its cameras, live: one picture follows another.
+    # Live cameras: one picture follows another.
     page.get_by_role("tab", name="Cameras").click()
     picture = page.get_by_role("img", name="Current camera pictures")
     picture.wait_for(timeout=60 * SECONDS)
@@ -181,14 +181,14 @@ def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch:
     wait_until(lambda: picture.get_attribute("src") != first, 30)
     look(hosted, "cameras")
 
-    # While it trains, a checkpoint is measured and exported.
+    # During the training, evaluate and export a checkpoint.
     page.get_by_role("tab", name="Checkpoints").click()
     page.get_by_role("button", name=re.compile("^Export: ")).first.click(timeout=30 * SECONDS)
     wait_until(lambda: any(path.suffix == ".onnx" for path in run.path.rglob("*.onnx")), 120)
     page.get_by_text(re.compile("Export of .*: done")).first.wait_for(timeout=60 * SECONDS)
     look(hosted, "checkpoints")
 
-    # Cancelled, and gone on with in the same run.
+    # Cancel, then resume in the same run.
     page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:cancel', {key})", key_of(run))
     page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
     wait_until(lambda: run.state == "cancelled")
@@ -199,7 +199,7 @@ def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch:
     wait_until(lambda: len([job for job in run.jobs if job.kind == "train"]) == 2, 30)
     wait_until(lambda: run.state == "completed", 120)
 
-    # Its policy, measured and in 3D.
+    # Evaluate the policy and show it in 3D.
     page.get_by_role("button", name=re.compile("^Evaluate: ")).first.click(timeout=30 * SECONDS)
     wait_until(lambda: run.evaluations, 180)
     page.get_by_role("tab", name="Overview").first.click()
@@ -207,12 +207,12 @@ def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch:
     look(hosted, "evaluated")
     page.evaluate("key => void window.jupyterapp.commands.execute('rlnb:scene', {key})", key_of(run))
     page.frame_locator("iframe[title$='in 3D']").locator("canvas").first.wait_for(timeout=120 * SECONDS)
-    time.sleep(5.0)  # its meshes come one by one
+    time.sleep(5.0)  # the meshes arrive one by one
     look(hosted, "scene")
     assert hosted.problems == []
 
 
-def test_settings_are_in_the_editor_and_hold(hosted: Lab) -> None:
+def test_settings_are_in_the_editor_and_persist(hosted: Lab) -> None:
     page = hosted.page
     run = rlnb.train("Echo", library="echo", max_iterations=20).wait(60)
     line = row(page, run)
@@ -231,7 +231,7 @@ def key_of(run: rlnb.Run) -> str:
     return key_of(run)
 
 
-def test_nobody_outside_is_asked_and_a_stranger_sees_nothing(hosted: Lab) -> None:
+def test_no_external_host_is_contacted_and_an_unauthenticated_client_sees_nothing(hosted: Lab) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=3).wait(60)
     row(hosted.page, run).wait_for(timeout=20 * SECONDS)
     answer = hosted.page.evaluate(

@@ -19,12 +19,12 @@ scene = rlnb.view("Isaac-Ant-Direct", num_envs=2, device="cpu")
 scene
 """
 PICTURE_MS = 120_000
-"""WebGL is drawn by the cores too, which a simulator of the view and other tests share."""
+"""Time limit of a screenshot. The CPU renders WebGL, and also runs the view's simulator and other tests."""
 PIXELS_MOVED = 200
-"""Pixels between two pictures of a second: two ants that stumble."""
+"""Least number of pixels that change within a second, in which two ants stumble."""
 
 
-def test_a_scene_is_seen_and_moves_below_a_base_url(tmp_path: Path) -> None:
+def test_a_scene_is_visible_and_moves_below_a_base_url(tmp_path: Path) -> None:
     import numpy as np
     from PIL import Image
 
@@ -43,7 +43,7 @@ def test_a_scene_is_seen_and_moves_below_a_base_url(tmp_path: Path) -> None:
         first = seen()
         opened.page.wait_for_timeout(1000)
         second = seen()
-        assert len(np.unique(first.reshape(-1, 3), axis=0)) > 100, "a scene, not a blank page"
+        assert len(np.unique(first.reshape(-1, 3), axis=0)) > 100, "the page shows a scene"
         assert (np.abs(first - second).max(axis=-1) > 16).sum() > PIXELS_MOVED
         opened.screenshot(tmp_path / "scene.png")
         opened.run(1)

@@ -17,7 +17,7 @@ TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 
 @pytest.fixture
 def take(tmp_path: Path) -> Callable[..., Preview]:
-    """Returns a preview; arrays by ``<camera>/<data type>`` replace its own."""
+    """Return a function that makes a preview. Arrays by ``<camera>/<data type>`` replace the default ones."""
 
     def preview(*, inspected: bool = True, **arrays: Any) -> Preview:
         random = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The viewer of a preview, without a browser: its controls are set by hand."""
+"""The viewer of a preview, without a browser: the tests set its controls directly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Take = Callable[..., Preview]
 
 def test_the_picture_follows_the_controls(take: Take, monkeypatch: pytest.MonkeyPatch) -> None:
     preview = take()
-    assert preview.browse() is preview, "a report has no kernel for sliders"
+    assert preview.browse() is preview, "a report has no sliders to move"
     monkeypatch.setattr(rlnb.options, "display", "live")
     controls, sliders, image = preview.browse().children
     camera, data_type = controls.children

@@ -1,4 +1,4 @@
-"""What is made of measured camera frames. No simulator: the measuring is tested in tests/worker."""
+"""The results of measured camera frames, without a simulator. tests/worker tests the measuring."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEASURED = CameraBudget(
 )
 
 
-def test_the_table_says_what_one_camera_after_another_would_take() -> None:
+def test_the_table_has_the_time_of_one_camera_after_another() -> None:
     rows = MEASURED.table().set_index(["width", "num_envs"])
     assert rows.loc[(64, 16), "ms"] == 20.0
     assert rows.loc[(64, 16), "ms_per_env"] == 1.25
@@ -43,7 +43,7 @@ def test_the_table_says_what_one_camera_after_another_would_take() -> None:
     ("ms", "expected"),
     [(1.0, 0), (2.0, 1), (3.0, 2), (4.0, 4), (12.0, 10), (20.0, 16), (40.0, 31)],
 )
-def test_the_largest_number_of_envs_lies_on_the_line_between_two_that_were_measured(ms: float, expected: int) -> None:
+def test_the_largest_number_of_envs_is_interpolated_between_measured_ones(ms: float, expected: int) -> None:
     assert MEASURED.largest((64, 64), ms=ms) == expected
 
 
@@ -64,7 +64,7 @@ def test_the_figure_has_a_curve_for_each_size() -> None:
     assert list(figure.data[0].error_y.array) == [2.0, 4.0, 20.0]
 
 
-def test_all_problems_are_said_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_problems_are_reported_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "task_card", lambda *_, **__: CARD)
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.camera_budget(rlnb.Task(id="Demo"), camera="back", sizes=[(0, 64)], envs=[], frames=True)

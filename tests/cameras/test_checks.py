@@ -1,4 +1,4 @@
-"""The reasons for which a preview is refused before the simulator receives a request."""
+"""Checks of a preview's arguments before the request to the simulator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CARD = TaskCard(
 
 
 def problems(card: TaskCard = CARD, **arguments: Any) -> Sequence[rlnb.Problem]:
-    """Return the problems of a preview that is fine but for these arguments."""
+    """Return the problems of a preview with these arguments and otherwise valid ones."""
     fine = {"cameras": None, "data_types": None, "num_envs": 4, "envs": None, "steps": 30, "every": None}
     try:
         check_preview(rlnb.Task(id="Demo"), card, **{**fine, "actions": "random", "size": (64, 64), **arguments})
@@ -27,11 +27,11 @@ def problems(card: TaskCard = CARD, **arguments: Any) -> Sequence[rlnb.Problem]:
     return ()
 
 
-def test_all_problems_of_a_preview_are_said_at_once() -> None:
+def test_all_problems_of_a_preview_are_reported_at_once() -> None:
     arguments = {"num_envs": True, "steps": -1, "every": 0, "actions": "wild", "cameras": ["wrost"], "envs": [9]}
     assert [problem.what for problem in problems(**arguments)] == [
         "num_envs=True is not a positive whole number.",
-        "steps=-1 is not a whole number of at least 0.",
+        "steps=-1 is not a whole number from 0 on.",
         "every=0 is not a positive whole number.",
         "envs=[9]: [9] is not in 0 to 0.",
         "actions='wild' is neither 'random' nor 'zero'.",
@@ -40,13 +40,13 @@ def test_all_problems_of_a_preview_are_said_at_once() -> None:
     assert [problem.fix for problem in problems(**arguments)][:3] == ["num_envs=4", "steps=30", "every=2"]
 
 
-def test_a_preview_that_fits_is_no_problem() -> None:
+def test_a_preview_that_fits_has_no_problems() -> None:
     assert problems() == ()
     assert problems(steps=0, every=10, envs=[0, 3], cameras=["wrist"]) == ()
-    assert problems(TaskCard(task="Demo"), cameras=["preview"]) == (), "the camera that is added"
+    assert problems(TaskCard(task="Demo"), cameras=["preview"]) == (), "the added camera"
 
 
-def test_no_env_at_all_is_refused() -> None:
+def test_an_empty_list_of_envs_is_refused() -> None:
     (problem,) = problems(envs=[])
     assert problem.what == "envs=[]: the list is empty."
 
@@ -61,6 +61,6 @@ def test_a_preview_that_would_not_fit_into_memory_is_refused_and_normals_count_t
     assert problems(card, num_envs=110, every=10, envs=range(4)) == ()
 
 
-def test_problems_of_the_task_are_among_them() -> None:
+def test_problems_of_the_task_are_reported_too() -> None:
     with pytest.raises(rlnb.CheckError, match="physics='physx': Demo has none"):
         check_preview(rlnb.Task(id="Demo", physics="physx"), CARD, None, None, 4, None, 1, None, "zero", (64, 64))

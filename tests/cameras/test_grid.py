@@ -28,7 +28,7 @@ def test_a_fault_is_a_red_badge_and_no_fault_a_green_one(take: Take) -> None:
     assert share(bad, RED) > 0.01
 
 
-def test_one_env_is_preview_larger_than_in_the_grid(take: Take) -> None:
+def test_one_env_alone_is_larger_than_in_the_grid(take: Take) -> None:
     preview = take()
     tile = np.asarray(preview.clip["wrist"]["rgb"][1, 2])
     single = np.asarray(panel(preview, "wrist", "rgb", moment=1, env=2))
@@ -43,7 +43,7 @@ def test_the_legend_of_a_segmentation_names_the_ids_of_all_moments(take: Take) -
     without = panel(take(**{"front/semantic_segmentation": ids}), "front", "semantic_segmentation")
     ids[0, 0, 0, 0] = 1
     with_cube = panel(take(**{"front/semantic_segmentation": ids}), "front", "semantic_segmentation")
-    assert with_cube.height > without.height, "a line for the cube, though the last moment does not show it"
+    assert with_cube.height > without.height, "a line for the cube, although the last moment does not show it"
     assert share(without, id_color(1)) == 0
     assert share(with_cube, id_color(1)) > 0
 

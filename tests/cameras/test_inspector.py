@@ -1,4 +1,4 @@
-"""Each fault of a camera, planted in good frames and found; good frames are left alone."""
+"""Each fault of a camera is planted in good frames and found. Good frames have no findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEAR_M, FAR_M = 0.1, 10.0
 
 
 def rgb() -> np.ndarray:
-    """Return a textured background with a square that is elsewhere in each env and at each time."""
+    """Return a textured background with a square at another place in each env and at each time."""
     random = np.random.default_rng(0)
     background = random.integers(60, 200, (HEIGHT, WIDTH, 3), dtype=np.uint8)
     clip = np.broadcast_to(background, (TIMES, ENVS, HEIGHT, WIDTH, 3)).copy()
@@ -52,7 +52,7 @@ def faults(found: list[Finding]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("data_type", ["rgb", "depth"])
-def test_good_frames_are_left_alone(data_type: str) -> None:
+def test_good_frames_have_no_findings(data_type: str) -> None:
     assert inspect(shot(data_type)) == []
 
 
@@ -120,7 +120,7 @@ def test_a_blank_first_env_does_not_make_the_others_too_bright() -> None:
     assert faults(inspect(planted)) == [("blank", (0,))]
 
 
-def test_an_object_that_covers_a_third_of_a_picture_is_no_drift() -> None:
+def test_an_object_that_covers_a_third_of_a_picture_is_not_drift() -> None:
     planted = shot()
     planted.clip[:, 3, : HEIGHT // 3] = 250
     assert inspect(planted) == []
@@ -138,7 +138,7 @@ def test_without_a_known_state_nothing_is_called_stale_or_duplicate() -> None:
     assert inspect(alike) == []
 
 
-def test_depth_that_hits_nothing_is_blank_and_says_between_what() -> None:
+def test_depth_that_hits_nothing_is_blank_and_names_the_clipping_range() -> None:
     planted = shot("depth")
     planted.clip[:, 0] = np.inf
     (finding,) = inspect(planted)
@@ -156,7 +156,7 @@ def test_depth_outside_the_clipping_range_is_found_on_both_sides() -> None:
     assert "beyond 10 m" in far.what
 
 
-def test_a_value_that_is_no_number_is_found_where_it_is() -> None:
+def test_nan_is_found_in_the_env_that_has_it() -> None:
     planted = shot("depth")
     planted.clip[0, 2, 5, 5] = np.nan
     assert faults(inspect(planted)) == [("nan", (2,))]
@@ -187,7 +187,7 @@ def test_a_segmentation_without_labels_is_found() -> None:
     assert inspect(_as("semantic_segmentation", ids, labels={0: "BACKGROUND", 2: "cube"})) == []
 
 
-def test_ranges_are_written_as_people_do() -> None:
+def test_runs_of_numbers_are_shortened() -> None:
     assert ranges([]) == ""
     assert ranges([3]) == "3"
     assert ranges([0, 1, 3]) == "0, 1, 3"

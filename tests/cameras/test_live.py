@@ -1,4 +1,4 @@
-"""The cameras of a training as the kernel asks for them, through the run's folder. No simulator."""
+"""The kernel's requests for the cameras of a training, through the run's folder, without a simulator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE = (64, 48)
 
 
 def run_of(root: Path, library: str) -> RunDir:
-    """Lay out a run that trains."""
+    """Write the files of a running training."""
     folder = RunDir(root / "runs" / f"of-{library}")
     folder.path.mkdir(parents=True)
     manifest = rlnb.Manifest(run_id=folder.path.name, created="", task=rlnb.Task(id="Lift"), library=library)
@@ -56,11 +56,11 @@ def test_a_request_reaches_the_training_and_its_frame_comes_back_once(folder: Ru
     pictures = feed.newest()
     assert pictures is not None
     assert len(pictures.pictures) == 2
-    assert feed.newest() is None, "it is not newer than the last"
+    assert feed.newest() is None, "the frame is not newer than the last"
     assert not feed.over()
 
 
-def test_a_training_that_cannot_take_pictures_says_why(folder: RunDir) -> None:
+def test_a_training_that_cannot_take_pictures_reports_why(folder: RunDir) -> None:
     feed = feed_of(folder)
     writer = FrameWriter(folder)
     wanted = writer.wanted()
@@ -71,7 +71,7 @@ def test_a_training_that_cannot_take_pictures_says_why(folder: RunDir) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"num_envs": 0}, {"share": 0.0}, {"share": 1.5}])
-def test_a_share_or_a_number_that_is_none_is_refused(folder: RunDir, arguments: dict[str, float]) -> None:
+def test_an_invalid_share_or_number_of_envs_is_refused(folder: RunDir, arguments: dict[str, float]) -> None:
     with pytest.raises(rlnb.RlnbError, match="must be at least 1"):
         feed_of(folder, **arguments)
 

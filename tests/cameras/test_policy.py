@@ -1,4 +1,4 @@
-"""What a preview shows: a task, or a run that stands for its task and its policy."""
+"""The subject of a preview: a task, or a run that stands for its task and its policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlnb.tasks.requests import Policy
 
 
 def run_of(root: Path, library: str = "rsl_rl", source: str | None = None) -> RunFacts:
-    """Lay out a run with two checkpoints, made in another interpreter."""
+    """Write the files of a run with two checkpoints from another interpreter."""
     folder = RunDir(root / "runs" / f"of-{library}")
     folder.logs.mkdir(parents=True)
     manifest = rlnb.Manifest(
@@ -63,7 +63,7 @@ def test_the_task_of_a_run_is_its_own_copy_of_the_module(root: Path) -> None:
     assert of(run).task.source == str(run.path / "source" / "since.py")
 
 
-def test_what_cannot_act_is_refused(root: Path) -> None:
+def test_a_policy_that_cannot_act_is_refused(root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"checkpoint='model_5.pt' belongs to no run"):
         of("Lift", checkpoint="model_5.pt")
     with pytest.raises(rlnb.NotFoundError, match=r"No checkpoint named 'model_6\.pt'"):
@@ -72,7 +72,7 @@ def test_what_cannot_act_is_refused(root: Path) -> None:
         of("Lift", policy="no-such-run")
 
 
-def test_a_policy_without_a_simulator_has_nothing_to_look_at(root: Path) -> None:
+def test_a_policy_without_a_simulator_has_nothing_to_show(root: Path) -> None:
     run = run_of(root, "echo")
     (run.path / "logs" / "model_4.json").write_text("{}")
     with pytest.raises(rlnb.RlnbError, match="trained with echo, without a simulator"):

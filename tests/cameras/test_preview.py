@@ -1,4 +1,4 @@
-"""A preview as text, pictures and films; no simulator."""
+"""A preview as text, pictures and videos, without a simulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMES = 3
 Take = Callable[..., Preview]
 
 
-def test_films_hold_every_moment_at_the_speed_of_the_task(tmp_path: Path, take: Take) -> None:
+def test_videos_have_every_moment_at_the_speed_of_the_task(tmp_path: Path, take: Take) -> None:
     preview = take()
     gif = Image.open(preview.save(tmp_path / "film.gif"))
     assert (gif.n_frames, gif.info["duration"]) == (TIMES, 100)
@@ -28,7 +28,7 @@ def test_films_hold_every_moment_at_the_speed_of_the_task(tmp_path: Path, take: 
         assert len(list(film.decode(stream))) == TIMES
 
 
-def test_another_suffix_is_refused_with_those_there_are(tmp_path: Path, take: Take) -> None:
+def test_another_suffix_is_refused_with_the_valid_ones(tmp_path: Path, take: Take) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"film\.webm.*\.png, \.gif or \.mp4"):
         take().save(tmp_path / "film.webm")
 

@@ -1,4 +1,4 @@
-"""The kernel's half of a 3D view: what is refused, what becomes of one that ends. The view itself: tests/browser."""
+"""The kernel's side of a 3D view: wrong arguments, and views that end. tests/browser tests the view itself."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rlnb.simulation import simulator
 
 @pytest.fixture
 def python(root: Path, viewer: str) -> Iterator[str]:
-    """Command of the worker's interpreter; what was started with it ends with the test."""
+    """Command of the worker's interpreter. Processes started with it end with the test."""
     yield viewer
     simulator.shut_down()
 
 
 def asked(tmp_path: Path, verb: str) -> list[dict[str, object]]:
-    """Return the requests that a worker received."""
+    """Return the request that a worker received."""
     path = tmp_path / "process.py.asked"
     requests = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [request["payload"] for request in requests if request["verb"] == verb]
 
 
-def test_a_view_is_there_until_it_is_closed(python: str, tmp_path: Path) -> None:
+def test_a_view_is_alive_until_it_is_closed(python: str, tmp_path: Path) -> None:
     shown = rlnb.view(rlnb.Task(id="Demo"), num_envs=2, actions="zero", speed=0.5, python=python)
     (request,) = asked(tmp_path, "view")
     assert (request["num_envs"], request["actions"], request["speed"]) == (2, "zero", 0.5)
@@ -39,7 +39,7 @@ def test_a_view_is_there_until_it_is_closed(python: str, tmp_path: Path) -> None
     assert shown._repr_mimebundle_() == {"text/plain": repr(shown), "text/html": "Viewer(&#x27;Demo&#x27;, ended)"}
 
 
-def test_a_worker_that_cannot_says_why(python: str, tmp_path: Path) -> None:
+def test_a_worker_that_cannot_show_a_view_reports_why(python: str, tmp_path: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="viser is not installed"):
         rlnb.view(rlnb.Task(id="Demo"), seed=13, python=python)
 

@@ -26,7 +26,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
     monkeypatch.setattr(simulator, "_keep", True)  # `train` changes it
     monkeypatch.delenv("RLNB_DEBUG", raising=False)
     monkeypatch.setenv("COLUMNS", "300")
-    monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / ".queue"))  # not behind whatever else this machine trains
+    monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / ".queue"))  # do not queue behind other trainings of this machine
     runner = CliRunner()
     return lambda *argv: runner.invoke(app.app, [str(argument) for argument in argv])
 

@@ -1,4 +1,4 @@
-"""The ``rlnb`` command itself and its verbs on one run, mostly on the echo library, which trains in a second."""
+"""The ``rlnb`` command and its subcommands for one run, mostly with the echo library, which trains in a second."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_summary_of_a_command_fits_into_the_list_of_commands(invoke: Invoke,
     assert "..." not in commands
 
 
-def test_logs_print_as_many_lines_as_asked(invoke: Invoke, start: Start, ended: Ended) -> None:
+def test_logs_print_the_requested_number_of_lines(invoke: Invoke, start: Start, ended: Ended) -> None:
     id = start()
     ended(id)
     whole = invoke("logs", id, "-n", 1000).stdout.splitlines()
@@ -69,7 +69,7 @@ def test_logs_print_as_many_lines_as_asked(invoke: Invoke, start: Start, ended: 
     assert invoke("logs", id, "-n", 0).stdout == ""
 
 
-def test_cancel_ends_a_run_and_says_if_it_has_ended_already(invoke: Invoke, start: Start, ended: Ended) -> None:
+def test_cancel_ends_a_run_and_reports_one_that_has_already_ended(invoke: Invoke, start: Start, ended: Ended) -> None:
     id = start("--agent", "iteration_s=5")
     assert invoke("cancel", id).exit_code == 0
     assert ended(id) == "cancelled"

@@ -33,12 +33,12 @@ Invoke = Callable[..., Result]
         ("1.2.3", "1.2.3"),
     ],
 )
-def test_a_value_is_json_else_text(text: str, expected: Any) -> None:
+def test_a_value_is_json_or_else_text(text: str, expected: Any) -> None:
     assert arguments.value(text) == expected
     assert arguments.values(set=[f"path={text}"]) == [{"path": expected}]
 
 
-def test_texts_that_assign_nothing_are_all_refused_at_once(invoke: Invoke) -> None:
+def test_all_texts_that_assign_nothing_are_refused_at_once(invoke: Invoke) -> None:
     result = invoke("train", "Echo", "--library", "echo", "--set", "sim.dt", "--set", "a=1", "--agent", "=3")
     assert result.exit_code == 2
     assert "--set 'sim.dt'" in result.stderr
@@ -46,7 +46,7 @@ def test_texts_that_assign_nothing_are_all_refused_at_once(invoke: Invoke) -> No
     assert "'a=1'" not in result.stderr
 
 
-def test_each_option_has_its_own_values_and_one_that_is_left_out_has_none() -> None:
+def test_each_option_has_its_own_values_and_a_missing_option_has_none() -> None:
     overrides, agent, settings = arguments.values(set=["sim.dt = 1", "a=x=y"], agent=None, launcher_set=["gpus=[1]"])
     assert (overrides, agent, settings) == ({"sim.dt": 1, "a": "x=y"}, {}, {"gpus": [1]})
 

@@ -57,7 +57,7 @@ def test_assets_build_prints_the_folder_and_the_packs_that_failed(invoke: Invoke
     assert "kept: a.usd" in result.stderr
 
 
-def test_assets_build_that_fails_says_why(invoke: Invoke) -> None:
+def test_a_failed_assets_build_reports_why(invoke: Invoke) -> None:
     python = shlex.join(["/bin/sh", "-c", "echo no pack is installed >&2; exit 3", "sh"])
     result = invoke("assets", "build", "--python", python)
     assert result.exit_code == 2
@@ -83,8 +83,8 @@ def test_assets_check_fails_if_a_file_is_missing_now(
 
 
 @pytest.mark.isaaclab
-def test_the_assets_of_cartpole_are_there(invoke: Invoke) -> None:
-    """Needs ISAACSIM_ASSET_ROOT, or the pack, which the worker builds where nothing else answers."""
+def test_the_assets_of_cartpole_exist(invoke: Invoke) -> None:
+    """Needs ISAACSIM_ASSET_ROOT or the asset pack, which the worker builds if NVIDIA's cloud is not reachable."""
     result = invoke("assets", "check", "Isaac-Cartpole-Direct")
     simulator.shut_down()
     assert result.exit_code == 0, result.output

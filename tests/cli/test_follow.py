@@ -29,10 +29,10 @@ def test_logs_follow_ends_when_the_run_ends(invoke: Invoke, start: Start) -> Non
     assert time.monotonic() - start_s < TIMEOUT_S
     assert rlnb.get_run(id).state == "completed"
     lines = [line for line in result.stdout.splitlines() if line.startswith("iteration ")]
-    assert [int(line.split()[1]) for line in lines] == list(range(ITERATIONS)), "each line once, none lost"
+    assert [int(line.split()[1]) for line in lines] == list(range(ITERATIONS)), "each line appears once"
 
 
-def test_following_never_prints_half_a_line_or_half_a_letter(tmp_path: Path) -> None:
+def test_following_never_prints_part_of_a_line_or_of_a_character(tmp_path: Path) -> None:
     log = tmp_path / "node0.log"
     log.write_bytes(b"one\n" + "zwölf".encode()[:3])
     text, end = follow.appended(log, 0, whole_lines=True)

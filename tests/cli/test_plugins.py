@@ -30,7 +30,7 @@ def test_a_plugin_that_does_not_load_is_listed_with_its_error(invoke: Invoke, mo
 
 @pytest.fixture
 def panel() -> Iterator[None]:
-    """A plugin, registered by hand, that adds one figure to every run and prints meanwhile."""
+    """A plugin, registered by hand, that adds one figure to every run and prints while drawing it."""
 
     class Drawing:
         @staticmethod
@@ -44,7 +44,7 @@ def panel() -> Iterator[None]:
     rlnb_plugins.manager().unregister(name="drawing")
 
 
-def test_figures_print_json_alone_whatever_a_plugin_prints(invoke: Invoke, start: Start, panel: None) -> None:
+def test_figures_print_only_json_whatever_a_plugin_prints(invoke: Invoke, start: Start, panel: None) -> None:
     result = invoke("plugins", "figures", start())
     assert result.exit_code == 0, result.output
     bundles = json.loads(result.stdout)

@@ -29,7 +29,7 @@ def test_runs_lists_the_newest_first_and_filters(invoke: Invoke, start: Start, e
     assert "-echo-echo-" not in invoke("runs", "--library", "rsl_rl").stdout
 
 
-def test_runs_are_filtered_by_an_argument_sorted_and_shown_with_further_columns(
+def test_runs_are_filtered_by_an_argument_sorted_and_shown_with_extra_columns(
     invoke: Invoke, start: Start, ended: Ended
 ) -> None:
     long, short = start("--max-iterations", "8"), start("--max-iterations", "4", "--seed", "7")

@@ -1,4 +1,4 @@
-"""``rlnb plugins new``: what it makes is clean, and works as it is. The slow tests run the tests of what was made."""
+"""``rlnb plugins new``: new packages are clean and work without changes. The slow tests run the packages' own tests."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from rlnb.testing import LauncherConformance, LibraryConformance
 
 REPO = Path(__file__).parents[2]
 NAMES = ("x", "my-lib", "a" * scaffold.LONGEST)
-"""Names that make the lines of what is made as short and as long as they can be."""
+"""Names that make the lines of a new package as short and as long as possible."""
 HOOKS = {"library": "rlnb_libraries", "tasks": "rlnb_tasks", "launcher": "rlnb_launchers"}
 OURS = {"rlnb.testing"}
-"""Modules of rlnb that a plugin's tests may import, beside its public names."""
+"""Modules of rlnb that a plugin's tests may import, in addition to its public names."""
 
 Invoke = Callable[..., Result]
 
 
 @pytest.fixture
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Return what runs a command in this process, in an empty folder."""
+    """Return a function that runs a command in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     runner = CliRunner()
@@ -46,7 +46,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every kind under every name, as ``<name>/<kind>``."""
+    """Folder with a package of every kind and name, as ``<name>/<kind>``."""
     folder = tmp_path_factory.mktemp("packages")
     for name in NAMES:
         for kind in KINDS:
@@ -79,7 +79,7 @@ def test_the_names_are_filled_in_and_every_module_is_python(packages: Path, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_entry_points_lead_to_what_the_kind_promises(packages: Path, kind: str) -> None:
+def test_the_entry_points_lead_to_the_hooks_of_the_kind(packages: Path, kind: str) -> None:
     project = tomllib.loads((packages / "my-lib" / kind / "pyproject.toml").read_text())["project"]
     assert project["name"] == "rlnb-my-lib"
     assert project["entry-points"]["rlnb"] == {"my_lib": "rlnb_my_lib.plugin"}
@@ -121,7 +121,7 @@ def test_new_packages_use_public_names_only(packages: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["my-lib", "my_lib"])
-def test_it_says_what_to_type_next(invoke: Invoke, name: str) -> None:
+def test_it_prints_the_next_commands(invoke: Invoke, name: str) -> None:
     result = invoke("plugins", "new", name, "--kind", "library")
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines() == ["pip install -e './rlnb-my-lib[test]'", "pytest rlnb-my-lib"]
@@ -136,7 +136,7 @@ def test_an_empty_folder_is_filled_and_quoted(invoke: Invoke, tmp_path: Path) ->
     assert result.stdout.splitlines() == [f"pip install -e '{folder}[test]'", f"pytest '{folder}'"]
 
 
-def test_the_list_is_still_there(invoke: Invoke) -> None:
+def test_the_list_of_plugins_still_works(invoke: Invoke) -> None:
     assert "rlnb-echo" in invoke("plugins").stdout
     assert invoke("plugins", "nwe").exit_code == 2
 
@@ -168,7 +168,7 @@ def test_the_list_is_still_there(invoke: Invoke) -> None:
         ("my-lib", "libary", ["No kind of plugin named 'libary'. There are: ", "Did you mean 'library'?"]),
     ],
 )
-def test_a_bad_request_says_what_is_wrong_and_leaves_nothing(
+def test_bad_arguments_are_reported_and_nothing_is_written(
     invoke: Invoke, tmp_path: Path, name: str, kind: str, texts: list[str]
 ) -> None:
     result = invoke("plugins", "new", "--kind", kind, "--", name)
@@ -179,7 +179,7 @@ def test_a_bad_request_says_what_is_wrong_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_that_is_wrong_is_said_at_once(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_problems_are_reported_at_once(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "copier" else find(name))
     (tmp_path / "full").mkdir()
@@ -197,23 +197,23 @@ def test_all_that_is_wrong_is_said_at_once(invoke: Invoke, tmp_path: Path, monke
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
 
 
-def test_a_file_in_the_way_is_no_folder(invoke: Invoke, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_used_as_the_folder(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "rlnb-my-lib").touch()
     assert "rlnb-my-lib exists and is not a folder" in invoke("plugins", "new", "my-lib", "--kind", "tasks").stderr
 
 
-def test_a_folder_that_cannot_be_made_is_told_with_what_is_above_it(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_with_its_parent(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = invoke("plugins", "new", "my-lib", "--kind", "tasks", "--out", "file/below")
     assert result.exit_code == 2
     assert f"file/below cannot be created: {tmp_path / 'file'} is not a writable folder" in result.stderr
 
 
-# -- for real ------------------------------------------------------------------------------------------
+# -- tests of new packages -----------------------------------------------------------------------------
 
 
 def uv(*argv: str) -> None:
-    """Run uv; from the environment's own folder, else from the PATH."""
+    """Run uv from the environment's own folder, or else from PATH."""
     path = Path(sys.executable).with_name("uv")
     subprocess.run([str(path) if path.exists() else "uv", *argv], check=True, capture_output=True, text=True)
 
@@ -221,12 +221,12 @@ def uv(*argv: str) -> None:
 def run_its_tests(
     kind: str, tmp_path: Path, change: Callable[[Path], None] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Make a plugin, install it into a folder of its own, and run its tests with this environment besides.
+    """Make a plugin, install it into a separate folder, and run its tests with that folder and this environment.
 
     Args:
-        kind: What to make.
-        tmp_path: Where.
-        change: ``function(folder)`` that changes what was made.
+        kind: Kind of the plugin.
+        tmp_path: Folder for the plugin.
+        change: ``function(folder)`` that changes the new package.
     """
     before = sorted(dist.name for dist in importlib.metadata.distributions())
     folder = make_plugin("made-here", kind, tmp_path / "package")
@@ -272,7 +272,7 @@ def test_a_new_package_passes_its_own_tests(tmp_path: Path, kind: str, count: in
 
 
 @pytest.mark.slow
-def test_a_launcher_that_takes_every_job_for_alive_fails_its_tests(tmp_path: Path) -> None:
+def test_a_launcher_that_reports_every_job_as_alive_fails_its_tests(tmp_path: Path) -> None:
     def break_it(folder: Path) -> None:
         path = folder / "src" / "rlnb_made_here" / "backend.py"
         text = path.read_text()

@@ -19,7 +19,7 @@ Start = Callable[..., str]
 Ended = Callable[[str], str]
 
 
-def test_a_log_cannot_steer_the_terminal(invoke: Invoke, start: Start, ended: Ended) -> None:
+def test_a_log_cannot_control_the_terminal(invoke: Invoke, start: Start, ended: Ended) -> None:
     id = start()
     ended(id)
     with rlnb.get_run(id).jobs[-1].folder.log().open("a") as log:
@@ -38,12 +38,12 @@ def test_hostile_names_are_shown_as_they_are(invoke: Invoke, start: Start, ended
     assert "[bold]b" in output
     assert "\\x1b[31mred" in output
     assert "\x1b" not in output
-    missing = invoke("show", "[/red]missing")
+    missing = invoke("show", "[/red]nobody")
     assert missing.exit_code == 2
-    assert "[/red]missing" in missing.stderr
+    assert "[/red]nobody" in missing.stderr
 
 
-def test_the_id_of_a_run_is_never_cut_however_narrow_the_screen(
+def test_the_id_of_a_run_is_never_truncated_on_a_narrow_screen(
     invoke: Invoke, start: Start, ended: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = start()
@@ -57,14 +57,14 @@ def test_nan_and_infinity_become_null(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out) == [{"reward": None, "fps": None, "iteration": 3}]
 
 
-def test_an_error_shows_its_traceback_with_debug_only(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet = invoke("show", "missing")
+def test_an_error_shows_its_traceback_only_with_debug(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = invoke("show", "nobody")
     assert quiet.exit_code == 2
-    assert quiet.stderr.startswith("No run named 'missing'")
+    assert quiet.stderr.startswith("No run named 'nobody'")
     assert quiet.stdout == ""
-    assert isinstance(invoke("--debug", "show", "missing").exception, NotFoundError)
+    assert isinstance(invoke("--debug", "show", "nobody").exception, NotFoundError)
     monkeypatch.setenv("RLNB_DEBUG", "1")
-    assert isinstance(invoke("show", "missing").exception, NotFoundError)
+    assert isinstance(invoke("show", "nobody").exception, NotFoundError)
 
 
 def test_values_are_printed_as_a_user_types_them() -> None:

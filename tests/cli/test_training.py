@@ -1,4 +1,4 @@
-"""Trainings from the command line, on the echo library, which trains in a second."""
+"""Trainings from the command line, with the echo library, which trains in a second."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def test_train_waits_and_shows_the_result(invoke: Invoke) -> None:
     assert re.search(rf"iteration +{ITERATIONS} of {ITERATIONS}", result.stdout)
     (run,) = rlnb.runs(tag="night")
     assert run.manifest.seed == 3
-    assert run.id in result.stderr, "the id is printed before the waiting"
+    assert run.id in result.stderr, "the id is printed before waiting"
 
 
-def test_detach_prints_the_id_alone_and_returns_before_the_end(invoke: Invoke, start: Start) -> None:
+def test_detach_prints_only_the_id_and_returns_before_the_end(invoke: Invoke, start: Start) -> None:
     id = start(SLOW)
     assert rlnb.get_run(id).id == id
     assert rlnb.get_run(id).state != "completed"
@@ -93,7 +93,7 @@ def test_a_failed_training_gives_exit_status_2_with_log_and_next_call(invoke: In
     assert "node0.log" in result.stderr
 
 
-def test_ctrl_c_detaches_and_says_how_to_find_the_run_again(tmp_path: Path) -> None:
+def test_ctrl_c_detaches_and_prints_how_to_find_the_run(tmp_path: Path) -> None:
     rlnb_command = [sys.executable, "-c", "from rlnb.cli.app import app; app()"]
     argv = ["train", "Echo", "--library", "echo", "--max-iterations", "200", "--agent", "iteration_s=0.3"]
     env = {**os.environ, "RLNB_ROOT": str(tmp_path), "RLNB_QUEUE": str(tmp_path / ".queue")}
@@ -110,11 +110,11 @@ def test_ctrl_c_detaches_and_says_how_to_find_the_run_again(tmp_path: Path) -> N
     assert process.stderr is not None
     id = process.stderr.readline().split()[0]
     deadline = time.monotonic() + TIMEOUT_S
-    while rlnb.Run(tmp_path / "runs" / id).state != "running":  # by then it waits, however busy the machine
+    while rlnb.Run(tmp_path / "runs" / id).state != "running":  # by then the command waits, even on a busy machine
         assert time.monotonic() < deadline
         time.sleep(0.1)
     time.sleep(0.5)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
+    os.killpg(process.pid, signal.SIGINT)  # like a terminal, to the whole process group
     _, message = process.communicate(timeout=TIMEOUT_S)
     try:
         assert process.returncode == training.INTERRUPTED
@@ -126,7 +126,7 @@ def test_ctrl_c_detaches_and_says_how_to_find_the_run_again(tmp_path: Path) -> N
         rlnb.Run(tmp_path / "runs" / id).cancel()
 
 
-def test_resume_goes_on_in_the_same_run(invoke: Invoke, start: Start, ended: Ended) -> None:
+def test_resume_continues_in_the_same_run(invoke: Invoke, start: Start, ended: Ended) -> None:
     id = start()
     ended(id)
     result = invoke("resume", id, "--max-iterations", 2 * ITERATIONS)

@@ -27,7 +27,7 @@ def test_the_curve_is_what_the_library_logged_over_frames(runs):
     assert list(trace.y) == pytest.approx(runs[0].metrics["reward"].values, rel=1e-6)
 
 
-def test_x_counts_iterations_or_seconds_since_the_start_of_the_run(runs):
+def test_x_is_iterations_or_seconds_since_the_start_of_the_run(runs):
     assert list(figure.figure(runs, ["reward"], x="iterations").data[0].x) == list(range(ITERATIONS))
     shown = figure.figure(runs, ["reward"], x="wall_time")
     assert 0.0 <= shown.data[0].x[0] < 60.0
@@ -80,7 +80,7 @@ def test_text_from_outside_is_escaped(runs):
     assert "&lt;b&gt;" in shown.data[1].name
 
 
-def test_tags_name_runs_only_where_nothing_else_does_and_those_that_differ_in_much_have_their_ids(runs):
+def test_tags_name_runs_only_if_nothing_else_does_and_runs_with_many_differences_are_named_by_id(runs):
     first = rlnb.train("Echo", library="echo", max_iterations=2, tags=["a"], agent={"goal": 0.5}).wait()
     assert "tags" not in figure.labels([runs[0], first])[1]
     odd = {"iteration_s": 0.0, "note": "x", "goal": 0.2}

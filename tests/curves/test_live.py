@@ -20,25 +20,25 @@ UNTIL = """
 import threading, time
 deadline = time.monotonic() + 30
 while not ({}):
-    assert time.monotonic() < deadline, "it did not come to that"
+    assert time.monotonic() < deadline, "not reached"
     time.sleep(0.05)
 """
 THREADS = "sum(t.name == 'rlnb-watch' for t in threading.enumerate())"
 
 
 def told(message):
-    """Return what the dashboard tells a page in a message; an empty dict for any other message."""
+    """Return the content of a message from the dashboard to a page; an empty dict for any other message."""
     found = message["content"].get("data", {}).get("content", {})
     return found if isinstance(found, dict) else {}
 
 
 def points(message):
-    """Return how many points of curves a message holds."""
+    """Return the number of curve points in a message."""
     return sum(count for _, _, count in told(message).get("changes", []))
 
 
 def look(kernel, view="a-page"):
-    """Do what a page does that shows the dashboard; return its widget."""
+    """Act like a page that shows the dashboard, and return the widget."""
     widget = opened(kernel, "_esm")
     ask(kernel, widget, ask="all", view=view)
     return widget
@@ -57,14 +57,14 @@ def opened(kernel, part):
     )
 
 
-def test_for_a_person_the_curves_grow_while_the_kernel_is_free_and_end_as_plain_output(kernel):
+def test_in_a_notebook_the_curves_grow_while_the_kernel_is_idle_and_end_as_plain_output(kernel):
     kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {SOME_SECONDS})\nrun.watch()")
     look(kernel)
     layout = told(kernel.until(lambda message: told(message).get("kind") == "layout"))
     assert layout["axis"] == "frames"
     kernel.until(lambda message: points(message) > 1)
     added = kernel.until(lambda message: any(how == "add" for _, how, _ in told(message).get("changes", [])))
-    assert {how for _, how, _ in told(added)["changes"]} == {"add"}, "what is new, not all of it"
+    assert {how for _, how, _ in told(added)["changes"]} == {"add"}, "only new points, not the whole curve"
     last = kernel.until(lambda message: "image/png" in message["content"].get("data", {}))
     assert last["msg_type"] == "update_display_data"
     assert len(last["content"]["data"][PLOTLY]["data"]) == 4
@@ -80,12 +80,12 @@ def test_a_page_gets_plotly_js_when_it_asks(kernel):
     kernel.run("run.cancel()")
 
 
-def test_a_page_that_nobody_sees_is_told_nothing_until_it_is_seen_again(kernel):
+def test_an_invisible_page_gets_nothing_until_it_is_visible_again(kernel):
     kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
     widget = look(kernel)
     kernel.until(lambda message: points(message) > 1)
     ask(kernel, widget, view="a-page", visible=False)
-    kernel.run("time.sleep(1)", cell="cell-2")  # what was under way
+    kernel.run("time.sleep(1)", cell="cell-2")  # messages already sent
     before = len(kernel.messages)
     kernel.run("time.sleep(2)", cell="cell-2")
     assert not [message for message in kernel.messages[before:] if points(message)]
@@ -94,7 +94,7 @@ def test_a_page_that_nobody_sees_is_told_nothing_until_it_is_seen_again(kernel):
     kernel.run("run.cancel()", cell="cell-2")
 
 
-def test_without_a_page_nothing_of_the_curves_is_kept_until_there_is_one_again(kernel):
+def test_without_a_page_no_curves_are_kept_until_a_page_opens_again(kernel):
     kernel.run(f"import rlnb, time\nrun = rlnb.train('Echo', {LONG})\nrun.watch()")
     widget = look(kernel)
     kernel.until(lambda message: points(message) > 1)
@@ -159,7 +159,7 @@ def test_plain_python_waits_for_the_run(root):
     assert run.state == "completed"
 
 
-def test_an_interrupt_ends_the_watching_and_not_the_run(root):
+def test_an_interrupt_stops_watching_and_not_the_run(root):
     run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=1000)
     code = f"""
 import rlnb
@@ -174,7 +174,7 @@ print('went on')
         stdout=subprocess.PIPE,
         text=True,
         env=dict(os.environ),
-        # A shell starts what it puts in the background deaf to interrupts, and this test with it.
+        # A shell makes its background processes, such as this test, ignore interrupts.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert watcher.stdout.readline() == "looking\n"
@@ -187,7 +187,7 @@ print('went on')
         run.wait(timeout_s=60)
 
 
-def test_a_wrong_metric_is_told_before_the_waiting(root):
+def test_a_wrong_metric_is_reported_before_waiting(root):
     run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=100)
     while not run.metrics.names:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What curves took goes back to the system."""
+"""Memory of curves returns to the system."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(json.dumps([size - sizes[0] - 2000 * len(kept) for size in sizes[1:]]))
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep nothing that could be given back")
-def test_memory_of_curves_that_nobody_looks_at_goes_back_to_the_system() -> None:
+def test_memory_of_curves_that_no_page_shows_returns_to_the_system() -> None:
     done = subprocess.run([sys.executable, "-c", GROWN], capture_output=True, text=True, check=True)
     taken, left, given_back = json.loads(done.stdout)
     assert taken > 20e6

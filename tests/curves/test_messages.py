@@ -30,12 +30,12 @@ def test_every_key_that_the_page_sends_is_a_field():
         assert from_json(FromPage, {"ask": ask}).ask == ask
 
 
-def test_a_request_that_there_is_not_is_refused():
+def test_an_unknown_request_is_refused():
     with pytest.raises(rlnb.RlnbError, match="ask='delete' is not a value of type"):
         from_json(FromPage, {"ask": "delete"})
 
 
-def test_the_line_of_a_run_has_its_state_and_its_share(runs):
+def test_the_row_of_a_run_has_its_state_and_its_share(runs):
     row = messages.row(runs[0], "", 1)
     assert (row.name, row.state, row.share, row.going, row.log) == (runs[0].id, "completed", 1.0, False, "")
     assert json.dumps(to_json(row))
@@ -53,7 +53,7 @@ def test_each_run_has_a_trace_in_each_subplot_and_one_legend(runs):
 
 def test_the_mean_of_a_group_has_the_traces_of_a_band(runs):
     groups = messages.groups_of(runs)
-    assert groups == [[0, 1], [2]], "the seed alone makes no other group"
+    assert groups == [[0, 1], [2]], "runs that differ only in the seed are one group"
     layout = messages.layout(runs, ["reward"], "frames", groups)
     assert len(layout.traces) == len(BAND) * 2
     low, high, mean = layout.traces[:3]

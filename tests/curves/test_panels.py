@@ -17,7 +17,7 @@ Panels = Callable[[rlnb.Run], Sequence[rlnb.Panel] | None]
 
 @pytest.fixture
 def registered() -> Iterator[Callable[[Panels], None]]:
-    """A function that registers ``rlnb_panels`` for the time of the test."""
+    """A function that registers ``rlnb_panels`` for the duration of the test."""
     names: list[str] = []
 
     def register(function: Panels) -> None:

@@ -23,7 +23,7 @@ def test_the_picture_shows_every_subplot_in_its_place_and_colour():
     assert blue[1] < width / 2 < red[1]
 
 
-def test_the_picture_can_be_drawn_of_runs_that_logged_nothing():
+def test_runs_that_logged_nothing_can_be_drawn():
     assert png(curves.figure([])).startswith(b"\x89PNG")
 
 

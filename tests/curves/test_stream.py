@@ -1,4 +1,4 @@
-"""What a page is told of curves: all of it at first, then what is new, within bounds."""
+"""The messages with curves to a page: first whole curves, then new points, of bounded size."""
 
 import time
 
@@ -22,7 +22,7 @@ def run(root):
 
 
 def log(run, first, values, tag=None):
-    """Log a value for each iteration from one on, as the library did."""
+    """Log a value for each iteration from a given one on, as the library does."""
     tag = tag or run.record.library_spec.metrics["reward"]
     (path,) = run.record.folder.event_files()
     begun = run.metrics["reward"].wall_time_s[-1]
@@ -37,7 +37,7 @@ def log(run, first, values, tag=None):
 
 
 class Page:
-    """Does what it is told, as the script in the browser does."""
+    """A page that applies messages like the script in the browser."""
 
     def __init__(self):
         self.curves = {}
@@ -58,7 +58,7 @@ class Page:
             self.curves[number] = (x, y)
 
 
-def test_a_page_ends_up_with_what_was_logged_and_is_told_every_point_once(run):
+def test_a_page_gets_every_logged_point_once(run):
     live, page = stream.Stream([run], ["reward", "fps"], "frames"), Page()
     page.take(live.changes())
     assert page.curves[0][0].tolist() == [FRAMES_PER_ITERATION * (n + 1) for n in range(ITERATIONS)]
@@ -73,7 +73,7 @@ def test_a_page_ends_up_with_what_was_logged_and_is_told_every_point_once(run):
     assert not live.behind
 
 
-def test_a_long_history_is_thinned_out_and_keeps_its_extremes(run):
+def test_a_long_history_is_decimated_and_keeps_its_extremes(run):
     values = np.sin(np.arange(100_000) / 1000.0)
     values[77_777] = 9.0
     log(run, ITERATIONS, values)
@@ -81,7 +81,7 @@ def test_a_long_history_is_thinned_out_and_keeps_its_extremes(run):
     live, page = stream.Stream([run], ["reward"], "iterations"), Page()
     deadline = time.monotonic() + 30
     page.take(live.changes())
-    assert page.curves[0][0][-1] == ITERATIONS + len(values) - 1, "the newest is there at once"
+    assert page.curves[0][0][-1] == ITERATIONS + len(values) - 1, "the newest point arrives first"
     while live.behind and time.monotonic() < deadline:
         time.sleep(FRESH_S)
         page.take(live.changes())
@@ -92,7 +92,7 @@ def test_a_long_history_is_thinned_out_and_keeps_its_extremes(run):
     assert (np.diff(x) > 0).all()
 
 
-def test_a_curve_that_grows_is_thinned_out_again_and_stays_bounded(run):
+def test_a_growing_curve_is_decimated_again_and_stays_bounded(run):
     live, page = stream.Stream([run], ["reward"], "iterations"), Page()
     page.take(live.changes())
     at = ITERATIONS
@@ -104,7 +104,7 @@ def test_a_curve_that_grows_is_thinned_out_again_and_stays_bounded(run):
     assert page.curves[0][0][-1] == at - 1
 
 
-def test_curves_that_are_due_as_a_whole_share_the_room_of_a_message(root, monkeypatch):
+def test_whole_curves_share_the_room_of_a_message(root, monkeypatch):
     runs = [rlnb.train("Echo", library="echo", max_iterations=ITERATIONS, seed=seed).wait() for seed in (1, 2)]
     monkeypatch.setattr(stream, "MOST_BYTES", stream.POINT_BYTES * ITERATIONS * 3)
     live, page = stream.Stream(runs, ["reward", "fps"], "frames"), Page()
@@ -129,7 +129,7 @@ def test_seeds_become_a_mean_with_a_band(root):
     assert x[-1] == FRAMES_PER_ITERATION * ITERATIONS
 
 
-def test_what_is_added_after_a_long_pause_is_bounded_too(run, monkeypatch):
+def test_points_added_after_a_long_pause_are_bounded_too(run, monkeypatch):
     live, page = stream.Stream([run], ["reward", "fps"], "iterations"), Page()
     page.take(live.changes())
     monkeypatch.setattr(stream, "MOST_BYTES", stream.POINT_BYTES * 400)
@@ -144,7 +144,7 @@ def test_what_is_added_after_a_long_pause_is_bounded_too(run, monkeypatch):
     assert all(page.curves[number][0][-1] == ITERATIONS + 299 for number in (0, 1))
 
 
-def test_wall_time_goes_on_where_nobody_noted_the_start(run):
+def test_wall_time_continues_if_the_start_was_not_recorded(run):
     for started in (run.path / "jobs").glob("*/started.json"):
         started.unlink()
     bare = rlnb.get_run(run.id)
@@ -157,7 +157,7 @@ def test_wall_time_goes_on_where_nobody_noted_the_start(run):
     assert (np.diff(x) > 0).all()
 
 
-def test_what_was_sampled_of_the_machine_moves_to_its_place_when_the_next_iteration_is_there(run):
+def test_a_sample_of_the_machine_moves_to_its_x_value_once_the_next_iteration_is_logged(run):
     from rlnb.node.usage import Usage
 
     usage = Usage(run.record.folder.system, 0, [])

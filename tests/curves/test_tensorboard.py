@@ -1,4 +1,4 @@
-"""TensorBoard beside the kernel, on the event files of chosen runs."""
+"""TensorBoard next to the kernel, for the event files of chosen runs."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_it_shows_the_chosen_runs_by_their_ids_and_ends_when_closed(root):
     assert "ended" in repr(board)
 
 
-def test_it_listens_on_loopback_only_and_goes_with_its_kernel(root):
+def test_it_listens_on_loopback_only_and_ends_with_its_kernel(root):
     code = """
 import rlnb, time
 run = rlnb.train('Echo', library='echo', agent={'iteration_s': 0.01}, max_iterations=3).wait()
@@ -66,7 +66,7 @@ def test_in_a_report_it_is_a_line_of_text(root):
     board.close()
 
 
-def test_no_run_and_a_wrong_interval_are_told(root):
+def test_no_run_and_a_wrong_interval_are_refused(root):
     with pytest.raises(rlnb.RlnbError, match=r"rlnb\.train"):
         rlnb.tensorboard([])
     run = rlnb.train("Echo", **FAST).wait()

@@ -1,4 +1,4 @@
-"""Which browser prints pages."""
+"""The browser that prints pages."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a cell shows of a 3D view, in a real kernel. The page's half is tested in tests/browser."""
+"""The output of a 3D view in a cell of a real kernel. tests/browser tests the page's side."""
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def test_a_person_gets_a_widget_that_knows_the_port_and_a_program_gets_text(kernel, viewer):
+def test_a_notebook_gets_a_widget_with_the_port_and_a_program_gets_text(kernel, viewer):
     kernel.run(f"import rlnb\nscene = rlnb.view(rlnb.Task(id='<b>Demo</b>'), python={viewer!r})")
     kernel.run("scene")
     states = [m["content"]["data"]["state"] for m in kernel.messages if m["msg_type"] == "comm_open"]

@@ -18,24 +18,24 @@ def run(*argv):
     subprocess.run([sys.executable, "-m", *argv], check=True, env={**os.environ, **STARTED_FROM_A_NOTEBOOK})
 
 
-def test_a_cell_of_a_front_end_has_a_person_looking(kernel):
+def test_a_cell_of_a_front_end_is_live(kernel):
     assert kernel.run(ASK, cell="cell-1").strip() == "live True"
 
 
-def test_code_that_comes_from_no_cell_has_nobody_looking(kernel):
+def test_code_without_a_cell_is_not_live(kernel):
     assert kernel.run(ASK, cell="").strip() == "live False"
 
 
-def test_papermill_has_nobody_looking_even_when_started_from_a_notebook(notebook, tmp_path):
+def test_papermill_is_not_live_even_when_started_from_a_notebook(notebook, tmp_path):
     run("papermill", str(notebook(ASK)), str(tmp_path / "out.ipynb"), "--no-progress-bar")
     assert printed(tmp_path / "out.ipynb") == "live False"
 
 
-def test_nbconvert_has_nobody_looking(notebook, tmp_path):
+def test_nbconvert_is_not_live(notebook, tmp_path):
     argv = ("--execute", "--to", "notebook", "--output", str(tmp_path / "out.ipynb"), str(notebook(ASK)))
     run("nbconvert", *argv)
     assert printed(tmp_path / "out.ipynb") == "live False"
 
 
-def test_plain_python_has_nobody_looking():
+def test_plain_python_is_not_live():
     assert not front_end.is_live()

@@ -52,7 +52,7 @@ def test_an_object_that_has_ended_is_not_kept():
     assert gone() is None
 
 
-def test_the_next_execution_of_a_cell_closes_what_the_last_one_opened(kernel):
+def test_the_next_execution_of_a_cell_closes_the_objects_of_the_last_one(kernel):
     kernel.run(OPENING, cell="cell-0")
     code = (
         "count = globals().get('count', 0) + 1\nkeep = globals().get('keep', [])\nkeep.append(Opening(f'view {count}'))"

@@ -1,4 +1,4 @@
-"""A live view in a real kernel, with a page that answers as the browser's would, or does not."""
+"""A live view in a real kernel, with a stand-in for the page that sends receipts or does not."""
 
 import time
 
@@ -61,8 +61,8 @@ def frame(message, number):
     return isinstance(content, dict) and content.get("number") == number
 
 
-def test_two_frames_are_under_way_and_the_next_follows_an_answer(kernel):
-    kernel.run("from rlnb.display import live_pictures as v; v.PATIENCE_S = 60.0")  # on a busy machine answers are late
+def test_two_frames_are_sent_and_the_next_follows_a_receipt(kernel):
+    kernel.run("from rlnb.display import live_pictures as v; v.PATIENCE_S = 60.0")  # receipts may be late
     kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
     kernel.until(lambda m: frame(m, 1))
     time.sleep(1.0)
@@ -78,7 +78,7 @@ def test_two_frames_are_under_way_and_the_next_follows_an_answer(kernel):
     kernel.run("view.stop()")
 
 
-def test_a_page_whose_answer_got_lost_is_asked_anew(kernel):
+def test_a_lost_receipt_does_not_stop_the_stream(kernel):
     kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
     kernel.until(lambda m: frame(m, 2), timeout_s=live_pictures.PATIENCE_S + 10)
     kernel.run("view.stop()")
@@ -95,7 +95,7 @@ def test_the_last_picture_stays_when_it_ends_and_labels_are_sent_whole(kernel):
     kernel.run(ENDED.format("view"))
 
 
-def test_running_the_cell_again_ends_the_view_of_before(kernel):
+def test_running_the_cell_again_ends_its_earlier_view(kernel):
     code = SYNTHETIC.format(frames=1000, lossless=False, ends=False)
     kernel.run(code)
     kernel.run("first = view")
@@ -105,7 +105,7 @@ def test_running_the_cell_again_ends_the_view_of_before(kernel):
     kernel.run("view.stop()")
 
 
-def test_nothing_is_asked_for_while_nobody_looks(kernel):
+def test_no_frame_is_requested_while_no_page_shows_the_view(kernel):
     kernel.run("import rlnb.display.live_pictures as v; v.GONE_S = 1.5")
     kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
     time.sleep(3.0)
@@ -113,13 +113,13 @@ def test_nothing_is_asked_for_while_nobody_looks(kernel):
     assert before >= 1
     time.sleep(2.0)
     assert int(kernel.run("print(len(looked))")) == before
-    answer(kernel, opened(kernel), -1)  # a page came back
+    answer(kernel, opened(kernel), -1)  # a page opens again
     time.sleep(1.5)
     assert int(kernel.run("print(len(looked))")) > before
     kernel.run("view.stop()")
 
 
-def test_a_report_gets_one_picture_and_says_when_there_is_none():
+def test_a_report_gets_one_picture_or_an_error():
     from PIL import Image
 
     shown = Shown(pictures=[Image.new("RGB", (4, 3)), Image.new("RGB", (2, 5))], lossless=[False, False], caption="")

@@ -1,4 +1,4 @@
-"""Pictures side by side and in tiles. Films of several envs: tests/worker/cameras/test_film.py."""
+"""Pictures side by side and in tiles. Videos of several envs: tests/worker/cameras/test_film.py."""
 
 import numpy as np
 from PIL import Image
@@ -20,7 +20,7 @@ def test_tiles_are_as_many_rows_as_columns_with_white_lines_between_them():
     assert whole.shape == (2 * 4 + GAP_PX, 2 * 6 + GAP_PX, 3)
     assert [int(whole[0, 0, 0]), int(whole[0, 6 + GAP_PX, 0]), int(whole[4 + GAP_PX, 0, 0])] == [10, 20, 30]
     assert (whole[4 : 4 + GAP_PX] == 255).all()
-    assert (whole[4 + GAP_PX :, 6 + GAP_PX :] == 255).all(), "no fourth picture"
+    assert (whole[4 + GAP_PX :, 6 + GAP_PX :] == 255).all(), "there is no fourth picture"
 
 
 def test_small_pictures_are_enlarged_by_a_whole_factor_and_large_ones_stay():

@@ -1,4 +1,4 @@
-"""Servers beside the kernel: waited for, replaced, and gone with their program."""
+"""Servers next to the kernel: waited for, replaced, and ended with their program."""
 
 import socket
 import subprocess
@@ -20,7 +20,7 @@ if sys.argv[2] == "listen":
 """
 
 
-def test_a_server_that_tells_its_address_too_early_is_waited_for(tmp_path, monkeypatch):
+def test_a_server_that_prints_its_address_too_early_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -39,7 +39,7 @@ server.serve_forever()
 """
 
 
-def test_a_server_that_ends_at_once_is_told_with_its_last_lines():
+def test_a_server_that_ends_at_once_is_reported_with_its_last_lines():
     with pytest.raises(rlnb.RlnbError, match=r"the odd one did not start. Its last lines of output:\n  no such page"):
         Beside("the odd one", [sys.executable, "-c", "import sys; sys.exit('no such page')"])
 
@@ -62,4 +62,4 @@ def test_a_server_ends_with_its_program(tmp_path):
     )
     assert program.returncode == 0, program.stderr
     with socket.socket() as client:
-        assert client.connect_ex(("127.0.0.1", int(program.stdout))) != 0, "it is closed before the program ends"
+        assert client.connect_ex(("127.0.0.1", int(program.stdout))) != 0, "the server ends before the program"

@@ -1,4 +1,4 @@
-"""The line that names what a cell waits for."""
+"""The status line of a waiting cell."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_an_error_goes_through():
         raise LookupError("no such card")
 
 
-def test_in_a_notebook_the_line_is_escaped_and_says_how_long_a_long_wait_took(kernel):
+def test_in_a_notebook_the_line_is_escaped_and_shows_the_duration_of_a_long_wait(kernel):
     code = "import time\nfrom rlnb.display.status import status\nwith status('Reading <b>'):\n    time.sleep({})"
     kernel.run(code.format(0.6))
     pages = [m["content"]["data"]["text/html"] for m in kernel.messages if "data" in m["content"]]

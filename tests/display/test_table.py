@@ -10,7 +10,7 @@ from rlnb.display import table
 @pytest.mark.parametrize(
     ("seconds", "text"), [(1.23, "1.2 s"), (42, "42 s"), (420, "7 min"), (3900, "65 min"), (7500, "2 h 05 min")]
 )
-def test_a_duration_is_written_for_people(seconds, text):
+def test_a_duration_is_readable(seconds, text):
     assert table.duration(seconds) == text
 
 

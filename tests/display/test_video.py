@@ -1,4 +1,4 @@
-"""Films: written, and shown inline."""
+"""Videos: written, and shown inline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def film(tmp_path: Path) -> Video:
     return Video(tmp_path / "made" / "<b>.mp4")
 
 
-def test_a_film_of_odd_size_is_written_too(tmp_path: Path) -> None:
+def test_a_video_of_odd_size_is_written_too(tmp_path: Path) -> None:
     av = pytest.importorskip("av")
     film = Mp4(tmp_path / "odd.mp4", fps=5)
     film.add(np.zeros((241, 321, 3), np.uint8))
@@ -33,7 +33,7 @@ def test_a_film_of_odd_size_is_written_too(tmp_path: Path) -> None:
         assert (read_back.streams.video[0].height, read_back.streams.video[0].width) == (242, 322)
 
 
-def test_a_film_plays_inline_unless_it_is_too_large(film: Video, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_video_plays_inline_unless_it_is_too_large(film: Video, monkeypatch: pytest.MonkeyPatch) -> None:
     assert '<video controls loop muted autoplay src="data:video/mp4;base64,' in film._repr_html_()
     monkeypatch.setattr(video, "INLINE_BYTES", 10)
     page = film._repr_html_()
@@ -48,12 +48,12 @@ def test_its_still_is_the_picture_in_its_middle(film: Video) -> None:
     assert np.asarray(still).mean() == pytest.approx(GREYS[1], abs=4)
 
 
-def test_a_file_that_is_no_film_has_no_still(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_video_has_no_still(tmp_path: Path) -> None:
     (tmp_path / "odd.mp4").write_bytes(b"no film")
     assert Video(tmp_path / "odd.mp4").still() is None
 
 
-def test_a_film_without_pictures_is_no_file(tmp_path: Path) -> None:
+def test_a_video_without_pictures_leaves_no_file(tmp_path: Path) -> None:
     pytest.importorskip("av")
     Mp4(tmp_path / "none.mp4", fps=5).close()
     assert not (tmp_path / "none.mp4").exists()

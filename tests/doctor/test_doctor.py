@@ -1,4 +1,4 @@
-"""All checks of the doctor together: side by side, and within their time."""
+"""All checks of the doctor together: concurrent, and within their time limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlnb.doctor.doctor import InstalledPlugin
 from rlnb.doctor.finding import Finding
 
 LIMIT_S = 5.0
-"""Promised for the whole look; an idle machine takes 1 s."""
+"""Seconds promised for all checks; an idle machine takes 1 s."""
 WAIT_S = 20.0
 """For one answer of a busy machine."""
 
@@ -36,7 +36,7 @@ def test_a_broken_plugin_is_a_fault_that_names_its_package() -> None:
     assert doctor.check_plugins([]).level == "fault"
 
 
-def test_one_check_that_hangs_or_breaks_does_not_cost_the_others() -> None:
+def test_a_check_that_hangs_or_breaks_does_not_affect_the_others() -> None:
     def broken() -> list[Finding]:
         raise ZeroDivisionError("of all things")
 
@@ -53,7 +53,7 @@ def test_one_check_that_hangs_or_breaks_does_not_cost_the_others() -> None:
     assert "no answer in 0.3 s" in findings[1].text
 
 
-def test_the_whole_look_takes_less_than_five_seconds(tmp_path: Path) -> None:
+def test_all_checks_take_less_than_five_seconds(tmp_path: Path) -> None:
     start = time.monotonic()
     findings = doctor.examine(root=tmp_path)
     assert time.monotonic() - start < LIMIT_S

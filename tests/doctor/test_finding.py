@@ -1,4 +1,4 @@
-"""The answer of one check."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_each_level_has_a_function_and_only_a_fault_needs_a_fix() -> None:
         fault("a", "b")  # type: ignore[call-arg]
 
 
-def test_a_finding_is_json_both_ways_and_cannot_be_changed() -> None:
+def test_a_finding_converts_to_json_and_back_and_cannot_be_changed() -> None:
     finding = warning("disk", "1.0 GiB free", "Free some space.")
     assert to_json(finding) == {"name": "disk", "level": "warning", "text": "1.0 GiB free", "fix": "Free some space."}
     assert from_json(Finding, to_json(finding)) == finding

@@ -40,7 +40,7 @@ def _with(worker: Worker, name: str, version: str, **changes: Any) -> Worker:
 
 
 @pytest.mark.parametrize("version", ["3.0.0", "3.0", "3.0.4.post1"])
-def test_isaac_lab_3_0_is_right(version: str) -> None:
+def test_isaac_lab_3_0_is_ok(version: str) -> None:
     assert interpreter.check_isaaclab(_with(FIT, "isaaclab", version)).level == "ok"
 
 
@@ -49,7 +49,7 @@ def test_every_other_line_of_isaac_lab_is_a_fault(version: str) -> None:
     assert interpreter.check_isaaclab(_with(FIT, "isaaclab", version)).level == "fault"
 
 
-def test_on_python_3_11_the_doctor_says_which_isaac_lab_pip_takes_and_asks_for_another_python() -> None:
+def test_on_python_3_11_the_doctor_names_the_isaac_lab_that_pip_installs_and_the_python_to_use() -> None:
     finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", "2.3.2.post1", python="3.11.9"))
     assert finding.level == "fault"
     assert "on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim" in finding.text
@@ -63,13 +63,13 @@ def test_a_missing_isaac_lab_on_python_3_12_needs_only_pip() -> None:
 
 
 @pytest.mark.parametrize("worker", [_without(FIT, "rlnb"), _with(FIT, "rlnb", "0.0.1")])
-def test_the_worker_needs_this_very_rlnb(worker: Worker) -> None:
+def test_the_worker_needs_the_same_version_of_rlnb(worker: Worker) -> None:
     finding = interpreter.check_worker_rlnb(worker)
     assert (finding.level, finding.fix) == ("fault", install_line("rlnb", python="python"))
     assert interpreter.check_worker_rlnb(FIT).level == "ok"
 
 
-def test_an_interpreter_that_does_not_start_is_a_fault_and_the_rest_is_still_told() -> None:
+def test_an_interpreter_that_does_not_start_is_a_fault_and_the_rest_is_still_reported() -> None:
     worker = interpreter.look("/no/such/python", 3.0)
     findings = interpreter.check_worker(worker, None, None, {})
     assert findings[0].level == "fault"
@@ -77,19 +77,19 @@ def test_an_interpreter_that_does_not_start_is_a_fault_and_the_rest_is_still_tol
     assert [finding.name for finding in findings] == ["worker", "NVIDIA driver", "asset root"]
 
 
-def test_an_interpreter_that_fails_is_told_by_its_last_words() -> None:
+def test_an_interpreter_that_fails_is_reported_with_its_last_line() -> None:
     worker = interpreter.look(shlex.join(["/bin/sh", "-c", "echo first >&2; echo last words >&2; exit 4"]), 3.0)
     assert worker.error == "last words"
 
 
-def test_an_interpreter_that_hangs_is_left() -> None:
+def test_an_interpreter_that_hangs_is_abandoned() -> None:
     start = time.monotonic()
     worker = interpreter.look(shlex.join([sys.executable, "-c", "import time; time.sleep(60)"]), 0.5)
     assert worker.error == "no answer in 0.5 s"
     assert time.monotonic() - start < WAIT_S
 
 
-def test_chatter_of_a_start_script_does_not_hide_the_facts() -> None:
+def test_output_of_a_start_script_does_not_hide_the_facts() -> None:
     script = f'echo "[INFO] Using python from: here"; exec {shlex.quote(sys.executable)} "$@"'
     worker = interpreter.look(shlex.join(["/bin/sh", "-c", script, "sh"]), WAIT_S)
     assert worker.error == ""
@@ -107,12 +107,12 @@ def test_the_warp_cache_is_where_its_variable_says(tmp_path: Path, monkeypatch: 
     assert interpreter.look(None, WAIT_S).kernel_cache_mib == 1.0
 
 
-def test_an_empty_kernel_cache_says_that_the_first_run_compiles() -> None:
+def test_an_empty_kernel_cache_is_reported_with_the_time_of_the_first_run() -> None:
     assert "compiles" in interpreter.check_kernel_cache(dataclasses.replace(FIT, kernel_cache_mib=0.0)).text
     assert interpreter.check_kernel_cache(FIT).text == "/cache/warp/1.17.0: 7.0 MiB"
 
 
-def test_modules_that_each_start_compiles_anew_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_that_each_start_recompiles_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = tmp_path / "torch"
     torch.mkdir()
     (torch / "__init__.py").touch()

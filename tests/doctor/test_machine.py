@@ -23,8 +23,8 @@ def test_little_memory_one_cpu_and_a_small_disk_are_warnings() -> None:
     assert [machine.check_disk(mib).level for mib in (10, 500, 9000)] == ["fault", "warning", "ok"]
 
 
-def test_a_slurm_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert machine.check_slurm(None, "", "sinfo is not installed").level == "ok", "a machine of one's own needs none"
+def test_a_slurm_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert machine.check_slurm(None, "", "sinfo is not installed").level == "ok", "a user's machine needs no Slurm"
     (sinfo := tmp_path / "sinfo").write_text("#!/bin/sh\necho gpu; echo cpu; echo gpu\n")
     sinfo.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -37,7 +37,7 @@ def test_a_slurm_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, t
     assert "did not answer in 0.3 s" in machine.check_slurm("sbatch", *machine.partitions()).text
 
 
-def test_looking_at_the_run_folder_leaves_nothing_there(tmp_path: Path) -> None:
+def test_checking_the_run_folder_leaves_no_file_behind(tmp_path: Path) -> None:
     root = tmp_path / "not" / "yet"
     folder, _ = machine.check_folder(root)
     assert (folder.level, folder.text) == ("ok", f"{root}: writable, not created yet")
@@ -63,13 +63,13 @@ def test_a_run_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
         (None, "warning"),
     ],
 )
-def test_ipykernel_7_up_to_7_3_carries_widgets(version: str | None, level: str) -> None:
+def test_ipykernel_7_0_to_7_3_is_ok_for_widgets(version: str | None, level: str) -> None:
     finding = machine.check_jupyter("4.6.6", version)
     assert finding.level == level
     assert bool(finding.fix) == (level != "ok")
 
 
-def test_the_reason_against_ipykernel_7_4_is_told() -> None:
+def test_the_fault_of_ipykernel_7_4_is_explained() -> None:
     assert "drops messages" in machine.check_jupyter("4.6.6", "7.4.0").text
 
 

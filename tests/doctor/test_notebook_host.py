@@ -12,7 +12,7 @@ import pytest
 from rlnb.doctor import notebook_host
 
 
-def test_a_hosted_environment_is_told_by_its_prefix_and_nothing_secret(
+def test_a_hosted_environment_is_reported_with_its_prefix_and_no_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ann/", "JUPYTERHUB_API_TOKEN": "s3cret", "DSW_INSTANCE_ID": "dsw-1"}
@@ -39,13 +39,13 @@ def place(**changes: Any) -> notebook_host.Place:
 def test_each_missing_setting_of_a_hosted_notebook_is_a_warning_with_its_fix(
     changes: dict[str, Any], name: str, fix: str
 ) -> None:
-    assert len(notebook_host.judge(place())) == 1, "where all is well, nothing is to be set"
+    assert len(notebook_host.judge(place())) == 1, "a complete setup has no warnings"
     finding = notebook_host.judge(place(**changes))[-1]
     assert (finding.name, finding.level) == (name, "warning")
     assert fix in finding.fix
 
 
-def test_a_machine_of_ones_own_needs_nothing() -> None:
+def test_the_users_own_machine_needs_no_settings() -> None:
     assert len(notebook_host.judge(place(hosts=(), persistent=False, proxy=False))) == 1
 
 

@@ -1,9 +1,9 @@
-"""``%rlnb``: the common verbs without brackets."""
+"""``%rlnb``: common commands for runs, without Python syntax."""
 
 import rlnb
 
 
-def test_verbs_act_on_the_newest_run_or_on_those_named(shell, root, capsys):
+def test_verbs_act_on_the_newest_run_or_on_named_runs(shell, root, capsys):
     runs = [rlnb.train("Echo", library="echo", max_iterations=3, seed=seed).wait() for seed in range(2)]
     assert len(shell.run_cell("%rlnb runs").result) == 2
     assert shell.run_cell("%rlnb show").result.id == runs[1].id
@@ -13,7 +13,7 @@ def test_verbs_act_on_the_newest_run_or_on_those_named(shell, root, capsys):
     assert "iteration 2 of 3" in capsys.readouterr().out
 
 
-def test_wrong_verbs_are_told_with_those_there_are(shell, root, capsys):
+def test_wrong_verbs_are_refused_with_the_valid_ones(shell, root, capsys):
     assert isinstance(shell.run_cell("%rlnb wach").error_in_exec, rlnb.NotFoundError)
     assert "Did you mean 'watch'" in str(shell.run_cell("%rlnb wach").error_in_exec)
     assert "no runs yet" in str(shell.run_cell("%rlnb watch").error_in_exec)
@@ -21,7 +21,7 @@ def test_wrong_verbs_are_told_with_those_there_are(shell, root, capsys):
     assert "tensorboard" in capsys.readouterr().out
 
 
-def test_what_the_line_does_not_take_is_told_with_the_call_that_does(shell, root):
+def test_options_and_filters_are_refused_with_the_call_that_takes_them(shell, root):
     assert "rlnb.report(...)" in str(shell.run_cell("%rlnb report --pdf").error_in_exec)
     assert "rlnb.runs(task='Echo')" in str(shell.run_cell("%rlnb runs Echo").error_in_exec)
 

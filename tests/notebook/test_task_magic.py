@@ -18,7 +18,7 @@ def test_a_cell_is_saved_under_its_name_and_not_executed(shell, root):
     assert NOTEBOOK in saved.partition("\n")[0]
 
 
-def test_the_line_says_where_and_which_and_is_escaped(shell, root, capsys, monkeypatch):
+def test_the_line_shows_path_and_hash_and_is_escaped(shell, root, capsys, monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", shown.append)
     shell.run_cell(f"%%task <script>alert(1)</script>\n{BODY}")
@@ -39,7 +39,7 @@ def test_a_syntax_error_names_the_line_of_the_cell_and_nothing_is_written(shell,
     assert "<%%task Lift>" in capsys.readouterr().out
 
 
-def test_the_line_of_an_error_is_not_taken_from_the_module_that_is_there(shell, capsys):
+def test_the_line_of_an_error_is_not_taken_from_the_older_module(shell, capsys):
     shell.run_cell("%%task Lift\nold = 1\nold = 2\nold = 3\n")
     shell.run_cell("%%task Lift\nnew = 1\nnew = = 2\n")
     out = capsys.readouterr().out
@@ -50,14 +50,14 @@ def test_the_line_of_an_error_is_not_taken_from_the_module_that_is_there(shell, 
 @pytest.mark.parametrize(
     ("line", "said"), [("", "has no name"), ("Lift Cube", "Did you mean 'Lift-Cube'"), ("--", "letter or digit")]
 )
-def test_a_name_that_is_none_is_refused(shell, root, line, said):
+def test_an_invalid_name_is_refused(shell, root, line, said):
     error = shell.run_cell(f"%%task {line}\nx = 1\n").error_in_exec
     assert isinstance(error, rlnb.RlnbError)
     assert said in str(error)
     assert not (root / "tasks").exists()
 
 
-def test_the_owner_is_the_notebook_by_whoever_names_it(monkeypatch, tmp_path):
+def test_the_owner_is_the_notebook_that_the_front_end_names(monkeypatch, tmp_path):
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     monkeypatch.chdir(tmp_path)
     assert task_magic.owner({}) == f"notebook in {tmp_path}"

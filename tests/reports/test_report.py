@@ -34,7 +34,7 @@ def runs(echo_root):
 
 
 class Hostile:
-    """A plugin whose task has a name that no page should trust."""
+    """A plugin whose task has a hostile name."""
 
     @rlnb.hookimpl
     def rlnb_tasks(self):
@@ -48,7 +48,7 @@ def page(runs):
     return rlnb.report(runs[0]).read_text()
 
 
-def test_the_report_of_one_run_lies_in_its_folder(runs, page):
+def test_the_report_of_one_run_is_in_its_folder(runs, page):
     assert (runs[0].path / "report.html").read_text() == page
 
 
@@ -62,7 +62,7 @@ def test_every_outside_string_is_escaped(page):
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 5
 
 
-def test_it_says_what_ran_and_how_to_do_it_again(runs, page):
+def test_it_shows_the_run_and_how_to_reproduce_it(runs, page):
     run = runs[0]
     for text in (
         "completed",
@@ -84,7 +84,7 @@ def test_it_has_curves_and_as_many_pictures_as_fit(page):
     assert "Not shown:" in page
 
 
-def test_the_notebook_beside_it_has_plotly_figures_with_pictures_and_no_widget(runs, page):
+def test_the_executed_notebook_has_plotly_figures_with_pictures_and_no_widget(runs, page):
     import nbformat
 
     path = runs[0].path / "report.ipynb"
@@ -96,7 +96,7 @@ def test_the_notebook_beside_it_has_plotly_figures_with_pictures_and_no_widget(r
     assert path.stat().st_size < 1_000_000
 
 
-def test_it_is_printed_where_there_is_chromium(runs, tmp_path, monkeypatch):
+def test_it_is_printed_if_chromium_is_installed(runs, tmp_path, monkeypatch):
     if not find_browser():
         pytest.skip("there is no Chromium here")
     rlnb.report(runs[1], tmp_path / "printed.html", pdf=True)
@@ -106,7 +106,7 @@ def test_it_is_printed_where_there_is_chromium(runs, tmp_path, monkeypatch):
         rlnb.report(runs[1], pdf=True)
 
 
-def test_a_notebook_of_somebody_else_is_not_replaced(runs, tmp_path):
+def test_a_notebook_of_the_user_is_not_replaced(runs, tmp_path):
     mine = tmp_path / "ant.ipynb"
     mine.write_text('{"cells": [], "metadata": {}}')
     with pytest.raises(rlnb.RlnbError, match="which rlnb did not write"):
@@ -123,7 +123,7 @@ def test_an_earlier_report_is_replaced_and_an_archived_run_has_one_too(runs, tmp
     rlnb.Runs([runs[1]]).restore().apply()
 
 
-def test_a_name_that_is_no_page_is_told(runs, tmp_path):
+def test_a_path_without_the_html_suffix_is_refused(runs, tmp_path):
     with pytest.raises(rlnb.RlnbError, match=r"does not end in \.html"):
         rlnb.report(runs[1], tmp_path / "report.pdf")
 
@@ -137,20 +137,20 @@ def test_several_runs_have_one_report_with_the_end_of_the_log_of_a_failed_one(ru
     assert all(run.id in page for run in runs)
 
 
-def test_a_place_that_cannot_be_written_is_told_with_the_fix(runs, tmp_path):
+def test_an_unwritable_path_is_reported_with_the_fix(runs, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(rlnb.RlnbError, match="Choose another path="):
         rlnb.report(runs[1], tmp_path / "file" / "report.html")
 
 
-def test_it_says_what_is_being_waited_for(runs, tmp_path, monkeypatch):
+def test_it_shows_a_status_while_the_cell_waits(runs, tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr(report, "status", lambda text: said.append(text) or contextlib.nullcontext())
     rlnb.report(runs[1], tmp_path / "said.html")
     assert said == [f"Writing the report of {runs[1].id}"]
 
 
-def test_a_missing_papermill_is_told_with_the_pip_line(runs, monkeypatch):
+def test_a_missing_papermill_is_reported_with_the_pip_line(runs, monkeypatch):
     import importlib.util
 
     found = importlib.util.find_spec

@@ -24,7 +24,7 @@ def run(echo_root):
     return run
 
 
-def test_the_summary_has_a_column_a_run_and_escapes_what_people_wrote(run, echo_root):
+def test_the_summary_has_a_column_per_run_and_escapes_notes_and_tags(run, echo_root):
     other = rlnb.train("Echo", library="echo", max_iterations=3, seed=8).wait()
     page = sections.summary([run, other])
     assert all(one.id in page for one in (run, other))
@@ -36,7 +36,7 @@ def test_the_summary_has_a_column_a_run_and_escapes_what_people_wrote(run, echo_
     assert "2 runs, written" in sections.heading([run, other])
 
 
-def test_sections_without_content_name_the_call_that_makes_some(run):
+def test_sections_without_content_name_the_call_that_fills_them(run):
     assert "run.evaluate(episodes=100)" in sections.evaluations([run])
     assert "run.play()" in sections.films([run])
     assert sections.pictures([run]) == "<p>None.</p>"
@@ -64,7 +64,7 @@ def test_the_provenance_names_folder_versions_and_command(run):
     assert html.escape(run.command) in page
 
 
-def test_a_picture_that_is_none_is_named_and_passed_over(run):
+def test_an_unreadable_picture_is_named_and_skipped(run):
     broken = run.path / "media" / "broken.png"
     broken.parent.mkdir(exist_ok=True)
     broken.write_bytes(b"no picture")
@@ -72,7 +72,7 @@ def test_a_picture_that_is_none_is_named_and_passed_over(run):
 
 
 def again(run):
-    """Run the lines that a report says ask for the same run again."""
+    """Run the lines of a report that reproduce a run."""
     lines = re.search(r"<pre>(.*)</pre>", sections.reproduce([run]), re.DOTALL).group(1)
     names = {}
     exec(html.unescape(lines), names)

@@ -1,4 +1,4 @@
-"""Task cards of the kernel: what a cached card serves, and when a new one is made. No simulator."""
+"""Task cards in the kernel: when a cached card is used and when a new one is made. No simulator."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     cell.write_module(options.folders, "Demo", "TASK = 2\n", NOTEBOOK)
     assert cards.cached_card(options.folders, rlnb.task("Demo"), None, None) is None
     asset.unlink()
-    assert cards.cached_card(options.folders, task, None, None) is None, "an asset of it is gone"
+    assert cards.cached_card(options.folders, task, None, None) is None, "an asset of the card is gone"
 
 
-def test_a_damaged_card_is_as_good_as_none(root: Path) -> None:
+def test_a_damaged_card_is_ignored(root: Path) -> None:
     task = rlnb.Task(id="Demo")
     path = cache(task, CARD)
     path.write_text(json.dumps(to_json(CARD))[:50])
@@ -73,12 +73,12 @@ def test_a_card_of_another_version_of_rlnb_is_not_read(root: Path, monkeypatch: 
     assert cards.card_path(options.folders, task, None, None) != before
 
 
-def test_a_card_comes_back_from_its_file_as_it_was(root: Path) -> None:
+def test_a_card_survives_its_file_unchanged(root: Path) -> None:
     cache(rlnb.Task(id="Demo"), CARD)
     assert cards.cached_card(options.folders, rlnb.Task(id="Demo"), None, None) == CARD
 
 
-def test_a_card_with_a_key_or_a_value_that_no_card_has_is_made_anew(root: Path) -> None:
+def test_a_card_with_an_unknown_key_or_value_is_replaced(root: Path) -> None:
     task = rlnb.Task(id="Demo")
     path = cache(task, CARD)
     for damage in ({"episode_length_s": 5.0}, {"num_envs": "many"}, {"fields": {"sim.dt": {"type": "matrix"}}}):

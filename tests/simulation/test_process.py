@@ -1,4 +1,4 @@
-"""The protocol from end to end: the real loop of the worker in a process of its own, without Isaac Lab."""
+"""The protocol from end to end: the real loop of the worker in a separate process, without Isaac Lab."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProces
 
 
 def error_of(worker: SimulatorProcess, task: str) -> rlnb.RlnbError:
-    """Return the error that the card of a task ends with."""
+    """Return the error that requesting the card of a task raises."""
     with pytest.raises(rlnb.RlnbError) as caught:
         worker.request(requests.Card(task=rlnb.Task(id=task)))
-    assert worker.alive, "it survives every error"
+    assert worker.alive, "the worker survives every error"
     return caught.value
 
 
@@ -105,7 +105,7 @@ def test_an_error_of_the_tasks_own_code_is_a_worker_error_with_its_traceback(
     assert "in card" in str(error)
 
 
-def test_an_answer_and_what_comes_before_it_are_of_the_type_of_the_request(worker: SimulatorProcess) -> None:
+def test_an_answer_and_interim_values_have_the_type_of_the_request(worker: SimulatorProcess) -> None:
     cards: list[TaskCard] = []
     card = worker.request(requests.Card(task=rlnb.Task(id="Demo")), meanwhile=cards.append)
     assert (card.task, card.asset_root.path) == ("Demo", "/assets")

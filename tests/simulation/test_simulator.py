@@ -1,4 +1,4 @@
-"""The kernel's end of the living simulator, against a process that speaks its protocol without a simulator."""
+"""The kernel's side of the living simulator, with a stand-in process that speaks its protocol."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ for line in sys.stdin:
 
 
 def compile_of(mib: int) -> requests.Compile:
-    """Return a request at which that process grows."""
+    """Return a request that makes the stand-in process grow."""
     return requests.Compile(task=rlnb.Task(id="Demo", num_envs=mib))
 
 
 @pytest.fixture
 def python(tmp_path: Path) -> Iterator[str]:
-    """Command of an interpreter whose simulator is that process."""
+    """Command of an interpreter that starts the stand-in process."""
     (tmp_path / "process.py").write_text(PROCESS)
     yield f"{sys.executable} {tmp_path / 'process.py'}"
     simulator.shut_down()
 
 
-def test_there_is_one_until_it_is_closed(python: str) -> None:
+def test_the_living_simulator_exists_until_it_is_closed(python: str) -> None:
     living = rlnb.simulator(python)
     assert living.state in ("starting", "idle")
     pid = living.wait().pid
@@ -56,7 +56,7 @@ def test_there_is_one_until_it_is_closed(python: str) -> None:
     assert 0 < living.memory_gib < 1
     folder = living.log.parent  # type: ignore[union-attr]
     assert living.restart().wait().pid not in (pid, None)
-    assert not folder.exists(), "the log of one that was ended on purpose goes with it"
+    assert not folder.exists(), "closing a simulator deletes its log"
     living.close()
     assert (living.state, living.pid, living.requests) == ("none", None, 0)
     assert repr(living) == "Simulator(none; the next request starts one)"
@@ -70,12 +70,12 @@ def test_interim_values_are_passed_on_before_the_answer(python: str) -> None:
     assert rlnb.simulator(python).compile("Demo") == 0.5
 
 
-def test_without_a_living_one_a_process_is_started_for_the_request_only(python: str) -> None:
+def test_without_the_living_simulator_a_process_is_started_for_the_request_only(python: str) -> None:
     assert simulator.request(requests.Tasks(), python, "/assets", warm=False).ids == ("/assets",)
     assert simulator._current is None
 
 
-def test_one_that_crashed_says_what_it_said_last_and_is_replaced(python: str) -> None:
+def test_a_crashed_simulator_is_reported_with_its_last_output_and_replaced(python: str) -> None:
     living = rlnb.simulator(python).wait()
     with pytest.raises(rlnb.WorkerError, match="about to crash"):
         simulator.request(requests.Close(), python, warm=True)
@@ -83,7 +83,7 @@ def test_one_that_crashed_says_what_it_said_last_and_is_replaced(python: str) ->
     assert living.wait().state == "idle"
 
 
-def test_growth_is_said_once_and_loading_is_none(python: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_growth_is_reported_once_and_loading_is_not_growth(python: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     for _ in range(process.SETTLED_AFTER):
         simulator.request(compile_of(30), python, warm=True)
@@ -96,14 +96,14 @@ def test_growth_is_said_once_and_loading_is_none(python: str, caplog: pytest.Log
     assert caplog.text == ""
 
 
-def test_a_wrong_interpreter_is_told_with_the_fix(root: Path) -> None:
+def test_a_wrong_interpreter_is_reported_with_the_fix(root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="The worker's Python '/nope/python' is missing"):
         simulator.request(requests.Ping(), "/nope/python")
     with pytest.raises(rlnb.WorkerError, match=r"It never answered a request\..*rlnb doctor --python /bin/true"):
         simulator.request(requests.Ping(), "/bin/true")
 
 
-def test_the_fresh_one_after_a_run_took_the_last_does_not_end_what_was_needed_meanwhile(
+def test_the_replacement_of_an_adopted_simulator_does_not_end_one_started_meanwhile(
     python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator, "FRESH_AFTER_S", 0.3)
@@ -114,7 +114,7 @@ def test_the_fresh_one_after_a_run_took_the_last_does_not_end_what_was_needed_me
     assert with_other_assets.pid == pid
 
 
-def test_a_fresh_one_starts_after_a_run_took_the_last(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fresh_simulator_starts_after_a_run_adopted_the_last(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "FRESH_AFTER_S", 0.1)
     simulator.let_go(python, None)
     deadline = time.monotonic() + 10

@@ -1,4 +1,4 @@
-"""The tuner's own logic: what it asks of the simulator, what it keeps, and its panel. The simulator answers by rote."""
+"""The tuner's own logic: its requests, its state and its panel. A stand-in answers for the simulator."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CARD = TaskCard(
 
 
 class Rote:
-    """Records each request, and gives each term its weight in each env."""
+    """A stand-in that records each request and returns each term's weight as its value in each env."""
 
     def __init__(self) -> None:
         self.opens: list[requests.Open] = []
@@ -62,19 +62,19 @@ def rote(root: Any, monkeypatch: pytest.MonkeyPatch) -> Rote:
     return simulator
 
 
-def test_what_is_changed_goes_to_the_simulator_and_back_as_overrides(rote: Rote) -> None:
+def test_changes_are_sent_to_the_simulator_and_returned_as_overrides(rote: Rote) -> None:
     tuner = rlnb.tune(rlnb.task("T", num_envs=512, overrides={"sim.dt": 0.02}), num_envs=2)
     tuner.set("rewards.alive.weight", 3.0).set("rewards.pole.params.target", 0.0)
     overrides = rote.opens[-1].task.overrides
     assert overrides == {"sim.dt": 0.02, "rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
     assert tuner.overrides == {"rewards.alive.weight": 3.0, "rewards.pole.params.target": 0.0}
     assert tuner.task.overrides == overrides
-    assert tuner.task.num_envs == 512, "what it is trained with"
+    assert tuner.task.num_envs == 512, "the number of envs of the training"
     assert {request.task.num_envs for request in rote.opens} == {2}
     assert tuner.values["alive"] == [3.0, 6.0]
 
 
-def test_only_numbers_of_rewards_are_tunable_as_they_are_now(rote: Rote) -> None:
+def test_only_numbers_of_rewards_are_tunable_with_their_current_values(rote: Rote) -> None:
     tuner = rlnb.tune("T").set("rewards.pole.weight", -5)
     assert tuner.tunable == {
         "rewards.alive.weight": 1.0,
@@ -84,7 +84,7 @@ def test_only_numbers_of_rewards_are_tunable_as_they_are_now(rote: Rote) -> None
     }
 
 
-def test_what_is_refused_is_not_kept(rote: Rote) -> None:
+def test_a_refused_change_is_not_kept(rote: Rote) -> None:
     tuner = rlnb.tune("T")
     rote.refuses = True
     with pytest.raises(rlnb.WorkerError, match="no such joint"):
@@ -118,7 +118,7 @@ def test_a_slider_of_the_panel_sets_its_value_and_an_error_is_shown(rote: Rote) 
     assert tuner.overrides == {"rewards.alive.weight": 2.0}
 
 
-def test_hostile_words_are_escaped(rote: Rote) -> None:
+def test_hostile_text_is_escaped(rote: Rote) -> None:
     tuner = rlnb.tune("T")
     for html in (tuner._repr_html_(), bars(tuner.values)):
         assert "<script" not in html
