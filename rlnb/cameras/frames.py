@@ -19,7 +19,7 @@ class Frames:
     task: str
     """Task id."""
     clip: Mapping[str, Mapping[str, np.ndarray]]
-    """Frames by camera, then by data type. Shape (times, envs, height, width, channels): uint8 for ``rgb``, ``rgba``
+    """Frames by camera, then by data type. Shape (times, envs, height, width, channels). uint8 for ``rgb``, ``rgba``
     and ``albedo``; float32 metres for the depth types, inf where nothing was hit; float32 in -1 to 1 for
     ``normals``; int32 ids for segmentation."""
     times_s: tuple[float, ...]
@@ -27,7 +27,7 @@ class Frames:
     envs: tuple[int, ...]
     """Index in the task of each env in the arrays."""
     state: np.ndarray
-    """Visible state: poses relative to the env's origin, and joint positions. Shape (times, envs,
+    """Poses relative to the env's origin, and joint positions. Shape (times, envs,
     values), float32, metres and radians."""
     labels: Mapping[str, Mapping[int, str]]
     """Label of each segmentation id, by ``"<camera>/<data type>"``."""
@@ -40,7 +40,7 @@ class Frames:
     findings: tuple[Finding, ...]
     """Faults that the inspector found in the pictures."""
     seconds: Mapping[str, float]
-    """Seconds that the worker took: to ``make`` the env, until the ``first`` frame, and in ``total``."""
+    """Seconds that the worker took to ``make`` the env, until the ``first`` frame, and in ``total``."""
 
     @property
     def frames(self) -> dict[str, dict[str, np.ndarray]]:

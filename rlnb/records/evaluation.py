@@ -89,7 +89,7 @@ class Evaluation:
     video: Video | None = None
     """Video of the first envs."""
     rollout: Path | None = None
-    """NumPy archive of the recorded rows: ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
+    """NumPy archive of the recorded rows, with ``actions`` (rows, action_dim) and ``obs.<group>`` (rows, ...)."""
 
     @classmethod
     def from_record(cls, record: EvaluationRecord, job: JobDir) -> Evaluation:
@@ -125,7 +125,7 @@ class Evaluation:
 
     @property
     def success_interval(self) -> tuple[float, float] | None:
-        """95 % Wilson interval of the success rate (Wilson 1927, JASA 22:209)."""
+        """95 % Wilson interval of the success rate (Wilson 1927, JASA, volume 22, page 209)."""
         if self.successes is None:
             return None
         from scipy.stats import binomtest

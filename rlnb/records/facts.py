@@ -139,7 +139,7 @@ class RunFacts:
 
     @property
     def jobs(self) -> list[JobRecord]:
-        """Everything done in this run: training, evaluations, exports."""
+        """Trainings, evaluations and exports of this run, in their order."""
         return self._record.jobs
 
     @property
@@ -160,7 +160,7 @@ class RunFacts:
 
     @property
     def tags(self) -> Tags:
-        """The run's tags, a mutable set: ``.add("baseline")``, ``.remove("baseline")``."""
+        """The run's tags, a mutable set with ``.add("baseline")`` and ``.remove("baseline")``."""
         return tags_of(self._record)
 
     @property

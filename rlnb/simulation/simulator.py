@@ -40,7 +40,7 @@ class Simulator:
 
     @property
     def state(self) -> Literal["starting", "idle", "busy", "none"]:
-        """State of the simulator: ``"starting"`` until its first answer, then ``"idle"`` or ``"busy"``.
+        """State of the simulator, ``"starting"`` until its first answer, then ``"idle"`` or ``"busy"``.
 
         ``"none"`` is the state without a simulator; the next request starts one.
         """

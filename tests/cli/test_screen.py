@@ -38,9 +38,9 @@ def test_hostile_names_are_shown_as_they_are(invoke: Invoke, start: Start, ended
     assert "[bold]b" in output
     assert "\\x1b[31mred" in output
     assert "\x1b" not in output
-    missing = invoke("show", "[/red]nobody")
+    missing = invoke("show", "[/red]missing")
     assert missing.exit_code == 2
-    assert "[/red]nobody" in missing.stderr
+    assert "[/red]missing" in missing.stderr
 
 
 def test_the_id_of_a_run_is_never_truncated_on_a_narrow_screen(
@@ -58,13 +58,13 @@ def test_nan_and_infinity_become_null(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_an_error_shows_its_traceback_only_with_debug(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet = invoke("show", "nobody")
+    quiet = invoke("show", "missing")
     assert quiet.exit_code == 2
-    assert quiet.stderr.startswith("No run named 'nobody'")
+    assert quiet.stderr.startswith("No run named 'missing'")
     assert quiet.stdout == ""
-    assert isinstance(invoke("--debug", "show", "nobody").exception, NotFoundError)
+    assert isinstance(invoke("--debug", "show", "missing").exception, NotFoundError)
     monkeypatch.setenv("RLNB_DEBUG", "1")
-    assert isinstance(invoke("show", "nobody").exception, NotFoundError)
+    assert isinstance(invoke("show", "missing").exception, NotFoundError)
 
 
 def test_values_are_printed_as_a_user_types_them() -> None:

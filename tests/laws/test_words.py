@@ -14,7 +14,7 @@ HOUSE_WORDS = {
     "living simulator": r"\bwarm (worker|simulator|process)\b",
     "request": r"\b(was|were|is|are) asked\b",
     "the user, the viewer, no page": r"\b(some" + r"body|no" + r"body|who" + r"ever|who looks)\b",
-    "the names of the things": r"\b(stu" + r"dio(?!\.)|audi" + r"ence|ga" + r"ngs?|meeting)\b(?<!viser.studio)",
+    "the names of the things": r"\b(stu" + r"dio(?!\.)|audi" + r"ence|ga" + r"ngs?|meet" + r"ing)\b(?<!viser.studio)",
 }
 """The term to use, and the words that it replaces. The patterns are in parts, so that this file keeps its own law."""
 INDEX = re.compile("pypi" + r"\.org|python" + "hosted|anaconda" + r"\.org", re.IGNORECASE)

@@ -71,6 +71,9 @@ def test_the_site_builds_without_a_warning_and_has_every_public_name(tmp_path: P
     launchers = {f"rlnb.{name}" for name in plugins.launchers() if name != "pods"}
     assert not (public | launchers) - documented - NOT_DOCUMENTED
     assert broken(tmp_path / "site") == []
+    api = (tmp_path / "site" / "api").glob("*.html")
+    split = [page.name for page in api if ">Type<span" in page.read_text()]
+    assert split == [], "napoleon takes the text before a colon in an attribute's first line for its type"
     commands = re.sub("<[^>]+>", "", (tmp_path / "site" / "cli.html").read_text())
     for command in ("train", "runs prune", "assets mirror", "plugins new", "doctor"):
         assert f"rlnb {command}" in commands
