@@ -24,7 +24,8 @@ class Hosts:
 
     def start(self, argv: Sequence[str], log: Path) -> int:
         """Start a detached host whose output is appended to a log; return the host's process id."""
-        require_linux("A job")
+        if sys.platform != "linux":
+            require_linux("A job")
         self._processes = [process for process in self._processes if process.poll() is None]
         with open(log, "ab") as output:
             process = subprocess.Popen(

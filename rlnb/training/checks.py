@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rlnb import plugins
@@ -50,16 +50,14 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[T
             of_task += overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
         of_task += _check_training(manifest, library, card)
     of_root = [*_check_root(root.path), *_check_distributed(manifest, library)]
-    problems = [*_check_arguments(manifest), *of_root, *of_task, *_check_launcher(launcher, manifest)]
+    problems = [*_check_arguments(manifest), *of_root, *of_task]
+    if sys.platform != "linux" and isinstance(launcher, HostedLauncher):
+        problems += linux_only("A training on this machine")
+    else:
+        problems += launcher.check(manifest)
     for of_plugin in plugins.manager().hook.rlnb_check(manifest=manifest):
         problems += of_plugin
     return card, problems
-
-
-def _check_launcher(launcher: Launcher, manifest: Manifest) -> Sequence[Problem]:
-    if isinstance(launcher, HostedLauncher) and (problems := linux_only("A training on this machine")):
-        return problems
-    return launcher.check(manifest)
 
 
 def _look_up(manifest: Manifest, root: Root) -> tuple[Library | None, TaskCard | None, list[Problem]]:

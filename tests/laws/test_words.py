@@ -13,7 +13,7 @@ HOUSE_WORDS = {
     "fix": r"\bmen" + r"d(s|ed|ing)?\b",
     "living simulator": r"\bwarm (worker|simulator|process)\b",
     "request": r"\b(was|were|is|are) asked\b",
-    "the user, the viewer, no page": r"\b(some" + r"body|no" + r"body|who" + r"ever|who looks)\b",
+    "the user, the viewer, no page": r"\b(some" + r"body|no" + r"body|who" + r"ever|who lo" + r"oks)\b",
     "the names of the things": r"\b(stu" + r"dio(?!\.)|audi" + r"ence|ga" + r"ngs?|meet" + r"ing)\b(?<!viser.studio)",
 }
 """The term to use, and the words that it replaces. The patterns are in parts, so that this file keeps its own law."""

@@ -100,7 +100,9 @@ def test_missing_weights_are_refused_before_a_run_is_created(root: Path, tmp_pat
     with pytest.raises(rlnb.RlnbError, match="was trained with echo"):
         rlnb.train("Echo", library="another", init_from=empty)
     theirs = echo().wait(WAIT_S)
-    with pytest.raises(rlnb.CheckError, match=f"is of {theirs.id}, trained with echo: its weights do not fit another"):
+    with pytest.raises(
+        rlnb.CheckError, match=f"belongs to {theirs.id}, trained with echo: its weights do not fit another"
+    ):
         rlnb.train("Echo", library="another", init_from=theirs.checkpoints.last)
     assert len(rlnb.runs()) == 2
 

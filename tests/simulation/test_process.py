@@ -136,7 +136,9 @@ for line in sys.stdin:
 def test_an_answer_of_another_version_names_both(tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     (tmp_path / "worker.py").write_text(OF_ANOTHER_VERSION)
-    with pytest.raises(rlnb.WorkerError, match=f"another version of rlnb.* rlnb {rlnb.__version__}, which") as caught:
+    with pytest.raises(
+        rlnb.WorkerError, match=f"another version of rlnb.* rlnb {rlnb.__version__} in this process"
+    ) as caught:
         rlnb.task_card("Demo", python=f"{sys.executable} {tmp_path / 'worker.py'}")
     assert "TaskCard has no field 'gym'" in str(caught.value)
     assert "/log/of/stacks" in caplog.text

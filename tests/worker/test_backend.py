@@ -29,7 +29,7 @@ def test_a_default_agent_is_a_function_or_a_file(module: str) -> None:
     assert default("") is None
     assert default(f"{module}:ppo") == {"gamma": 0.5}
     assert default(f"{module}:ppo.yaml") == {"learning_rate": 3e-4, "actor": {"hidden_dims": [64, 64]}}
-    with pytest.raises(rlnb.RlnbError, match="no mapping"):
+    with pytest.raises(rlnb.RlnbError, match="not a mapping"):
         default(f"{module}:broken.yaml")
     with pytest.raises(rlnb.RlnbError, match=r"none.yaml cannot be read"):
         default(f"{module}:none.yaml")
