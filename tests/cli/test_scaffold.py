@@ -285,9 +285,11 @@ def test_a_launcher_that_reports_every_job_as_alive_fails_its_tests(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_every_template(tmp_path: Path) -> None:
+def test_the_wheel_has_every_file_of_the_package_and_the_quickstart(tmp_path: Path) -> None:
     uv("build", "--quiet", "--wheel", "--out-dir", str(tmp_path), str(REPO))
     (wheel,) = tmp_path.glob("*.whl")
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("rlnb/templates/")}
-    templates = REPO / "rlnb" / "templates"
-    assert held == {str(path.relative_to(REPO)) for path in templates.rglob("*") if path.is_file()}
+    members = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("rlnb/")}
+    files = {str(path.relative_to(REPO)) for path in (REPO / "rlnb").rglob("*") if path.is_file()}
+    expected = {name for name in files if "__pycache__" not in name}
+    assert any(name.startswith("rlnb/cli/templates/library/") for name in members)
+    assert members == expected | {"rlnb/notebook/01_quickstart.ipynb"}
