@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 _NOTEBOOK = Path(__file__).with_name("report.ipynb")
 _KERNEL = "rlnb-report"
+_POLICY = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
+"""The page loads nothing from anywhere and executes no script; its pictures and videos are part of it."""
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <style>
 body {{ font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }}
 h1 {{ font-size: 1.6rem; margin: 0; overflow-wrap: anywhere }}
@@ -178,4 +180,4 @@ def _page(executed: Path, *, title: str) -> str:
     exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
     exporter.exclude_anchor_links = True
     body, _ = exporter.from_filename(str(executed))
-    return _PAGE.format(title=html.escape(title), body=body)
+    return _PAGE.format(policy=_POLICY, title=html.escape(title), body=body)
