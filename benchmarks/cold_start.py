@@ -1,4 +1,4 @@
-"""The first start of a worker on a machine without asset packs.
+"""Benchmarks of the first start of a worker on a machine without asset packs.
 
     python benchmarks/cold_start.py starts --idle 100 --busy 100
     python benchmarks/cold_start.py together --rounds 20
@@ -6,8 +6,9 @@
     python benchmarks/cold_start.py packs
     python benchmarks/cold_start.py first-iteration --other /path/to/another/checkout/.venv/bin/python --rounds 10
 
-Each start has its own cache, root and queue. Busy starts share the cores with two busy-waiting processes. A start that
-takes 300 s counts as a hang.
+Each start has its own cache, root and queue, except in ``together``, where two starts share them. Busy starts compete
+for the cores with two busy-waiting processes. A start that takes more than 300 s (60 s in ``first-iteration``) counts
+as a hang.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ def build(folder):
     (folder / "Extra" / "table.usd").write_text("VERSION")
     return {"Extra/table.usd": "made here"}
 """
-"""A plugin with one more asset pack."""
+"""Source of a plugin that adds one more asset pack."""
 
 
 class Start:
-    """A process with a fresh cache, or with the cache in a given folder."""
+    """A Python process that uses a fresh cache, or the cache in a given folder."""
 
     def __init__(self, python: str, code: str, folder: Path | None = None, **env: str) -> None:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="rlnb-cold-"))
@@ -94,7 +95,7 @@ class Start:
 
     def end(self) -> None:
         self.process.kill()
-        for process in psutil.process_iter():  # the worker has the same cache in its environment
+        for process in psutil.process_iter():  # the worker inherits RLNB_CACHE
             with contextlib.suppress(psutil.Error):
                 if process.environ().get("RLNB_CACHE", "").startswith(str(self.folder)):
                     process.kill()
@@ -113,7 +114,7 @@ def load(processes: int) -> Iterator[None]:
 
 
 def starts(python: str, idle: int, busy: int) -> None:
-    """Count the starts that hang."""
+    """Count the starts that hang or fail."""
     failed, seconds = 0, {"idle": [], "busy": []}
     for name, count in (("idle", idle), ("busy", busy)):
         with load(2 if name == "busy" else 0):
@@ -151,7 +152,7 @@ def together(python: str, rounds: int) -> None:
 
 
 def hang() -> None:
-    """Plant a hang in the start of a training, and start another training after it."""
+    """Start a training with a planted hang, then check that the hang is reported and that the next training runs."""
     folder = Path(tempfile.mkdtemp(prefix="rlnb-cold-"))
     (folder / "sitecustomize.py").write_text(HANGS)
     os.environ.update(RLNB_ROOT=str(folder / "runs"), RLNB_QUEUE=str(folder / "queue"), RLNB_START_LIMIT_S="180")
@@ -184,7 +185,7 @@ def hang() -> None:
 
 
 def packs() -> None:
-    """Evaluate a run after another plugin's pack is added, upgraded and removed."""
+    """Evaluate an earlier run each time another plugin's asset pack is added, upgraded or removed."""
     folder = Path(tempfile.mkdtemp(prefix="rlnb-cold-"))
     plugin, cache = folder / "plugin", folder / "cache"
     os.environ.update(RLNB_ROOT=str(folder / "runs"), RLNB_QUEUE=str(folder / "queue"), RLNB_CACHE=str(cache))
@@ -219,7 +220,7 @@ def _python(code: str, plugin: Path) -> str:
 
 
 def _install(plugin: Path, version: str) -> None:
-    """Write a plugin with one asset pack of this version to a folder; only remove it if the version is empty."""
+    """Replace the plugin with one whose asset pack has this version; an empty version removes the plugin."""
     shutil.rmtree(plugin, ignore_errors=True)
     if version:
         info = plugin / "rlnb_extra-1.dist-info"

@@ -1,4 +1,4 @@
-"""The protocols for plugins, checked against rlnb's own context and launchers."""
+"""rlnb's own context and launchers implement the protocols in ``rlnb.contracts``."""
 
 from __future__ import annotations
 

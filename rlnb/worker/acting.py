@@ -30,11 +30,11 @@ def acting(
 
     Args:
         request: The task, the number of envs, and the policy or the kind of actions.
-        configure: Called last, with the env's config.
+        configure: Function that changes the env's config, called after all other changes.
 
     Yields:
         The env, the function from observations to actions, and a function that resets the policy's state in the envs
-        whose episodes have ended. It takes a bool tensor of shape (num_envs,), True for those envs.
+        whose episodes have ended. The reset function takes a bool tensor of shape (num_envs,), True for those envs.
     """
     task, policy = dataclasses.replace(request.task, num_envs=request.num_envs), request.policy
     make = functools.partial(environment, seed=request.seed, device=request.device, configure=configure)
@@ -78,14 +78,14 @@ def _sample(space: Any, num_envs: int, kind: str, device: str) -> Any:
 
 
 def joint(reward: Any, terminated: Any, truncated: Any) -> tuple[Any, Any, Any]:
-    """Return the outcome of a step for all agents together: the sum of their rewards, and whether all have ended.
+    """Return the sum of all agents' rewards, whether all are terminated, and whether all are truncated.
 
-    Isaac Lab resets an env of several agents once all of them are terminated, or all have timed out.
+    Isaac Lab resets a multi-agent env once all of its agents are terminated, or all have timed out.
 
     Args:
-        reward: Shape (num_envs,), float; for several agents a dict of such tensors.
-        terminated: Shape (num_envs,), bool; for several agents a dict of such tensors.
-        truncated: Shape (num_envs,), bool; for several agents a dict of such tensors.
+        reward: Shape (num_envs,), float; for a multi-agent env, a dict of one such tensor per agent.
+        terminated: Shape (num_envs,), bool; for a multi-agent env, a dict of one such tensor per agent.
+        truncated: Shape (num_envs,), bool; for a multi-agent env, a dict of one such tensor per agent.
     """
     if not isinstance(reward, Mapping):
         return reward, terminated, truncated

@@ -1,4 +1,4 @@
-"""The results of measured camera frames, without a simulator. tests/worker tests the measuring."""
+"""Tables, limits and plots of given camera costs, without a simulator. tests/worker tests the measurement itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEASURED = CameraBudget(
 )
 
 
-def test_the_table_has_the_time_of_one_camera_after_another() -> None:
+def test_the_table_compares_with_rendering_one_camera_after_another() -> None:
     rows = MEASURED.table().set_index(["width", "num_envs"])
     assert rows.loc[(64, 16), "ms"] == 20.0
     assert rows.loc[(64, 16), "ms_per_env"] == 1.25
@@ -47,7 +47,7 @@ def test_the_largest_number_of_envs_is_interpolated_between_measured_ones(ms: fl
     assert MEASURED.largest((64, 64), ms=ms) == expected
 
 
-def test_time_and_memory_both_hold() -> None:
+def test_the_largest_number_of_envs_keeps_both_limits() -> None:
     assert MEASURED.largest((64, 64), mib=8.0) == 8
     assert MEASURED.largest((64, 64), ms=12.0, mib=8.0) == 8
     assert MEASURED.largest((64, 64), ms=3.0, mib=8.0) == 2
@@ -64,10 +64,10 @@ def test_the_figure_has_a_curve_for_each_size() -> None:
     assert list(figure.data[0].error_y.array) == [2.0, 4.0, 20.0]
 
 
-def test_all_problems_are_reported_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_problems_are_reported_at_once_before_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "task_card", lambda *_, **__: CARD)
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.camera_budget(rlnb.Task(id="Demo"), camera="back", sizes=[(0, 64)], envs=[], frames=True)
-    said = str(caught.value)
-    for words in ("No camera named 'back'", "sizes: [0, 64]", "envs: []", "frames=True"):
-        assert words in said
+    message = str(caught.value)
+    for problem in ("No camera named 'back'", "sizes: [0, 64]", "envs: []", "frames=True"):
+        assert problem in message

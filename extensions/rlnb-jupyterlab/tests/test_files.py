@@ -1,4 +1,4 @@
-"""A file of a run is served whole or in parts, and no other file is."""
+"""Only a run's own files are served, and files that a page may not show are sent as downloads."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rlnb_jupyterlab.watcher import key_of
         "manifest.json/..",
     ],
 )
-async def test_a_path_that_leads_out_is_refused(jp_fetch: Any, root: Path, path: str) -> None:
+async def test_a_path_that_leaves_the_run_folder_is_refused(jp_fetch: Any, root: Path, path: str) -> None:
     run = echo().wait(60)
     (run.path / "media").mkdir(exist_ok=True)
     code, _ = await refused(jp_fetch, "runs", key_of(run), "files", path)
     assert code in (400, 403, 404)
 
 
-async def test_links_that_lead_out_are_neither_shown_nor_served(jp_fetch: Any, root: Path, tmp_path: Path) -> None:
+async def test_links_out_of_the_run_are_neither_listed_nor_served(jp_fetch: Any, root: Path, tmp_path: Path) -> None:
     run = echo().wait(60)
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
@@ -41,7 +41,7 @@ async def test_links_that_lead_out_are_neither_shown_nor_served(jp_fetch: Any, r
 
 
 @pytest.mark.parametrize("name", ["jobs/0-train/command.json", "jobs/0-train/node0.log", ".hidden"])
-async def test_records_are_not_files_of_a_run(jp_fetch: Any, root: Path, name: str) -> None:
+async def test_records_and_hidden_files_are_not_served(jp_fetch: Any, root: Path, name: str) -> None:
     run = echo().wait(60)
     (run.path / ".hidden").write_text("x")
     code, _ = await refused(jp_fetch, "runs", key_of(run), "files", *name.split("/"))

@@ -1,4 +1,4 @@
-"""Processes of rlnb that the server starts."""
+"""The rlnb processes that the server starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from rlnb_jupyterlab import subprocesses
 
 
-async def test_only_the_end_of_the_output_of_a_process_is_kept(root: Path) -> None:
+async def test_only_the_end_of_a_long_output_is_kept(root: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         "sh", "-c", "yes | head -c 3000000; echo end", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
@@ -26,7 +26,7 @@ async def test_a_process_that_takes_too_long_is_killed(root: Path) -> None:
     assert time.monotonic() - start_s < 20
 
 
-async def test_a_process_reads_its_input_and_knows_the_root(root: Path) -> None:
+async def test_a_process_receives_its_input_and_the_root(root: Path) -> None:
     argv = ["timeit", "-n1", "-r1", "import os, sys; print(os.environ['RLNB_ROOT'], sys.stdin.read())"]
     status, text = await subprocesses.output(argv, root, stdin=b"hello", within_s=20.0)
     assert status == 0

@@ -70,7 +70,7 @@ function Runs(): ReactElement {
             : rows.length > 0
               ? trans.__('No run matches.')
               : !places.some(({ trouble }) => trouble) &&
-                trans.__('There are no runs in %1 yet. Trainings that rlnb.train() starts appear here.', folders)}
+                trans.__('There are no runs in %1 yet. Runs started with rlnb.train() appear here.', folders)}
         </p>
       )}
       <div className="rlnb-Count" role="status" title={folders}>

@@ -1,4 +1,4 @@
-"""The cube that hands re-orient, with six colours and six letters so that a camera can see its orientation."""
+"""The cube that robot hands reorient; six colours and six letters show a camera its orientation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLOURS = (
     (245, 130, 40),
     (255, 255, 255),
 )
-"""sRGB colours of the faces A to F, then of their letters and frames."""
+"""sRGB colours of the faces A to F, then the one colour of all letters and frames."""
 LETTERS = (
     (" ### ", "#   #", "#   #", "#####", "#   #", "#   #", "#   #"),
     ("#### ", "#   #", "#   #", "#### ", "#   #", "#   #", "#### "),
@@ -68,7 +68,7 @@ def picture() -> bytes:
 
 
 def cube() -> Usd.Stage:
-    """Return the cube, with a visible mesh below ``visuals`` and a collider box below ``collisions``."""
+    """Return the cube, with a visible mesh under ``visuals`` and a box collider under ``collisions``."""
     stage = new_stage("dex_cube")
     root = stage.GetDefaultPrim()
     UsdPhysics.RigidBodyAPI.Apply(root)

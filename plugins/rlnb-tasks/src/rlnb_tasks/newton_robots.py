@@ -19,16 +19,16 @@ KNOWN_NEWTON = "1.6.1"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Robot:
-    """The conversion of a file of the newton wheel to the file that stock tasks load."""
+    """Conversion of a file from the newton wheel into the file that the stock tasks load."""
 
     path: str
-    """Path of the result, below the asset root."""
+    """Path of the resulting file, relative to the asset root."""
     joints: frozenset[str]
-    """Names in the stock configs of all joints that the result must have, fixed joints included."""
+    """All joints that the resulting file must have, fixed joints included, under their names in the stock configs."""
     colour: Vector
     """Linear RGB of the trunk, 0 to 1."""
     limb_colours: dict[str, Vector]
-    """The same for links whose name contains the key."""
+    """Linear RGB, 0 to 1, of the links whose name contains the key."""
     renamed: dict[str, str] = field(default_factory=dict)
     """Joint names in the wheel's file, mapped to those in the stock configs."""
     density_kgm3: float | None = None
@@ -42,8 +42,8 @@ ANT = Robot(
     ),
     colour=(0.90, 0.33, 0.05),
     limb_colours={"leg": (0.97, 0.55, 0.20), "foot": (0.45, 0.14, 0.04)},
-    # ant.usda has 1, which makes an ant of 0.18 kg. The wheel's nv_ant.xml, for which the task's gears were chosen, has
-    # 5, which makes an ant of 0.91 kg.
+    # With the density of 1 in ant.usda, the ant weighs 0.18 kg. The task's gears were chosen for nv_ant.xml in the same
+    # wheel, where the density is 5 and the ant weighs 0.91 kg.
     density_kgm3=5.0,
 )
 HUMANOID = Robot(
@@ -85,7 +85,7 @@ def write(folder: Path) -> None:
 
 
 def source(path: str) -> Path:
-    """Return the file of the installed newton wheel from which ``path`` is made.
+    """Return the file in the installed newton wheel that ``path`` is made from.
 
     Raises:
         RlnbError: newton is not installed, or has no such file.
@@ -96,7 +96,7 @@ def source(path: str) -> Path:
         raise RlnbError(f"{path} is made from a file of newton, which is not installed. Use pip install isaaclab")
     file = Path(spec.submodule_search_locations[0]) / "examples" / "assets" / name
     if not file.is_file():
-        raise RlnbError(f"newton {_version()} has no {name}, from which {path} is made. {_advice()}")
+        raise RlnbError(f"newton {_version()} has no {name}, which is needed to make {path}. {_advice()}")
     return file
 
 
@@ -112,7 +112,8 @@ def _robot_stage(file: Path, robot: Robot) -> Usd.Stage:
     stage.SetDefaultPrim(stage.GetPrimAtPath(root))
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    # The collision groups filter only prims outside the robot's links. There are none, so the groups have no effect.
+    # The collision groups only filter contacts with colliders outside the robot's links. The new stage has no such
+    # colliders, so the groups have no effect.
     for prim in [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.CollisionGroup)]:
         stage.RemovePrim(prim.GetPath())
     for link in stage.GetPrimAtPath(root).GetChildren():
@@ -136,7 +137,7 @@ def _rename_joints(layer: Sdf.Layer, joints: Sdf.Path, robot: Robot, file: Path)
     names = {robot.renamed.get(child.name, child.name) for child in spec.nameChildren} if spec else set()
     if names != robot.joints or not layer.Apply(edit):
         differences = ", ".join(sorted(names ^ robot.joints)) or ", ".join(robot.renamed)
-        raise RlnbError(f"{file.name} of newton {_version()} has unexpected joints: {differences}. {_advice()}")
+        raise RlnbError(f"{file.name} of newton {_version()} has missing or extra joints: {differences}. {_advice()}")
 
 
 def _version() -> str:
@@ -144,4 +145,4 @@ def _version() -> str:
 
 
 def _advice() -> str:
-    return f"This version of rlnb-tasks supports newton {KNOWN_NEWTON}. Install that, or a newer rlnb-tasks."
+    return f"This version of rlnb-tasks supports newton {KNOWN_NEWTON}. Install that version, or a newer rlnb-tasks."
