@@ -162,7 +162,6 @@ def test_the_plugin_of_the_guide_is_one(root: Path, tmp_path: Path) -> None:
 
 with_isaaclab = [
     pytest.mark.isaaclab,
-    pytest.mark.slow,
     pytest.mark.timeout(900),
     pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
 ]
@@ -187,17 +186,21 @@ class TestOnIsaacLab:
         (report,) = root.rglob("*.html")
         assert "<video" in report.read_text()
 
+    @pytest.mark.slow
     def test_cameras(self, tmp_path: Path) -> None:
         execute_page("docs/cameras.md", tmp_path)
         assert (tmp_path / "film.gif").is_file()
 
+    @pytest.mark.slow
     def test_watching(self, tmp_path: Path) -> None:
         execute_page("docs/watching.md", tmp_path)
         assert (tmp_path / "cartpole.html").is_file()
 
+    @pytest.mark.slow
     def test_hosted(self, tmp_path: Path) -> None:
         execute_page("docs/hosted.md", tmp_path, {**SIZES, **ON_A_CPU}, PODS)
 
+    @pytest.mark.slow
     def test_skrl(self, tmp_path: Path) -> None:
         without_jax = () if importlib.util.find_spec("jax") else {r".*skrl_jax.*": ""}
         execute_page("plugins/rlnb-skrl/README.md", tmp_path, {**SIZES, **dict(without_jax)})
