@@ -1,4 +1,4 @@
-"""The arguments of ``rlnb.train``, defined once for the function and the command."""
+"""The arguments of ``rlnb.train``, defined once for the function and the command ``rlnb train``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from rlnb.run.run import Run
 
 OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "tags", "warm")
-"""Arguments of ``rlnb.train`` that apply to a script. A script takes everything else as its own arguments."""
+"""Arguments of ``rlnb.train`` that apply to a script. A script gets all its other settings through ``args``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainRequest:
     """The arguments of :func:`rlnb.train`, which documents each field.
 
-    Fields with a help text are options of the command ``rlnb train`` too.
+    Fields with a help text are also options of the command ``rlnb train``.
     """
 
     task: Task | str | None = None
@@ -38,46 +38,48 @@ class TrainRequest:
     """Name of the RL library."""
     max_iterations: int | None = field(default=None, metadata={"help": "Learning iterations."})
     """Learning iterations; None keeps the number in the agent config."""
-    seed: int = field(default=42, metadata={"help": "Seed of env and policy."})
-    """Seed of env and policy."""
-    num_envs: int | None = field(default=None, metadata={"help": "Environments in total."})
-    """Environments in total, over all ranks; None keeps the task's own number."""
+    seed: int = field(default=42, metadata={"help": "Seed of the env and the policy."})
+    """Seed of the env and the policy."""
+    num_envs: int | None = field(default=None, metadata={"help": "Total number of envs."})
+    """Total number of envs across all ranks; None keeps the task's own number."""
     agent: Mapping[str, Json] | str | Path | None = None
     """Agent config values, by dotted path or nested, or the path of a YAML file."""
     device: str = field(default="auto", metadata={"help": "auto, cpu, cuda or cuda:N."})
     """``"cpu"``, ``"cuda"``, ``"cuda:N"`` or ``"auto"``."""
     nproc_per_node: int | Literal["auto"] | None = None
-    """Ranks on each machine, or ``"auto"``; None takes the launcher's number, or one."""
+    """Ranks on each node, or ``"auto"``; None uses the launcher's number if it has one, otherwise 1."""
     init_from: Run | str | Path | None = field(
-        default=None, metadata={"help": "Run or checkpoint whose weights to start from."}
+        default=None, metadata={"help": "Run or checkpoint that supplies the initial weights."}
     )
-    """Run or checkpoint whose weights to start from; None starts from fresh weights."""
-    trust: bool = field(default=False, metadata={"help": "Load a checkpoint that holds more than weights."})
+    """Run or checkpoint that supplies the initial weights; None initializes them at random."""
+    trust: bool = field(default=False, metadata={"help": "Allow a checkpoint that holds more than weights."})
     """Whether the checkpoint of :attr:`init_from` may hold more than weights."""
-    keep: int | None = field(default=None, metadata={"help": "Checkpoints to keep, plus the best; default: all."})
+    keep: int | None = field(
+        default=None, metadata={"help": "Newest checkpoints to keep, plus the best; default: all."}
+    )
     """Number of newest checkpoints to keep, in addition to the best; None keeps all."""
     launcher: Launcher | None = None
-    """Launcher of the training; None is this machine."""
+    """Launcher that starts the run; None starts it on this machine."""
     python: str | None = field(default=None, metadata={"help": "Command of the worker's interpreter."})
-    """Command of the worker's interpreter; None takes ``rlnb.options.python``."""
+    """Command of the worker's interpreter; None uses ``rlnb.options.python``."""
     asset_root: str | None = field(default=None, metadata={"help": "Folder or URL of robot assets."})
-    """Folder or URL of robot assets; None takes ``rlnb.options.asset_root``."""
+    """Folder or URL of robot assets; None uses ``rlnb.options.asset_root``."""
     tags: Sequence[str] = ()
-    """Tags by which the run can be found."""
+    """Tags to find the run by."""
     warm: bool | None = None
-    """Whether the living simulator may become the run's process; None takes ``rlnb.options.warm``."""
+    """Whether the living simulator may become the run's process; None uses ``rlnb.options.warm``."""
 
     @classmethod
     def of(cls, task: Task | str | None, arguments: Mapping[str, Any]) -> TrainRequest:
-        """Return the request for the arguments of a call.
+        """Return a request built from the arguments of a call.
 
         Args:
             task: The task, or its name; None if ``arguments`` has a script.
             arguments: All other arguments, by name.
 
         Raises:
-            TypeError: ``rlnb.train`` has no argument of that name.
-            RlnbError: Both task and script are missing, or the launcher is given by its name.
+            TypeError: A name in ``arguments`` is not an argument of ``rlnb.train``.
+            RlnbError: Both task and script are missing, or the launcher is a string.
         """
         names = [argument.name for argument in dataclasses.fields(cls)]
         for name in arguments:
@@ -89,7 +91,7 @@ class TrainRequest:
             calls = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
             raise RlnbError(f"launcher={request.launcher!r} is a name, not a launcher. Use one of {calls}.")
         if request.script is None and task is None:
-            raise RlnbError('rlnb.train() needs a task, such as rlnb.train("Isaac-Cartpole-Direct"), or a script.')
+            raise RlnbError('rlnb.train() needs a task, as in rlnb.train("Isaac-Cartpole-Direct"), or a script.')
         return request
 
     def refused_by_a_script(self) -> dict[str, Any]:
@@ -103,7 +105,7 @@ class TrainRequest:
 
 
 def signature() -> inspect.Signature:
-    """Return the signature of ``rlnb.train``: the task, then all other arguments as keywords."""
+    """Return the signature of ``rlnb.train``: the task, then all other arguments, which are keyword-only."""
     parameters = [
         inspect.Parameter(
             argument.name,

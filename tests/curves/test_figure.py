@@ -21,7 +21,7 @@ def test_the_default_is_one_subplot_for_each_usual_metric_that_was_logged(runs):
     assert len(shown.data) == 4 * len(SEEDS)
 
 
-def test_the_curve_is_what_the_library_logged_over_frames(runs):
+def test_a_curve_shows_the_logged_values_over_frames(runs):
     trace = figure.figure(runs[:1], ["reward"]).data[0]
     assert list(trace.x) == [FRAMES_PER_ITERATION * (n + 1) for n in range(ITERATIONS)]
     assert list(trace.y) == pytest.approx(runs[0].metrics["reward"].values, rel=1e-6)
@@ -34,7 +34,7 @@ def test_x_is_iterations_or_seconds_since_the_start_of_the_run(runs):
     assert shown.layout.xaxis.title.text == "wall time (s)"
 
 
-def test_hours_are_shown_as_hours():
+def test_long_wall_times_are_shown_in_hours():
     assert figure._x_scale("wall_time", [(np.array([0.0, 9000.0]), np.zeros(2))]) == (3600.0, "wall time (h)")
 
 
@@ -47,12 +47,12 @@ def test_each_run_has_one_colour_and_one_legend_entry_that_names_the_difference(
     assert [trace.name for trace in shown.data if trace.showlegend] == ["seed 1", "seed 2"]
 
 
-def test_runs_that_differ_in_nothing_are_told_apart_by_their_ids(runs):
+def test_runs_without_differences_are_labelled_by_their_ids(runs):
     same = [runs[0], runs[0]]
     assert figure.labels(same) == [runs[0].id, runs[0].id]
 
 
-def test_units_are_on_the_axes_and_meanings_behind_the_titles(runs):
+def test_axes_have_units_and_titles_explain_the_metric_on_hover(runs):
     shown = figure.figure(runs, ["fps"])
     assert (shown.layout.xaxis.title.text, shown.layout.yaxis.title.text) == ("frames", "frames/s")
     assert shown.layout.annotations[0].hovertext == METRICS["fps"]
@@ -62,17 +62,17 @@ def test_a_raw_tag_can_be_drawn(runs):
     assert len(figure.figure(runs, ["Perf/total_fps"]).data[0].x) == ITERATIONS
 
 
-def test_an_unknown_metric_names_the_closest_one(runs):
+def test_the_error_for_an_unknown_metric_names_the_closest_one(runs):
     with pytest.raises(rlnb.NotFoundError, match=r"No metric named 'rewrd'.*Did you mean 'reward'\?"):
         figure.figure(runs, ["rewrd"])
 
 
-def test_an_unknown_axis_names_the_closest_one(runs):
+def test_the_error_for_an_unknown_axis_names_the_closest_one(runs):
     with pytest.raises(rlnb.NotFoundError, match=r"No x axis named 'frame'.*Did you mean 'frames'\?"):
         figure.figure(runs, x="frame")
 
 
-def test_text_from_outside_is_escaped(runs):
+def test_tags_are_escaped_in_the_legend(runs):
     plain, tagged = (
         rlnb.train("Echo", library="echo", max_iterations=2, tags=tags).wait() for tags in ([], ["<b>_$x$"])
     )
@@ -80,7 +80,7 @@ def test_text_from_outside_is_escaped(runs):
     assert "&lt;b&gt;" in shown.data[1].name
 
 
-def test_tags_name_runs_only_if_nothing_else_does_and_runs_with_many_differences_are_named_by_id(runs):
+def test_labels_use_tags_only_as_a_last_resort_and_ids_for_many_differences(runs):
     first = rlnb.train("Echo", library="echo", max_iterations=2, tags=["a"], agent={"goal": 0.5}).wait()
     assert "tags" not in figure.labels([runs[0], first])[1]
     odd = {"iteration_s": 0.0, "note": "x", "goal": 0.2}

@@ -1,4 +1,4 @@
-"""Servers next to the kernel: waited for, replaced, and ended with their program."""
+"""Servers that run next to the kernel: how they start, are replaced, and end with the program that started them."""
 
 import socket
 import subprocess
@@ -20,15 +20,15 @@ if sys.argv[2] == "listen":
 """
 
 
-def test_a_server_that_prints_its_address_too_early_is_waited_for(tmp_path, monkeypatch):
+def test_a_server_that_prints_its_address_before_it_listens_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    server = Beside("the late one", [sys.executable, "-c", LATE, port, "listen"])
+    server = Beside("the late server", [sys.executable, "-c", LATE, port, "listen"])
     urllib.request.urlopen(server.url, timeout=5).close()
     server.close()
-    with pytest.raises(rlnb.RlnbError, match="the late one did not start"):
-        Beside("the late one", [sys.executable, "-c", LATE, port, "leave"])
+    with pytest.raises(rlnb.RlnbError, match="the late server did not start"):
+        Beside("the late server", [sys.executable, "-c", LATE, port, "leave"])
 
 
 QUICK = """
@@ -40,13 +40,15 @@ server.serve_forever()
 
 
 def test_a_server_that_ends_at_once_is_reported_with_its_last_lines():
-    with pytest.raises(rlnb.RlnbError, match=r"the odd one did not start. Its last lines of output:\n  no such page"):
-        Beside("the odd one", [sys.executable, "-c", "import sys; sys.exit('no such page')"])
+    with pytest.raises(
+        rlnb.RlnbError, match=r"the bad server did not start. Its last lines of output:\n  no such page"
+    ):
+        Beside("the bad server", [sys.executable, "-c", "import sys; sys.exit('no such page')"])
 
 
-def test_running_the_cell_again_closes_the_server_that_it_started(kernel):
+def test_rerunning_a_cell_closes_the_server_of_its_previous_run(kernel):
     kernel.run("from rlnb.display.server import Beside", cell="cell-0")
-    start = f"import sys\nprint(Beside('the quick one', [sys.executable, '-c', {QUICK!r}]).port)"
+    start = f"import sys\nprint(Beside('the quick server', [sys.executable, '-c', {QUICK!r}]).port)"
     first, second = int(kernel.run(start)), int(kernel.run(start))
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", first), timeout=5)
@@ -55,11 +57,12 @@ def test_running_the_cell_again_closes_the_server_that_it_started(kernel):
 
 def test_a_server_ends_with_its_program(tmp_path):
     code = (
-        f"import sys\nfrom rlnb.display.server import Beside\nserver = Beside('it', [sys.executable, '-c', {QUICK!r}])"
+        "import sys\nfrom rlnb.display.server import Beside\n"
+        f"server = Beside('the quick server', [sys.executable, '-c', {QUICK!r}])"
     )
     program = subprocess.run(
         [sys.executable, "-c", f"{code}\nprint(server.port)"], capture_output=True, text=True, cwd=tmp_path, timeout=60
     )
     assert program.returncode == 0, program.stderr
     with socket.socket() as client:
-        assert client.connect_ex(("127.0.0.1", int(program.stdout))) != 0, "the server ends before the program"
+        assert client.connect_ex(("127.0.0.1", int(program.stdout))) != 0, "the server outlived its program"

@@ -1,4 +1,4 @@
-"""The checks that refuse a training before anything is written, with the echo library and no simulator."""
+"""The checks that refuse a training run before anything is written; the echo library needs no simulator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks
 
 OTHER_USER = 65534
-"""User id of an ordinary user."""
+"""User id without root's privileges."""
 CARD = TaskCard(
     task="Lift",
     workflow="direct",
@@ -40,8 +40,8 @@ def problems_of(call: Callable[[], object]) -> list[str]:
     return [problem.what for problem in caught.value.problems]
 
 
-def of_card(monkeypatch: pytest.MonkeyPatch, card: TaskCard, **arguments: Any) -> list[str]:
-    """Return the problems of a training whose task has this card."""
+def problems_of_card(monkeypatch: pytest.MonkeyPatch, card: TaskCard, **arguments: Any) -> list[str]:
+    """Return the problems of a training run whose task has this card."""
     monkeypatch.setattr(checks, "card_of", lambda *_, **__: card)
     arguments = {"task": rlnb.Task(id="Lift"), "library": "rsl_rl", **arguments}
     manifest = rlnb.Manifest(run_id="x", created="", **arguments)
@@ -60,11 +60,11 @@ def test_all_problems_are_reported_at_once_and_nothing_is_written(root: Path) ->
         "device": "gpu",
         "agent": {"learning_rate": object()},
     }
-    found = problems_of(lambda: rlnb.train("Echo", **bad))
-    assert len(found) == len(bad)
+    whats = problems_of(lambda: rlnb.train("Echo", **bad))
+    assert len(whats) == len(bad)
     for word in ("max_iterations=0", "num_envs=2.5", "nproc_per_node=-1", "seed=-3", "device='gpu'", "'learning_rate'"):
-        assert any(word in what for what in found), word
-    assert any("No RL library named 'ecko'" in what and "Did you mean 'echo'?" in what for what in found)
+        assert any(word in what for what in whats), word
+    assert any("No RL library named 'ecko'" in what and "Did you mean 'echo'?" in what for what in whats)
     assert not root.exists()
 
 
@@ -118,21 +118,21 @@ def test_a_file_in_place_of_the_root_is_a_problem(root: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("mode", [0o555, 0o000])
-def test_a_folder_that_this_user_may_not_write_is_a_problem(monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+def test_a_folder_that_this_user_cannot_write_to_is_a_problem(monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
     with tempfile.TemporaryDirectory() as made:
         locked = Path(made) / "locked"
         locked.mkdir()
         os.chmod(made, 0o755)
         locked.chmod(mode)
         monkeypatch.setattr(options, "root", locked / "rlnb-runs")
-        whats = as_somebody(lambda: problems_of(echo))
+        whats = as_other_user(lambda: problems_of(echo))
         locked.chmod(0o755)
     assert len(whats) == 1
     assert f"{locked / 'rlnb-runs'} cannot be written by this user" in whats[0]
 
 
-def as_somebody(call: Callable[[], Any]) -> Any:
-    """Return the result of a call in a process of an ordinary user, since root may write everywhere."""
+def as_other_user(call: Callable[[], Any]) -> Any:
+    """Return the result of a call made without root's privileges, because root can write to any folder."""
     if os.geteuid() != 0:
         return call()
     reader, writer = os.pipe()
@@ -158,20 +158,22 @@ def test_a_user_without_a_name_can_train(root: Path, monkeypatch: pytest.MonkeyP
     root.touch()
 
     def nameless() -> str:
-        raise KeyError("getpwuid(): uid not found")  # like in a container with a bare uid
+        raise KeyError("getpwuid(): uid not found")  # as in a container whose uid is not in /etc/passwd
 
     monkeypatch.setattr(getpass, "getuser", nameless)
     assert len(problems_of(echo)) == 1
 
 
-def test_a_task_of_the_simulator_is_not_trained_without_one(root: Path) -> None:
+def test_a_simulator_task_is_refused_by_a_library_without_a_simulator(root: Path) -> None:
     with pytest.raises(rlnb.CheckError, match="without a simulator"):
         rlnb.train("Isaac-Cartpole-Direct", library="echo")
     assert not (root / "runs").exists()
 
 
 @pytest.mark.parametrize("library", ["rl_gamez", "sklr", "sb4"])
-def test_the_problem_of_an_unknown_library_lists_the_installed_ones_and_no_package(root: Path, library: str) -> None:
+def test_the_problem_of_an_unknown_library_lists_the_libraries_but_suggests_no_package(
+    root: Path, library: str
+) -> None:
     with pytest.raises(rlnb.CheckError) as caught:
         rlnb.train("Echo", library=library)
     (problem,) = caught.value.problems
@@ -181,20 +183,18 @@ def test_the_problem_of_an_unknown_library_lists_the_installed_ones_and_no_packa
     assert problem.fix == "`rlnb libraries` lists the installed libraries."
 
 
-def test_a_task_that_fits_has_no_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert of_card(monkeypatch, CARD) == []
+def test_arguments_that_match_the_task_card_have_no_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert problems_of_card(monkeypatch, CARD) == []
 
 
-def test_a_value_that_an_argument_overrules_is_refused_unless_both_are_equal(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_config_value_that_contradicts_an_argument_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = rlnb.Task(id="Lift", overrides={"sim.device": "cuda:1"})
     resources = rlnb.Resources(device="cpu")
-    (seed, device) = sorted(of_card(monkeypatch, CARD, task=task, resources=resources, agent={"+seed": 7}))
+    (seed, device) = sorted(problems_of_card(monkeypatch, CARD, task=task, resources=resources, agent={"+seed": 7}))
     assert seed.startswith("agent config of rsl_rl: seed is 7, but rlnb.train has seed=42.")
     assert device.startswith("override of Lift: sim.device is 'cuda:1', but rlnb.train has device='cpu'.")
-    assert of_card(monkeypatch, CARD, agent={"seed": 7}, seed=7) == []
-    assert of_card(monkeypatch, CARD, agent={"seed": 42}, seed=7) == [], "the config's default is not a request"
+    assert problems_of_card(monkeypatch, CARD, agent={"seed": 7}, seed=7) == []
+    assert problems_of_card(monkeypatch, CARD, agent={"seed": 42}, seed=7) == [], "a default is not a request"
 
 
 def test_missing_packages_of_the_worker_are_reported_with_a_pip_command(
@@ -202,7 +202,7 @@ def test_missing_packages_of_the_worker_are_reported_with_a_pip_command(
 ) -> None:
     lacking = {"rsl_rl": AgentCard(missing=("rsl-rl-lib>=5 (not installed)",))}
     card = dataclasses.replace(CARD, agents=lacking, versions={"rlnb": "0.0.1"})
-    package, version = of_card(monkeypatch, card, python="/opt/python")
+    package, version = problems_of_card(monkeypatch, card, python="/opt/python")
     assert "rsl_rl needs rsl-rl-lib>=5 (not installed) in the worker's interpreter /opt/python." in package
     assert "/opt/python -m pip install 'rsl-rl-lib" in package
     assert f"rlnb {rlnb.__version__}, but the worker's interpreter /opt/python has rlnb 0.0.1." in version
@@ -210,8 +210,8 @@ def test_missing_packages_of_the_worker_are_reported_with_a_pip_command(
 
 def test_a_missing_or_broken_agent_config_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     card = dataclasses.replace(CARD, agents={"skrl": AgentCard(error="ImportError: no jax")})
-    assert of_card(monkeypatch, card)[0].startswith("Lift has no agent config for rsl_rl; it has: skrl.")
-    assert of_card(monkeypatch, card, library="skrl")[0].startswith(
+    assert problems_of_card(monkeypatch, card)[0].startswith("Lift has no agent config for rsl_rl; it has: skrl.")
+    assert problems_of_card(monkeypatch, card, library="skrl")[0].startswith(
         "the agent config of skrl does not load: ImportError"
     )
 
@@ -219,7 +219,7 @@ def test_a_missing_or_broken_agent_config_is_a_problem(root: Path, monkeypatch: 
 def test_envs_that_the_ranks_cannot_share_are_refused_with_a_number_that_fits(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (problem,) = of_card(monkeypatch, CARD, resources=rlnb.Resources(nproc_per_node=3))
+    (problem,) = problems_of_card(monkeypatch, CARD, resources=rlnb.Resources(nproc_per_node=3))
     assert problem == "64 envs cannot be shared by 3 ranks. num_envs=63"
 
 

@@ -1,4 +1,4 @@
-"""The connected pages."""
+"""Messages to the connected pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Copies the files that some tasks need, and no others, from an asset root to a folder: for machines without internet.
+"""Copies only the files that given tasks need from an asset root to a folder, for machines without internet access.
 
-The folder is then an asset root for those tasks.
+The folder can then serve as the asset root of those tasks.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ USD = (".usd", ".usda", ".usdc")
 TIMEOUT_S = 60.0
 UDIM = "<UDIM>"
 TILES = range(1001, 1101)
-"""Tile numbers that replace ``<UDIM>`` in the name of a texture: UDIM counts from 1001, ten tiles to a row."""
+"""Tile numbers that replace ``<UDIM>`` in a texture's file name: UDIM numbers tiles from 1001, ten to a row."""
 
 
 def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
     """Copy files and everything they refer to: layers, references, payloads, textures.
 
-    References in the text of MDL materials are not followed.
+    References inside MDL files are not followed.
 
     Args:
-        names: Files, as paths below the root.
-        root: A folder, or a URL.
+        names: Paths of the files, relative to the root.
+        root: Asset root to copy from, a folder or a URL.
         folder: Destination. Each file keeps its path below the root.
 
     Raises:
@@ -44,7 +44,7 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
     size = 0
     waiting = {name: "the task" for name in names}
     visits: set[str] = set()
-    tiles: set[str] = set()  # a tiled texture need not have all tiles
+    tiles: set[str] = set()  # not every tile of a tiled texture has to exist
     while waiting:
         name, named_by = waiting.popitem()
         visits.add(name)
@@ -73,7 +73,7 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
 
 
 def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
-    """Copy one file; return whether the root has it. The copy appears only when it is complete."""
+    """Copy one file and return whether the root has it. The target appears only once the copy is complete."""
     temporary = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
 
 
 def _references(path: Path) -> list[str]:
-    """Return the references in a USD file, as they are written there; an empty list for other files."""
+    """Return the references in a USD file, exactly as written; an empty list for any other file."""
     if path.suffix.lower() not in USD:
         return []
     from pxr import UsdUtils
@@ -109,7 +109,10 @@ def _references(path: Path) -> list[str]:
 
 
 def _below_root(name: str, reference: str, root: AssetRoot) -> list[str | None]:
-    """Return a file's reference as paths below the root: one for each tile of a texture, None for one outside it."""
+    """Return the paths below the root for a file's reference.
+
+    A tiled texture has one path per tile. A reference to a file outside the root gives ``[None]``.
+    """
     if reference.startswith(f"{root.path}/"):
         below = reference[len(root.path) + 1 :]
     elif "://" in reference or reference.startswith("/"):

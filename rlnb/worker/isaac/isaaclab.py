@@ -1,7 +1,7 @@
-"""The only module that depends on Isaac Lab's version, start, registry and private APIs.
+"""The only module that depends on Isaac Lab's version, startup, registry and private APIs.
 
-Nothing here imports isaaclab at module level: the asset root has to be set first, because
-isaaclab reads it during the import.
+Nothing here imports isaaclab at module level, because isaaclab reads the asset root when it is
+imported, so the asset root has to be set first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import torch
 
 CLOUD = "https://omniverse-content-production.s3-us-west-2.amazonaws.com/Assets/Isaac/6.2"
-"""Isaac Lab 3.0's default asset root. The check whether it answers contacts only its host."""
+"""Isaac Lab 3.0's default asset root. The reachability check contacts only the URL's host."""
 
 FORMER_NAMES = {
     "Isaac-Repose-Cube-Shadow-Vision-Direct": "Isaac-Reorient-Cube-Shadow-Camera-Direct",
@@ -47,12 +47,12 @@ FORMER_NAMES = {
     "Isaac-Cart-Double-Pendulum-Direct": "Isaac-Pendulum-MARL-Direct",
     "Isaac-Shadow-Hand-Over-Direct": "Isaac-Shadow-Handover-Direct",
 }
-"""Task names of Isaac Lab 2.x to those of 3.0, without version suffix."""
+"""Map from task names of Isaac Lab 2.x to those of 3.0, without the version suffix."""
 
 
 @functools.cache
 def start(asset_root: str | None = None) -> AssetRoot:
-    """Set the asset root, import Isaac Lab and register its tasks; once per process.
+    """Set the asset root, import Isaac Lab and register its tasks, once per process.
 
     Raises:
         RlnbError: Isaac Lab is missing, or belongs to another release line.
@@ -65,15 +65,15 @@ def start(asset_root: str | None = None) -> AssetRoot:
         ) from exc
     if not version.startswith(ISAACLAB):
         raise RlnbError(
-            f"isaaclab {version} is installed in {sys.executable}, rlnb needs {ISAACLAB}.x (Python 3.12). "
+            f"isaaclab {version} is installed in {sys.executable}, but rlnb needs {ISAACLAB}.x (Python 3.12). "
             f"Use pip install '{ISAACLAB_REQUIREMENT}'"
         )
-    wait_for_root = assets.search(asset_root, CLOUD)  # another process searches during the imports
+    wait_for_root = assets.search(asset_root, CLOUD)  # a subprocess searches during the imports
     import torch  # noqa: F401
     import warp
 
     root = wait_for_root()
-    # Policies are trained by the RL library, never through the simulator, so adjoint kernels are not needed.
+    # RL libraries never differentiate through the simulator, so Warp's adjoint kernels are not needed.
     warp.config.enable_backward = False
     os.environ[assets.VARIABLE] = root.path
     import isaaclab_tasks  # noqa: F401  - registers the tasks
@@ -83,7 +83,7 @@ def start(asset_root: str | None = None) -> AssetRoot:
 
 
 def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
-    """Let packages register their tasks. A package that cannot be imported is left out, and named by later errors."""
+    """Let packages register their tasks. A package that cannot be imported is skipped; later errors name it."""
     for entry_point in entry_points:
         try:
             entry_point.load()
@@ -94,7 +94,7 @@ def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that can change a result."""
+    """Return the versions of Python and of the packages that can affect a result."""
     names = ("rlnb", "isaaclab", "torch", "warp-lang", "newton", "mujoco-warp", "gymnasium", "numpy")
     versions = {"python": sys.version.split()[0]}
     for name in names:
@@ -123,23 +123,23 @@ def task_ids() -> list[str]:
 
 
 def current_name(name: str) -> str:
-    """Return the registered id for a current task name or one of Isaac Lab 2.x.
+    """Return the registered id of a task, given its current name or its name in Isaac Lab 2.x.
 
     Raises:
-        NotFoundError: There is no such task. The error names the closest one.
+        NotFoundError: No task has this name. The error names the closest one.
     """
     ids = task_ids()
     bare = name.rsplit("-v", 1)[0] if name.rsplit("-v", 1)[-1].isdigit() else name
     for candidate in (name, bare, FORMER_NAMES.get(bare, bare)):
         if candidate in ids:
             return candidate
-    left_out = "".join(f" The tasks of {package} are left out: {why}." for package, why in _left_out.items())
+    left_out = "".join(f" The tasks of {package} are not registered: {why}." for package, why in _left_out.items())
     hint = did_you_mean(bare, ids)
     raise NotFoundError(f"No task named {name!r}.{hint} `rlnb tasks` lists all {len(ids)}.{left_out}")
 
 
 _left_out: dict[str, str] = {}
-"""Packages in the group ``isaaclab.tasks`` that cannot be imported, and why."""
+"""Packages in the entry-point group ``isaaclab.tasks`` that could not be imported, with the error of each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,17 +148,17 @@ class Registered:
 
     gym_id: str
     success: Callable[[Any], Any] | None
-    """Function from the env to success per env, called when episodes end; None if the task has none."""
+    """Function that takes the env and returns the success of each env, called when episodes end; None if undefined."""
     agents: dict[str, Any]
     """Agent configs that the task's own module defines, by library."""
 
 
 def register(task: Task, source: Path | None = None) -> Registered:
-    """Register a task with gymnasium: from the file of a module, from ``module:attribute``, or by its id.
+    """Register a task with gymnasium, from a module's file, from ``module:attribute`` or by its id.
 
     Args:
         task: The task.
-        source: The task's module, if it is not at ``task.source`` (a run's own copy).
+        source: File of the task's module if it is not ``task.source``, such as a run's own copy.
     """
     if source is None and task.source:
         source = Path(task.source)
@@ -166,7 +166,7 @@ def register(task: Task, source: Path | None = None) -> Registered:
         return _register_module(task, import_file(source, task.files))
     if ":" in task.id:
         module_name, _, attribute = task.id.partition(":")
-        plugins.load(task.id)  # its error names the missing part
+        plugins.load(task.id)  # raises an error that names the missing part
         return _register_module(task, sys.modules[module_name], attribute)
     gym_id = current_name(task.id)
     entry = plugins.tasks().get(gym_id)
@@ -201,7 +201,7 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
 
 
 def _default(cfg: type) -> type:
-    """Return a config class itself, or, for presets (as in the stock camera tasks), the class of their default."""
+    """Return the config class, or the class of its default if it is a set of presets, as in the stock camera tasks."""
     from isaaclab_tasks.utils import PresetCfg
 
     return type(getattr(cfg(), "default", None)) if issubclass(cfg, PresetCfg) else cfg
@@ -214,9 +214,7 @@ def _only_class(module: ModuleType, fits: Callable[[type], bool], kind: str, nam
     leaves = [cls for cls in classes if not any(other is not cls and issubclass(other, cls) for other in classes)]
     if len(leaves) != 1:
         names = ", ".join(sorted(cls.__name__ for cls in leaves)) or "none"
-        raise RlnbError(
-            f"{module.__file__}: one {kind} class is expected, found {names}. Name it: `{name} = YourClass`."
-        )
+        raise RlnbError(f"{module.__file__}: expected one {kind} class, found {names}. Set `{name} = YourClass`.")
     return leaves[0]
 
 
@@ -227,7 +225,7 @@ def selectors(task: Task) -> list[str]:
 
 
 def resolve(task: Task, registered: Registered, library: Library | None) -> tuple[Any, Any]:
-    """Return the env config and the agent config, presets resolved, overrides not yet applied."""
+    """Return the env config and the agent config, with presets resolved and overrides not yet applied."""
     from isaaclab_tasks.utils import resolve_task_config
 
     env_cfg, _ = resolve_task_config(registered.gym_id, None, overrides=selectors(task))
@@ -235,13 +233,13 @@ def resolve(task: Task, registered: Registered, library: Library | None) -> tupl
 
 
 def resolve_agent(task: Task, registered: Registered, library: Library) -> Any:
-    """Return a library's agent config for a task, presets resolved; None if there is none."""
+    """Return a library's agent config for a task, with presets resolved; None if neither has one."""
     import gymnasium
     from isaaclab_tasks.utils import resolve_task_config
 
     if library.agent_key in gymnasium.spec(registered.gym_id).kwargs:
         return resolve_task_config(registered.gym_id, library.agent_key, overrides=selectors(task))[1]
-    # Libraries with the same key, such as one for each framework, share their configs.
+    # Libraries with the same agent key, such as skrl and skrl_jax, share their agent configs.
     alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
     name = next((name for name in (library.name, *alike) if name in registered.agents), None)
     if name is not None:
@@ -277,7 +275,7 @@ def preset_names(gym_id: str) -> Selectors:
 
 
 def renderer_for(env_cfg: Any) -> Any:
-    """Return the renderer config that suits a config's physics; None keeps Isaac Lab's default.
+    """Return the renderer config that suits the physics of an env config; None keeps Isaac Lab's default.
 
     The default is RTX, which would start Isaac Sim in addition to Newton physics.
     """
@@ -292,8 +290,8 @@ def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -
     """Launch the simulation that the config needs, make the env, and close both at the end.
 
     Args:
-        gym_id: The registered task.
-        env_cfg: Its config.
+        gym_id: Id of the registered task.
+        env_cfg: Config of the env.
         device: ``"cpu"`` or ``"cuda:N"``.
         join_agents: Whether to join the agents of a multi-agent task into one, with Isaac Lab's own wrapper.
     """
@@ -311,7 +309,7 @@ def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -
 
 
 def viser_visualizer(address: str, port: int) -> Any:
-    """Return the config of Isaac Lab's 3D view for a browser.
+    """Return the config of Isaac Lab's 3D view in the browser.
 
     Args:
         address: Address of this machine that the view listens on.
@@ -337,9 +335,9 @@ def task_env(env: Any) -> Any:
 
 
 def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
-    """Call ``callback(env_ids)`` when episodes end, before their last state is reset.
+    """Call ``callback(env_ids)`` when episodes end, before their envs are reset.
 
-    ``_reset_idx`` is private to Isaac Lab, but every workflow of release line 3.0 resets through it.
+    ``_reset_idx`` is private to Isaac Lab, but every workflow of release line 3.0 resets envs through it.
     """
     raw = task_env(env)
     reset = raw._reset_idx
@@ -354,7 +352,8 @@ def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
 def reward_sums(env: Any) -> dict[str, torch.Tensor]:
     """Return each reward term's contribution to the return of the current episodes, shape (num_envs,) each.
 
-    Only the manager-based workflow has terms; their sums per env are private to its manager in release line 3.0.
+    Only the manager-based workflow has reward terms. In release line 3.0, their per-env sums are a private attribute
+    of the reward manager.
     """
     manager = getattr(env, "reward_manager", None)
     return {} if manager is None else dict(manager._episode_sums)

@@ -1,4 +1,4 @@
-"""One job of a run, whose failure becomes its result."""
+"""Does one job of a run and records a failure as the job's result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def do(kind: str, job_dir: Path) -> None:
     """Do one job and write its result.
 
     Raises:
-        NotFoundError: There is no such kind of job.
+        NotFoundError: ``kind`` is not a kind of job.
     """
     from rlnb import plugins
     from rlnb.errors import unknown
@@ -27,10 +27,10 @@ def do(kind: str, job_dir: Path) -> None:
 
 
 def work(kind: str, job_dir: Path) -> int:
-    """Do one job; return the exit status. An error is written to the job's result."""
+    """Do one job and return the exit status. An error is written to the job's result."""
     try:
         do(kind, job_dir)
-    except (Exception, SystemExit) as exc:  # Isaac Lab exits if Isaac Sim is needed
+    except (Exception, SystemExit) as exc:  # Isaac Lab raises SystemExit if Isaac Sim is needed
         traceback.print_exc()
         _report(kind, job_dir, exc)
         return 1
@@ -56,7 +56,8 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
         ended=files.now(),
     )
     job = JobDir(job_dir)
-    first = files.write_once(job.result, result, job.reserve)  # False if, say, a hook raised after the run completed
+    # The result already exists if, for example, a hook raised after the run completed.
+    first = files.write_once(job.result, result, job.reserve)
     if first and kind == "train" and os.environ.get("RANK", "0") == "0":
         opened = open_job(job_dir)
         plugins.manager().hook.rlnb_run_finished(run_dir=opened.run.path, manifest=opened.manifest, result=result)

@@ -1,4 +1,4 @@
-"""Functions that plugins use for their checkpoints."""
+"""Writing, listing and checking the checkpoints of a library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grid Engine: each node of a training is a job, charged to a project."""
+"""Grid Engine: each node of a training run is a separate job, charged to a project."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from rlnb_dask.queues.launcher import Argument, QueueLauncher
 
 
 class Sge(QueueLauncher):
-    """Runs each node of a training as a job of Grid Engine. See :class:`QueueLauncher` for the arguments."""
+    """Runs each node of a training run as a Grid Engine job. See :class:`QueueLauncher` for the arguments."""
 
     name = "sge"
     title = "Grid Engine"
     jobqueue = "SGE"
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
-        """Return the project instead of an account, and the cores."""
+        """Return the account as Grid Engine's project, and the number of cores."""
         return {"project": self.account, "account": None, "cores": self.cores}
 
     def own_directives(self, nodes: int) -> Sequence[str]:
