@@ -9,6 +9,7 @@ import contextlib
 import posixpath
 import shutil
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
@@ -74,15 +75,20 @@ def mirror(names: Iterable[str], root: AssetRoot, folder: Path) -> Mirrored:
 
 def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
     """Copy one file and return whether the root has it. The target appears only once the copy is complete."""
-    temporary = target.with_name(f".{target.name}.part")
+    temporary, size = target.with_name(f".{target.name}.part"), None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             if root.local:
                 source = stack.enter_context(open(Path(root.path) / name, "rb"))
             else:
-                source = stack.enter_context(urllib.request.urlopen(f"{root.path}/{name}", timeout=TIMEOUT_S))
+                url = f"{root.path}/{urllib.parse.quote(name)}"
+                source = stack.enter_context(urllib.request.urlopen(url, timeout=TIMEOUT_S))
+                size = source.headers["Content-Length"]
             shutil.copyfileobj(source, stack.enter_context(open(temporary, "wb")))
+        # http.client reads in chunks without an error when the server closes the connection too early.
+        if size is not None and temporary.stat().st_size != int(size):
+            raise OSError(f"the server closed the connection after {temporary.stat().st_size} of {size} bytes")
         temporary.replace(target)
     except FileNotFoundError:
         return False

@@ -92,3 +92,23 @@ def test_a_folder_that_cannot_be_written_is_an_error(folder: Path, tmp_path: Pat
     (tmp_path / "copy").write_text("a file")
     with pytest.raises(RlnbError, match=r"robots/one/robot.usda cannot be copied to"):
         mirror(["robots/one/robot.usda"], AssetRoot(path=str(folder), reason=""), tmp_path / "copy")
+
+
+def test_a_download_that_the_server_cuts_short_is_an_error_and_leaves_no_file(tmp_path: Path) -> None:
+    class Short(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"#usda")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Short)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    root = AssetRoot(path=f"http://127.0.0.1:{server.server_address[1]}", reason="")
+    with pytest.raises(RlnbError, match="after 5 of 1000 bytes"):
+        mirror(["robots/my robot.usda"], root, tmp_path / "copy")
+    server.shutdown()
+    assert not [path for path in (tmp_path / "copy").rglob("*") if path.is_file()]
