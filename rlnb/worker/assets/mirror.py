@@ -13,6 +13,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
+from typing import IO
 
 from rlnb.errors import RlnbError
 from rlnb.tasks.card import AssetRoot
@@ -79,12 +80,13 @@ def _fetch(name: str, root: AssetRoot, target: Path) -> bool:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
+            source: IO[bytes]
             if root.local:
                 source = stack.enter_context(open(Path(root.path) / name, "rb"))
             else:
                 url = f"{root.path}/{urllib.parse.quote(name)}"
-                source = stack.enter_context(urllib.request.urlopen(url, timeout=TIMEOUT_S))
-                size = source.headers["Content-Length"]
+                source = response = stack.enter_context(urllib.request.urlopen(url, timeout=TIMEOUT_S))
+                size = response.headers["Content-Length"]
             shutil.copyfileobj(source, stack.enter_context(open(temporary, "wb")))
         # http.client reads in chunks without an error when the server closes the connection too early.
         if size is not None and temporary.stat().st_size != int(size):
