@@ -52,7 +52,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[T
     of_root = [*_check_root(root.path), *_check_distributed(manifest, library)]
     problems = [*_check_arguments(manifest), *of_root, *of_task]
     if sys.platform != "linux" and isinstance(launcher, HostedLauncher):
-        problems += linux_only("A training on this machine")
+        problems += linux_only("A training run on this machine")
     else:
         problems += launcher.check(manifest)
     for of_plugin in plugins.manager().hook.rlnb_check(manifest=manifest):
