@@ -1,8 +1,8 @@
-"""The time of a list of 1,000 runs: in a fresh kernel, as a table, and filtered by an agent value.
+"""Times a list of 1,000 runs: in a fresh kernel, as a table, and filtered by an agent config value.
 
     python benchmarks/lists.py
 
-The runs are copies of one run of the echo library, with different seeds and agent values.
+The runs are copies of one run of the echo library, with different seeds and agent config values.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/ranks_learning.py --case 2
 
-One process represents stock ``isaaclab train``: the scalars of both are bit-equal (against_isaaclab.py).
+One process stands in for stock ``isaaclab train``: their scalars are bit-identical (against_isaaclab.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEEDS, TAIL = 3, 0.1
 
 
 def final_rewards(case: Case, nproc_per_node: int | Literal["auto"]) -> list[float]:
-    """Train with each seed; return the mean reward at the end of each training."""
+    """Train with each seed; return each run's mean reward over its last iterations."""
     means = []
     for seed in range(SEEDS):
         run = rlnb.train(

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 GOING: tuple[State, ...] = ("created", "queued", "starting", "running")
 LOG_LINES = 20
 ALIKE = ("seed", "tags")
-"""Arguments that may differ between the runs of one mean."""
+"""Arguments that may differ between runs that are averaged into one curve."""
 AXIS_TITLES = {"frames": "frames", "iterations": "iteration", "wall_time": "wall time (s)"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FromPage:
-    """A message of a page: a request, a receipt, or whether the page is visible."""
+    """A message from a page: a request, a receipt, or the page's visibility."""
 
     view: str = ""
     """Id of the page."""
@@ -62,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curves:
-    """New points of the curves. The message's only buffer contains them, see :func:`rlnb.curves.stream.packed`."""
+    """New points of the curves. The message's only buffer contains them (:func:`rlnb.curves.stream.packed`)."""
 
     number: int
     changes: Sequence[tuple[int, How, int]]
@@ -119,7 +119,7 @@ def layout(
         runs: The runs.
         selection: Metric names or raw tags, one subplot each.
         axis: Name of the x axis.
-        groups: Indices of the runs of each mean; None if each run has its own curve.
+        groups: Indices of the runs behind each mean curve; None if each run has its own curve.
     """
     panels: Mapping[str, Json] = json.loads(figure.panels(selection, AXIS_TITLES[axis]).to_json())["layout"]
     lines = _lines(runs, groups)

@@ -75,7 +75,8 @@ for checkpoint, seed in json.loads(sys.argv[2]):
         parts = actions.values() if isinstance(actions, dict) else [actions]
         print("ACTIONS", json.dumps([part.tolist() for part in parts]), flush=True)
 """
-"""Script that loads each checkpoint in an env with a seed, and prints its actions for the first env's observations."""
+"""Script that loads each checkpoint in a new env with the given seed and prints the policy's actions. All policies get
+the observations of the first of these resets."""
 
 
 class LibraryConformance:
@@ -113,7 +114,7 @@ class LibraryConformance:
 
     @classmethod
     def train(cls, iterations: int, **arguments: Any) -> rlnb.Run:
-        """Start a small training with further arguments of :func:`rlnb.train`."""
+        """Start a short run; ``arguments`` are passed on to :func:`rlnb.train`."""
         return rlnb.train(
             cls.task,
             library=cls.library,
@@ -149,7 +150,7 @@ class LibraryConformance:
         assert done.stdout.strip() == "[]"
 
     def test_a_missing_requirement_is_named(self, root: Path, monkeypatch: Any) -> None:
-        """A missing package is one problem with a pip command as its fix, before anything starts."""
+        """A missing package is reported as one problem, with a pip command as its fix, before anything starts."""
         spec = plugins.library(self.library)
         assert spec.requires, "Library.requires must name the package, so that rlnb can report a missing one"
         package = spec.requires[0].split("[")[0].split("=")[0].split(">")[0].split("<")[0]
@@ -201,7 +202,7 @@ class LibraryConformance:
         assert np.median(fps.values[1:]) == pytest.approx(measured, rel=RATE_TOLERANCE)
 
     def test_the_seed_reaches_the_policy_and_the_env(self, trained: rlnb.Run, other: rlnb.Run) -> None:
-        """The same seed gives the same run. Another seed gives other first observations and another curve."""
+        """The same seed gives the same run. Another seed gives different first observations and a different curve."""
         repeat = self.train(self.iterations).wait(timeout_s=START_S)
         assert _learned(repeat) == _learned(trained)
         assert _learned(other) != _learned(trained)
@@ -217,15 +218,15 @@ class LibraryConformance:
         assert evaluation.episodes == 16
         assert all(length > 0 for length in evaluation.lengths)
         repeat = trained.evaluate(episodes=16, num_envs=8)
-        assert repeat.returns == pytest.approx(evaluation.returns, rel=1e-3), "same seed, other returns"
+        assert repeat.returns == pytest.approx(evaluation.returns, rel=1e-3), "same seed, different returns"
         elsewhere = trained.evaluate(episodes=16, num_envs=8, seed=7)
-        assert elsewhere.returns != pytest.approx(evaluation.returns, rel=1e-3), "other seed, same returns"
+        assert elsewhere.returns != pytest.approx(evaluation.returns, rel=1e-3), "different seed, same returns"
         sampled = trained.evaluate(episodes=16, num_envs=8, deterministic=False)
         assert sampled.returns != pytest.approx(evaluation.returns, rel=1e-3)
         assert set(Path.cwd().iterdir()) == beside
 
     def test_a_policy_has_the_weights_of_its_checkpoint(self, trained: rlnb.Run, other: rlnb.Run) -> None:
-        """A checkpoint gives the same actions in envs with any seed, and that of another run gives others."""
+        """A checkpoint gives the same actions for any seed of the env; another run's checkpoint gives others."""
         last, foreign = trained.checkpoints[-1], other.checkpoints[-1]
         actions, repeat, different = _actions(trained, (last, 1), (last, 2), (foreign, 1))
         assert repeat == pytest.approx(actions, abs=LOAD_TOLERANCE), "the weights are not the checkpoint's"
@@ -300,15 +301,15 @@ class LibraryConformance:
             f"no {self.optimiser!r} among the parts of the checkpoint: {dict(started.restored)}. Set `optimiser`."
         )
         assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
-        assert run.metrics["fps"].iterations == pytest.approx(range(40)), "the curve has a gap, or an iteration twice"
+        assert run.metrics["fps"].iterations == pytest.approx(range(40)), "the curve has a gap or a repeated iteration"
 
     def test_a_run_starts_from_the_weights_of_another(self, trained: rlnb.Run) -> None:
-        """``init_from`` takes the weights of a run and counts from 0, and the manifest names that run."""
+        """``init_from`` takes another run's weights but starts at iteration 0; the manifest names that run."""
         run = self.train(self.iterations, init_from=trained).wait(timeout_s=START_S)
         assert run.manifest.parent == trained.id
         assert run.progress == (self.iterations, self.iterations)
         assert _learned(run) != _learned(trained), "the run started from fresh weights"
-        assert _first_observations(run) == _first_observations(trained), "the seed is the same"
+        assert _first_observations(run) == _first_observations(trained), "same seed, different first observations"
 
     # -- several ranks
 
@@ -339,12 +340,12 @@ def _learned(run: rlnb.Run) -> dict[str, list[float]]:
 def _first_observations(run: rlnb.Run) -> list[str]:
     """Return the digest of each rank's observations at the first reset."""
     ranks = ranks_of(run.jobs[0].result)
-    assert ranks is not None, "the result of a training in the simulator holds the digests of its ranks"
+    assert ranks is not None, "the job's result has no digests of its ranks' observations"
     return list(ranks.observations)
 
 
 def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
-    """Return the actions of checkpoints for the same observations, each loaded in an env with a seed."""
+    """Return each checkpoint's actions for the same observations. A load is a checkpoint and the seed of its env."""
     argv = [sys.executable, "-c", ACT, str(run.path), json.dumps([(str(path), seed) for path, seed in loads])]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=START_S)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
@@ -353,7 +354,7 @@ def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
 
 
 def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
-    """Return the actions, shape (n, action_dim), of a policy in a format for observations, shape (n, obs_dim)."""
+    """Return an exported policy's actions, shape (n, action_dim), for observations of shape (n, obs_dim)."""
     if name == "torchscript":
         import torch
 
@@ -385,7 +386,7 @@ def _lives(process: Any) -> bool:
 
 
 def _processes(run: rlnb.Run) -> list[Any]:
-    """Return the agent of a run and all its descendants."""
+    """Return a run's node agent and all processes below it."""
     import psutil
 
     handle = run.jobs[-1].handle

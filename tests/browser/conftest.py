@@ -1,4 +1,4 @@
-"""Tests of this folder share one driver, which pytest's importlib mode would not find."""
+"""Puts this folder on ``sys.path``, so that its tests can import ``lab`` and ``gateway`` in pytest's importlib mode."""
 
 import sys
 from pathlib import Path

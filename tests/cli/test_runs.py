@@ -45,7 +45,7 @@ def test_runs_are_filtered_by_an_argument_sorted_and_shown_with_extra_columns(
     assert "--where num_envs=512" in wrong.stderr
 
 
-def test_runs_as_json_can_be_read_by_every_reader(invoke: Invoke, start: Start, ended: Ended, tmp_path: Path) -> None:
+def test_runs_as_json_can_be_read_by_every_parser(invoke: Invoke, start: Start, ended: Ended, tmp_path: Path) -> None:
     id = start("--tag", HOSTILE)
     ended(id)
 
@@ -75,7 +75,7 @@ def test_prune_lists_without_yes_and_refuses_a_run_that_has_not_ended(
     ended(going)
 
 
-def test_prune_takes_only_the_runs_that_fit_both_ids_and_filters(invoke: Invoke, start: Start, ended: Ended) -> None:
+def test_prune_takes_only_runs_that_match_both_ids_and_filters(invoke: Invoke, start: Start, ended: Ended) -> None:
     first, second = start("--tag", "old"), start()
     ended(first)
     ended(second)

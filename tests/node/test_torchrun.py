@@ -1,4 +1,4 @@
-"""The rank that was killed, from the summary that torchrun prints at its end."""
+"""Finding the killed rank in the summary that torchrun prints when it exits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rank(number: int, exit_code: int, at_s: int = 0) -> str:
     [
         ([(0, -15)], (1, -9), (1, 9)),
         ([(0, -15), (2, -15)], (1, -11), (1, 11)),
-        ([(1, -9)], (0, 1), (1, 9)),  # rank 0 failed at the moment when rank 1 was killed
+        ([(1, -9)], (0, 1), (1, 9)),  # rank 0 failed just as rank 1 was killed
         ([(1, -9)], (0, -15), (1, 9)),
         ([], (3, -15), (3, 15)),
         ([(1, -15)], (0, 1), None),

@@ -1,4 +1,4 @@
-"""A log comes in pieces that end with a line."""
+"""Logs are served in pieces that end at a line break."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asking import asked, echo, refused
 from rlnb_jupyterlab.watcher import key_of
 
 
-async def test_a_log_comes_in_pieces(jp_fetch: Any, root: Path) -> None:
+async def test_a_log_is_served_in_pieces(jp_fetch: Any, root: Path) -> None:
     run = echo().wait(60)
     log = run.jobs[0].folder.log()
     log.write_text("one\ntwo\nthree\n")
@@ -21,7 +21,7 @@ async def test_a_log_comes_in_pieces(jp_fetch: Any, root: Path) -> None:
     assert end["text"] == "three\n"
 
 
-async def test_a_long_log_is_bounded_and_ends_with_a_line(jp_fetch: Any, root: Path) -> None:
+async def test_a_piece_of_a_long_log_is_bounded_and_ends_at_a_line_break(jp_fetch: Any, root: Path) -> None:
     run = echo().wait(60)
     run.jobs[0].folder.log().write_text("x" * 99 + "\n" + ("y" * 99 + "\n") * 9999)
     answer = await asked(jp_fetch, "runs", key_of(run), "logs", "0", "node0.log")

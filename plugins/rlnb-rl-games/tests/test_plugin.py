@@ -1,4 +1,4 @@
-"""The description of RL-Games matches its own agent configs and checkpoint names."""
+"""The plugin's description of RL-Games matches its agent config and RL-Games' checkpoint names."""
 
 import re
 from typing import Any

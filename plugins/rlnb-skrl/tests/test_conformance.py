@@ -1,4 +1,4 @@
-"""The contract of an RL library, tested with the real library."""
+"""rlnb's conformance tests for RL libraries, run with the real skrl."""
 
 import importlib.util
 

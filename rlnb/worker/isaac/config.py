@@ -1,4 +1,4 @@
-"""Isaac Lab configs as trees of named values: functions to list the values, and to set them with a check."""
+"""Isaac Lab configs as trees of named values: functions that list the values, and set one after checking its path."""
 
 from __future__ import annotations
 

@@ -14,11 +14,15 @@ from rlnb_jupyterlab.pages import Page
 MOST = 600
 """Maximum number of points of a curve in one message."""
 JOBS = "#jobs"
-"""Key of the number of jobs among a page's counts of points: the curves of a resumed run are sent anew."""
+"""Key of the run's number of jobs, stored with the page's point counts. A change means that the run was resumed and
+its curves must be sent anew."""
 
 
 def news(page: Page, key: str, run: rlnb.Run) -> Iterator[CurvesMessage]:
-    """Yield a message with a run's new points, if there are any; with all points for a page that has none."""
+    """Yield a message with a run's new points, if there are any.
+
+    The message has all points if the page has none yet, the run was resumed, or older points are still unread.
+    """
     counts, metrics = page.watched.get(key, {}), run.metrics
     reset = not counts or counts.get(JOBS) != metrics.jobs or bool(metrics.behind)
     if reset:

@@ -13,7 +13,7 @@ interface Props {
   onChange(name: string): void;
 }
 
-/** Tabs inside a tab. Only the front one is drawn, so that the others cost nothing. */
+/** Tabs inside a JupyterLab tab. Only the current section is rendered, so that the others cost nothing. */
 export function Tabs({ label, sections, current, onChange }: Props): ReactElement {
   const base = useId();
   const heads = useRef<HTMLDivElement>(null);

@@ -30,10 +30,10 @@ logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.25
 LOOK_S = 1.0
 END_S = 30.0
-"""Seconds that agents have to end after a cancellation or a result; longer than agents wait for their ranks."""
+"""Seconds that agents have to exit after a cancellation or a result; longer than an agent waits for its ranks."""
 DASK = {
     **QUIET,
-    "distributed.scheduler.allowed-failures": 0,  # a task fails with its worker instead of moving
+    "distributed.scheduler.allowed-failures": 0,  # a task whose worker dies fails, instead of moving to another worker
     "distributed.worker.daemon": False,
     "distributed.comm.retry.count": 3,
 }
@@ -56,7 +56,7 @@ class Host:
         self._cluster = Cluster(launcher, self._nodes, job)
 
     def run(self) -> bool:
-        """Run the job to its result; return whether a new job may resume it after an interruption."""
+        """Run the job to its result; return whether a new job may resume the training if it was interrupted."""
         try:
             with dask.config.set(DASK), self._cluster.client() as client:
                 client.register_plugin(node.Lifeline())
@@ -82,7 +82,7 @@ class Host:
             self._beat_or_stop()
             if first:
                 first = False
-                logger.info("another run is choosing its nodes or waiting for them; this run comes next")
+                logger.info("another run is choosing its nodes or waiting for them; this run waits its turn")
         try:
             yield
         finally:
@@ -106,7 +106,9 @@ class Host:
             if not why and len(names) < most and isinstance(self._launcher, QueueLauncher):
                 why = "a node was lost before all nodes were ready. The output of its job is in this log's folder"
             if why:
-                self._job.end("failed", f"the queue gave no nodes: {why}", interrupted=not self._cluster.unwanted())
+                self._job.end(
+                    "failed", f"the queue gave too few nodes: {why}", interrupted=not self._cluster.unwanted()
+                )
                 raise Ended
             time.sleep(POLL_S)
 
@@ -118,8 +120,8 @@ class Host:
         return tasks | {worker for worker, busy in client.run(node.busy, on_error="ignore").items() if busy}
 
     def _wait_until_known(self, client: Client, agents: dict[str, Future]) -> None:
-        """Wait until Dask's scheduler lists the agents; until then, the next run would take their nodes for idle."""
-        deadline = time.monotonic() + END_S  # the scheduler never lists the agent of a worker lost meanwhile
+        """Wait until Dask's scheduler lists the agents; until then, the next run would think their nodes idle."""
+        deadline = time.monotonic() + END_S  # if a worker is lost meanwhile, its agent is never listed
         while time.monotonic() < deadline:
             tasks = client.processing()
             if all(agent.key in tasks.get(worker, ()) or agent.done() for worker, agent in agents.items()):
@@ -177,7 +179,7 @@ class Host:
                 self._lost(number, worker, agents[worker])
 
     def _lost(self, number: int, worker: str, agent: Future) -> None:
-        """End the job because a node is lost, unless it has a result already; the other agents then end too."""
+        """End a job that lost a node, unless it is cancelled or has a result. Its other agents then end too."""
         if self._job.cancelled or self._job.result is not None:
             return
         logger.info("node %d at %s: %s", number, worker, agent.exception() if agent.status == "error" else agent.status)
@@ -200,13 +202,13 @@ def _names(client: Client) -> dict[str, str]:
 
 
 def _number(name: str) -> tuple[str, int]:
-    """Return a sort key that orders workers by the number in their name, so that node 0 is the queue's first."""
+    """Return a sort key that orders workers by the number in their name, so that node 0 is the queue's first node."""
     stem, _, number = name.rpartition("-")
     return (stem, int(number)) if number.isdigit() else (name, 0)
 
 
 def forget_own_job(environ: MutableMapping[str, str]) -> None:
-    """Remove the variables of the Slurm job that this process runs in; jobs it submits would inherit its limits."""
+    """Remove the variables of the Slurm job that runs this process; jobs submitted here would inherit its limits."""
     for name in [name for name in environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
         del environ[name]
 

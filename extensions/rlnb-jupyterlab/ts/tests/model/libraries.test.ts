@@ -2,7 +2,7 @@ import { Libraries } from '../../model/libraries';
 
 const library = (name: string, exports: string[]) => ({ name, exports, multi_agent: false, distributed: false });
 
-test('a library exports unless the server says otherwise, which is requested once', async () => {
+test('a library is assumed to export unless the server says otherwise, and the server is asked once', async () => {
   const load = jest.fn(async () => [library('echo', []), library('skrl', ['onnx'])]);
   const libraries = new Libraries(load);
   let signals = 0;
@@ -13,7 +13,7 @@ test('a library exports unless the server says otherwise, which is requested onc
   expect([load.mock.calls.length, signals]).toEqual([1, 1]);
 });
 
-test('after a failed request every library may export', async () => {
+test('after a failed request every library is assumed to export', async () => {
   const warned = jest.spyOn(console, 'warn').mockImplementation();
   const libraries = new Libraries(() => Promise.reject(new Error('down')));
   await libraries.ask();
