@@ -192,7 +192,7 @@ def test_a_training_shows_its_first_envs_while_it_runs(folder: Path, task: str, 
     assert still.width > 2 * 80  # type: ignore[union-attr]
     while run.state in ("starting", "running"):
         time.sleep(0.2)
-    with pytest.raises(rlnb.RlnbError, match=r"has ended \(cancelled\)\. rlnb\.preview\(run\)"):
+    with pytest.raises(rlnb.RlnbError, match=r"has ended \(cancelled\)\. Use rlnb\.preview\(run\)"):
         run.cameras()
 
 
