@@ -18,7 +18,7 @@ TWIN = "twin"
 
 @pytest.fixture
 def twin() -> Iterator[type]:
-    """Register a second plugin with the library and the task of the echo plugin."""
+    """Register a plugin that provides the same library and task as the echo plugin."""
 
     class Twin:
         @staticmethod
@@ -37,7 +37,7 @@ def twin() -> Iterator[type]:
 
 
 def install(site: Path, name: str, code: str, entry: str = "") -> dict[str, str]:
-    """Install a plugin into a site folder, and return the environment in which processes find the plugin."""
+    """Install a plugin into a site folder, and return environment variables with which a process finds it."""
     info = site / f"rlnb_{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: rlnb-{name}\nVersion: 1.0\n")
@@ -46,14 +46,14 @@ def install(site: Path, name: str, code: str, entry: str = "") -> dict[str, str]
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
 
 
-def test_a_library_of_two_plugins_is_an_error_that_names_both(twin: type) -> None:
+def test_a_library_that_two_plugins_provide_is_an_error_that_names_both(twin: type) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"library named 'echo': \w+ and \w+") as caught:
         plugins.libraries()
     assert TWIN in str(caught.value)
     assert str(caught.value).count("echo") == 2
 
 
-def test_a_task_of_two_plugins_is_an_error_that_names_both(twin: type) -> None:
+def test_a_task_that_two_plugins_provide_is_an_error_that_names_both(twin: type) -> None:
     with pytest.raises(rlnb.RlnbError, match="task named 'Echo'") as caught:
         plugins.tasks()
     assert TWIN in str(caught.value)
@@ -111,7 +111,7 @@ def test_without_a_close_name_there_is_no_suggestion() -> None:
 
 
 @pytest.mark.parametrize("reference", ["no_such_package:Thing", "json:no_such_function", "json"])
-def test_the_error_for_a_reference_names_the_reference_and_the_interpreter(reference: str) -> None:
+def test_the_error_for_a_broken_reference_names_the_reference_and_the_interpreter(reference: str) -> None:
     with pytest.raises(rlnb.RlnbError) as caught:
         plugins.load(reference)
     assert repr(reference) in str(caught.value)

@@ -21,7 +21,7 @@ PACKAGES = ("rlnb", "isaaclab", "torch", "warp-lang")
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """Facts about an interpreter. The doctor's ``Worker`` has the same fields and defaults."""
+    """Facts about an interpreter. The doctor's ``Worker`` has these fields too. Optional ones have equal defaults."""
 
     python: str
     versions: dict[str, str]
@@ -54,7 +54,7 @@ def _versions() -> dict[str, str]:
 
 
 def _with_torch(values: Facts) -> Facts:
-    """Add torch's version, with "+cpu" or "+cu130", and the CUDA version that it was built for, from its version.py."""
+    """Add torch's version, such as 2.9.0+cu130, and the CUDA version of its build, both read from its version.py."""
     torch = importlib.util.find_spec("torch")  # does not import torch, which takes seconds
     if torch is None or torch.origin is None:
         return values

@@ -73,7 +73,7 @@ def test_two_runs_share_a_cluster_and_a_third_waits_for_a_worker(cluster: Any, c
     wait_until(lambda: not processes(first), 30)
 
 
-def test_two_runs_that_start_at_once_take_different_workers(cluster: Any, clean: Path) -> None:
+def test_two_runs_that_start_at_the_same_time_take_different_workers(cluster: Any, clean: Path) -> None:
     from distributed import Client, Lock
 
     with Client(cluster):
@@ -91,14 +91,14 @@ def test_two_runs_that_start_at_once_take_different_workers(cluster: Any, clean:
         wait_until(lambda run=run: not processes(run), 30)  # type: ignore[misc]
 
 
-def test_a_worker_is_taken_while_an_agent_without_a_host_trains_on_it(cluster: Any, clean: Path) -> None:
+def test_a_worker_stays_busy_while_an_agent_whose_host_died_trains_on_it(cluster: Any, clean: Path) -> None:
     orphan = echo(rlnb.dask(cluster))
     wait_until(lambda: orphan.state == "running", 60)
     psutil.Process(orphan.jobs[-1].handle["pid"]).kill()
     runs = [echo(rlnb.dask(cluster), 3) for _ in range(2)]
     assert [run.wait(90).state for run in runs] == ["completed"] * 2
     agents = [process for process in processes(orphan) if "rlnb.node" in process.cmdline()]
-    assert len(agents) == 1, "the agent without a host still trains, so the runs did not wait for its worker"
+    assert len(agents) == 1, "the agent whose host died still trains, so neither run waited for its worker"
     orphan.cancel()
     wait_until(lambda: not processes(orphan), 30)
 
@@ -115,7 +115,7 @@ def test_a_run_whose_keys_were_in_memory_cannot_be_resumed_without_them(cluster:
         echo(rlnb.dask(cluster.scheduler_address))
 
 
-def test_a_node_that_hangs_or_goes_during_the_check_is_named(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_hangs_or_is_lost_during_the_check_is_named(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from distributed import Client, LocalCluster
     from distributed.scheduler import KilledWorker
     from rlnb_dask import node, preflight
@@ -149,7 +149,7 @@ def test_a_node_that_hangs_or_goes_during_the_check_is_named(clean: Path, monkey
         monkeypatch.setattr(node, "look", fail)
         first, second = preflight.problems(client, workers, job, lambda: None)
         assert first.startswith("node 0 (")
-        assert second.endswith("cannot be checked: OSError: Stale file handle"), "a retry would not fix it"
+        assert second.endswith("cannot be checked: OSError: Stale file handle"), "a retry would not help"
         monkeypatch.setattr(node, "look", go)
         with pytest.raises(preflight.NodeGone, match=r"node 0 \(.*\) was lost during the check"):
             preflight.problems(client, workers, job, lambda: None)

@@ -5,13 +5,13 @@ import pytest
 from rlnb.display.status import status
 
 
-def test_a_log_gets_one_line_and_nothing_that_moves(capsys):
+def test_a_log_gets_one_line_without_a_spinner(capsys):
     with status("Reading <b>it</b>") as show:
         show("a picture")
     assert capsys.readouterr().err == "Reading <b>it</b> ...\n"
 
 
-def test_an_error_goes_through():
+def test_an_error_propagates():
     with pytest.raises(LookupError, match="no such card"), status("Reading"):
         raise LookupError("no such card")
 

@@ -1,4 +1,4 @@
-"""Camera frames through the run's folder: requests expire unless kept alive, and frames are never half written."""
+"""Camera frames through the run's folder: requests expire unless kept alive, and no frame is read half-written."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_request_that_is_kept_alive_never_expires(run: RunDir, clock: list[flo
     assert writer.wanted() is not None
     for second in range(30):
         clock[0] += 1.0
-        os.utime(run.wanted, (second, second))  # another machine's clock
+        os.utime(run.wanted, (second, second))  # the clock of another machine may be far off
         assert writer.wanted() is not None
 
 

@@ -4,8 +4,8 @@
     python tests/rig/slurm.py down
 
 Every node is a ``slurmd`` on this host under its own name. The nodes share the host's cores, but the configuration
-gives each node a fixed number. As root, the script installs the Debian packages slurmctld, slurmd, slurm-client and
-munge.
+gives each node a fixed number of CPUs. When run as root, the script installs the Debian packages slurmctld, slurmd,
+slurm-client and munge.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Slurm:
     """A Slurm on this machine.
 
     Args:
-        folder: Folder for state, logs and sockets. Its path must be short: a socket's path has 107 bytes at most.
+        folder: Folder for state, logs and sockets. Its path must be short: a socket's path is limited to 107 bytes.
         nodes: Number of nodes.
         port: Port of the controller. The nodes take the ports from ``port + 1000`` on.
     """
@@ -93,7 +93,7 @@ class Slurm:
         return self.folder / "slurm.conf"
 
     def up(self) -> None:
-        """Start every daemon that does not run, and wait until every node is idle.
+        """Start every daemon that is not running, and wait until every node can run jobs.
 
         Raises:
             RuntimeError: Slurm did not come up. The message shows the end of its logs.
@@ -116,7 +116,7 @@ class Slurm:
             time.sleep(0.1)
 
     def start_controller(self) -> None:
-        """Start the controller, which answers sbatch and squeue, unless it runs."""
+        """Start the controller, which answers sbatch and squeue, unless it is running."""
         if not self._alive("slurmctld"):
             _run(_sbin("slurmctld"), "-f", str(self.conf))
 
@@ -125,13 +125,13 @@ class Slurm:
         self._kill("slurmctld", signal.SIGTERM)
 
     def start_node(self, number: int) -> None:
-        """Start a node's daemon unless it runs."""
+        """Start a node's daemon unless it is running."""
         if not self._alive(f"slurmd.node{number}"):
             (self.folder / f"spool.node{number}").mkdir(exist_ok=True)
             _run(_sbin("slurmd"), "-f", str(self.conf), "-N", f"node{number}")
 
     def kill_node(self, number: int) -> None:
-        """Kill a node's daemon and all its processes, like a power failure."""
+        """Kill a node's daemon and all its processes, as a power failure would."""
         self._kill(f"slurmd.node{number}", signal.SIGKILL)
         for process in self.processes(number):
             step = process.parent()

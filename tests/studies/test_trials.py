@@ -32,7 +32,7 @@ def drive(study, tmp_path, **changes):
     return driver
 
 
-def test_the_value_of_a_trial_is_the_mean_of_the_end_of_its_run(root, tmp_path, study):
+def test_the_value_of_a_trial_is_the_mean_of_the_metric_at_the_end_of_its_run(root, tmp_path, study):
     assert drive(study, tmp_path).error is None
     runs = runs_of("one")
     assert sorted(runs) == [0, 1]
@@ -59,7 +59,7 @@ def test_a_trial_without_the_metric_fails(root, tmp_path, study):
     assert [trial.state.name for trial in study.trials] == ["FAIL"]
 
 
-def test_runs_of_other_sweeps_are_not_its_trials(root):
+def test_runs_of_other_sweeps_or_without_a_trial_number_are_not_trials_of_the_sweep(root):
     rlnb.train("Echo", library="echo", max_iterations=1, tags=["sweep:other", "trial:0"]).wait(60)
     rlnb.train("Echo", library="echo", max_iterations=1, tags=["sweep:one", "trial:x"]).wait(60)
     assert runs_of("one") == {}

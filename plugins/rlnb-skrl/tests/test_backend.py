@@ -72,5 +72,5 @@ def test_an_algorithm_for_the_wrong_number_of_agents_is_refused(
 ) -> None:
     unwrapped = SimpleNamespace(possible_agents=agents) if agents else SimpleNamespace()
     kind = "several agents" if agents else "one agent"
-    with pytest.raises(rlnb.RlnbError, match=f"'{algorithm}' does not train {kind}"):
+    with pytest.raises(rlnb.RlnbError, match=f"'{algorithm}' is not an algorithm for {kind}"):
         backend.Skrl()._runner(SimpleNamespace(unwrapped=unwrapped), config(**{"class": algorithm}), "cpu", 1)

@@ -15,7 +15,7 @@ pytestmark = [
 
 
 def stage_of(num_envs: int) -> Any:
-    """Return a stage with a ground, and in each env a body with a box and a table that has no body."""
+    """Return a stage with a ground. Each env has a rigid body with a box, and a table that is not a rigid body."""
     from pxr import Gf, Usd, UsdGeom, UsdPhysics
 
     stage = Usd.Stage.CreateInMemory()

@@ -16,10 +16,10 @@ from rlnb_jupyterlab.messages import ActionMessage, Json
 from rlnb_jupyterlab.pages import Pages
 
 AT_ONCE = 4
-"""Commands that run at the same time; further ones wait."""
+"""Maximum number of commands that run at the same time; further ones wait."""
 NEVER_WAITS = "cancel"
 ENDED_KEPT = 50
-"""Ended actions whose last message is kept for pages that connect later, such as after a lost connection."""
+"""Number of ended actions whose last message is kept for pages that connect later, such as after a lost connection."""
 REPORT = "report.html"
 TOGETHER = "delete"
 """The action that a single command performs on many runs."""
@@ -38,7 +38,7 @@ class Options:
 
     @classmethod
     def of(cls, fields: Mapping[str, Json]) -> Options:
-        """Return the options that a page has sent; fields of another name are ignored.
+        """Return the options that a page has sent; other fields are ignored.
 
         Raises:
             TypeError, ValueError: A field is not a number.

@@ -57,7 +57,7 @@ class OneAgent:
 
 
 class Skrl:
-    """The :class:`rlnb.backend.Backend` of skrl."""
+    """The :class:`rlnb.backend.Backend` for skrl."""
 
     recorder: type[Recorder] = Recorder
     policy: type[OneAgent] = OneAgent
@@ -137,8 +137,11 @@ class Skrl:
         algorithm, several = agent_cfg["agent"]["class"], _several(env)
         if several != (algorithm.upper() in MULTI_AGENT):
             # skrl would train only the first agent, or fail with an unrelated error.
-            agents, names = "several agents" if several else "one agent", ", ".join(MULTI_AGENT)
-            raise RlnbError(f"agent.class {algorithm!r} does not train {agents}. Only {names} train several agents.")
+            agents, names = "several agents" if several else "one agent", " and ".join(MULTI_AGENT)
+            raise RlnbError(
+                f"agent.class {algorithm!r} is not an algorithm for {agents}. "
+                f"{names} are for several agents; all others are for one agent."
+            )
         agent_cfg["seed"] = seed
         agent_cfg["trainer"].update(close_environment_at_exit=False, disable_progressbar=True)
         return self.runner(env, agent_cfg, device, seed)
@@ -154,7 +157,7 @@ class Skrl:
 
 
 class _Policies(OneAgent):
-    """A multi-agent algorithm of skrl as a policy that takes observations by agent."""
+    """A multi-agent algorithm of skrl as a policy that takes a dict of observations by agent."""
 
     def __call__(self, obs: Any) -> Any:
         """Return actions by agent, each of shape (num_envs, action_dim)."""
@@ -184,10 +187,10 @@ def _set_up_training(agent_cfg: Any, ctx: TrainContext) -> tuple[int, int]:
 
 
 def _refuse_early_stops(agent_cfg: Any, ctx: TrainContext) -> None:
-    """Refuse an agent config that may stop learning in the middle of an iteration if there are several ranks."""
+    """With several ranks, refuse an agent config that may stop learning in the middle of an iteration."""
     if ctx.world_size > 1 and agent_cfg["agent"].get("kl_threshold"):
         raise RlnbError(
-            "agent.kl_threshold stops the learning of one rank while the other ranks wait for it. "
+            "agent.kl_threshold can stop the learning of one rank while the other ranks wait for it. "
             'Use agent={"agent.kl_threshold": 0.0} for several ranks.'
         )
 
@@ -212,7 +215,10 @@ def _several(env: Any) -> bool:
 
 
 def _whole_iterations(interval: int | str, timesteps: int, horizon: int) -> int:
-    """Return an interval rounded to whole iterations, after which resuming is exact; 0 means no checkpoints."""
+    """Return the checkpoint interval in timesteps, rounded to whole iterations; 0 means no checkpoints.
+
+    A checkpoint in the middle of an iteration would not resume exactly.
+    """
     if interval == 0:
         return 0
     target = timesteps / CHECKPOINTS if interval == "auto" else int(interval)

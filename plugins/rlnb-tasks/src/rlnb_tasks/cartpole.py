@@ -1,9 +1,9 @@
 """The cart-pole and the cart with a double pendulum, written from primitives.
 
 Sizes, masses, joint frames and names are those that Isaac Lab's stock tasks expect: a 1 kg cart on an 8 m rail along y,
-and a 1 kg pole hinged about x at the cart's +x face. Each body has an explicit mass, centre of mass and inertia. The
-shapes have no colliders, because nothing here ever touches, and a body with neither colliders nor an explicit centre of
-mass gets its own origin as centre of mass. For a pole this is the hinge, and gravity would not move it.
+and a 1 kg pole hinged about x at the cart's +x face. The shapes have no colliders, because the bodies never
+touch anything. Each body has an explicit mass, centre of mass and inertia. Without colliders, the default centre of
+mass is the body's origin. For a pole, the origin is the hinge, and gravity would not move the pole.
 """
 
 from __future__ import annotations
