@@ -58,7 +58,7 @@ def unknown(kind: str, name: str, names: Iterable[str], *, has: str = "Installed
 
 
 def linux_only(subject: str) -> list[Problem]:
-    """Return the problem that something needs Linux, or nothing on Linux.
+    """Return one problem if this system is not Linux, else an empty list.
 
     The agent of a job relies on prctl, pidfd and ``/proc``, which no other system has.
     """
@@ -72,7 +72,7 @@ def require_linux(subject: str) -> None:
     """Raise the problem of :func:`linux_only` as an error.
 
     Raises:
-        RlnbError: This is another system.
+        RlnbError: This system is not Linux.
     """
     for problem in linux_only(subject):
         raise RlnbError(f"{problem.what} {problem.fix}")

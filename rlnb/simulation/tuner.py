@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 REFRESH_S = 0.25
 LONGEST_S = 300.0
-"""Seconds for which one click on "Run" steps the env."""
+"""Longest time in seconds for which one click on "Run" steps the env."""
 _PALE, _STRONG = "#9ecae1", "#3b7dd8"
 
 
@@ -45,9 +45,10 @@ class Tuner:
         self._lock = threading.Lock()
         self._overrides: dict[str, Json] = {}
         self.how = ""
-        """How the newest change was made, ``"rewards swapped"`` in the living env, or ``"new env"``."""
+        """How the newest change was made: ``"new env"``, ``"the same env"``, or the sections swapped in the living env,
+        such as ``"rewards swapped"``."""
         self.seconds: Mapping[str, float] = {}
-        """Seconds that the newest change took in the simulator, ``resolve`` for the config, ``change`` for the env."""
+        """Seconds that the newest change took in the simulator: ``resolve`` for the config, ``change`` for the env."""
         self.values: dict[str, list[float]] = {}
         """Values of each term by name, one per env."""
         self.reward: list[float] = []

@@ -1,4 +1,4 @@
-"""A live view in a real kernel, with a stand-in for the page that sends receipts or does not."""
+"""A live view in a real kernel. The tests take the page's part: they send its receipts or withhold them."""
 
 import time
 
@@ -30,7 +30,7 @@ ENDED = """
 import time
 deadline = time.monotonic() + 30
 while {}.is_alive():
-    assert time.monotonic() < deadline, "it goes on"
+    assert time.monotonic() < deadline, "the view did not end within 30 s"
     time.sleep(0.05)
 """
 
@@ -62,7 +62,7 @@ def frame(message, number):
 
 
 def test_two_frames_are_sent_and_the_next_follows_a_receipt(kernel):
-    kernel.run("from rlnb.display import live_pictures as v; v.PATIENCE_S = 60.0")  # receipts may be late
+    kernel.run("from rlnb.display import live_pictures as v; v.PATIENCE_S = 60.0")  # slow receipts are not lost
     kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
     kernel.until(lambda m: frame(m, 1))
     time.sleep(1.0)
@@ -84,7 +84,7 @@ def test_a_lost_receipt_does_not_stop_the_stream(kernel):
     kernel.run("view.stop()")
 
 
-def test_the_last_picture_stays_when_it_ends_and_labels_are_sent_whole(kernel):
+def test_the_last_picture_stays_after_the_end_and_lossless_frames_are_sent_as_png(kernel):
     kernel.run(SYNTHETIC.format(frames=1, lossless=True, ends=True))
     last = kernel.until(
         lambda m: m["msg_type"] == "update_display_data" and "image/png" in m["content"]["data"], timeout_s=20

@@ -121,7 +121,7 @@ def test_the_stacks_of_a_handed_over_worker_that_hangs_are_in_the_log_of_its_run
 
 @pytest.fixture
 def kit(tmp_path: Path) -> Iterator[None]:
-    """A child that has loaded a library with the file name of Isaac Sim's core."""
+    """A child that has mapped a library with the file name of Isaac Sim's core."""
     library = next(Path(sysconfig.get_path("platlib")).rglob("*.so"))
     shutil.copy(library, tmp_path / "libcarb.so")
     code = f"import mmap; f = open({str(tmp_path / 'libcarb.so')!r}, 'rb')\n"
@@ -147,7 +147,7 @@ def test_isaac_sim_has_more_time(tmp_path: Path, kit: None, monkeypatch: pytest.
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A child with the command line of a worker that prints nothing more."""
+    """A child with a worker's command line that prints one line and then hangs."""
     argv = [*stand_in(tmp_path, HANGS).split(), "-m", "rlnb.worker", "train"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Job scripts and manifests for a cluster that starts the nodes itself, run where one machine suffices."""
+"""Job scripts and manifests for a cluster that starts the nodes itself. Local processes stand in for its pods."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_pytorchjob_has_a_master_and_workers_that_see_the_runs(root: Path) -> 
     ) == ["Master"]
 
 
-def test_an_osmo_workflow_is_a_group_whose_first_task_the_others_find(root: Path) -> None:
+def test_the_tasks_of_an_osmo_workflow_form_a_group_and_connect_to_its_first_task(root: Path) -> None:
     run = made(2, nproc_per_node=8)
     workflow = YAML(typ="safe").load(rlnb.render(run, "osmo", image=IMAGE))["workflow"]
     (group,) = workflow["groups"]
@@ -157,7 +157,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
 @pytest.mark.parametrize(("device", "state"), [("auto", "queued"), ("cpu", "completed")])
-def test_the_gpus_of_a_pod_count_for_ranks_on_gpus(root: Path, device: str, state: str) -> None:
+def test_a_pod_with_too_few_gpus_starts_only_ranks_on_the_cpu(root: Path, device: str, state: str) -> None:
     run = made(1, nproc_per_node=2, device=device)
     pod = [sys.executable, "-m", "rlnb.node", "--injected", str(run.path)]
     subprocess.run(pod, env={**os.environ, **ONE_POD, "NPROC_PER_NODE": "1"}, check=False)

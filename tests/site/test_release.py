@@ -1,4 +1,4 @@
-"""The folder of wheels: pip takes every package of ours from it, whatever an index offers under the same names."""
+"""pip installs rlnb's packages from the folder of wheels, even if an index offers newer ones under the same names."""
 
 from __future__ import annotations
 
@@ -78,4 +78,4 @@ def test_pip_takes_our_packages_from_the_folder_and_not_from_an_index(release: M
         "rlnb",
     ]
     refused = subprocess.run(elsewhere, cwd=tmp_path, capture_output=True, text=True)
-    assert refused.returncode != 0, "outside the folder of the wheels pip must not fall back to an index"
+    assert refused.returncode != 0, "pip must not fall back to an index when it runs outside the folder of wheels"

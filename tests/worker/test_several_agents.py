@@ -1,4 +1,4 @@
-"""Tasks of several agents on real Isaac Lab: their cards, the libraries that train them, and their episodes."""
+"""Multi-agent tasks on real Isaac Lab: their cards, the libraries that train them, and their episodes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ pytestmark = [
 
 TASK = "Isaac-Pendulum-MARL-Direct"
 JOINED, SEVERAL = "rsl_rl", "skrl_ippo"
-"""A library that trains one agent, and a library that trains each agent."""
+"""A library that joins all agents into one, and a library that trains each agent on its own."""
 NUM_ENVS = 8
 WAIT_S = 600.0
 LAST_STEP = 29
-"""Steps of an episode of half a second at 60 Hz: Isaac Lab's own task ends it one step before the 30th."""
+"""Length, in steps, of a 0.5 s episode at 60 Hz. Isaac Lab's time-out ends it after 29 steps, not 30."""
 
 # One agent ends long before the other; the env is reset once both have ended. The task defines no agent config, so the
 # libraries' defaults are used.
@@ -60,7 +60,7 @@ def test_a_card_lists_the_spaces_of_each_agent_and_the_libraries_that_can_train_
     assert {JOINED, SEVERAL} <= set(card.agents)
 
 
-def test_a_library_of_several_agents_refuses_a_task_of_one_before_anything_starts() -> None:
+def test_a_multi_agent_library_refuses_a_single_agent_task_before_anything_starts() -> None:
     with pytest.raises(rlnb.CheckError, match=f"1 problem.*\n.*{SEVERAL} trains tasks with several agents") as refused:
         rlnb.train("Isaac-Cartpole-Direct", library=SEVERAL, device="cpu")
     assert JOINED in str(refused.value)
@@ -68,7 +68,7 @@ def test_a_library_of_several_agents_refuses_a_task_of_one_before_anything_start
 
 
 @pytest.mark.parametrize("library", [JOINED, SEVERAL])
-def test_an_episode_lasts_until_all_agents_end_and_its_return_is_the_sum_of_theirs(library: str) -> None:
+def test_an_episode_lasts_until_all_agents_end_and_its_return_is_the_sum_over_agents(library: str) -> None:
     cell.write_module(rlnb.options.folders, "LoneEnd", LONE_END, "test.ipynb")
     run = rlnb.train("LoneEnd", library=library, num_envs=NUM_ENVS, max_iterations=2, device="cpu").wait(WAIT_S)
     evaluation = run.evaluate(episodes=NUM_ENVS, num_envs=NUM_ENVS, record=NUM_ENVS)

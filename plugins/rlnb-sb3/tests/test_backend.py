@@ -67,7 +67,7 @@ def test_a_checkpoint_restores_everything_in_it(backend: ModuleType, checkpoint:
     assert repr(before["optimizer"]) == repr(after["optimizer"])
 
 
-def test_weights_alone_leave_optimiser_and_counter(backend: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
+def test_weights_only_skips_optimiser_and_counter(backend: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
     import torch
 
     fresh = agent(backend, tmp_path, seed=2)
@@ -79,7 +79,7 @@ def test_weights_alone_leave_optimiser_and_counter(backend: ModuleType, checkpoi
     assert all(torch.equal(value, after["policy"][name]) for name, value in policy.items())
 
 
-def test_a_checkpoint_with_a_normaliser_does_not_fit_an_agent_without(
+def test_an_agent_without_a_normaliser_refuses_a_checkpoint_with_one(
     backend: ModuleType, checkpoint: Path, tmp_path: Path
 ) -> None:
     plain = agent(backend, tmp_path, seed=2, normalises=False)

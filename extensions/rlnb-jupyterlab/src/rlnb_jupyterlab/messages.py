@@ -1,4 +1,4 @@
-"""The messages of a page's stream; the names of their fields are those of ``ts/server/protocol.ts``."""
+"""The messages of a page's stream. Their field names match ``ts/server/protocol.ts``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 import type { Dialog } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 
-/** Asks for the last iteration. The dialog accepts only an iteration later than those already done. */
+/** Asks at which iteration a resumed run should end. The dialog accepts only iterations after those already done. */
 export class Ending extends Widget implements Dialog.IBodyWidget<number> {
   constructor(label: string, hint: string, done: number, first: number) {
     const node = document.createElement('label');

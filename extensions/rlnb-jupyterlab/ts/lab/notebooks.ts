@@ -34,7 +34,7 @@ export class Notebooks {
   private async _create(): Promise<NotebookPanel> {
     const { kernelspecs } = this._app.serviceManager;
     await kernelspecs.ready;
-    // Without a `kernelName` JupyterLab would ask for one.
+    // Without `kernelName`, JupyterLab would ask the user to choose a kernel.
     return (await this._app.commands.execute('notebook:create-new', {
       cwd: '',
       kernelName: kernelspecs.specs?.default ?? ''

@@ -25,11 +25,11 @@ from distributed import Worker, WorkerPlugin, get_worker
 END_S = 15.0
 """Seconds that an agent has to end all its child processes once its standard input is closed."""
 ASK_S = 60.0
-"""Seconds that the ranks' interpreter has to list its packages."""
+"""Longest time in seconds that the ranks' interpreter may take to list its packages."""
 LEAVE_AFTER_S = "rlnb.leave-after-s"
-"""Key in Dask's configuration of a worker process that rlnb started: seconds from the end of its agents to its own
-exit. Without it, a signal during the worker's shutdown makes Dask wait until the queue kills the process. Workers of
-the user's own cluster do not have the key."""
+"""Key in Dask's configuration. Its value is the number of seconds between the end of a closing worker's agents and
+the exit of its process. Without the key, a signal during the worker's shutdown makes Dask wait until the queue kills
+the process. Only workers that rlnb started have the key; workers of the user's own cluster do not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +53,7 @@ class Lifeline(WorkerPlugin):
     """
 
     name = "rlnb-lifeline"
-    idempotent = True  # a second run on the same cluster would otherwise tear down the first one's
+    idempotent = True  # otherwise a second run on the same cluster would tear down the first run's plugin
 
     def __init__(self) -> None:
         self.agents: list[subprocess.Popen[bytes]] = []
@@ -80,7 +80,7 @@ def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
     Args:
         argv: The agent's command.
         log: File for the agent's own output.
-        limit_s: Seconds the agent may run, counted from the start of this process and so of the queue's job.
+        limit_s: Seconds the agent may run, counted from the start of this process, which starts with the queue's job.
     """
     if limit_s is not None:
         argv = [*argv, f"--deadline={psutil.Process().create_time() + limit_s:.0f}"]
@@ -99,7 +99,7 @@ def run_agent(argv: Sequence[str], log: str, limit_s: float | None) -> int:
 
 
 def environment(nanny: bool) -> dict[str, str]:
-    """Return the environment of an agent: this process's, without the variables that Dask's nanny sets for computing.
+    """Return an agent's environment: this process's, without the variables (such as thread limits) of Dask's nanny.
 
     Args:
         nanny: Whether a Dask nanny started this worker.
@@ -176,7 +176,7 @@ def listen(for_s: float = 20.0) -> int:
 
 
 def reaches(host: str, port: int, within_s: float = 5.0) -> str:
-    """Return why this node cannot connect to a port of another node; an empty text if it can."""
+    """Return why this node cannot connect to a port of another node, or an empty string if it can."""
     try:
         socket.create_connection((host, port), within_s).close()
     except OSError as exc:
@@ -202,7 +202,7 @@ def _versions(packages: Sequence[str], python: str | None) -> dict[str, str]:
     process = subprocess.run(argv, capture_output=True, text=True, timeout=ASK_S, check=False)
     if process.returncode or not process.stdout.strip():
         raise ValueError((process.stderr.strip().splitlines() or [f"it ended with {process.returncode}"])[-1])
-    answer: dict[str, str] = json.loads(process.stdout.strip().splitlines()[-1])  # scripts may print earlier lines
+    answer: dict[str, str] = json.loads(process.stdout.strip().splitlines()[-1])  # wrapper scripts may print first
     return answer
 
 

@@ -1,4 +1,4 @@
-"""The text of PBS's jobs."""
+"""The text of PBS job scripts."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
     assert rlnb.pbs(**settings).job_script() == FULL
 
 
-def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
+def test_a_job_without_sizes_requests_one_core_and_4_gib() -> None:
     script = rlnb.pbs(walltime="01:00:00").job_script()
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))

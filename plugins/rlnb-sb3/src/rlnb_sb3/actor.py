@@ -31,10 +31,10 @@ class Actor(torch.nn.Module):
         """Return actions, shape (n, action_dim), for Isaac Lab's dict of observations."""
         low, high, mean, std = map(self.get_buffer, ("low", "high", "mean", "std"))
         obs = ((obs["policy"] - mean) / std).clamp(-self._clip, self._clip).float()
-        if obs.shape[1:] != self._policy.observation_space.shape:  # images: channels first
+        if obs.shape[1:] != self._policy.observation_space.shape:  # SB3's image policies expect channels first
             obs = obs.permute(0, 3, 1, 2)
         actions = self._policy.get_distribution(obs).get_actions(self._deterministic)
-        if self._policy.squash_output:  # from (-1, 1)
+        if self._policy.squash_output:  # rescale from (-1, 1)
             actions = low + (actions + 1) * (high - low) / 2
         return torch.clamp(actions, low, high)
 
