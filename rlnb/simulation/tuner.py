@@ -45,10 +45,10 @@ class Tuner:
         self._lock = threading.Lock()
         self._overrides: dict[str, Json] = {}
         self.how = ""
-        """How the newest change was made: ``"new env"``, ``"the same env"``, or the sections swapped in the living env,
+        """The newest change, ``"new env"``, ``"the same env"``, or the sections swapped in the living env,
         such as ``"rewards swapped"``."""
         self.seconds: Mapping[str, float] = {}
-        """Seconds that the newest change took in the simulator: ``resolve`` for the config, ``change`` for the env."""
+        """Seconds that the newest change took in the simulator, ``resolve`` for the config, ``change`` for the env."""
         self.values: dict[str, list[float]] = {}
         """Values of each term by name, one per env."""
         self.reward: list[float] = []

@@ -55,7 +55,7 @@ def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
     assert rlnb.htcondor(**settings).job_script() == FULL
 
 
-def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
+def test_a_job_without_sizes_requests_one_core_and_4_gib() -> None:
     script = rlnb.htcondor(walltime="01:00:00").job_script()
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
 

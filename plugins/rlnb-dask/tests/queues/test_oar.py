@@ -37,6 +37,6 @@ def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
     assert rlnb.oar(**settings).job_script() == FULL
 
 
-def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
+def test_a_job_without_sizes_requests_one_core() -> None:
     script = rlnb.oar(walltime="01:00:00").job_script()
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
