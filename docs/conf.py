@@ -41,6 +41,8 @@ html_title = f"rlnb {release}"
 exclude_patterns = ["_build"]
 nb_execution_mode = "off"
 nb_render_markdown_format = "myst"
+# Every Plotly figure of an executed notebook has a PNG beside it, which the page shows.
+suppress_warnings = ["mystnb.unknown_mime_type"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
