@@ -91,7 +91,8 @@ def execute(cells: list[str], folder: Path) -> nbformat.NotebookNode:
 
 
 def execute_page(name: str, folder: Path, changes: Mapping[str, str] = SIZES, first: str = "import rlnb") -> None:
-    execute([first, *(smaller(block, changes) for block in blocks(REPO / name))], folder)
+    cells = [first, *(smaller(block, changes) for block in blocks(REPO / name))]
+    execute([*cells, "for run in rlnb.runs():\n    run.wait()"], folder)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPO)))
