@@ -187,6 +187,8 @@ class Command:
     """Number of slots that the command takes."""
     gpu_per_slot: bool = False
     """Whether the command sees only the GPUs of its slots."""
+    device: str = "cpu"
+    """Device of a training, as in :class:`Resources`. Unless it is ``"cpu"``, the training's slots are GPUs."""
     walltime_s: float | None = None
     """Seconds after which the job is stopped with outcome ``timeout``."""
 
