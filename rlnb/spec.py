@@ -233,6 +233,8 @@ class Started:
     """SHA-256 of the asset files in use, by path; an empty string for a remote file."""
     restored: Mapping[str, str] = field(default_factory=dict)
     """Whether each part of the resumed checkpoint was restored exactly, by name of the part."""
+    gpu: str = ""
+    """Model of rank 0's GPU and version of its driver; empty on a CPU."""
     communication: Mapping[str, str] = field(default_factory=dict)
     """How several ranks communicate, by the name ``backend`` and by every variable that configures NCCL or Gloo."""
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -272,9 +273,9 @@ def test_the_curves_are_those_of_the_runs_own_gpus(
     order: str | None,
     percent: list[float],
 ) -> None:
-    (tmp_path / "pynvml.py").write_text(NVML)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    nvml = types.ModuleType("pynvml")
+    exec(NVML, vars(nvml))
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
     monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     machine("0a,0b", visible, order=order)
@@ -289,7 +290,6 @@ def test_the_curves_are_those_of_the_runs_own_gpus(
     reader.refresh()
     values = {tag: [*column][-1][2] for tag, column in reader.scalars.items() if tag.endswith("percent")}
     assert values == {f"system/node0/gpu{number}_percent": value for number, value in enumerate(percent)}
-    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
 
 
 def test_sampling_begins_when_the_training_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
