@@ -187,6 +187,8 @@ class Command:
     """Number of slots that the command takes."""
     gpu_per_slot: bool = False
     """Whether the command sees only the GPUs of its slots."""
+    device: str = "cpu"
+    """Device of a training, as in :class:`Resources`. Unless it is ``"cpu"``, the training's slots are GPUs."""
     walltime_s: float | None = None
     """Seconds after which the job is stopped with outcome ``timeout``."""
 
@@ -231,6 +233,8 @@ class Started:
     """SHA-256 of the asset files in use, by path; an empty string for a remote file."""
     restored: Mapping[str, str] = field(default_factory=dict)
     """Whether each part of the resumed checkpoint was restored exactly, by name of the part."""
+    gpu: str = ""
+    """Model of rank 0's GPU and version of its driver; empty on a CPU."""
     communication: Mapping[str, str] = field(default_factory=dict)
     """How several ranks communicate, by the name ``backend`` and by every variable that configures NCCL or Gloo."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import psutil
 import pytest
 
 import rlnb
+from rlnb.launch import gpus, local
 
 LEAVE_S = 30.0
 """Seconds within which the processes of a run must end after the test. They end shortly after writing the result."""
@@ -199,3 +201,41 @@ def notebook(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def driver_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile a stand-in for NVIDIA's driver library; return its folder."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler for the stand-in for libcuda")
+    folder = tmp_path_factory.mktemp("driver")
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", folder / gpus.LIBRARY, Path(__file__).with_name("libcuda.c")], check=True
+    )
+    return folder
+
+
+@pytest.fixture
+def machine(driver_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that gives this machine a driver and GPUs, whose UUIDs end with the given digits."""
+    driver = tmp_path / "driver"
+    driver.touch()
+
+    def have(uuids: str, visible: str | None = None, *, order: str | None = None, error: int | None = None) -> None:
+        gpus._answer.cache_clear()
+        monkeypatch.setattr(local, "DRIVER_FILES", (str(driver),))
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(driver_library))
+        monkeypatch.setenv("FAKE_GPUS", uuids)
+        monkeypatch.setenv("FAKE_LOG", str(tmp_path / "calls"))
+        for name, value in {
+            "CUDA_VISIBLE_DEVICES": visible,
+            "CUDA_DEVICE_ORDER": order,
+            "FAKE_ERROR": error,
+        }.items():
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, str(value))
+
+    return have

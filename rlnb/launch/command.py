@@ -58,6 +58,7 @@ def worker_command(
         max_running=max_running or 1,
         slots=ranks.nproc_per_node if gpu_per_slot else 1,
         gpu_per_slot=gpu_per_slot,
+        device=manifest.resources.device if kind == "train" else "cpu",
         walltime_s=walltime_s,
         nodes=ranks.nodes,
     )

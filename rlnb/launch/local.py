@@ -9,10 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rlnb.errors import Problem, RlnbError
+from rlnb.launch import gpus
+from rlnb.launch.gpus import Gpu
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.slots import holders
 from rlnb.records.layout import run_dir_of
 from rlnb.spec import Json, Manifest, Resources
+
+DRIVER_FILES = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
+"""Files of which a machine with an NVIDIA driver has one; the last is the GPU of Windows below WSL."""
 
 
 class LocalLauncher(HostedLauncher):
@@ -81,19 +86,26 @@ def _check_numbers(max_running: int | None, walltime_s: float | None) -> Iterato
 
 
 def _check_gpus(resources: Resources) -> Iterator[Problem]:
-    gpus, device, ranks = gpu_count(), resources.device, resources.nproc_per_node
+    count, device, ranks = gpu_count(), resources.device, resources.nproc_per_node
     kind, _, number = device.partition(":")
-    if kind not in ("auto", "cuda") or (kind == "auto" and not gpus):
+    if kind not in ("auto", "cuda") or (kind == "auto" and not count):
         return
-    stock = f"this machine has {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}"
-    if not gpus or (number.isdigit() and int(number) >= gpus):
-        yield Problem(what=f"device={device!r}, but {stock}.", fix=f'device="{"cuda" if gpus else "cpu"}"')
+    stock = f"this machine has {count or 'no'} NVIDIA GPU{'s' if count > 1 else ''}"
+    if not count or (number.isdigit() and int(number) >= count):
+        what = f"device={device!r}, but {stock}{_driver_error()}."
+        yield Problem(what=what, fix=f'device="{"cuda" if count else "cpu"}"')
     elif ranks > 1 and number:
         yield Problem(what=f"{ranks} ranks cannot share {device}.", fix='device="cuda" gives each rank its own.')
-    elif ranks > gpus:
+    elif ranks > count:
         yield Problem(
-            what=f"{ranks} ranks need a GPU each, but {stock}.", fix=f'nproc_per_node={gpus}, or device="cpu"'
+            what=f"{ranks} ranks need a GPU each, but {stock}.", fix=f'nproc_per_node={count}, or device="cpu"'
         )
+
+
+def _driver_error() -> str:
+    """Return why CUDA offers no GPU although the machine has a driver, in brackets."""
+    error = gpus.answer().error if any(os.path.exists(path) for path in DRIVER_FILES) else ""
+    return f" that CUDA can use ({error})" if error else ""
 
 
 def gpu_count() -> int:
@@ -101,13 +113,8 @@ def gpu_count() -> int:
     return len(visible_gpus())
 
 
-def visible_gpus() -> list[str]:
-    """Return the NVIDIA GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
-    try:
-        count = len(os.listdir("/proc/driver/nvidia/gpus"))
-    except OSError:
-        return []
-    variable = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if variable is None:
-        return [str(number) for number in range(count)]
-    return [name.strip() for name in variable.split(",") if name.strip() not in ("", "-1")][:count]
+def visible_gpus() -> tuple[Gpu, ...]:
+    """Return the NVIDIA GPUs that this process may use, in CUDA's order."""
+    if not any(os.path.exists(path) for path in DRIVER_FILES):
+        return ()  # at once, since every training counts the GPUs, and most laptops have none
+    return gpus.answer().gpus

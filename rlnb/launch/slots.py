@@ -1,7 +1,7 @@
 """The queue of one machine: a limited number of runs at once, first come, first served.
 
-A waiting run holds a ticket and a running one holds a slot. Both are file locks (flock). Linux releases them however
-a process ends, so there is nothing to clean up.
+A waiting run holds a ticket and a running one holds a slot, which is a number or a GPU. Both are file locks (flock).
+Linux releases them however a process ends, so there is nothing to clean up.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -31,35 +31,47 @@ def queue_folder() -> Path:
 
 
 def take_slots(
-    max_running: int, give_up: Callable[[], bool], count: int = 1, poll_s: float = 0.1, *, name: str = ""
-) -> dict[int, IO[str]] | None:
-    """Wait for ``count`` of ``max_running`` slots; return their numbers and the locks that hold them.
+    max_running: int,
+    give_up: Callable[[], bool],
+    count: int = 1,
+    poll_s: float = 0.1,
+    *,
+    name: str = "",
+    names: Sequence[str] | None = None,
+    gpus: Sequence[str] = (),
+) -> dict[str, IO[str]] | None:
+    """Wait for ``count`` slots; return their names and the locks that hold them.
 
     Args:
-        max_running: Slots of this machine.
+        max_running: Most runs at a time.
         give_up: Called at every poll; the wait ends with None once it returns true.
-        count: Slots that this job takes, at most ``max_running``.
+        count: Slots that this job takes, at most as many as there are names.
         poll_s: Seconds between polls.
         name: Name of the run that :func:`holders` returns for these slots.
+        names: Slots that the job can use, such as its GPUs; None is the numbers below ``max_running``.
+        gpus: Slots of all GPUs that this process may use. Their runs count as running, whatever slots the job takes.
     """
     folder = queue_folder()
+    numbers = [str(number) for number in range(max_running)]
     ticket_path, ticket = _draw_ticket(folder / "tickets")
-    slots: dict[int, IO[str]] = {}
+    slots: dict[str, IO[str]] = {}
     try:
         while not give_up():
-            if _first(ticket_path):  # only the first in line takes slots, so a partial set blocks no other job
-                for number in range(max_running):
-                    slot = _lock(folder / "slots" / str(number)) if number not in slots else None
-                    if slot is not None:
-                        slots[number] = slot
-                        slot.truncate(0)
-                        slot.write(name)
-                        slot.flush()
+            rivals = [folder / "slots" / slot for slot in (*numbers, *gpus) if slot not in slots] if gpus else []
+            # Only the first in line takes slots, so a partial set blocks no other job.
+            if _first(ticket_path) and len(_runs(rivals)) < max_running:
+                for slot in numbers if names is None else names:
+                    lock = _lock(folder / "slots" / slot) if slot not in slots else None
+                    if lock is not None:
+                        slots[slot] = lock
+                        lock.truncate(0)
+                        lock.write(name)
+                        lock.flush()
                     if len(slots) == count:
                         return slots
             time.sleep(poll_s)
-        for slot in slots.values():
-            slot.close()
+        for lock in slots.values():
+            lock.close()
         return None
     finally:
         ticket_path.unlink(missing_ok=True)
@@ -68,14 +80,20 @@ def take_slots(
 
 def holders() -> list[str]:
     """Return the names of the runs that currently hold slots of this machine."""
+    slots = sorted((queue_folder() / "slots").iterdir())
+    return [name for name in _runs(slots) if name not in {slot.name for slot in slots}]
+
+
+def _runs(slots: Sequence[Path]) -> list[str]:
+    """Return the names of the runs that hold these slots. A run without a name has the name of its slot."""
     names = []
-    for slot in sorted((queue_folder() / "slots").iterdir()):
+    for slot in slots:
         free = _lock(slot, create=False, exclusive=False)  # held for a moment only; a waiting run retries
         if free is None:
-            names.append(slot.read_text(encoding="utf-8"))
+            names.append(slot.read_text(encoding="utf-8") or slot.name)
         else:
             free.close()
-    return list(dict.fromkeys(name for name in names if name))
+    return list(dict.fromkeys(names))
 
 
 def _draw_ticket(folder: Path) -> tuple[Path, IO[str]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from rlnb.launch.command import TORCHRUN, runs_worker
+from rlnb.launch.gpus import Gpu
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import take_slots
 from rlnb.node.child import describe_exit, wakes
@@ -73,6 +74,7 @@ class Agent:
         self._peers = Peers(job, self._member) if self._several else None
         self._stall = Stall(run_dir_of(job.path), hang_after_s) if hang_after_s and job.kind == "train" else None
         self._earlier_log = earlier_log
+        self._gpus: tuple[Gpu, ...] = ()
         self._signalled = self._let_go = self._interrupted = False
         self._beat = 0.0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -90,17 +92,12 @@ class Agent:
         """Wait for a slot, start the process, watch it, write the result; return the exit status."""
         if self._node == 0:
             _keep_space(self._job.reserve)
-        slots: Mapping[int, IO[str]] = {}
+        slots: Mapping[str, IO[str]] = {}
         if self._command.queued:
-            name = run_dir_of(self._job.path).path.name
-            locks = take_slots(self._command.max_running, self._must_stop, self._command.slots, name=name)
+            locks = self._take_slots()
             if locks is None:
                 return self._end("cancelled", "cancelled while it waited in the queue", None)
             slots = locks
-            if self._command.gpu_per_slot:
-                gpus = visible_gpus()
-                env = {**self._command.env, "CUDA_VISIBLE_DEVICES": ",".join(gpus[number] for number in sorted(slots))}
-                self._command = dataclasses.replace(self._command, env=env)
         try:
             claim = {"pid": os.getpid(), "host": socket.gethostname(), "time": files.now()}
             path = self._job.running(self._node)
@@ -117,6 +114,35 @@ class Agent:
         for slot in slots.values():
             slot.close()
         return code
+
+    def _take_slots(self) -> Mapping[str, IO[str]] | None:
+        """Wait for slots; return their locks, or None if the job was cancelled first.
+
+        The slots of a training on GPUs are the GPUs themselves, since the same number may be another GPU in another
+        process. If more trainings than GPUs may run at a time, they share GPUs, and the slots are numbers.
+        """
+        command, gpus = self._command, {gpu.slot: gpu for gpu in visible_gpus()}
+        kind, _, number = command.device.partition(":")
+        names: Sequence[str] | None = None
+        if kind in ("auto", "cuda") and command.max_running <= len(gpus):
+            names = [*gpus][int(number) : int(number) + 1] if number else [*gpus]
+        if not names or len(names) < command.slots:
+            names = None
+        count = command.slots if names else min(command.slots, command.max_running)
+        locks = take_slots(
+            command.max_running,
+            self._must_stop,
+            count,
+            name=run_dir_of(self._job.path).path.name,
+            names=names,
+            gpus=[*gpus],
+        )
+        if locks and names:
+            self._gpus = tuple(gpu for slot, gpu in gpus.items() if slot in locks)
+            if command.gpu_per_slot:
+                env = {**command.env, "CUDA_VISIBLE_DEVICES": ",".join(gpu.name for gpu in self._gpus)}
+                self._command = dataclasses.replace(command, env=env)
+        return locks
 
     def _refuse(self) -> int:
         """Print that this job was already started. Two trainings must never write to one run."""
@@ -204,13 +230,20 @@ class Agent:
             time.sleep(POLL_S)
         return f"{self._member}: {describe_exit(code)}" if self._several else describe_exit(code)
 
+    def _job_gpus(self) -> Sequence[Gpu]:
+        """Return the GPUs of the job: those of its slots, else that of its device, else all that it may use."""
+        kind, _, number = self._command.device.partition(":")
+        if self._gpus or kind == "cpu":
+            return self._gpus
+        return visible_gpus()[int(number) : int(number) + 1] if number else visible_gpus()
+
     @contextlib.contextmanager
     def _sampling(self) -> Iterator[Callable[[], None]]:
         """Yield a function that samples the load on this node, for trainings only."""
         if self._job.kind != "train":
             yield lambda: None
             return
-        gpus = self._command.env.get("CUDA_VISIBLE_DEVICES", ",".join(visible_gpus()))
+        gpus = [gpu.uuid or gpu.name for gpu in self._job_gpus()]
         folder = run_dir_of(self._job.path).system
         usage: Usage | None = None
 
@@ -220,7 +253,7 @@ class Agent:
             if usage is not None:
                 usage.tick()
             elif not self._ours or files.there(self._job.started):
-                usage = Usage(folder, self._node, [name for name in gpus.split(",") if name])
+                usage = Usage(folder, self._node, gpus)
 
         try:
             yield tick

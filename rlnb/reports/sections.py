@@ -228,6 +228,8 @@ def _provenance(run: RunFacts) -> Iterator[tuple[str, str]]:
     yield "folder", str(run.path)
     yield "git", " ".join(manifest.git.values()) or "not a repository"
     yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    if started and started.gpu:
+        yield "GPU", started.gpu
     if started and started.communication:
         yield "communication", ", ".join(f"{name}={value}" for name, value in started.communication.items())
     if manifest.task.source:

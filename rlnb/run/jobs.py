@@ -160,7 +160,7 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Pa
         gpu_per_slot=local
         and gpus > 1
         and manifest.resources.device in ("auto", "cuda")
-        and manifest.resources.nproc_per_node <= (launcher.max_running or 1) <= gpus,
+        and max(manifest.resources.nproc_per_node, launcher.max_running or 1) <= gpus,
         threads=launcher.threads if isinstance(launcher, LocalLauncher) else None,
     )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import rlnb
-from rlnb.launch import local
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.testing import LauncherConformance
 
@@ -52,15 +52,7 @@ def test_concurrent_trainings_share_the_cores(monkeypatch: pytest.MonkeyPatch) -
     assert rlnb.LocalLauncher(max_running=4).threads is None, "OMP_NUM_THREADS takes precedence"
 
 
-LISTING = "/proc/driver/nvidia/gpus"
-
-
-def machine(monkeypatch: pytest.MonkeyPatch, gpus: int, variable: str | None = None) -> None:
-    """Make this machine appear to have ``gpus`` GPUs."""
-    monkeypatch.setattr(local.os, "listdir", lambda path: ["gpu"] * gpus if path == LISTING else [])
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if variable is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+Machine = Callable[..., None]
 
 
 def manifest(device: str = "auto", ranks: int = 1) -> Manifest:
@@ -71,24 +63,6 @@ def manifest(device: str = "auto", ranks: int = 1) -> Manifest:
         library="rsl_rl",
         resources=Resources(device=device, nproc_per_node=ranks),
     )
-
-
-@pytest.mark.parametrize(
-    ("gpus", "variable", "names"),
-    [
-        (2, None, ["0", "1"]),
-        (4, "2,3", ["2", "3"]),
-        (4, "", []),
-        (1, "-1", []),
-        (2, "GPU-ab, GPU-cd", ["GPU-ab", "GPU-cd"]),
-    ],
-)
-def test_the_gpus_are_those_that_this_process_may_use(
-    monkeypatch: pytest.MonkeyPatch, gpus: int, variable: str | None, names: list[str]
-) -> None:
-    machine(monkeypatch, gpus, variable)
-    assert local.visible_gpus() == names
-    assert local.gpu_count() == len(names)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +79,19 @@ def test_the_gpus_are_those_that_this_process_may_use(
     ],
 )
 def test_ranks_that_the_gpus_cannot_take_are_refused_before_the_start(
-    monkeypatch: pytest.MonkeyPatch, gpus: int, device: str, ranks: int, problem: str | None
+    machine: Machine, gpus: int, device: str, ranks: int, problem: str | None
 ) -> None:
-    machine(monkeypatch, gpus)
+    machine(",".join(["0a", "0b"][:gpus]))
     texts = [str(one.what) for one in rlnb.LocalLauncher().check(manifest(device, ranks))]
     assert len(texts) == (problem is not None)
     assert problem is None or problem in texts[0]
+
+
+def test_the_reason_why_cuda_has_no_gpu_is_in_the_problem(machine: Machine) -> None:
+    machine("0a", error=803)
+    (problem,) = rlnb.LocalLauncher().check(manifest("cuda"))
+    assert "has no NVIDIA GPU that CUDA can use (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)" in str(problem.what)
+    assert str(problem.fix) == 'device="cpu"'
 
 
 class TestContract(LauncherConformance):

@@ -139,11 +139,11 @@ def test_a_run_that_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
     assert take_slots(1, lambda: next(answers), poll_s=POLL_S) is None
     assert list((queue / "tickets").iterdir()) == []
     leave(first)
-    assert let_go(take_slots(1, lambda: False, poll_s=POLL_S)) == [0]
+    assert let_go(take_slots(1, lambda: False, poll_s=POLL_S)) == ["0"]
 
 
-def let_go(slots: dict[int, IO[str]] | None) -> list[int]:
-    """Leave the slots; return their numbers."""
+def let_go(slots: dict[str, IO[str]] | None) -> list[str]:
+    """Leave the slots; return their names."""
     assert slots is not None
     for slot in slots.values():
         slot.close()
@@ -152,7 +152,7 @@ def let_go(slots: dict[int, IO[str]] | None) -> list[int]:
 
 def test_slots_are_numbered_from_zero(queue: Path) -> None:
     locks = [take_slots(3, lambda: False, poll_s=POLL_S) for _ in range(3)]
-    assert [list(slots or ()) for slots in locks] == [[0], [1], [2]]
+    assert [list(slots or ()) for slots in locks] == [["0"], ["1"], ["2"]]
     assert take_slots(3, iter([False, True]).__next__, poll_s=POLL_S) is None
     for slots in locks:
         let_go(slots)
@@ -164,9 +164,34 @@ def test_a_run_that_needs_several_slots_waits_for_all_and_later_runs_wait_too(
     first = hold("first", 3)
     until(lambda: lines(tmp_path) == ["takes first"])
     assert take_slots(3, iter([False, False, True]).__next__, 3, POLL_S) is None
-    assert let_go(take_slots(3, lambda: False, 2, POLL_S)) == [1, 2], "slots held while waiting were released"
+    assert let_go(take_slots(3, lambda: False, 2, POLL_S)) == ["1", "2"], "slots held while waiting were released"
     leave(first)
-    assert let_go(take_slots(3, lambda: False, 3, POLL_S)) == [0, 1, 2]
+    assert let_go(take_slots(3, lambda: False, 3, POLL_S)) == ["0", "1", "2"]
+
+
+def take(max_running: int, names: list[str] | None, gpus: list[str], name: str = "") -> dict[str, IO[str]] | None:
+    """Take a slot at once or not at all."""
+    answers = iter([False, True])
+    return take_slots(max_running, lambda: next(answers), 1, POLL_S, name=name, names=names, gpus=gpus)
+
+
+def test_the_slots_of_gpus_are_the_same_for_every_order_of_them(queue: Path) -> None:
+    first = take(2, ["c", "d"], ["c", "d"])
+    second = take(4, ["d", "c"], ["d", "c"])
+    assert take(2, ["c", "d"], ["c", "d"]) is None, "both GPUs are taken"
+    third = take(4, [*"abcd"], [*"abcd"])
+    assert (let_go(first), let_go(second), let_go(third)) == (["c"], ["d"], ["a"])
+
+
+def test_max_running_counts_the_runs_on_gpus_and_numbers(queue: Path) -> None:
+    gpus = [*"abcd"]
+    on_gpu = take_slots(2, lambda: False, 2, POLL_S, name="two GPUs", names=gpus, gpus=gpus)
+    on_cpu = take(2, None, gpus)
+    assert on_cpu is not None, "a run on two GPUs is one run"
+    assert take(2, gpus, gpus) is None
+    assert take(2, None, gpus) is None
+    assert holders() == ["two GPUs"]
+    assert (let_go(on_gpu), let_go(on_cpu)) == (["a", "b"], ["0"])
 
 
 def test_the_queue_folder_is_private_to_the_user(queue: Path) -> None:

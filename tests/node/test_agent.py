@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rlnb.metrics.events import EventReader
 from rlnb.node import usage
 from rlnb.node.agent import Agent
 from rlnb.records.layout import JobDir, RunDir
@@ -151,15 +154,142 @@ def test_the_result_of_a_worker_is_kept(job: JobDir) -> None:
     assert result(job).error == "a detailed cause"
 
 
-def test_a_run_sees_the_gpus_of_its_slots_under_the_users_names(job: JobDir) -> None:
-    printing = "import os; print('sees', os.environ['CUDA_VISIBLE_DEVICES'])"
-    command = python(printing, queued=True, max_running=3, slots=2, gpu_per_slot=True)
-    files.write_once(job.command, to_json(command))
-    # The agent is made to see three GPUs, since the machine may have none.
-    agent = "import sys, rlnb.node.agent as agent; agent.visible_gpus = lambda: ['4', '5', '7']"
-    agent += "; import rlnb.node.__main__ as node; sys.exit(node.main(sys.argv[1:]))"
-    subprocess.run([sys.executable, "-c", agent, str(job.path)], check=True, timeout=60)
-    assert "sees 4,5" in job.log().read_text()
+ON_GPUS = """
+import sys
+from rlnb.launch import local
+
+local.DRIVER_FILES = (sys.argv.pop(1),)
+import rlnb.node.__main__ as node
+sys.exit(node.main(sys.argv[1:]))
+"""
+SEES = "import os; print('sees', os.environ.get('CUDA_VISIBLE_DEVICES', 'all'), flush=True)"
+
+
+def uuid(end: str) -> str:
+    return f"GPU-00000000-0000-0000-0000-0000000000{end}"
+
+
+Launch = Callable[..., "tuple[JobDir, subprocess.Popen[bytes]]"]
+
+
+@pytest.fixture
+def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Callable[..., None]) -> Iterator[Launch]:
+    """Return a function that starts the agent of a training that reports the GPUs that it sees, and then sleeps."""
+    monkeypatch.setenv("RLNB_QUEUE", str(tmp_path / "queue"))
+    agents: list[subprocess.Popen[bytes]] = []
+
+    def start(visible: str | None, device: str = "auto", **fields: Any) -> tuple[JobDir, subprocess.Popen[bytes]]:
+        machine("0a,0b,0c,0d", visible)
+        run = RunDir(tmp_path / f"run{len(agents)}")
+        run.path.mkdir()
+        folder = run.next_job("train")
+        command = python(f"{SEES}; {SLEEPS}", queued=True, device=device, **fields)
+        files.write_once(folder.command, to_json(command))
+        agents.append(subprocess.Popen([sys.executable, "-c", ON_GPUS, str(tmp_path / "driver"), str(folder.path)]))
+        return folder, agents[-1]
+
+    yield start
+    for agent in agents:
+        agent.terminate()
+        agent.wait(WAIT_S)
+
+
+def sees(started: tuple[JobDir, subprocess.Popen[bytes]]) -> str:
+    """Return the GPUs that a training sees, once it has started."""
+    job, _ = started
+    until(lambda: job.log().exists() and "sees" in job.log().read_text())
+    return job.log().read_text().split()[1]
+
+
+def test_runs_of_kernels_with_different_gpus_never_share_one(launch: Launch) -> None:
+    assert sees(launch("2,3", max_running=2, gpu_per_slot=True)) == "2"
+    assert sees(launch(None, max_running=4, gpu_per_slot=True)) == "0"
+    assert sees(launch("0,1,2,3", max_running=4, gpu_per_slot=True)) == "1"
+    assert sees(launch("2,3", max_running=2, gpu_per_slot=True)) == "3"
+
+
+def test_a_kernel_with_one_gpu_waits_for_it(launch: Launch) -> None:
+    first = launch(None, max_running=4, slots=4, gpu_per_slot=True)
+    assert sees(first) == "0,1,2,3"
+    job, _ = launch("3", max_running=1)
+    time.sleep(1.0)
+    assert not job.log().exists(), "the first run holds all GPUs"
+    first[1].terminate()
+    assert sees((job, first[1])) == "3", "its own environment, in which the living simulator can run it"
+
+
+def test_a_run_on_a_numbered_gpu_takes_that_gpu(launch: Launch) -> None:
+    assert sees(launch(None, "cuda:1", max_running=4)) == "all"
+    assert sees(launch(None, max_running=4, gpu_per_slot=True)) == "0"
+    assert sees(launch(None, max_running=4, gpu_per_slot=True)) == "2"
+
+
+def test_runs_on_the_cpu_and_on_gpus_count_together(launch: Launch) -> None:
+    assert sees(launch(None, max_running=1, gpu_per_slot=True)) == "0"
+    for device in ("cpu", "cuda:1"):
+        job, agent = launch(None, device, max_running=1)
+        time.sleep(1.0)
+        assert not job.log().exists(), "one run at a time"
+        agent.terminate()
+        agent.wait(WAIT_S)
+
+
+def test_runs_that_share_gpus_take_numbered_slots(launch: Launch) -> None:
+    assert [sees(launch("0", max_running=2)) for _ in range(2)] == ["0", "0"]
+
+
+NVML = """
+from types import SimpleNamespace
+
+class NVMLError(Exception): pass
+CARDS = [f"GPU-00000000-0000-0000-0000-0000000000{end}" for end in ("0b", "0a")]  # by PCI bus, not by speed
+def nvmlInit(): pass
+def nvmlDeviceGetHandleByIndex(index): return index
+def nvmlDeviceGetHandleByUUID(uuid):
+    if uuid not in CARDS: raise NVMLError(uuid)
+    return CARDS.index(uuid)
+def nvmlDeviceGetUtilizationRates(card): return SimpleNamespace(gpu=10 * (card + 1))
+def nvmlDeviceGetMemoryInfo(card): return SimpleNamespace(used=(card + 1) * 2**30)
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "visible", "order", "percent"),
+    [
+        ("auto", "0", None, [20.0]),
+        ("auto", "0", "PCI_BUS_ID", [10.0]),
+        ("cuda:1", None, None, [10.0]),
+        ("auto", "GPU-00000000-0000-0000-0000-00000000000a", None, [20.0]),
+        ("cuda", None, None, [20.0, 10.0]),
+        ("cpu", None, None, []),
+    ],
+)
+def test_the_curves_are_those_of_the_runs_own_gpus(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: Callable[..., None],
+    device: str,
+    visible: str | None,
+    order: str | None,
+    percent: list[float],
+) -> None:
+    nvml = types.ModuleType("pynvml")
+    exec(NVML, vars(nvml))
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    machine("0a,0b", visible, order=order)
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    agent = Agent(run.next_job("train"), python(SLEEPS, device=device))
+    with subprocess.Popen(["sleep", "60"]) as busy, agent._sampling() as tick:
+        tick()
+        tick()
+        busy.kill()
+    reader = EventReader(run.system)
+    reader.refresh()
+    values = {tag: [*column][-1][2] for tag, column in reader.scalars.items() if tag.endswith("percent")}
+    assert values == {f"system/node0/gpu{number}_percent": value for number, value in enumerate(percent)}
 
 
 def test_sampling_begins_when_the_training_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from rlnb import plugins
 from rlnb.spec import Json, Library, Manifest, Task
 from rlnb.worker.isaac import config
+from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 
 
 @contextlib.contextmanager
@@ -20,7 +21,7 @@ def environment(
     module: Path | None = None,
     agent: Mapping[str, Json] | None = None,
     seed: int = 42,
-    device: str = "auto",
+    device: str = ANY_DEVICE,
     world_size: int = 1,
     manifest: Manifest | None = None,
     log_dir: Path | None = None,
@@ -34,7 +35,7 @@ def environment(
         module: The task's module, if it is not at ``task.source``.
         agent: Agent config values by dotted path.
         seed: Seed of this rank.
-        device: As in :class:`rlnb.spec.Resources`.
+        device: As in :class:`rlnb.spec.Resources`; by default a GPU if torch can use one.
         world_size: Ranks that share the envs.
         manifest: Passed to ``rlnb_configure_env``; None calls no hook.
         log_dir: Folder that the env may write to.
@@ -67,7 +68,7 @@ def configured(
     module: Path | None = None,
     agent: Mapping[str, Json] | None = None,
     seed: int = 42,
-    device: str = "auto",
+    device: str = ANY_DEVICE,
     world_size: int = 1,
 ) -> tuple[Any, Any, Any]:
     """Return a task's registration, its env config and its agent config, with every requested change applied.
@@ -83,6 +84,6 @@ def configured(
     for path, value in (agent or {}).items():
         config.set_value(agent_cfg, path, value)
     env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
-    env_cfg.sim.device = isaaclab.device(device)
+    env_cfg.sim.device = torch_device(device)
     env_cfg.seed = seed
     return registered, env_cfg, agent_cfg

@@ -103,15 +103,6 @@ def versions() -> dict[str, str]:
     return versions
 
 
-def device(name: str) -> str:
-    """Return ``"cpu"`` or ``"cuda:N"`` for ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:N"``."""
-    import torch
-
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" else name
-
-
 # -- tasks ---------------------------------------------------------------------------------------------
 
 

@@ -97,6 +97,7 @@ class Context:
             asset_root=self.asset_root,
             assets=self.assets,
             restored=self.restored,
+            gpu=gpu_model(self.device),
             communication=communication() if self.world_size > 1 else {},
         )
         files.write_once(self._job.started, started)
@@ -127,6 +128,21 @@ class Context:
         common = over_ranks(local.clone())
         variance.copy_(over_ranks(variance.double() + (local - common) ** 2))
         mean.copy_(common)
+
+
+def gpu_model(device: str) -> str:
+    """Return the model of a GPU and the version of its driver; an empty string for a CPU."""
+    torch = sys.modules.get("torch")
+    if not device.startswith("cuda") or torch is None or not torch.cuda.is_available():
+        return ""
+    model = str(torch.cuda.get_device_name(device))
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return f"{model}, driver {pynvml.nvmlSystemGetDriverVersion()}"
+    except Exception:  # NVML is missing or broken; the training is not
+        return model
 
 
 def communication() -> Mapping[str, str]:

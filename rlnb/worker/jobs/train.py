@@ -14,6 +14,7 @@ from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.worker.assets import root as assets
 from rlnb.worker.assets.root import hashes
+from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs import ranks
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
@@ -48,7 +49,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     root = isaaclab.start(manifest.asset_root)
     ctx.asset_root, ctx.versions = f"{root.path} ({root.reason})", isaaclab.versions()
     with (
-        ranks.process_group(isaaclab.device(manifest.resources.device), synchronised=ctx.synchronised) as clock,
+        ranks.process_group(torch_device(manifest.resources.device), synchronised=ctx.synchronised) as clock,
         environment(
             manifest.task,
             library,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from rlnb import plugins
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.options import TrainOptions
 from rlnb.storage import files
-from rlnb.worker.jobs.context import Context
+from rlnb.worker.jobs.context import Context, gpu_model
 
 
 def context_of(tmp_path: Path, world_size: int) -> Context:
@@ -124,3 +125,23 @@ def test_pooled_statistics_become_those_of_all_data(tmp_path: Path, offset: str,
 def test_the_negative_control_leaves_statistics_alone(tmp_path: Path) -> None:
     result = pooled(tmp_path, "0", "1", "no")
     assert result["after"] == result["before"]
+
+
+NVML = """
+class NVMLError(Exception): pass
+def nvmlInit(): pass
+def nvmlSystemGetDriverVersion(): return "580.95.05"
+"""
+
+
+def test_the_model_of_the_gpu_and_its_driver_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", {"cuda:1": "NVIDIA L40S"}.__getitem__)
+    nvml = types.ModuleType("pynvml")
+    exec(NVML, vars(nvml))
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    assert gpu_model("cuda:1") == "NVIDIA L40S, driver 580.95.05"
+    assert gpu_model("cpu") == ""
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # type: ignore[arg-type]
+    assert gpu_model("cuda:1") == "NVIDIA L40S", "without NVML"

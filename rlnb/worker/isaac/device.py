@@ -1,0 +1,72 @@
+"""The device of a simulation. ``"auto"`` is a GPU on every machine with an NVIDIA driver."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from rlnb.errors import RlnbError
+
+DRIVER_FILES = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
+LIBRARY = "libcuda.so.1"
+WSL_FILE = "/dev/dxg"
+"""GPU of Windows below WSL, from any vendor."""
+ANY_DEVICE = "any"
+"""A GPU if torch can use one, else the CPU, for cards, rehearsals and mirrors, which have no device argument."""
+HIDDEN = ("", "-1")
+"""First names in ``CUDA_VISIBLE_DEVICES`` with which a user hides all GPUs."""
+
+
+def torch_device(name: str) -> str:
+    """Return ``"cpu"`` or ``"cuda:N"`` for ``"auto"``, ``"any"``, ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
+
+    Raises:
+        RlnbError: The device is ``"auto"``, and torch cannot use the GPU of a machine with an NVIDIA driver. A
+            training on its CPU would be slower by orders of magnitude, and only its speed would show it.
+    """
+    import torch
+
+    if name in ("auto", ANY_DEVICE):
+        usable = torch.cuda.is_available()
+        if name == "auto" and not usable and _has_driver() and not _hides_gpus():
+            raise RlnbError(_refusal())
+        name = "cuda" if usable else "cpu"
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" else name
+
+
+def _has_driver() -> bool:
+    if any(os.path.exists(path) for path in DRIVER_FILES):
+        return True
+    return os.path.exists(WSL_FILE) and _loads_library()
+
+
+def _loads_library() -> bool:
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError:
+        return False
+    return True
+
+
+def _hides_gpus() -> bool:
+    variable = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return variable is not None and variable.split(",")[0].strip() in HIDDEN
+
+
+def _refusal() -> str:
+    """Return why torch cannot use a GPU, in torch's own words, and what to do."""
+    import torch
+
+    reason = "torch.cuda.is_available() is False"
+    try:
+        torch.cuda.init()
+    except Exception as exc:  # torch raises AssertionError for a CPU build, RuntimeError for a driver
+        reason = str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__
+    fix = "a build of torch with CUDA (https://pytorch.org/get-started/locally)"
+    if torch.version.cuda is not None:
+        fix = f"a driver that supports CUDA {torch.version.cuda}, a container with its GPUs (--gpus all, --nv)"
+    return (
+        f"This machine has an NVIDIA driver, but torch {torch.__version__} is not able to use a GPU: "
+        f'{reason.rstrip(".")}. Use {fix}, or device="cpu". CUDA_VISIBLE_DEVICES="" hides all GPUs, also from '
+        "evaluations."
+    )
