@@ -105,7 +105,7 @@ def test_the_agent_ends_with_its_worker_even_if_a_helper_of_the_worker_lives_on(
     argv = [sys.executable, "-m", "rlnb.node", "--warm", str(tmp_path / "log"), sys.executable, "-c", helper]
     agent = psutil.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert agent.wait(WAIT_S) == 0
-    assert not [process for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"] == ["sleep", "600.25"]]
+    assert ["sleep", "600.25"] not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
     assert not (tmp_path / "log.replies").exists()
 
 

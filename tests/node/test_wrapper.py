@@ -126,6 +126,13 @@ def test_a_worker_that_is_killed_ends_the_request(living: SimulatorProcess, tmp_
     until(lambda: not processes_of(tmp_path))
 
 
+def test_a_wrapper_that_is_killed_takes_its_worker_along(living: SimulatorProcess, tmp_path: Path) -> None:
+    living.request(requests.Ping())
+    agent_of(living).children()[0].kill()
+    until(lambda: not processes_of(tmp_path))
+    assert not living.alive
+
+
 def test_a_training_completes(root: Path, python: str) -> None:
     assert rlnb.train("Echo", library="echo", python=python, max_iterations=3).wait(WAIT_S).state == "completed"
 
