@@ -24,7 +24,7 @@ LEAVE_S = 30.0
 
 VIEWER = """
 import json, os, sys
-replies = int(sys.argv[-1])
+replies = os.open(sys.argv[-1], os.O_WRONLY)
 card = {"task": "Demo"}
 def send(message):
     os.write(replies, json.dumps(message).encode() + b"\\n")
@@ -42,6 +42,26 @@ for line in sys.stdin:
             answer["value"] = {"port": 4711}
     send(answer)
 """
+
+
+ISAACLAB_SH = """#!/bin/sh
+# Like isaaclab.sh and the python.sh of Isaac Sim: two processes stand between the caller and Python.
+test "$1" = -p || exit 2
+shift
+echo '[INFO] Using Python: "{python}"'
+code="import subprocess, sys; sys.exit(subprocess.run([sys.executable, *sys.argv[1:]]).returncode)"
+"{python}" -c "$code" "$@"
+exit $?
+"""
+
+
+@pytest.fixture
+def isaaclab_sh(tmp_path: Path) -> str:
+    """Return the command of a stand-in for ``isaaclab.sh -p``, which passes only stdin, stdout and stderr on."""
+    script = tmp_path / "isaaclab.sh"
+    script.write_text(ISAACLAB_SH.format(python=sys.executable))
+    script.chmod(0o755)
+    return f"{script} -p"
 
 
 @pytest.fixture

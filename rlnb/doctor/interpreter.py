@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,8 +71,7 @@ def look(python: str | None, timeout_s: float) -> Worker:
     command = " ".join(argv)
     source = PROBE.read_text(encoding="utf-8")  # passed as text: that interpreter may lack rlnb
     try:
-        answer = subprocess.run([*argv, "-c", source], capture_output=True, text=True, timeout=timeout_s, check=True)
-        facts = json.loads(answer.stdout.strip().splitlines()[-1])
+        facts = json.loads(_output([*argv, "-c", source], timeout_s).strip().splitlines()[-1])
     except subprocess.TimeoutExpired:
         return Worker(command=command, error=f"no answer in {timeout_s:g} s")
     except subprocess.CalledProcessError as exc:
@@ -77,6 +79,28 @@ def look(python: str | None, timeout_s: float) -> Worker:
     except (OSError, ValueError, IndexError) as exc:
         return Worker(command=command, error=f"{type(exc).__name__}: {exc}")
     return from_json(Worker, {**facts, "command": command}, ignore_unknown=True)
+
+
+def _output(argv: Sequence[str], timeout_s: float) -> str:
+    """Return the stdout of a command, which is ended after ``timeout_s``, with every process that its wrappers started.
+
+    Raises:
+        CalledProcessError: The command failed.
+        TimeoutExpired: The command took too long.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        try:
+            output, error = process.communicate(timeout=timeout_s)
+        except BaseException:
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, argv, output, error)
+    return output
 
 
 def driver() -> str | None:

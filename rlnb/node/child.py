@@ -11,20 +11,28 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from rlnb.launch.command import runs_worker
 from rlnb.spec import Command
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV)
+_SIGNALS = {status: number for number in _CRASHES for status in (128 + number, 256 - number)}
+"""Signals by the exit status of a wrapper whose child they killed: of a shell, and of Python's subprocess."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
-    """Start the command with its output in ``log``."""
+    """Start the command with its output in ``log``.
+
+    The stdin of a worker is a pipe that only this process holds open. It reaches the worker through any wrapper, and
+    tells it that this process is gone. The stdin of a script is empty.
+    """
     with open(log, "ab") as output:
         return subprocess.Popen(
             command.argv,
             env={**os.environ, **command.env},
             cwd=command.cwd,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if runs_worker(command.argv) else subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             preexec_fn=die_with_parent,
@@ -69,8 +77,9 @@ def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = Fal
 
 def describe_exit(code: int) -> str:
     """Return a description of how a process ended, from its return code."""
-    if code >= 0:
+    number = -code if code < 0 else _SIGNALS.get(code)
+    if number is None:
         return f"the worker ended with status {code}"
-    name = signal.Signals(-code).name
-    hint = " (out of memory?)" if -code == signal.SIGKILL else ""
-    return f"the worker was killed by {name}{hint}"
+    hint = " (out of memory?)" if number == signal.SIGKILL else ""
+    way = "was killed by" if code < 0 else f"ended with status {code}, which stands for"
+    return f"the worker {way} {signal.Signals(number).name}{hint}"

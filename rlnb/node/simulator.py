@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from rlnb.node.agent import Agent
 from rlnb.node.child import die_with_parent
@@ -27,19 +27,22 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
     The simulator ends with the kernel. A line with the key ``adopt`` names the folder of a job: the simulator then
     trains that job under this agent, and the kernel reaches it only through the job's folder.
     """
-    replies, worker_end = os.pipe()
+    path = log.with_suffix(".replies")
+    try:
+        replies = _open_pipe(path)
+    except OSError as exc:
+        log.write_text(f"{log.parent} cannot hold a named pipe: {exc}. Set TMPDIR to a folder on a local disk.\n")
+        return 1
     with open(log, "ab") as output:
         worker = subprocess.Popen(
-            [*argv, str(worker_end)],
+            [*argv, str(path)],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
-            pass_fds=(worker_end,),
             preexec_fn=die_with_parent,
         )
-    os.close(worker_end)
-    assert worker.stdin is not None
-    handover = _relay(replies, worker.stdin, log)
+    handover = _relay(worker, replies, log)
+    path.unlink(missing_ok=True)  # the kernel may have removed the folder
     if handover is None:
         kill_descendants(0.0)
         return 0
@@ -74,13 +77,24 @@ class Handover:
         return None if folder is None else cls(line=line, job=JobDir(Path(folder)))
 
 
-def _relay(replies: int, worker: IO[bytes], log: Path) -> Handover | None:
+def _open_pipe(path: Path) -> int:
+    """Create the named pipe for the worker's replies, and return a descriptor that reads them.
+
+    A wrapper such as ``isaaclab.sh -p`` prints to stdout, and passes no descriptor above 2 on to the worker.
+    """
+    path.unlink(missing_ok=True)
+    os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR)  # a reader alone would wait for the worker's start
+
+
+def _relay(worker: subprocess.Popen[bytes], replies: int, log: Path) -> Handover | None:
     """Pass lines both ways; return the handover, or None if either side exits or the start hangs."""
-    pending, ready, was_silent = b"", False, False
+    assert worker.stdin is not None
+    process, pending, ready, was_silent = os.pidfd_open(worker.pid), b"", False, False
     start = Silence(log, lambda: ready)
     with selectors.DefaultSelector() as selector:
-        selector.register(0, selectors.EVENT_READ)
-        selector.register(replies, selectors.EVENT_READ)
+        for descriptor in (0, replies, process):
+            selector.register(descriptor, selectors.EVENT_READ)
         while True:
             if hangs := start.hangs():
                 _tell_kernel("hangs", hangs)
@@ -88,21 +102,23 @@ def _relay(replies: int, worker: IO[bytes], log: Path) -> Handover | None:
             if start.silent and not was_silent:
                 _tell_kernel("silent", str(log))
             was_silent = start.silent
-            for key, _ in selector.select(None if ready else 1.0):
-                data = os.read(key.fd, 1 << 16)
+            events = {key.fd for key, _ in selector.select(None if ready else 1.0)}
+            if replies in events:
+                ready = True  # the worker's first message reports that it has started
+                os.write(1, os.read(replies, 1 << 16))
+            elif process in events:  # only now, since the last replies come before the exit
+                return None
+            if 0 in events:
+                data = os.read(0, 1 << 16)
                 if not data:
                     return None
-                if key.fd == replies:
-                    ready = True  # the worker's first message reports that it has started
-                    os.write(1, data)
-                    continue
                 *lines, pending = (pending + data).split(b"\n")
                 for line in lines:
                     if handover := Handover.of(line + b"\n"):
                         return handover
                     try:
-                        worker.write(line + b"\n")
-                        worker.flush()
+                        worker.stdin.write(line + b"\n")
+                        worker.stdin.flush()
                     except BrokenPipeError:
                         return None
 

@@ -81,8 +81,7 @@ class SimulatorProcess:
     @property
     def pid(self) -> int:
         """Process id of the worker, or of its agent until the worker has started."""
-        below = self._below()
-        return below[0].pid if below else self._agent.pid
+        return self._ready.pid or self._agent.pid
 
     @property
     def memory_bytes(self) -> int:

@@ -50,6 +50,8 @@ class Ready:
     """Always true; marks the message."""
     rlnb: str = ""
     """Version of the worker's rlnb; empty for a version that does not send it."""
+    pid: int = 0
+    """Process id of the worker, which a wrapper may have started; 0 for a version that does not send it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

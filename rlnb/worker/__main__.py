@@ -1,7 +1,8 @@
 """The worker's command line.
 
 ``python -m rlnb.worker KIND RUN_DIR JOB_DIR`` does a job; the node agent or torchrun starts it.
-``python -m rlnb.worker serve REPLY_FD`` is the living simulator.
+``python -m rlnb.worker serve PIPE`` is the living simulator, which writes its replies to a named pipe.
+Both end at once when their stdin, a pipe of the agent, is closed at its other end.
 ``python -m rlnb.worker assets-build [FOLDER] [--robots] [--force]`` builds the offline asset packs and prints their
 folder, the packs that failed and the files that it kept, as JSON.
 ``python -m rlnb.worker asset-root CLOUD`` prints the asset root that robot assets come from, as JSON.
@@ -9,12 +10,15 @@ folder, the packs that failed and the files that it kept, as JSON.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
 import json
 import os
+import select
 import signal
 import sys
+import threading
 from pathlib import Path
 
 from rlnb.worker.jobs.job import work
@@ -47,14 +51,35 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
+def _end_with_agent() -> None:
+    """End this process when the agent is gone, however it ended.
+
+    Only a direct child of the agent gets a signal from Linux. Through a wrapper such as ``isaaclab.sh -p``, only the
+    standard streams reach the worker. ``PR_SET_PDEATHSIG`` would not do: a wrapper may start further wrappers, and
+    one with threads ends the thread that started this process.
+    """
+    with contextlib.suppress(OSError):  # without stdin, there is no agent
+        agent = os.dup(0)
+        threading.Thread(target=_end_after, args=(agent,), daemon=True, name="end with agent").start()
+
+
+def _end_after(pipe: int) -> None:
+    """Kill this process when the other end of a pipe is closed."""
+    hangup = select.poll()
+    hangup.register(pipe, 0)  # POLLHUP only; data stays in the pipe
+    hangup.poll()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main(argv: list[str]) -> int:
     faulthandler.register(signal.SIGUSR1)  # the agent sends it to get the stacks of all threads
     if argv[0] == "asset-root":
         return _asset_root(argv[1])
     if argv[0] == "serve":
+        _end_with_agent()
         from rlnb.worker.requests.serve import serve
 
-        return serve(int(argv[1]))
+        return serve(Path(argv[1]))
     if argv[0] == "assets-build":
         from rlnb.storage.serial import to_json
         from rlnb.worker.assets import packs
@@ -65,6 +90,8 @@ def main(argv: list[str]) -> int:
         return 0
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun starts each rank in a session of its own
         _end_with_parent()
+    _end_with_agent()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # input() in a task's code must not wait
     kind, _run_dir, job_dir = argv
     return work(kind, Path(job_dir))
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import rlnb
@@ -95,6 +96,25 @@ def test_output_of_a_start_script_does_not_hide_the_facts() -> None:
     assert worker.error == ""
     assert worker.python == ".".join(map(str, sys.version_info[:3]))
     assert worker.version("rlnb") == rlnb.__version__
+
+
+def test_the_facts_pass_through_isaaclab_sh(isaaclab_sh: str) -> None:
+    worker = interpreter.look(isaaclab_sh, WAIT_S)
+    assert worker.error == ""
+    assert dataclasses.replace(worker, command="") == dataclasses.replace(interpreter.look(None, WAIT_S), command="")
+
+
+def test_an_abandoned_interpreter_leaves_no_process(
+    isaaclab_sh: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "probe.py").write_text("import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)")
+    monkeypatch.setattr(interpreter, "PROBE", tmp_path / "probe.py")
+    monkeypatch.chdir(tmp_path)
+    assert interpreter.look(isaaclab_sh, 3.0).error == "no answer in 3 s"
+    deadline = time.monotonic() + WAIT_S
+    while psutil.pid_exists(int((tmp_path / "pid").read_text())):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.isaaclab

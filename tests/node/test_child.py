@@ -93,6 +93,10 @@ def test_a_wait_takes_no_longer_than_its_limit() -> None:
     [
         (0, "the worker ended with status 0"),
         (3, "the worker ended with status 3"),
+        (128 + signal.SIGKILL, "the worker ended with status 137, which stands for SIGKILL (out of memory?)"),
+        (256 - signal.SIGKILL, "the worker ended with status 247, which stands for SIGKILL (out of memory?)"),
+        (128 + signal.SIGSEGV, "the worker ended with status 139, which stands for SIGSEGV"),
+        (255, "the worker ended with status 255"),
         (-signal.SIGKILL, "the worker was killed by SIGKILL (out of memory?)"),
         (-signal.SIGSEGV, "the worker was killed by SIGSEGV"),
     ],

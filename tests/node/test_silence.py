@@ -41,14 +41,15 @@ sys.exit(3)
 ADOPTED = """
 import faulthandler, json, os, signal, sys, threading
 faulthandler.register(signal.SIGUSR1)
-os.write(int(sys.argv[-1]), b'{"ready": true}\\n')
+replies = os.open(sys.argv[-1], os.O_WRONLY)
+os.write(replies, b'{"ready": true}\\n')
 def never_hears_of_its_job():
     threading.Event().wait()
 for line in sys.stdin:
     if "adopt" in line:
         never_hears_of_its_job()
     reply = {"id": json.loads(line)["id"], "ok": True, "value": {}, "settled": True}
-    os.write(int(sys.argv[-1]), json.dumps(reply).encode() + b"\\n")
+    os.write(replies, json.dumps(reply).encode() + b"\\n")
 """
 
 

@@ -21,7 +21,7 @@ from rlnb.storage.serial import from_json, to_json
 WAIT_S = 20.0
 WORKER = """
 import json, os, sys
-replies = int(sys.argv[-1])
+replies = os.open(sys.argv[-1], os.O_WRONLY)
 os.write(replies, b'{"ready": true}\\n')
 for line in sys.stdin:
     request = json.loads(line)
@@ -97,6 +97,24 @@ def test_the_agent_ends_with_its_worker(agent: Agent) -> None:
     assert read(agent) == {"ready": True}
     psutil.Process(agent.pid).children()[0].kill()
     assert agent.wait(WAIT_S) == 0
+
+
+def test_the_agent_ends_with_its_worker_even_if_a_helper_of_the_worker_lives_on(tmp_path: Path) -> None:
+    """A helper that Isaac Sim starts in C++ inherits each descriptor that is not closed on exec."""
+    helper = "import os, subprocess; subprocess.Popen(['sleep', '600.25'], close_fds=False, start_new_session=True)"
+    argv = [sys.executable, "-m", "rlnb.node", "--warm", str(tmp_path / "log"), sys.executable, "-c", helper]
+    agent = psutil.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert agent.wait(WAIT_S) == 0
+    assert ["sleep", "600.25"] not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+    assert not (tmp_path / "log.replies").exists()
+
+
+def test_a_folder_that_cannot_hold_the_pipe_is_reported_in_the_log(tmp_path: Path) -> None:
+    log = tmp_path / ("long" * 62)
+    argv = [sys.executable, "-m", "rlnb.node", "--warm", str(log), sys.executable]
+    assert subprocess.run(argv, stdin=subprocess.DEVNULL, check=False, timeout=WAIT_S).returncode == 1
+    assert "cannot hold a named pipe" in log.read_text()
+    assert "Set TMPDIR" in log.read_text()
 
 
 def test_only_a_line_with_the_key_adopt_is_a_handover() -> None:

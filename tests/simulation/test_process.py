@@ -17,6 +17,7 @@ from rlnb.tasks.card import TaskCard
 
 WORKER = """
 import os, sys
+from pathlib import Path
 from rlnb import errors
 from rlnb.errors import Problem
 from rlnb.tasks import requests
@@ -47,7 +48,7 @@ def card(request, exchange):
 serve.IDLE_S = 60.0
 serve._load = lambda: AssetRoot(path=os.environ.get("RLNB_ASSET_ROOT", ""))
 serve._HANDLERS = {**serve._HANDLERS, requests.Card: card}
-sys.exit(serve.serve(int(sys.argv[-1])))
+sys.exit(serve.serve(Path(sys.argv[-1])))
 """
 
 
@@ -122,8 +123,9 @@ def test_a_misspelled_task_is_caught_as_a_name_that_does_not_exist(root: Path, w
 
 OF_ANOTHER_VERSION = """
 import json, os, sys
+replies = os.open(sys.argv[-1], os.O_WRONLY)
 def send(message):
-    os.write(int(sys.argv[-1]), json.dumps(message).encode() + b"\\n")
+    os.write(replies, json.dumps(message).encode() + b"\\n")
 send({"ready": True})
 send({"silent": "/log/of/stacks"})
 send({"id": 99, "value": {"of": "an interrupted request"}})

@@ -16,7 +16,7 @@ from rlnb.tasks import requests
 
 PROCESS = """
 import json, os, sys
-replies = int(sys.argv[-1])
+replies = os.open(sys.argv[-1], os.O_WRONLY)
 held = []
 def send(message):
     os.write(replies, json.dumps(message).encode() + b"\\n")

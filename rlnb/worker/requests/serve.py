@@ -1,6 +1,7 @@
 """The living simulator: one process with torch, Isaac Lab and Warp loaded, that answers requests.
 
-Calls come as JSON lines on stdin. Answers go as JSON lines to a pipe of their own, since stdout is the log.
+Calls come as JSON lines on stdin. Answers go as JSON lines to a named pipe, since stdout is the log, and a wrapper of
+the interpreter passes no other descriptor on.
 Requests are handled one at a time. An adoption by a run is the last line: the process then trains that run.
 """
 
@@ -16,7 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rlnb import plugins
 from rlnb.records.layout import JobDir
@@ -49,11 +50,11 @@ class Exchange:
 Handler = Callable[[Any, Exchange], Any]
 
 
-def serve(reply_fd: int) -> int:
-    """Answer calls until stdin ends; return the exit status."""
-    calls = sys.stdin.buffer
+def serve(pipe: Path) -> int:
+    """Answer calls until stdin ends, through a named pipe that the agent reads; return the exit status."""
+    calls, replies = sys.stdin.buffer, open(pipe, "wb")  # noqa: SIM115 - open until the process ends
     root = _load()
-    _send(reply_fd, Ready(rlnb=__version__))
+    _send(replies, Ready(rlnb=__version__, pid=os.getpid()))
     kept_env = KeptEnv()
     chores = Chores(kept_env)
     while True:
@@ -69,8 +70,8 @@ def serve(reply_fd: int) -> int:
                 kept_env.close()
         if call is None:
             return _become(from_json(Adoption, values))
-        exchange = Exchange(_teller(reply_fd, call.id), contextlib.ExitStack(), kept_env, root)
-        _send(reply_fd, reply(call, exchange, chores))
+        exchange = Exchange(_teller(replies, call.id), contextlib.ExitStack(), kept_env, root)
+        _send(replies, reply(call, exchange, chores))
         with _logged():
             exchange.after.close()
 
@@ -84,12 +85,13 @@ def _logged() -> Iterator[None]:
         sys.stderr.write(traceback.format_exc())
 
 
-def _send(reply_fd: int, message: Message) -> None:
-    os.write(reply_fd, messages.line(message))
+def _send(replies: IO[bytes], message: Message) -> None:
+    replies.write(messages.line(message))
+    replies.flush()
 
 
-def _teller(reply_fd: int, number: int) -> Callable[[Any], None]:
-    return lambda value: _send(reply_fd, Meanwhile(id=number, meanwhile=to_json(value)))
+def _teller(replies: IO[bytes], number: int) -> Callable[[Any], None]:
+    return lambda value: _send(replies, Meanwhile(id=number, meanwhile=to_json(value)))
 
 
 def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
@@ -158,6 +160,7 @@ def _become(adoption: Adoption) -> int:
     log = os.open(job.log(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     sys.stdout.flush()
     sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # as in any job, input() ends at once
     os.dup2(log, 1)
     os.dup2(log, 2)
     return work("train", job.path)
