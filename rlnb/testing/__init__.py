@@ -3,7 +3,8 @@
 :class:`LibraryConformance` tests an RL library, :class:`LauncherConformance` a launcher. The kit needs ``pytest``.
 """
 
+from rlnb.testing.files import run_export
 from rlnb.testing.launchers import LauncherConformance
-from rlnb.testing.libraries import LibraryConformance, run_export
+from rlnb.testing.libraries import LibraryConformance
 
 __all__ = ["LauncherConformance", "LibraryConformance", "run_export"]

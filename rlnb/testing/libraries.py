@@ -29,6 +29,7 @@ from rlnb import plugins
 from rlnb.records.ranks import ranks_of
 from rlnb.simulation import simulator
 from rlnb.spec import METRICS, Json
+from rlnb.testing.files import run_export, write_as_on_gpu
 
 FRESH_S = 1.0
 """Seconds within which a logged scalar must be readable."""
@@ -303,6 +304,17 @@ class LibraryConformance:
         assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
         assert run.metrics["fps"].iterations == pytest.approx(range(40)), "the curve has a gap or a repeated iteration"
 
+    def test_a_checkpoint_of_a_gpu_is_used_on_this_machine(self, trained: rlnb.Run, other: rlnb.Run) -> None:
+        """A checkpoint from a GPU that this machine lacks is evaluated, and its run continues from it."""
+        checkpoint = other.checkpoints[-1]
+        write_as_on_gpu(checkpoint)
+        assert trained.evaluate(episodes=1, num_envs=1, checkpoint=checkpoint).episodes == 1
+        other.resume(max_iterations=self.iterations + 1).wait(timeout_s=START_S)
+        started = other.started
+        assert started is not None
+        assert started.first_iteration == self.iterations
+        assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
+
     def test_a_run_starts_from_the_weights_of_another(self, trained: rlnb.Run) -> None:
         """``init_from`` takes another run's weights but starts at iteration 0; the manifest names that run."""
         run = self.train(self.iterations, init_from=trained).wait(timeout_s=START_S)
@@ -351,22 +363,6 @@ def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     lines = [line.removeprefix("ACTIONS ") for line in done.stdout.splitlines() if line.startswith("ACTIONS ")]
     return [np.concatenate([np.ravel(part) for part in json.loads(line)]) for line in lines]
-
-
-def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
-    """Return an exported policy's actions, shape (n, action_dim), for observations of shape (n, obs_dim)."""
-    if name == "torchscript":
-        import torch
-
-        with torch.no_grad():
-            return torch.jit.load(str(path))(torch.from_numpy(observations)).numpy()  # type: ignore[no-any-return]
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(str(path))
-    (source,) = session.get_inputs()
-    if source.shape[0] == 1:  # exported for one env
-        return np.concatenate([session.run(None, {source.name: row[None]})[0] for row in observations])
-    return session.run(None, {source.name: observations})[0]  # type: ignore[no-any-return]
 
 
 def _until(condition: Callable[[], object], timeout_s: float) -> None:

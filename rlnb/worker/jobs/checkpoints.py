@@ -68,14 +68,19 @@ class RandomState(TypedDict):
 
     cpu: torch.Tensor
     cuda: list[torch.Tensor]
-    """One for each GPU that the process sees."""
+    """That of the training's own GPU; empty after a training on a CPU."""
 
 
 def random_state() -> RandomState:
-    """Return the state of torch's random number generators, for a checkpoint."""
+    """Return the state of torch's random number generators, for a checkpoint.
+
+    It holds the state of one GPU: torch's current one, which Isaac Lab sets to the training's. The number of visible
+    GPUs may differ when the training is resumed. A process without CUDA tensors makes no CUDA context for this.
+    """
     import torch
 
-    return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []}
+    cuda = [torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else []
+    return {"cpu": torch.get_rng_state(), "cuda": cuda}
 
 
 def restore_random_state(state: RandomState) -> None:
@@ -87,5 +92,8 @@ def restore_random_state(state: RandomState) -> None:
 
     if os.environ.get("RANK", "0") == "0":
         torch.set_rng_state(state["cpu"].cpu())
-        if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
-            torch.cuda.set_rng_state_all([one.cpu() for one in state["cuda"]])
+        if state["cuda"] and torch.cuda.is_initialized():
+            several = len(state["cuda"]) > 1  # rlnb 0.1.0 wrote the state of every visible GPU
+            own = torch.cuda.current_device() if several else 0
+            if own < len(state["cuda"]):
+                torch.cuda.set_rng_state(state["cuda"][own].cpu())

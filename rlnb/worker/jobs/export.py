@@ -22,6 +22,9 @@ from rlnb.worker.jobs.context import open_job
 def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]) -> Mapping[str, Path]:
     """Write a policy as ``policy.pt`` (TorchScript, traced) and ``policy.onnx`` (opset 18).
 
+    The policy moves to the CPU before the trace, because TorchScript keeps the device of its tensors: a file from a GPU
+    would not load on a robot without one.
+
     Args:
         actor: A ``torch.nn.Module`` from observations, shape (n, ...), to actions, shape (n, action_dim), in eval
             mode and with its normalisers inside.
@@ -35,7 +38,7 @@ def export_module(actor: Any, example: Any, folder: Path, formats: Sequence[str]
     """
     import torch
 
-    paths = {}
+    actor, example, paths = actor.cpu(), example.cpu(), {}
     with torch.no_grad():
         if "torchscript" in formats:
             traced = torch.jit.trace(actor, example, check_trace=False)
@@ -93,9 +96,10 @@ def traced(policy: Policy, env: Any, folder: Path, formats: Sequence[str]) -> Ma
     observations = env.reset()[0]
     if GROUP not in observations:
         raise _untraceable(f"the observation groups are {', '.join(map(repr, observations))}, without {GROUP!r}")
-    module, example = OfTensor().eval(), observations[GROUP]
+    example = observations[GROUP]
     if not isinstance(example, torch.Tensor):
         raise _untraceable(f"the observation group {GROUP!r} is a {type(example).__name__}, not one tensor")
+    module, example = OfTensor().eval().cpu(), example.cpu()
     with torch.no_grad():
         try:
             first, second = module(example), module(example)

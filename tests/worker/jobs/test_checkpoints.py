@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,3 +54,74 @@ def test_a_file_that_is_not_a_checkpoint_is_refused_even_with_trust(tmp_path: Pa
         path.write_text(text)
         with pytest.raises(rlnb.RlnbError, match=r"model_1\.pt is not a checkpoint: torch\.save did not write it"):
             rlnb.backend.vet_checkpoint(path, trust)
+
+
+class Driver:
+    """The random number generators of a machine's GPUs, as torch.cuda reaches them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, count: int, *, current: int = 0, in_use: bool = True) -> None:
+        import torch
+
+        self.states = [torch.tensor([index], dtype=torch.uint8) for index in range(count)]
+        self._current = current
+        functions = {
+            "is_available": lambda: count > 0,
+            "is_initialized": lambda: in_use,
+            "device_count": lambda: count,
+            "current_device": lambda: current,
+            "get_rng_state": self._state,
+            "set_rng_state": self._set,
+            "get_rng_state_all": lambda: [state.clone() for state in self.states],
+            "set_rng_state_all": lambda states: self.states.__setitem__(slice(None), states),
+        }
+        for name, function in functions.items():
+            monkeypatch.setattr(torch.cuda, name, function)
+
+    def _state(self) -> Any:
+        return self.states[self._current].clone()
+
+    def _set(self, state: Any) -> None:
+        self.states[self._current] = state
+
+    @property
+    def numbers(self) -> list[int]:
+        """The state of each GPU as a number."""
+        return [int(state) for state in self.states]
+
+
+def test_the_random_state_of_a_gpu_is_restored_where_other_gpus_are_visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.delenv("RANK", raising=False)
+    Driver(monkeypatch, 8, current=5)
+    state = rlnb.backend.random_state()
+    fewer = Driver(monkeypatch, 2, current=1)
+    rlnb.backend.restore_random_state(state)
+    assert fewer.numbers == [0, 5]
+    assert [int(one) for one in rlnb.backend.random_state()["cuda"]] == [5]
+
+
+def test_the_states_of_all_gpus_in_an_older_checkpoint_restore_that_of_the_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.delenv("RANK", raising=False)
+    older = {
+        "cpu": torch.get_rng_state(),
+        "cuda": [torch.tensor([20 + index], dtype=torch.uint8) for index in range(3)],
+    }
+    for count, current, expected in ((2, 1, [0, 21]), (5, 4, [0, 1, 2, 3, 4])):
+        driver = Driver(monkeypatch, count, current=current)
+        rlnb.backend.restore_random_state(older)
+        assert driver.numbers == expected
+
+
+def test_a_training_on_a_cpu_leaves_the_gpus_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.delenv("RANK", raising=False)
+    Driver(monkeypatch, 2)
+    state = rlnb.backend.random_state()
+    driver = Driver(monkeypatch, 2, in_use=False)
+    assert rlnb.backend.random_state()["cuda"] == []
+    driver.states[0] += 9
+    torch.rand(1)
+    rlnb.backend.restore_random_state(state)
+    assert driver.numbers == [9, 1]
+    assert torch.equal(torch.get_rng_state(), state["cpu"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlnb
-from rlnb.worker.jobs.export import traced
+from rlnb.worker.jobs.export import export_module, traced
 
 
 class Plain:
@@ -57,7 +57,7 @@ def network(act: Callable[[Any, Any, Any], Any]) -> Any:
 def test_a_module_is_traced_in_eval_mode(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
 
-    from rlnb.testing.libraries import run_export
+    from rlnb.testing.files import run_export
 
     policy = network(lambda self, obs, _: self.dropout(self.linear(obs)))
     written = traced(policy, Env("policy", "critic"), tmp_path, ["torchscript", "onnx"])
@@ -67,6 +67,51 @@ def test_a_module_is_traced_in_eval_mode(tmp_path: Path) -> None:
     assert set(written) == {"torchscript", "onnx"}
     for name, path in written.items():
         assert run_export(name, path, other.numpy()) == pytest.approx(expected, abs=1e-6)
+
+
+def network_of_gpu() -> Any:
+    """Return a policy whose weights are elsewhere until it moves to the CPU, as those of a GPU are."""
+    import torch
+
+    class Away(torch.nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(3, 2, device="meta")
+            self.values = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+
+        def _apply(self, fn: Any, recurse: bool = True) -> Any:
+            self.weight = torch.nn.Parameter(fn(self.values))
+            self.bias = torch.nn.Parameter(fn(torch.zeros(2)))
+            return self
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = Away()
+
+        def forward(self, obs: Any) -> Any:
+            return self.linear(obs["policy"] if isinstance(obs, dict) else obs)
+
+        def reset(self, dones: Any) -> None: ...
+
+    return Network().eval()
+
+
+@pytest.mark.parametrize("has_export", [False, True])
+def test_a_policy_of_a_gpu_is_written_for_a_cpu(tmp_path: Path, has_export: bool) -> None:
+    torch = pytest.importorskip("torch")
+
+    from rlnb.testing.files import run_export
+
+    policy, formats = network_of_gpu(), ["torchscript", "onnx"]
+    if has_export:
+        written = export_module(policy, torch.zeros(1, 3), tmp_path, formats)
+    else:
+        written = traced(policy, Env("policy"), tmp_path, formats)
+    devices = {str(tensor.device) for tensor in torch.jit.load(str(written["torchscript"])).parameters()}
+    assert devices == {"cpu"}
+    for name, path in written.items():
+        actions = run_export(name, path, torch.tensor([[1.0, 2.0, 3.0]]).numpy())
+        assert actions.tolist() == [[1.0, 6.0]]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from rl_games.common.a2c_common import A2CBase
 from rl_games.common.algo_observer import IsaacAlgoObserver
 
 from rlnb.backend import TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
+from rlnb_rl_games import weights as checkpoints
 
 
 class Observer(IsaacAlgoObserver):
@@ -66,11 +67,11 @@ class _Recorded(A2CBase):
         """Train to the last epoch."""
         if self._ctx.init_from is not None:
             vet_checkpoint(self._ctx.init_from, self._ctx.trust)
-            weights = torch.load(self._ctx.init_from, map_location=self._ctx.device, weights_only=False)  # vetted above
+            weights = checkpoints.read(self._ctx.init_from, self._ctx.device)
             self.set_weights(weights)
             if self.has_central_value:
                 self.set_central_value_function_weights(weights)
-        self._ctx.resumed(lambda path: torch.save(self.get_full_state_weights(), path))
+        self._ctx.resumed(self._save_for_comparison)
         self._on_start(self.epoch_num)
         try:
             return super().train()
@@ -99,20 +100,47 @@ class _Recorded(A2CBase):
         """Write a checkpoint, and rename it to its final name once it is complete."""
         write_whole(f"{fn}.pth", lambda part: super(_Recorded, self).save(part.removesuffix(".pth")))
 
+    def restore(self, fn: str, set_epoch: bool = True) -> None:
+        """Load a vetted checkpoint of any device."""
+        self.set_full_state_weights(checkpoints.read(fn, self._ctx.device), set_epoch=set_epoch)
+
     def get_full_state_weights(self) -> dict[str, Any]:
-        """Return the state to save, random state included, in types that torch's weights-only reader accepts."""
-        state = super().get_full_state_weights()
+        """Return the state to save: with the random state, and plain names that torch.compile has not changed.
+
+        It holds only types that torch's weights-only reader accepts.
+        """
+        state = checkpoints.with_plain_names(super().get_full_state_weights())
         state["last_mean_rewards"] = float(state["last_mean_rewards"])
         state["random_state"] = random_state()
         return state
 
     def set_full_state_weights(self, weights: Any, set_epoch: bool = True) -> None:
         """Load a state, including the adapted learning rate, which RL-Games would reset."""
-        super().set_full_state_weights(weights, set_epoch=set_epoch)
+        super().set_full_state_weights(self._with_own_names(weights), set_epoch=set_epoch)
         self.last_lr = self.optimizer.param_groups[0]["lr"]
         self._best = self.last_mean_rewards
         if "random_state" in weights:
             restore_random_state(weights["random_state"])
+
+    def set_weights(self, weights: Any) -> None:
+        """Load the policy's weights, also into a compiled model."""
+        super().set_weights(self._with_own_names(weights))
+
+    def set_central_value_function_weights(self, weights: Any) -> None:
+        """Load the central value function's weights, also into a compiled model."""
+        super().set_central_value_function_weights(self._with_own_names(weights))
+
+    def _save_for_comparison(self, path: str) -> None:
+        state = self.get_full_state_weights()
+        torch.save(checkpoints.with_names_in(self._ctx.checkpoint, state) if self._ctx.checkpoint else state, path)
+
+    def _with_own_names(self, weights: Any) -> dict[str, Any]:
+        """Return a state with the names of this algorithm's modules, which RL-Games compiles after a restore."""
+        state = {**weights, "model": checkpoints.with_names(self.model.state_dict(), weights["model"])}
+        if self.has_central_value:
+            names = self.central_value_net.state_dict()
+            state["assymetric_vf_nets"] = checkpoints.with_names(names, weights["assymetric_vf_nets"])
+        return state
 
 
 class ContinuousPpo(_Recorded, A2CAgent):

@@ -17,7 +17,7 @@ from rl_games.torch_runner import Runner
 
 from rlnb import RlnbError
 from rlnb.backend import Policy, TrainContext, export_module, vet_checkpoint
-from rlnb_rl_games import minibatches
+from rlnb_rl_games import compiling, minibatches, weights
 from rlnb_rl_games.actor import Actor
 from rlnb_rl_games.algorithm import ALGORITHMS, ContinuousPpo, DiscretePpo, Observer
 from rlnb_rl_games.config import AgentConfig, EnvSettings, Params
@@ -148,9 +148,7 @@ def _prepare(env: Any, agent_cfg: AgentConfig, device: str) -> RlGamesVecEnvWrap
     if name not in ALGORITHMS:
         raise RlnbError(f"params.algo.name={name!r} is not one of {', '.join(ALGORITHMS)}.")
     settings["device"] = settings["device_name"] = device
-    if device == "cpu":
-        # On a CPU, compiling takes minutes and gains nothing for networks of this size.
-        settings.setdefault("torch_compile", False)
+    compiling.set_default(settings, device)
     wrapper = RlGamesVecEnvWrapper.from_agent_cfg(env, agent_cfg)
     settings["num_actors"] = wrapper.num_envs
     return wrapper
@@ -190,5 +188,5 @@ def _player(env: Any, agent_cfg: AgentConfig, checkpoint: Path, device: str, tru
     runner = _new_runner(device)
     runner.load(agent_cfg)
     player = runner.create_player()
-    player.restore(str(checkpoint))
+    player.set_weights(weights.read(checkpoint, device))
     return player
