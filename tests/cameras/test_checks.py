@@ -31,7 +31,7 @@ def test_all_problems_of_a_preview_are_reported_at_once() -> None:
     arguments = {"num_envs": True, "steps": -1, "every": 0, "actions": "wild", "cameras": ["wrost"], "envs": [9]}
     assert [problem.what for problem in problems(**arguments)] == [
         "num_envs=True is not a positive whole number.",
-        "steps=-1 is not a whole number from 0 on.",
+        "steps=-1 is not a whole number of at least 0.",
         "every=0 is not a positive whole number.",
         "envs=[9]: [9] is not in 0 to 0.",
         "actions='wild' is neither 'random' nor 'zero'.",

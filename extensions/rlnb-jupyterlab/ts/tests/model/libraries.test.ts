@@ -2,7 +2,7 @@ import { Libraries } from '../../model/libraries';
 
 const library = (name: string, exports: string[]) => ({ name, exports, multi_agent: false, distributed: false });
 
-test('a library is assumed to export unless the server says otherwise, and the server is asked once', async () => {
+test('a library is assumed to export unless the server says otherwise, and the server gets one request', async () => {
   const load = jest.fn(async () => [library('echo', []), library('skrl', ['onnx'])]);
   const libraries = new Libraries(load);
   let signals = 0;
