@@ -58,6 +58,25 @@ def slurm() -> Iterator[Any]:
 
 
 @pytest.fixture
+def slurm_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Provide a Slurm of two nodes with two GPUs each, beside the other one."""
+    if importlib.util.find_spec("rlnb_dask") is None:
+        pytest.skip("rlnb-dask is not installed here")
+    import slurm as rig
+
+    if lacking := rig.missing():
+        pytest.skip(f"Slurm is not installed here: {', '.join(lacking)}")
+    monkeypatch.setenv("SLURM_CONF", "")  # its value afterwards is again that of the other Slurm
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    cluster = rig.Slurm(Path(f"/tmp/rlnb-slurm-gpu-{os.getpid()}"), 2, port=free_port(number), gpus=2)
+    try:
+        cluster.up()
+        yield cluster
+    finally:
+        cluster.down()
+
+
+@pytest.fixture
 def clean(root: Path) -> Iterator[Path]:
     """Provide a root, and wait at the end until no process of its runs is left on any node."""
     from runs_on_nodes import LEAVE_S, processes, wait_until

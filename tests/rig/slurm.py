@@ -30,6 +30,10 @@ PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-clien
 """Required programs, and the Debian package of each."""
 CPUS, MEMORY_MB = 4, 8000
 """CPUs and memory of each node in the configuration, whatever the host has."""
+GPU_CPUS, GPU_MEMORY_MB = 16, 64_000
+"""The same for nodes with GPUs."""
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
+"""Devices in place of GPUs. Slurm counts them, and CUDA does not know them."""
 UP_S, DOWN_S = 60.0, 10.0
 """Seconds that Slurm may take to start and to stop."""
 CONF = """
@@ -82,10 +86,11 @@ class Slurm:
         folder: Folder for state, logs and sockets. Its path must be short: a socket's path is limited to 107 bytes.
         nodes: Number of nodes.
         port: Port of the controller. The nodes take the ports from ``port + 1000`` on.
+        gpus: Number of GPUs of each node, which are other devices; at most four.
     """
 
-    def __init__(self, folder: Path, nodes: int = 4, port: int = 6817) -> None:
-        self.folder, self.nodes, self._port = folder, nodes, port
+    def __init__(self, folder: Path, nodes: int = 4, port: int = 6817, gpus: int = 0) -> None:
+        self.folder, self.nodes, self._port, self._gpus = folder, nodes, port, gpus
 
     @property
     def conf(self) -> Path:
@@ -104,6 +109,7 @@ class Slurm:
         for folder in (self.folder, self.folder / "run"):
             folder.chmod(0o711)
         self.conf.write_text(self._conf())
+        (self.folder / "gres.conf").write_text("".join(f"Name=gpu File={device}\n" for device in DEVICES[: self._gpus]))
         os.environ["SLURM_CONF"] = str(self.conf)
         self._start_munge()
         self.start_controller()
@@ -185,9 +191,12 @@ class Slurm:
     def _conf(self) -> str:
         host = socket.gethostname().split(".")[0]
         lines = [CONF.format(host=host, user=getpass.getuser(), folder=self.folder, port=self._port)]
+        lines += ["GresTypes=gpu"] if self._gpus else []
+        size = f"CPUs={CPUS} RealMemory={MEMORY_MB}"
+        if self._gpus:
+            size = f"CPUs={GPU_CPUS} RealMemory={GPU_MEMORY_MB} Gres=gpu:{self._gpus}"
         lines += [
-            f"NodeName=node{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={self._port + 1000 + n} "
-            f"CPUs={CPUS} RealMemory={MEMORY_MB} State=UNKNOWN"
+            f"NodeName=node{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={self._port + 1000 + n} {size} State=UNKNOWN"
             for n in range(self.nodes)
         ]
         lines.append("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1")

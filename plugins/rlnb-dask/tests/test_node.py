@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 import sys
 import threading
 import time
@@ -35,6 +36,13 @@ def test_a_node_without_its_assets_has_a_problem(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("ISAACSIM_ASSET_ROOT", "/of/the/node")
     assert "/of/the/node does not exist" in node.look(str(tmp_path), "node0", (), None).problem
     assert node.look(str(tmp_path), "node0", (), str(tmp_path)).problem == ""
+
+
+def test_the_cores_of_a_node_are_those_that_its_job_may_use(tmp_path: Path) -> None:
+    code = "import os, sys; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    code += "from rlnb_dask import node; print(node.look(sys.argv[1], 'node0', (), None).cores)"
+    process = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["1"]
 
 
 def test_a_nannys_variables_do_not_reach_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,16 @@ from rlnb import Command, Manifest
 RUNTIMES = ("apptainer", "docker")
 PASSED_ON = (
     *("PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"),
-    *("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_DEBUG", "NCCL_IB_DISABLE", "RLNB_ROOT", "RLNB_MEET_S"),
-    "ISAACSIM_ASSET_ROOT",
+    *("CUDA_DEVICE_ORDER", "NVIDIA_DRIVER_CAPABILITIES", "RLNB_ROOT", "RLNB_MEET_S", "ISAACSIM_ASSET_ROOT"),
+    *("ACCEPT_EULA", "OMNI_KIT_ACCEPT_EULA", "PRIVACY_CONSENT"),
 )
-"""Environment variables of a node that ranks read; Docker passes on only these and the command's own."""
+"""Environment variables of a node that ranks read. Docker passes on only these, the command's own and those of
+``FAMILIES``, and only if they are set. NVIDIA's terms are thus accepted only if the user has accepted them."""
+FAMILIES = "^(NCCL|TORCH_NCCL|GLOO)_[A-Z0-9_]+$"
+"""Names of the settings of the libraries that connect the ranks. The node's shell lists them, because a prologue or a
+module of the node may set them."""
+ARGUMENTS = f"""awk 'BEGIN {{ for (name in ENVIRON) if (name ~ /{FAMILIES}/) print "--env=" name }}'"""
+WITH_FAMILIES = ("/bin/sh", "-c", f'exec docker run $({ARGUMENTS}) "$@"', "docker")
 
 
 def contained(command: Command, image: str, runtime: str, manifest: Manifest) -> Command:
@@ -48,7 +54,7 @@ def _docker(folders: Sequence[str], on_gpus: bool, command: Command) -> Sequence
     ``--init`` forwards the signals that end a run; a rank running as the container's PID 1 would ignore them.
     """
     return (
-        *("docker", "run", "--rm", "--init", "--network=host", "--ipc=host"),
+        *(*WITH_FAMILIES, "--rm", "--init", "--network=host", "--ipc=host"),
         *(f"--user={os.getuid()}:{os.getgid()}", "--env=HOME=/tmp"),
         *(("--gpus=all",) if on_gpus else ()),
         *(f"--volume={folder}:{folder}" for folder in folders),

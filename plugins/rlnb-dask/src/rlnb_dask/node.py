@@ -22,6 +22,9 @@ import dask
 import psutil
 from distributed import Worker, WorkerPlugin, get_worker
 
+from rlnb_dask import gpus
+from rlnb_dask.gpus import GpuFacts
+
 END_S = 15.0
 """Seconds that an agent has to end all its child processes once its standard input is closed."""
 ASK_S = 60.0
@@ -44,6 +47,15 @@ class NodeFacts:
     """Why no rank can run on the node; empty if one can."""
     free_bytes: int | None = None
     """Free bytes on the file system of the run."""
+    cores: int | None = None
+    """Cores that the job may use; None if unknown."""
+    gpus: GpuFacts | None = None
+    """The GPUs; None if the job does not use them."""
+
+
+def where(number: int, facts: NodeFacts) -> str:
+    """Return the name of a node for messages."""
+    return f"node {number} ({facts.host})"
 
 
 class Lifeline(WorkerPlugin):
@@ -121,7 +133,14 @@ def _agents(worker: Worker) -> list[subprocess.Popen[bytes]]:
 
 
 def look(
-    folder: str, name: str, packages: Sequence[str], asset_root: str | None, python: str | None = None
+    folder: str,
+    name: str,
+    packages: Sequence[str],
+    asset_root: str | None,
+    python: str | None = None,
+    *,
+    on_gpus: bool = False,
+    contained: bool = False,
 ) -> NodeFacts:
     """Return the facts about this node, and write a file to the shared folder for the other nodes to find.
 
@@ -131,6 +150,8 @@ def look(
         packages: Distributions that need the same version on all nodes.
         asset_root: Folder of robot assets; None is this node's ISAACSIM_ASSET_ROOT. A URL is not checked.
         python: Command of the ranks' interpreter; None is this interpreter.
+        on_gpus: Whether the job may use GPUs.
+        contained: Whether the ranks run in a container, with an interpreter of its own.
     """
     host = socket.gethostname()
     try:
@@ -146,7 +167,12 @@ def look(
     asset_root = asset_root or os.environ.get("ISAACSIM_ASSET_ROOT")
     if asset_root and "://" not in asset_root and not os.path.isdir(asset_root):
         problem = problem or f"the asset root {asset_root} does not exist"
-    return NodeFacts(host=host, versions=versions, problem=problem, free_bytes=free_bytes)
+    try:
+        gpu_facts = gpus.look(python, contained) if on_gpus else None
+    except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
+        gpu_facts, problem = None, problem or f"the GPUs cannot be listed: {exc}. Check the driver with nvidia-smi"
+    cores = len(os.sched_getaffinity(0))
+    return NodeFacts(host=host, versions=versions, problem=problem, free_bytes=free_bytes, cores=cores, gpus=gpu_facts)
 
 
 def sees(folder: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:

@@ -1,4 +1,4 @@
-"""The checks before ranks start: equal versions on all nodes, a shared folder, and a network between the nodes."""
+"""The checks before ranks start: equal versions, cores and GPUs, a shared folder, a network between the nodes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
 from rlnb import HostedJob
-from rlnb_dask import node
-from rlnb_dask.node import NodeFacts
+from rlnb_dask import hardware, node
+from rlnb_dask.node import NodeFacts, where
 from rlnb_dask.packages import packages
 
 LEAST_FREE_BYTES = 50 * 2**20
@@ -61,10 +61,13 @@ class _Look:
         python = shlex.split(job.manifest.python or "")
         in_place = list(job.command.argv[: len(python)]) == python  # otherwise a container has the interpreter
         names, manifest = packages(), job.manifest
+        contained = bool(manifest.launcher_settings.get("container")) or not in_place
         answers = {
             worker: self._client.submit(
                 *(node.look, str(folder), f"node{number}", names, manifest.asset_root),
                 python=manifest.python if in_place else None,
+                on_gpus=manifest.resources.device != "cpu",
+                contained=contained,
                 workers=[worker],
                 pure=False,
             )
@@ -72,7 +75,7 @@ class _Look:
         }
         # If this raises, the folder stays: a node that hangs may still write to it.
         nodes: list[NodeFacts] = list(self._answers(answers).values())
-        lines = [*_own_problems(nodes), *differences(nodes, names)]
+        lines = [*_own_problems(nodes), *differences(nodes, names), *hardware.problems(nodes, hardware.needs(job))]
         if not lines and len(nodes) > 1:
             lines = [*self._blind(nodes, str(folder)), *self._unreached(nodes)]
         shutil.rmtree(folder, ignore_errors=True)
@@ -166,11 +169,6 @@ def _own_problems(nodes: Sequence[NodeFacts]) -> list[str]:
         for number, facts in enumerate(nodes)
         if facts.free_bytes is not None and facts.free_bytes < LEAST_FREE_BYTES
     ]
-
-
-def where(number: int, facts: NodeFacts) -> str:
-    """Return the name of a node for messages."""
-    return f"node {number} ({facts.host})"
 
 
 def host_of(address: str) -> str:

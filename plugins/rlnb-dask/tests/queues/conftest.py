@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -28,12 +31,24 @@ def settings() -> dict[str, object]:
 
 
 @pytest.fixture
+def gpu_script() -> Callable[[str], str]:
+    """Return a function that gives a queue's job for four GPUs, with PYTHON for the interpreter."""
+
+    def script(name: str) -> str:
+        launcher: Any = plugins.make_launcher(name, {"walltime": "01:00:00", "gpus_per_node": 4})
+        return str(launcher.job_script()).replace(shlex.quote(sys.executable), "PYTHON")
+
+    return script
+
+
+@pytest.fixture
 def problems() -> Callable[..., str]:
     """Return a function that gives a launcher's problems with a training, one per line."""
 
-    def lines(name: str = "slurm", **settings: object) -> str:
+    def lines(name: str = "slurm", resources: rlnb.Resources | None = None, **settings: object) -> str:
         launcher = plugins.make_launcher(name, {"walltime": "01:00:00", **settings})
-        manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+        resources, task = resources or rlnb.Resources(), rlnb.Task(id="Echo")
+        manifest = rlnb.Manifest(run_id="r", created="", task=task, library="echo", resources=resources)
         return "\n".join(problem.what for problem in launcher.check(manifest))
 
     return lines

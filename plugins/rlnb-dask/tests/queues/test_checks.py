@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+
+import rlnb
 
 
 @pytest.mark.parametrize(
@@ -31,9 +34,53 @@ def test_a_wrong_setting_is_found_before_the_queue_is_queried(
     assert expected in problems(**settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "resources", "expected"),
+    [
+        ({}, {"device": "cuda"}, "device='cuda', but gpus_per_node=0, so the job has no GPU."),
+        ({}, {"device": "cuda:1"}, "device='cuda:1', but gpus_per_node=0, so the job has no GPU."),
+        ({"gpus_per_node": 1}, {"device": "cuda:1"}, "device='cuda:1', but gpus_per_node=1."),
+        ({"gpus_per_node": 2}, {"device": "cuda:1", "nproc_per_node": 2}, "2 ranks cannot share cuda:1."),
+        ({"gpus_per_node": 4}, {"nproc_per_node": 8}, "8 ranks need a GPU each, but gpus_per_node=4."),
+        (
+            {"gpus_per_node": 4},
+            {"device": "cuda", "nproc_per_node": 8},
+            "8 ranks need a GPU each, but gpus_per_node=4.",
+        ),
+    ],
+)
+def test_a_training_without_its_gpus_is_found_before_the_queue_is_queried(
+    problems: Callable[..., str], settings: dict[str, object], resources: dict[str, Any], expected: str
+) -> None:
+    assert problems(resources=rlnb.Resources(**resources), **settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "resources"),
+    [
+        ({"gpus_per_node": 4}, {"nproc_per_node": 4, "device": "cuda"}),
+        ({"gpus_per_node": 4}, {"nproc_per_node": 2}),
+        ({"gpus_per_node": 1}, {"nproc_per_node": 8, "device": "cpu"}),
+        ({}, {"nproc_per_node": 8}),
+        ({"directives": ["--gres=gpu:4"]}, {"nproc_per_node": 4, "device": "cuda"}),
+    ],
+)
+def test_a_training_with_its_gpus_has_no_problem(
+    problems: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, object],
+    resources: dict[str, Any],
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    lines = problems(resources=rlnb.Resources(**resources), **settings)
+    assert lines == "There is no sbatch on this machine, so no job can be submitted from it."
+
+
 def test_all_problems_are_found_at_once(problems: Callable[..., str]) -> None:
     lines = problems(walltime=None, nodes=0, account="a b")
     assert len(lines.splitlines()) == 3
+    lines = problems(resources=rlnb.Resources(device="cuda"), walltime=None)
+    assert len(lines.splitlines()) == 2, "a setting and a size"
 
 
 def test_a_machine_without_the_queues_commands_is_a_problem(

@@ -49,13 +49,37 @@ Executable = /bin/sh
 
 Queue
 """
+GPUS = """#!/usr/bin/env condor_submit
+
+MY.DaskWorkerName = "htcondor--$F(MY.JobId)--"
+batch_name = <name>
+RequestCpus = MY.DaskWorkerCores
+RequestMemory = floor(MY.DaskWorkerMemory / 1048576)
+RequestDisk = floor(MY.DaskWorkerDisk / 1024)
+MY.JobId = "$(ClusterId).$(ProcId)"
+MY.DaskWorkerCores = 16
+MY.DaskWorkerMemory = 68719476736
+MY.DaskWorkerDisk = 1073741824
+request_gpus = 4
+
+Arguments = "-c 'PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB\
+ --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0'"
+Executable = /bin/sh
+
+Queue
+"""
+"""A job for four GPUs, without further sizes."""
 
 
 def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
     assert rlnb.htcondor(**settings).job_script() == FULL
 
 
-def test_a_job_without_sizes_requests_one_core_and_4_gib() -> None:
+def test_a_job_with_gpus_requests_cores_and_memory(gpu_script: Callable[[str], str]) -> None:
+    assert gpu_script("htcondor") == GPUS
+
+
+def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
     script = rlnb.htcondor(walltime="01:00:00").job_script()
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
 

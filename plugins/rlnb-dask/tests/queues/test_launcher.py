@@ -28,6 +28,14 @@ def test_every_gpu_gets_a_rank() -> None:
     assert rlnb.slurm().nproc_per_node is None
 
 
+def test_a_gpu_brings_cores_and_memory_unless_they_are_set() -> None:
+    launcher = rlnb.slurm(gpus_per_node=4)
+    assert (launcher.cores, launcher.memory_gib) == (16, 64.0)
+    launcher = rlnb.slurm(gpus_per_node=4, cpus_per_node=6, memory_gib_per_node=20)
+    assert (launcher.cores, launcher.memory_gib) == (6, 20)
+    assert (rlnb.slurm().cores, rlnb.slurm().memory_gib) == (1, 4.0)
+
+
 def test_a_training_stops_before_its_walltime() -> None:
     assert rlnb.slurm(walltime="1-08:30:00").limit_s == 32.5 * 3600 - 60
     assert rlnb.slurm(walltime="00:30:00", grace_s=300).limit_s == 1500

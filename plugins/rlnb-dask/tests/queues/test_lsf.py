@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
@@ -36,10 +37,27 @@ SMALL = """#!/usr/bin/env bash
 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
+GPUS = """#!/usr/bin/env bash
+
+#BSUB -J rlnb
+#BSUB -n 16
+#BSUB -R "span[hosts=1]"
+#BSUB -M 68719477
+#BSUB -W 01:00
+#BSUB -gpu num=4
+
+PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB --death-timeout 60\
+ --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
+"""
+"""A job for four GPUs, without further sizes."""
 
 
 def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
     assert rlnb.lsf(**settings).job_script() == FULL
+
+
+def test_a_job_with_gpus_requests_cores_and_memory(gpu_script: Callable[[str], str]) -> None:
+    assert gpu_script("lsf") == GPUS
 
 
 def test_a_job_without_sizes_leaves_them_to_the_site() -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
+from typing import Any
 
+import dask
+import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
 
 import rlnb
@@ -14,11 +18,11 @@ FULL = """#!/usr/bin/env bash
 #OAR -n rlnb
 #OAR -q gpu
 #OAR --project robots
-#OAR -l /nodes=1/gpu=4,walltime=32:30:00
+#OAR -l /nodes=1/gpu=4/core=2,walltime=32:30:00
 module load cuda
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
-'/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB\
+'/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0 --interface ib0
 """
 SMALL = """#!/usr/bin/env bash
@@ -29,6 +33,15 @@ SMALL = """#!/usr/bin/env bash
 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
+GPUS = """#!/usr/bin/env bash
+
+#OAR -n rlnb
+#OAR -l /nodes=1/gpu=4,walltime=01:00:00
+
+PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB --death-timeout 60\
+ --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
+"""
+"""A job for four GPUs, without further sizes."""
 
 pytestmark = pytest.mark.filterwarnings("ignore:OAR Job memory")
 
@@ -37,6 +50,29 @@ def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
     assert rlnb.oar(**settings).job_script() == FULL
 
 
-def test_a_job_without_sizes_requests_one_core() -> None:
+def test_a_job_with_gpus_requests_cores_and_memory(gpu_script: Callable[[str], str]) -> None:
+    assert gpu_script("oar") == GPUS
+
+
+def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
     script = rlnb.oar(walltime="01:00:00").job_script()
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
+
+
+def site(**keys: str) -> Any:
+    return dask.config.set({"jobqueue.oar": {**dask.config.get("jobqueue.oar"), **keys}})
+
+
+def test_memory_is_requested_by_the_core_if_the_site_names_a_property(settings: dict[str, object]) -> None:
+    with site(**{"memory-per-core-property-name": "memcore"}):
+        assert "#OAR -p memcore>=8192" in rlnb.oar(**settings).job_script(), "64 GiB for 8 cores"
+        alone = rlnb.oar(walltime="01:00:00", gpus_per_node=4).job_script()
+    assert "memcore" not in alone, "a GPU brings memory with its cores"
+
+
+def test_memory_that_oar_cannot_request_is_a_problem(problems: Callable[..., str]) -> None:
+    what = "memory_gib_per_node=64, but OAR has no option for memory: it comes with the cores."
+    assert problems("oar", gpus_per_node=4, memory_gib_per_node=64) == what
+    with site(**{"memory-per-core-property-name": "memcore"}):
+        assert what not in problems("oar", gpus_per_node=4, memory_gib_per_node=64)
+    assert "memory" not in problems("oar", gpus_per_node=4)

@@ -1,9 +1,10 @@
-"""The text of PBS job scripts."""
+"""The text of PBS's jobs."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 
 import rlnb
 
@@ -29,12 +30,26 @@ SMALL = """#!/usr/bin/env bash
 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
+GPUS = """#!/usr/bin/env bash
+
+#PBS -N rlnb
+#PBS -l select=1:ncpus=16:mem=65536mb:ngpus=4
+#PBS -l walltime=01:00:00
+
+PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB --death-timeout 60\
+ --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
+"""
+"""A job for four GPUs, without further sizes."""
 
 
 def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
     assert rlnb.pbs(**settings).job_script() == FULL
 
 
-def test_a_job_without_sizes_requests_one_core_and_4_gib() -> None:
+def test_a_job_with_gpus_requests_cores_and_memory(gpu_script: Callable[[str], str]) -> None:
+    assert gpu_script("pbs") == GPUS
+
+
+def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
     script = rlnb.pbs(walltime="01:00:00").job_script()
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))

@@ -42,15 +42,47 @@ SMALL = """#!/usr/bin/env bash
 srun --kill-on-bad-exit=1 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
 """
+GPUS = """#!/usr/bin/env bash
+
+#SBATCH -J rlnb
+#SBATCH -t 01:00:00
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+#SBATCH --no-requeue
+#SBATCH --cpus-per-task=16
+#SBATCH --mem=65536M
+#SBATCH --gpus-per-node=4
+
+srun --kill-on-bad-exit=1 --cpus-per-task=16 PYTHON -m rlnb_dask.worker <scheduler> --name\
+ <name> --nthreads 1 --memory-limit 64.00GiB\
+ --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
+"""
+"""A job for four GPUs, without further sizes."""
 
 
 def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
     assert rlnb.slurm(**settings).job_script() == FULL
 
 
+def test_a_job_with_gpus_requests_cores_and_memory(gpu_script: Callable[[str], str]) -> None:
+    assert gpu_script("slurm") == GPUS
+
+
 def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
     script = rlnb.slurm(walltime="01:00:00").job_script()
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
+
+
+def test_an_option_for_cores_or_memory_replaces_the_default_for_gpus() -> None:
+    """Slurm refuses --cpus-per-task with --cpus-per-gpu, and --mem with --mem-per-gpu."""
+    by_gpu = ["--cpus-per-gpu=8", "--mem-per-gpu=32G"]
+    script = rlnb.slurm(walltime="01:00:00", gpus_per_node=4, directives=by_gpu).job_script()
+    assert "--cpus-per-task" not in script
+    assert "--mem=" not in script
+    assert [line for line in by_gpu if f"#SBATCH {line}" in script.splitlines()] == by_gpu
+    plain = rlnb.slurm(walltime="01:00:00", gpus_per_node=4, directives=["--constraint=h200"]).job_script()
+    assert "#SBATCH --cpus-per-task=16" in plain
+    assert "#SBATCH --mem=65536M" in plain
 
 
 def test_all_nodes_of_a_training_are_one_job() -> None:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rlnb import Problem
+from rlnb import Manifest, Problem
 from rlnb_dask.containers import RUNTIMES
 from rlnb_dask.queues.walltime import seconds_of
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LINES = ("partition", "account", "interface", "host_interface", "python", "container")
 NAMES = ("partition", "account", "interface", "host_interface")
+IN_GPU_REQUEST = re.compile("gpu|gres", re.IGNORECASE)
+"""Text of a directive that requests GPUs, whose number rlnb does not read."""
 IN_NO_NAME = re.compile(r"[\s;&|$`\"'\\<>()]")
 
 
@@ -34,6 +36,28 @@ def setting_problems(launcher: QueueLauncher) -> Iterator[Problem]:
         value = getattr(launcher, name)
         if isinstance(value, str) and IN_NO_NAME.search(value):
             yield Problem(what=f"{name}={value!r} contains characters that are not allowed in it.")
+
+
+def training_problems(launcher: QueueLauncher, manifest: Manifest) -> Iterator[Problem]:
+    """Yield a problem for each size of a node that a training needs and the job would not have."""
+    if any(_numbers(launcher)):
+        return
+    yield from launcher.size_problems()
+    ranks, device = manifest.resources.nproc_per_node, manifest.resources.device
+    kind, _, number = device.partition(":")
+    if kind == "cpu" or not isinstance(ranks, int) or IN_GPU_REQUEST.search(launcher.free_text()):
+        return
+    gpus, call = launcher.gpus_per_node, f"rlnb.{launcher.name}(gpus_per_node={ranks})"
+    if kind == "cuda" and not gpus:
+        what = f"device={device!r}, but gpus_per_node=0, so the job has no GPU."
+        yield Problem(what=what, fix=f'Use {call}, or device="cpu".')
+    elif number.isdigit() and int(number) >= gpus:
+        yield Problem(what=f"device={device!r}, but gpus_per_node={gpus}.", fix='Use device="cuda".')
+    elif number and ranks > 1:
+        yield Problem(what=f"{ranks} ranks cannot share {device}.", fix='Use device="cuda", with a GPU for each rank.')
+    elif gpus and ranks > gpus:
+        what = f"{ranks} ranks need a GPU each, but gpus_per_node={gpus}."
+        yield Problem(what=what, fix=f"Use nproc_per_node={gpus}, or {call}.")
 
 
 def queue_problems(launcher: QueueLauncher) -> Iterator[Problem]:

@@ -21,6 +21,8 @@ Argument: TypeAlias = "str | int | Sequence[str] | Mapping[str, str] | None"
 LOOPBACK = "127.0.0.1:0"
 """Address of Dask's web pages, which have no password."""
 DEFAULT_MEMORY_GIB = 4.0
+GPU_CORES, GPU_MEMORY_GIB = 4, 16.0
+"""Cores and memory for each GPU of a node whose own numbers are not set."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -31,9 +33,12 @@ class QueueLauncher(HostedLauncher):
 
     Args:
         nodes: Number of nodes of each training.
-        cpus_per_node: Cores of each node.
+        cpus_per_node: Cores of each node. None is 4 cores for each GPU, or one core without GPUs. OAR gives each GPU
+            the cores beside it. Grid Engine takes cores only from a parallel environment, such as ``["-pe smp 16"]``
+            in ``directives``.
         gpus_per_node: GPUs of each node; each GPU gets one rank.
-        memory_gib_per_node: Memory of each node, in GiB.
+        memory_gib_per_node: Memory of each node, in GiB. None is 16 GiB for each GPU, or 4 GiB without GPUs; Slurm
+            without GPUs, Grid Engine and OAR use their own defaults.
         walltime: ``"08:00:00"`` or ``"2-00:00:00"``. There is no default.
         partition: Partition of Slurm, or queue of another scheduler.
         account: Account charged for the job.
@@ -116,7 +121,8 @@ class QueueLauncher(HostedLauncher):
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return the problems of the settings; if there are none, the reason why the queue would refuse the job."""
-        return [*checks.setting_problems(self)] or [*checks.queue_problems(self)]
+        problems = [*checks.setting_problems(self), *checks.training_problems(self, manifest)]
+        return problems or [*checks.queue_problems(self)]
 
     # -- the job as the queue sees it
 
@@ -178,12 +184,12 @@ class QueueLauncher(HostedLauncher):
     @property
     def cores(self) -> int:
         """Cores of each node."""
-        return self.cpus_per_node or 1
+        return self.cpus_per_node or self.gpus_per_node * GPU_CORES or 1
 
     @property
     def memory_gib(self) -> float:
         """Memory of each node, in GiB."""
-        return self.memory_gib_per_node or DEFAULT_MEMORY_GIB
+        return self.memory_gib_per_node or self.gpus_per_node * GPU_MEMORY_GIB or DEFAULT_MEMORY_GIB
 
     def site(self, key: str) -> Any:
         """Return the value of a key in the site's ``jobqueue.yaml``; None if it is not set."""
@@ -198,6 +204,15 @@ class QueueLauncher(HostedLauncher):
     def site_size(self, key: str) -> Any:
         """Return the site's value for the size of a node; None if the user has set any size."""
         return None if self.cpus_per_node or self.gpus_per_node or self.memory_gib_per_node else self.site(key)
+
+    def free_text(self) -> str:
+        """Return the site's and the user's own text about the size of a job, which may request anything."""
+        site = [*self.site_lines("job-extra-directives"), self.site_size("resource-spec") or ""]
+        return "\n".join([*site, *self.directives])
+
+    def size_problems(self) -> Sequence[Problem]:
+        """Return the sizes that this scheduler cannot request as they are set."""
+        return ()
 
     def _exports(self) -> Iterator[str]:
         """Yield the shell lines that set the network interface of Gloo and NCCL."""

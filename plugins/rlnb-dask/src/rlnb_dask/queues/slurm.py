@@ -20,6 +20,8 @@ LIVING = (*WAITING_OR_RUNNING, "COMPLETING")
 UNWANTED = {"CANCELLED", "FAILED"}
 """States of a job that was cancelled in the queue, or that could not run at all."""
 ANSWER_S = 30
+_CORES = re.compile(r"^(-c|--cpus-per-)", re.MULTILINE)
+_MEMORY = re.compile(r"^--mem", re.MULTILINE)
 # Slurm appends the cause to a cancellation: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***". TASK FAILURE
 # is not a useful cause, because an earlier line names the failure. The text before the stars varies with the version.
 _FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP \S+ ON \S+ CANCELLED AT \S+|\S.* DUE TO TASK FAILURE) \*\*\*$")
@@ -37,7 +39,7 @@ class Slurm(QueueLauncher):
         """Return arguments that make srun start a Dask worker on each node."""
         # Slurm ends a step more reliably than the children of a script. Since 22.05, srun does not inherit the job's
         # --cpus-per-task.
-        cores = f" --cpus-per-task={self.cores}" if self.cpus_per_node else ""
+        cores = f" --cpus-per-task={self.cores}" if self._with_cores else ""
         python = shlex.quote(self.python or sys.executable)
         return {
             "cores": nodes,
@@ -54,10 +56,21 @@ class Slurm(QueueLauncher):
             f"--nodes={nodes}",
             "--ntasks-per-node=1",
             "--no-requeue",  # rlnb resumes in a new job; a requeued job would be a second copy
-            *([f"--cpus-per-task={self.cores}"] if self.cpus_per_node else []),
-            *([f"--mem={self.memory_gib * 1024:.0f}M"] if self.memory_gib_per_node else []),
+            *([f"--cpus-per-task={self.cores}"] if self._with_cores else []),
+            *([f"--mem={self.memory_gib * 1024:.0f}M"] if self._with_memory else []),
             *([f"--gpus-per-node={self.gpus_per_node}"] if self.gpus_per_node else []),
         ]
+
+    # Slurm's own default is one core for each task, and often memory by cores. Slurm refuses a second option for cores
+    # or memory, so a directive such as --cpus-per-gpu=8 replaces the default.
+
+    @property
+    def _with_cores(self) -> bool:
+        return bool(self.cpus_per_node or (self.gpus_per_node and not _CORES.search(self.free_text())))
+
+    @property
+    def _with_memory(self) -> bool:
+        return bool(self.memory_gib_per_node or (self.gpus_per_node and not _MEMORY.search(self.free_text())))
 
     def walltime_text(self) -> str | None:
         """Return the walltime unchanged, because Slurm's format has days."""
