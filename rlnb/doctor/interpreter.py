@@ -21,6 +21,7 @@ from rlnb.version import ISAACLAB, __version__
 TIMEOUT_S = 4.0
 """Seconds for all checks, which run at the same time. A check that takes longer becomes a warning."""
 LINE = "needs Python 3.12; on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim"
+DRIVER = Path("/proc/driver/nvidia/version")
 PROBE = Path(__file__).parents[1] / "worker" / "probe.py"
 """Script that the worker's interpreter executes with ``python -c``; only the worker may import it."""
 
@@ -103,13 +104,13 @@ def _output(argv: Sequence[str], timeout_s: float) -> str:
     return output
 
 
-def driver() -> str | None:
+def driver(file: Path = DRIVER) -> str | None:
     """Return the version of the NVIDIA driver; None without a driver."""
     try:
-        text = Path("/proc/driver/nvidia/version").read_text()
+        text = file.read_text()
     except OSError:
         return None
-    match = re.search(r"Kernel Module\D*?\s([\d.]+)", text)
+    match = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", text)  # the open module says "for x86_64" before it
     return match.group(1) if match else text.splitlines()[0]
 
 

@@ -14,6 +14,8 @@ import urllib.request
 from importlib import metadata
 from pathlib import Path
 
+PIP = "pip>=26.1"
+"""Versions of pip that accept extras of a package whose constraint is a file. Older ones stop with an error."""
 EXTENSION = "rlnb-jupyterlab"
 """The one package that is not in the folder ``plugins`` of a checkout."""
 
@@ -30,12 +32,13 @@ def install_line(*requirements: str, python: str | None = None) -> str:
     source, editable = origin()
     if source is None:
         return f"{pip} {names}"
-    if not editable:
-        return f"cd {shlex.quote(str(source))} && {pip} --constraint constraints.txt {names}"
-    if python is None:
+    folder = f"cd {shlex.quote(str(source))}"
+    if editable and python is None:
         folders = " ".join(f"--editable {shlex.quote(_folder(requirement))}" for requirement in requirements)
-        return f"cd {shlex.quote(str(source))} && {pip} --constraint constraints.txt {folders}"
-    return f"cd {shlex.quote(str(source))} && make wheels && cd dist && {pip} --constraint constraints.txt {names}"
+        return f"{folder} && {pip} --constraint constraints.txt {folders}"
+    if editable:
+        folder += " && make wheels && cd dist"
+    return f"{folder} && {pip} --upgrade {shlex.quote(PIP)} && {pip} --constraint constraints.txt {names}"
 
 
 def origin() -> tuple[Path | None, bool]:

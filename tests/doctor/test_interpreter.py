@@ -187,3 +187,16 @@ def test_an_asset_folder_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     finding = interpreter.check_assets(FIT, None, {"ISAACSIM_ASSET_ROOT": str(tmp_path / "gone")})
     assert finding.level == "fault"
     assert "rlnb assets build" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:10:05 UTC 2025",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (builder@host)",
+    ],
+)
+def test_the_version_of_the_closed_and_of_the_open_driver_is_read(line: str, tmp_path: Path) -> None:
+    (tmp_path / "version").write_text(f"{line}\nGCC version:  gcc version 14.2.0\n")
+    assert interpreter.driver(tmp_path / "version") == "580.65.06"
+    assert interpreter.driver(tmp_path / "absent") is None

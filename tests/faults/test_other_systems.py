@@ -24,6 +24,7 @@ STAND_IN = """
 import importlib, json, os, platform, signal, subprocess, sys
 import anywidget, ctypes, matplotlib.pyplot, numpy, pandas, PIL.Image, plotly.graph_objects, pluggy, psutil
 import rich.console, rich.live, rich.table
+import jupyter_client.manager, nbconvert, papermill
 import logging, multiprocessing, tempfile, threading, scipy.stats, tsdownsample
 import tensorboard.compat.proto.event_pb2
 system, missing, root = json.loads(sys.argv[1])
@@ -56,10 +57,13 @@ def on(system: str, root: Path, code: str) -> dict[str, Any]:
     return json.loads(process.stdout.splitlines()[-1])
 
 
+@pytest.fixture
+def run(root: Path) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", max_iterations=4).wait()
+
+
 @pytest.mark.parametrize("system", MISSING)
-def test_finished_runs_are_read(root: Path, system: str) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=4)
-    run.wait()
+def test_finished_runs_are_read_and_reported(run: rlnb.Run, root: Path, system: str) -> None:
     answers = on(
         system,
         root,
@@ -70,7 +74,7 @@ rlnb.watch(run)
 print(json.dumps({{
     "state": run.state, "rows": len(run.metrics.frame("reward")), "tags": list(run.tags),
     "table": len(rlnb.runs(tag="kept").table()), "log": len(run.logs()), "best": run.checkpoints.best("reward").name,
-    "groups": repr(rlnb.compare([run], "reward"))[:6],
+    "groups": repr(rlnb.compare([run], "reward"))[:6], "report": str(rlnb.report(run, root + "/report.html")),
 }}))
 """,
     )
@@ -78,12 +82,11 @@ print(json.dumps({{
     assert answers["tags"] == ["kept"]
     assert answers["log"]
     assert answers["best"]
+    assert run.id in Path(answers["report"]).read_text()
 
 
 @pytest.mark.parametrize("system", MISSING)
-def test_whatever_starts_a_process_is_refused_with_a_fix(root: Path, system: str) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=2)
-    run.wait()
+def test_a_call_that_starts_a_worker_is_refused_with_a_fix(run: rlnb.Run, root: Path, system: str) -> None:
     answers = on(
         system,
         root,
@@ -94,8 +97,10 @@ print(json.dumps({{
     "task": refusal(lambda: rlnb.train("Isaac-Cartpole-Direct")),
     "preview": refusal(lambda: rlnb.preview("Isaac-Cartpole-Direct")),
     "evaluate": refusal(lambda: run.evaluate(episodes=1)),
-    "resume": refusal(lambda: run.resume(max_iterations=4)),
+    "resume": refusal(lambda: run.resume(max_iterations=8)),
     "tensorboard": refusal(lambda: rlnb.tensorboard(run)),
+    "sweep": refusal(lambda: rlnb.sweep("Echo", "echo", space={{"seed": [1, 2]}}, n_trials=1, name="first")),
+    "scaling": refusal(lambda: rlnb.scaling_study("Echo", "echo", gpus=[1], num_envs=4)),
     "view": refusal(lambda: rlnb.view("Isaac-Cartpole-Direct")),
 }}))
 """,

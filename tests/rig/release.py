@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from rlnb.storage.installation import PIP
+
 REPO = Path(__file__).parents[2]
 OURS = re.compile(r"rlnb\b", re.IGNORECASE)
 PACKAGES = ("rlnb[all]", "rlnb-jupyterlab", "rlnb-echo", "rlnb-wandb")
@@ -41,7 +43,7 @@ def install(folder: Path, environment: Path, packages: tuple[str, ...], *options
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--upgrade", "pip"], check=True)
+    subprocess.run([*pip, "--upgrade", PIP], check=True)
     shell = {**os.environ, "PWD": str(folder)}
     subprocess.run([*pip, *options, "--constraint", "constraints.txt", *packages], cwd=folder, env=shell, check=True)
     return python

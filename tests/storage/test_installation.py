@@ -35,10 +35,12 @@ def came_from(monkeypatch: pytest.MonkeyPatch):
 def test_a_wheel_names_its_folder(came_from) -> None:
     came_from({"url": "file:///data/my%20wheels/rlnb-1.0-py3-none-any.whl", "archive_info": {}})
     assert installation.install_line("rlnb[report]") == (
-        "cd '/data/my wheels' && /env/bin/python -m pip install --constraint constraints.txt 'rlnb[report]'"
+        "cd '/data/my wheels' && /env/bin/python -m pip install --upgrade 'pip>=26.1' && "
+        "/env/bin/python -m pip install --constraint constraints.txt 'rlnb[report]'"
     )
     assert installation.install_line("rlnb-tasks", python="/lab/isaaclab.sh -p") == (
-        "cd '/data/my wheels' && /lab/isaaclab.sh -p -m pip install --constraint constraints.txt rlnb-tasks"
+        "cd '/data/my wheels' && /lab/isaaclab.sh -p -m pip install --upgrade 'pip>=26.1' && "
+        "/lab/isaaclab.sh -p -m pip install --constraint constraints.txt rlnb-tasks"
     )
 
 
@@ -49,7 +51,8 @@ def test_a_checkout_is_installed_in_place_here_and_as_wheels_elsewhere(came_from
         "--editable '.[report]' --editable 'plugins/rlnb-tasks[robots]' --editable extensions/rlnb-jupyterlab"
     )
     assert installation.install_line("rlnb[isaaclab]", python="other") == (
-        "cd /src/rlnb && make wheels && cd dist && other -m pip install --constraint constraints.txt 'rlnb[isaaclab]'"
+        "cd /src/rlnb && make wheels && cd dist && other -m pip install --upgrade 'pip>=26.1' && "
+        "other -m pip install --constraint constraints.txt 'rlnb[isaaclab]'"
     )
 
 
