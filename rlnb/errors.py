@@ -44,6 +44,10 @@ class WorkerError(RlnbError, RuntimeError):
     """Raised when the worker answers with an error, or ends. The message shows the end of the worker's log."""
 
 
+class FreshProcessError(RlnbError):
+    """Raised by a worker that cannot serve a request with the modules that it has loaded. A fresh worker can."""
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest of the names, else an empty string."""
     matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)

@@ -52,11 +52,11 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
 
 
 def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
-    worker = simulator.living_process(record.manifest.python, record.manifest.asset_root)
     job = Job(kind=kind, options=to_json(job_options))
     folder = record.folder.next_job(kind, lambda name: {JOB: job})
     try:
-        worker.request(requests.RunJob(kind=kind, job_dir=str(folder.path)))
+        request = requests.RunJob(kind=kind, job_dir=str(folder.path))
+        simulator.request(request, record.manifest.python, record.manifest.asset_root, warm=True)
     except (RlnbError, WorkerError) as exc:
         first, _, rest = str(exc).partition("\n")
         failed = Result(outcome="failed", error=first, detail=rest, ended=files.now())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import html
+import logging
 import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from rlnb.errors import FreshProcessError
 from rlnb.settings import options
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
@@ -17,6 +19,7 @@ from rlnb.tasks import requests
 from rlnb.tasks.requests import Request
 from rlnb.tasks.task import as_task
 
+logger = logging.getLogger(__name__)
 A = TypeVar("A")
 FRESH_AFTER_S = 10.0
 """Seconds between the adoption of a living simulator by a run and the start of its replacement. An earlier start would
@@ -145,10 +148,16 @@ def request(
     Raises:
         RlnbError: The worker refused the request. The error has the same class as in the worker.
         WorkerError: The task's own code failed or the worker ended. The error contains the traceback or the log.
+        FreshProcessError: A process that has just started cannot serve the request either.
     """
     python, asset_root = python or options.python, asset_root or options.asset_root
     if options.warm if warm is None else warm:
-        return living_process(python, asset_root).request(request, meanwhile=meanwhile)
+        worker = living_process(python, asset_root)
+        try:
+            return worker.request(request, meanwhile=meanwhile)
+        except FreshProcessError as exc:  # such as a task that needs Isaac Sim after one that does not
+            logger.info("A fresh living simulator serves the request. %s", exc)
+            return _replaced(worker).request(request, meanwhile=meanwhile)
     worker = start_process(python, asset_root)
     try:
         return worker.request(request, meanwhile=meanwhile)
@@ -166,6 +175,14 @@ def living_process(python: str | None = None, asset_root: str | None = None) -> 
         shut_down()
         _current = start_process(python, asset_root)
         return _current
+
+
+def _replaced(worker: SimulatorProcess) -> SimulatorProcess:
+    """Return a living simulator with the settings of another one, which ends if it is still this kernel's."""
+    with _starting:
+        if _current is worker:
+            shut_down()
+        return living_process(worker.python, worker.asset_root)
 
 
 def start_process(python: str | None, asset_root: str | None) -> SimulatorProcess:

@@ -228,7 +228,8 @@ def _label(env_cfg: Any) -> None:
     """Name every asset that has no semantic label after its own key, so that segmentation shows something."""
     for holder in (env_cfg.scene, env_cfg):
         for name, value in vars(holder).items():
-            spawn: Any = getattr(value, "spawn", None)
+            # Any other lookup in a value could resolve a name of a class, whose import loads USD, as Kit must not see.
+            spawn: Any = vars(value).get("spawn") if hasattr(type(value), "__dataclass_fields__") else None
             if hasattr(spawn, "semantic_tags") and not spawn.semantic_tags:
                 spawn.semantic_tags = [("class", name)]
 

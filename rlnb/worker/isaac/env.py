@@ -9,7 +9,7 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.spec import Json, Library, Manifest, Task
-from rlnb.worker.isaac import config
+from rlnb.worker.isaac import config, kit
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 
 
@@ -57,7 +57,8 @@ def environment(
     if configure is not None:
         configure(env_cfg)
     join_agents = library is not None and not library.multi_agent
-    with isaaclab.made(registered.gym_id, env_cfg, env_cfg.sim.device, join_agents=join_agents) as env:
+    arguments = kit.arguments_of(env_cfg.sim.device, world_size)
+    with isaaclab.made(registered.gym_id, env_cfg, arguments, join_agents=join_agents) as env:
         yield env, agent_cfg
 
 

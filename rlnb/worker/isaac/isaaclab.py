@@ -15,7 +15,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +29,7 @@ from rlnb.tasks.agent_config import read_agent
 from rlnb.tasks.card import AssetRoot, Selectors
 from rlnb.version import ISAACLAB, ISAACLAB_REQUIREMENT
 from rlnb.worker.assets import root as assets
+from rlnb.worker.isaac import kit
 from rlnb.worker.isaac.module import import_file
 
 if TYPE_CHECKING:
@@ -277,20 +278,24 @@ def renderer_for(env_cfg: Any) -> Any:
 
 
 @contextlib.contextmanager
-def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -> Iterator[Any]:
-    """Launch the simulation that the config needs, make the env, and close both at the end.
+def made(gym_id: str, env_cfg: Any, arguments: Mapping[str, Any], *, join_agents: bool = False) -> Iterator[Any]:
+    """Launch the runtime that the config needs, make the env, and close the env at the end.
 
     Args:
         gym_id: Id of the registered task.
         env_cfg: Config of the env.
-        device: ``"cpu"`` or ``"cuda:N"``.
+        arguments: Isaac Lab's launcher arguments, see :func:`rlnb.worker.isaac.kit.arguments_of`.
         join_agents: Whether to join the agents of a multi-agent task into one, with Isaac Lab's own wrapper.
+
+    Raises:
+        FreshProcessError: This process cannot run the env, but a fresh one can.
+        RlnbError: Isaac Sim is needed and is not installed, or the user has not accepted its terms.
     """
     import gymnasium
-    from isaaclab.app import launch_simulation
-    from isaaclab.envs import DirectMARLEnv, multi_agent_to_single_agent
 
-    with launch_simulation(env_cfg, {"device": device}):
+    with kit.launched(env_cfg, arguments):
+        from isaaclab.envs import DirectMARLEnv, multi_agent_to_single_agent  # loads USD, so not before Kit
+
         env = gymnasium.make(gym_id, cfg=env_cfg)
         try:
             join = join_agents and isinstance(env.unwrapped, DirectMARLEnv)

@@ -7,6 +7,8 @@ import time
 import traceback
 from pathlib import Path
 
+from rlnb.errors import FreshProcessError
+
 ECHO_S = 5.0
 """Seconds a rank waits before reporting a lost peer, so that the peer can report the real cause first."""
 
@@ -26,11 +28,22 @@ def do(kind: str, job_dir: Path) -> None:
     plugins.load(JOB_FUNCTIONS[kind])(job_dir)
 
 
-def work(kind: str, job_dir: Path) -> int:
-    """Do one job and return the exit status. An error is written to the job's result."""
+def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
+    """Do one job and return the exit status. An error is written to the job's result.
+
+    Args:
+        kind: Kind of the job.
+        job_dir: Folder of the job.
+        fresh: Whether this process was started for the job.
+
+    Raises:
+        FreshProcessError: The job needs a process that was started for it, which this one was not.
+    """
     try:
         do(kind, job_dir)
     except (Exception, SystemExit) as exc:  # Isaac Lab raises SystemExit if Isaac Sim is needed
+        if isinstance(exc, FreshProcessError) and not fresh:
+            raise
         traceback.print_exc()
         _report(kind, job_dir, exc)
         return 1

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from rlnb import plugins
-from rlnb.records.layout import JobDir
+from rlnb.errors import FreshProcessError
+from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Task
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import messages, requests
@@ -156,14 +157,22 @@ def _become(adoption: Adoption) -> int:
     """Become the worker of a run, which writes to the job's log; return the exit status."""
     from rlnb.worker.jobs.job import work
 
-    job = JobDir(Path(adoption.adopt))
+    job, agent = JobDir(Path(adoption.adopt)), os.dup(0)
     log = os.open(job.log(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     sys.stdout.flush()
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # as in any job, input() ends at once
     os.dup2(log, 1)
     os.dup2(log, 2)
-    return work("train", job.path)
+    try:
+        return work("train", job.path, fresh=False)
+    except FreshProcessError as exc:
+        sys.stderr.write(f"The run continues in a fresh process. {exc}\n")
+        sys.stderr.flush()
+        os.dup2(agent, 0)  # the pipe that ends the worker with its agent
+        options = sys.orig_argv[1 : sys.orig_argv.index("-m")]
+        worker = ["-m", "rlnb.worker", "train", str(run_dir_of(job.path).path), str(job.path)]
+        os.execv(sys.executable, [sys.executable, *options, *worker])
 
 
 def _card(request: requests.Card, exchange: Exchange) -> TaskCard:

@@ -9,7 +9,7 @@ from typing import Any
 from rlnb.errors import RlnbError
 from rlnb.tasks.requests import Change, Open, Rewards
 from rlnb.worker.acting import actions
-from rlnb.worker.isaac import isaaclab, terms
+from rlnb.worker.isaac import isaaclab, kit, terms
 from rlnb.worker.isaac.env import configured
 
 
@@ -46,7 +46,8 @@ class KeptEnv:
             how = f"{', '.join(sections)} swapped"
         elif sections is None:
             self.close()
-            self._env = self._stack.enter_context(isaaclab.made(registered.gym_id, env_cfg, env_cfg.sim.device))
+            arguments = kit.arguments_of(env_cfg.sim.device)
+            self._env = self._stack.enter_context(isaaclab.made(registered.gym_id, env_cfg, arguments))
             how = "new env"
         else:
             how = "the same env"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,8 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             calls.append("close")
 
     class Made:
-        def __init__(self, gym_id: str, env_cfg: Config, device: str, *, join_agents: bool) -> None:
+        def __init__(self, gym_id: str, env_cfg: Config, arguments: Mapping[str, str], *, join_agents: bool) -> None:
+            device = arguments["device"]
             self.text = f"{gym_id} {env_cfg.scene.num_envs} {env_cfg.log_dir} {device} {join_agents}"
 
         def __enter__(self) -> Env:

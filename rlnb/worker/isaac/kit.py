@@ -1,0 +1,150 @@
+"""The runtime of Isaac Sim (Kit) in this process.
+
+Kit ends the process when its launcher is closed, so a runtime that has started lives as long as the process. A process
+runs either with Kit or without it, and Kit's choices at its start hold until the end. An env that does not fit them
+needs a fresh process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlnb.errors import FreshProcessError, RlnbError
+from rlnb.storage.isaacsim import isaacsim_terms
+
+if TYPE_CHECKING:
+    from isaaclab.app.sim_launcher import Scan
+
+OWN_RUNTIME = ("ovphysx", "ovrtx")
+"""Modules that load the libraries below Kit for themselves, so that Kit cannot start after them."""
+CHANGEABLE = ("device", "distributed", "multi_gpu")
+"""Launcher arguments that Kit does not need at its start."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """The choices of Kit at its start."""
+
+    cameras: bool
+    """Whether it can render cameras. It loads no renderer for an env without cameras."""
+    arguments: Mapping[str, Any]
+    """Launcher arguments of the task, such as ``experience``."""
+
+
+_start: Start | None = None
+"""How Kit was started in this process; None if it was not."""
+_runtimes = contextlib.ExitStack()
+"""Launched runtimes. The stack is never closed: a launcher of Kit ends the process when it is closed, with everything
+that is not yet written. Kit's own tests in Isaac Lab keep it in the same way."""
+
+
+def arguments_of(device: str, world_size: int = 1, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return Isaac Lab's launcher arguments, which on a GPU are those of ``--distributed`` for several ranks.
+
+    With ``multi_gpu`` false, Kit renders on the GPU of the simulation, also if ``CUDA_VISIBLE_DEVICES`` renumbers the
+    GPUs. With ``distributed``, each rank takes its share of the CPU's threads.
+
+    Args:
+        device: ``"cpu"`` or ``"cuda:N"``.
+        world_size: Number of ranks.
+        own: Arguments of the task.
+    """
+    arguments: dict[str, Any] = {"device": device, **(own or {})}
+    if device.startswith("cuda"):
+        arguments |= {"multi_gpu": False, "distributed": world_size > 1}
+    return arguments
+
+
+def needs_runtime(env_cfg: Any, arguments: Mapping[str, Any]) -> bool:
+    """Return whether an env needs a runtime that this process has to start, which takes up to minutes."""
+    from isaaclab.app.sim_launcher import validate_launch
+
+    scan, sources = validate_launch(env_cfg, dict(arguments))
+    return bool(sources or scan.launcher_types)
+
+
+@contextlib.contextmanager
+def launched(env_cfg: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Launch the runtime that an env needs. A runtime other than plain Newton stays until the end of the process.
+
+    Args:
+        env_cfg: The env's config. Isaac Lab resolves its automatic physics and renderers in place.
+        arguments: Isaac Lab's launcher arguments, see :func:`arguments_of`.
+
+    Raises:
+        FreshProcessError: This process cannot run the env, but a fresh one can.
+        RlnbError: Isaac Sim is needed and is not installed, or the user has not accepted its terms.
+    """
+    from isaaclab.app import launch_simulation
+    from isaaclab.app.sim_launcher import validate_launch
+
+    global _start
+    scan, sources = validate_launch(env_cfg, passed := dict(arguments))
+    start = _start_of(scan, arguments)
+    _check_process(scan, sources, start)
+    if not (sources or scan.launcher_types or scan.has_ovrtx):
+        with launch_simulation(env_cfg, passed):
+            yield
+        return
+    with _without_command_line():
+        _runtimes.enter_context(launch_simulation(env_cfg, passed))
+    if sources and _start is None:
+        _start = start
+    yield
+
+
+def _start_of(scan: Scan, arguments: Mapping[str, Any]) -> Start:
+    """Return the choices that an env needs at Kit's start."""
+    cameras = scan.has_kit_camera or bool(scan.visualizer_intent.get("has_kit_streaming_view"))
+    own = {name: value for name, value in arguments.items() if name not in CHANGEABLE}
+    return Start(cameras=cameras, arguments=own)
+
+
+def _check_process(scan: Scan, sources: tuple[str, ...], start: Start) -> None:
+    """Check that this process can run an env, given its needs and what it has loaded."""
+    if _start is not None:
+        if not sources:
+            raise FreshProcessError("Isaac Sim runs in this process, but the env does not use it.")
+        if start.cameras and not _start.cameras:
+            raise FreshProcessError("Isaac Sim was started in this process without a renderer, but the env has cameras.")
+        if start.arguments != _start.arguments:
+            raise FreshProcessError("Isaac Sim was started in this process with other launcher_args.")
+    elif sources:
+        _check_isaac_sim(sources)
+        loaded = [name for name in OWN_RUNTIME if name in sys.modules]
+        if loaded:
+            raise FreshProcessError(f"Isaac Sim is not able to start in this process after {' and '.join(loaded)}.")
+        if "pxr" in sys.modules:  # Kit brings its own build of USD, which the one from PyPI breaks
+            raise FreshProcessError(
+                "Isaac Sim is not able to start in this process, because USD (pxr) is already loaded. If the task's "
+                "module imports isaaclab.sensors, isaaclab.envs.ManagerBasedRLEnv or pxr at its top, use these imports "
+                "inside of functions, or below `if TYPE_CHECKING:`."
+            )
+
+
+def _check_isaac_sim(sources: tuple[str, ...]) -> None:
+    """Check that Isaac Sim can start: it is installed, and its terms were accepted. Its import would ask on stdin."""
+    if terms := isaacsim_terms():
+        raise RlnbError(terms)
+    from isaaclab_physx.app import KitLauncher
+
+    if not KitLauncher.is_available():
+        raise RlnbError(
+            f"The env needs Isaac Sim, which is not installed in {sys.executable}: it uses {', '.join(sources)}. "
+            'Use a physics= and a renderer= of the task that do without it, such as physics="newton_mjwarp", or python= '
+            "for an interpreter with Isaac Sim."
+        )
+
+
+@contextlib.contextmanager
+def _without_command_line() -> Iterator[None]:
+    """Hide this process's own arguments from Kit, which parses ``sys.argv``."""
+    arguments, sys.argv[1:] = sys.argv[1:], []
+    try:
+        yield
+    finally:
+        sys.argv[1:] = arguments
