@@ -19,15 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rlnb import plugins
 from rlnb.errors import FreshProcessError
 from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.spec import Task
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import messages, requests
 from rlnb.tasks.card import AssetRoot, TaskCard
 from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready
 from rlnb.version import __version__
+from rlnb.worker.requests.chores import Chores, rehearse
 from rlnb.worker.requests.tuner import KeptEnv
 
 IDLE_S = 0.2
@@ -108,51 +107,6 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
     return Answer(id=call.id, value=value, settled=not chores.left)
 
 
-class Chores:
-    """Work for the time between calls that makes later requests faster: rehearsing new tasks, importing libraries.
-
-    The work is split into pieces, since a call has to wait for the end of the current piece.
-    """
-
-    def __init__(self, kept_env: KeptEnv) -> None:
-        self._kept_env = kept_env
-        self._ids: set[str] = set()
-        self._tasks: dict[str, Task] = {}
-        self._libraries = [library.backend for library in plugins.libraries().values() if library.simulator]
-
-    @property
-    def left(self) -> bool:
-        """Whether there is something to do."""
-        return bool(self._tasks or self._libraries)
-
-    def note(self, request: requests.Request[Any]) -> None:
-        """Note the task of a request. A task whose card is requested is rehearsed, since its env may be made next."""
-        if not isinstance(request, requests.TaskRequest):
-            return
-        if isinstance(request, requests.Card) and request.task.id not in self._ids:
-            self._tasks[request.task.id] = request.task
-        elif isinstance(request, requests.Preview | requests.Compile):
-            self._tasks.pop(request.task.id, None)
-        self._ids.add(request.task.id)
-
-    def do_one(self) -> bool:
-        """Do one chore; return whether there was one. No chore is done before the first request about a task."""
-        if not (self._ids and self.left):
-            return False
-        try:
-            if self._tasks and not self._kept_env.is_open:
-                _make(self._tasks.pop(next(iter(self._tasks))))
-            elif self._libraries:
-                plugins.load(self._libraries.pop(0))
-                gc.freeze()
-            else:
-                return False
-        except (Exception, SystemExit):
-            # This was only a rehearsal: a request with the same error will report it.
-            sys.stderr.write(traceback.format_exc())
-        return True
-
-
 def _become(adoption: Adoption) -> int:
     """Become the worker of a run, which writes to the job's log; return the exit status."""
     from rlnb.worker.jobs.job import work
@@ -211,7 +165,7 @@ def _compile(request: requests.Compile, exchange: Exchange) -> requests.Compilat
     import warp
 
     start_s = time.monotonic()
-    _make(request.task)
+    rehearse(request.task)
     cache = Path(str(warp.config.kernel_cache_dir))
     size = sum(path.stat().st_size for path in cache.rglob("*") if path.is_file())
     return requests.Compilation(seconds=time.monotonic() - start_s, cache=str(cache), cache_mib=size / 2**20)
@@ -275,22 +229,3 @@ def _load() -> AssetRoot:
     root = isaaclab.start(os.environ.get("RLNB_ASSET_ROOT") or None)
     gc.freeze()  # Isaac Lab collects garbage when it closes an env; this exempts all imports
     return root
-
-
-def _make(task: Task) -> None:
-    """Make a small env of the task, step it, read its cameras and close it, so that all kernels are loaded."""
-    import dataclasses
-
-    from rlnb.worker.acting import actions
-    from rlnb.worker.cameras.rig import Plan
-    from rlnb.worker.isaac import isaaclab
-    from rlnb.worker.isaac.env import environment
-    from rlnb.worker.requests.preview import shoot
-
-    plan = Plan(None, None, (64, 48))
-    with environment(dataclasses.replace(task, num_envs=2), None, configure=plan.apply) as (env, _):
-        env.reset()
-        raw = isaaclab.task_env(env)
-        plan.begin(raw)
-        env.step(actions(raw, "zero"))
-        shoot(raw, plan, None)

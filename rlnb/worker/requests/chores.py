@@ -1,0 +1,94 @@
+"""Chores of the living simulator: work between calls that makes later requests faster."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import sys
+import traceback
+from typing import Any
+
+from rlnb import plugins
+from rlnb.errors import FreshProcessError
+from rlnb.spec import Task
+from rlnb.tasks import requests
+from rlnb.worker.requests.tuner import KeptEnv
+
+
+class Chores:
+    """Work for the time between calls that makes later requests faster: rehearsing new tasks, importing libraries.
+
+    The work is split into pieces, since a call has to wait for the end of the current piece.
+    """
+
+    def __init__(self, kept_env: KeptEnv) -> None:
+        self._kept_env = kept_env
+        self._ids: set[str] = set()
+        self._tasks: dict[str, Task] = {}
+        self._libraries = [library.backend for library in plugins.libraries().values() if library.simulator]
+
+    @property
+    def left(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self._tasks or self._libraries)
+
+    def note(self, request: requests.Request[Any]) -> None:
+        """Note the task of a request. A task whose card is requested is rehearsed, since its env may be made next."""
+        if not isinstance(request, requests.TaskRequest):
+            return
+        if isinstance(request, requests.Card) and request.task.id not in self._ids:
+            self._tasks[request.task.id] = request.task
+        elif isinstance(request, requests.Preview | requests.Compile):
+            self._tasks.pop(request.task.id, None)
+        self._ids.add(request.task.id)
+
+    def do_one(self) -> bool:
+        """Do one chore; return whether there was one. No chore is done before the first request about a task."""
+        if not (self._ids and self.left):
+            return False
+        try:
+            if self._tasks and not self._kept_env.is_open:
+                rehearse(self._tasks.pop(next(iter(self._tasks))), any_runtime=False)
+            elif self._libraries:
+                plugins.load(self._libraries.pop(0))
+                gc.freeze()
+            else:
+                return False
+        except (_Unsuitable, FreshProcessError):
+            pass
+        except (Exception, SystemExit):
+            # This was only a rehearsal: a request with the same error will report it.
+            sys.stderr.write(traceback.format_exc())
+        return True
+
+
+class _Unsuitable(Exception):
+    """Raised for a task whose rehearsal would start Isaac Sim, for which calls would have to wait."""
+
+
+def rehearse(task: Task, *, any_runtime: bool = True) -> None:
+    """Make a small env of the task, step it, read its cameras and close it, so that all kernels are loaded.
+
+    Args:
+        task: The task.
+        any_runtime: Whether a runtime such as Isaac Sim may be started for it.
+    """
+    from rlnb.worker.acting import actions
+    from rlnb.worker.cameras.rig import Plan
+    from rlnb.worker.isaac import isaaclab, kit
+    from rlnb.worker.isaac.env import environment
+    from rlnb.worker.requests.preview import shoot
+
+    plan = Plan(None, None, (64, 48))
+
+    def configure(env_cfg: Any) -> None:
+        plan.apply(env_cfg)
+        if not any_runtime and kit.needs_runtime(env_cfg, kit.arguments_of(env_cfg.sim.device)):
+            raise _Unsuitable
+
+    with environment(dataclasses.replace(task, num_envs=2), None, configure=configure) as (env, _):
+        env.reset()
+        raw = isaaclab.task_env(env)
+        plan.begin(raw)
+        env.step(actions(raw, "zero"))
+        shoot(raw, plan, None)
