@@ -18,6 +18,12 @@ PROCESS = """
 import json, os, sys
 replies = os.open(sys.argv[-1], os.O_WRONLY)
 held = []
+def fresh_is_missing():  # until a file is gone, of which each process removes one
+    try:
+        os.unlink(os.environ["STALE"] + sorted(os.listdir(os.environ["STALE"]))[0])
+        return True
+    except (KeyError, IndexError):
+        return False
 def send(message):
     os.write(replies, json.dumps(message).encode() + b"\\n")
 for line in sys.stdin:
@@ -25,6 +31,9 @@ for line in sys.stdin:
     if request["verb"] == "close":
         print("about to crash", flush=True)
         os.abort()
+    if request["verb"] == "ping" and fresh_is_missing():
+        send({"id": request["id"], "error": "USD is already loaded", "kind": "FreshProcessError"})
+        continue
     value = {"ids": [os.environ.get("RLNB_ASSET_ROOT", "")]}
     if request["verb"] == "compile":  # of as many MiB as the task has envs
         held.append(bytearray(os.urandom(1) * ((request["payload"]["task"]["num_envs"] or 0) << 20)))
@@ -81,6 +90,26 @@ def test_a_crashed_simulator_is_reported_with_its_last_output_and_replaced(pytho
         simulator.request(requests.Close(), python, warm=True)
     assert living.state == "none"
     assert living.wait().state == "idle"
+
+
+def test_a_request_that_needs_a_fresh_process_is_repeated_once(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = tmp_path / "stale"
+    stale.mkdir()
+    monkeypatch.setenv("STALE", f"{stale}/")
+    living = rlnb.simulator(python)
+    simulator.request(requests.Tasks(), python, warm=True)
+    pid = living.pid
+    (stale / "1").touch()
+    simulator.request(requests.Ping(), python, warm=True)
+    assert living.pid not in (pid, None)
+    assert living.requests == 1
+    for name in "12":
+        (stale / name).touch()
+    with pytest.raises(rlnb.RlnbError, match="USD is already loaded"):
+        simulator.request(requests.Ping(), python, warm=True)
+    assert living.state == "idle"
 
 
 def test_growth_is_reported_once_and_loading_is_not_growth(python: str, caplog: pytest.LogCaptureFixture) -> None:

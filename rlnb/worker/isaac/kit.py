@@ -110,9 +110,9 @@ def _check_process(scan: Scan, sources: tuple[str, ...], start: Start) -> None:
         if not sources:
             raise FreshProcessError("Isaac Sim runs in this process, but the env does not use it.")
         if start.cameras and not _start.cameras:
-            raise FreshProcessError("Isaac Sim was started in this process without a renderer, but the env has cameras.")
+            raise FreshProcessError("Isaac Sim runs in this process without a renderer, but the env has cameras.")
         if start.arguments != _start.arguments:
-            raise FreshProcessError("Isaac Sim was started in this process with other launcher_args.")
+            raise FreshProcessError("Isaac Sim runs in this process with other launcher_args.")
     elif sources:
         _check_isaac_sim(sources)
         loaded = [name for name in OWN_RUNTIME if name in sys.modules]
@@ -135,8 +135,8 @@ def _check_isaac_sim(sources: tuple[str, ...]) -> None:
     if not KitLauncher.is_available():
         raise RlnbError(
             f"The env needs Isaac Sim, which is not installed in {sys.executable}: it uses {', '.join(sources)}. "
-            'Use a physics= and a renderer= of the task that do without it, such as physics="newton_mjwarp", or python= '
-            "for an interpreter with Isaac Sim."
+            'Use a physics= and a renderer= of the task that do without it, such as physics="newton_mjwarp", or an '
+            "interpreter with Isaac Sim, as python=."
         )
 
 

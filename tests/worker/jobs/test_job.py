@@ -9,6 +9,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.errors import FreshProcessError
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
 from rlnb.spec import JOB_FUNCTIONS, JobKind
@@ -59,6 +60,22 @@ def test_a_simulator_that_exits_is_a_failure_too(job: JobDir, monkeypatch: pytes
     result = JobRecord(job, "local").result
     assert result is not None
     assert result.error == "SystemExit: Isaac Sim is not installed"
+
+
+def test_a_job_that_needs_a_fresh_process_has_no_result_until_it_ran_in_one(
+    job: JobDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise FreshProcessError("USD (pxr) is already loaded.")
+
+    monkeypatch.setattr(plugins.load(plugins.library("echo").backend), "train", refuse)
+    with pytest.raises(FreshProcessError):
+        work("train", job.path, fresh=False)
+    assert not job.result.exists()
+    assert work("train", job.path) == 1
+    result = JobRecord(job, "local").result
+    assert result is not None
+    assert result.error == "FreshProcessError: USD (pxr) is already loaded."
 
 
 def test_a_rank_that_only_lost_a_peer_leaves_the_report_to_that_peer(

@@ -25,7 +25,7 @@ def chores(monkeypatch: pytest.MonkeyPatch) -> Chores:
 def rehearsals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Tasks that were rehearsed."""
     ids: list[str] = []
-    monkeypatch.setattr(module, "rehearse", lambda task: ids.append(task.id))
+    monkeypatch.setattr(module, "rehearse", lambda task, any_runtime: ids.append(task.id))
     return ids
 
 
@@ -52,7 +52,7 @@ def test_a_task_that_was_made_for_a_request_needs_no_rehearsal(chores: Chores, r
 def test_a_rehearsal_that_fails_is_for_the_log_only(
     chores: Chores, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(task: Task) -> None:
+    def fail(task: Task, any_runtime: bool) -> None:
         raise ValueError(f"{task.id} has no robot")
 
     monkeypatch.setattr(module, "rehearse", fail)
