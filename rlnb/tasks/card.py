@@ -122,3 +122,5 @@ class TaskCard:
     """The root of robot and scene files."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of the worker's packages, by name."""
+    isaac_sim: tuple[str, ...] = ()
+    """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""

@@ -49,6 +49,8 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[T
             subject = f"agent config of {manifest.library}"
             of_task += overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
         of_task += _check_training(manifest, library, card)
+        if isinstance(launcher, HostedLauncher):  # the nodes of a cluster may have Isaac Sim
+            of_task += _check_isaac_sim(manifest, card)
     of_root = [*_check_root(root.path), *_check_distributed(manifest, library)]
     problems = [*_check_arguments(manifest), *of_root, *of_task]
     if sys.platform != "linux" and isinstance(launcher, HostedLauncher):
@@ -181,6 +183,19 @@ def _check_agent(manifest: Manifest, library: Library, card: TaskCard) -> Iterat
             )
         subject = f"agent config of {library.name}"
         yield from _check_overruled(manifest, manifest.agent, agent.fields, library.overruled, subject)
+
+
+def _check_isaac_sim(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
+    """Find a task that needs Isaac Sim, if the worker's interpreter does not have it."""
+    if not card.isaac_sim:
+        return
+    python = manifest.python or sys.executable
+    others = sorted((name for name in card.presets.physics if "physx" not in name), reverse=True)
+    fix = f"physics={others[0]!r}" if others else "sim.physics=NewtonCfg() in the task's config"
+    yield Problem(
+        what=f"{manifest.task.id} needs Isaac Sim, which {python} does not have: it uses {', '.join(card.isaac_sim)}.",
+        fix=f"{fix}, or python= with an interpreter that has Isaac Sim.",
+    )
 
 
 def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:

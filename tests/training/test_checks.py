@@ -15,7 +15,7 @@ import pytest
 
 import rlnb
 from rlnb import options, plugins
-from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
+from rlnb.tasks.card import AgentCard, ConfigField, Selectors, TaskCard
 from rlnb.training import checks
 
 OTHER_USER = 65534
@@ -90,6 +90,17 @@ def test_one_bad_argument_is_one_problem(root: Path, name: str, value: Any) -> N
     (what,) = problems_of(lambda: echo(**{name: value}))
     assert name.removesuffix("s") in what
     assert not root.exists()
+
+
+def test_a_task_that_needs_a_missing_isaac_sim_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",))
+    (problem,) = problems_of_card(monkeypatch, card)
+    assert "Lift needs Isaac Sim, which " in problem
+    assert "it uses Isaac Sim PhysX physics (`PhysxCfg`). sim.physics=NewtonCfg() in the task's config" in problem
+    selectors = Selectors(physics=("isaacsim_physx", "newton_kamino", "newton_mjwarp", "ovphysx", "physx"))
+    (problem,) = problems_of_card(monkeypatch, dataclasses.replace(card, presets=selectors), python="/isaac/python.sh")
+    assert "which /isaac/python.sh does not have" in problem
+    assert "physics='newton_mjwarp', or python= with an interpreter" in problem
 
 
 def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:

@@ -8,6 +8,7 @@ needs a fresh process.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -65,6 +66,16 @@ def needs_runtime(env_cfg: Any, arguments: Mapping[str, Any]) -> bool:
 
     scan, sources = validate_launch(env_cfg, dict(arguments))
     return bool(sources or scan.launcher_types)
+
+
+def missing_for(env_cfg: Any) -> tuple[str, ...]:
+    """Return the parts of a config that need Isaac Sim, if this interpreter has none.
+
+    Isaac Lab resolves the config's automatic physics and renderers in place.
+    """
+    from isaaclab.app.sim_launcher import validate_launch
+
+    return () if importlib.util.find_spec("isaacsim") is not None else validate_launch(env_cfg, {})[1]
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import config, isaaclab
+from rlnb.worker.isaac import config, isaaclab, kit
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -46,6 +46,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         assets=_assets(env_cfg, root),
         asset_root=root,
         versions=isaaclab.versions(),
+        isaac_sim=kit.missing_for(env_cfg),  # last, since it changes the config
     )
 
 
