@@ -21,6 +21,8 @@ from rlnb.version import ISAACLAB, __version__
 TIMEOUT_S = 4.0
 """Seconds for all checks, which run at the same time. A check that takes longer becomes a warning."""
 LINE = "needs Python 3.12; on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim"
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+"""Variable of NVIDIA's container images: the parts of the driver that a container gets."""
 DRIVER = Path("/proc/driver/nvidia/version")
 PROBE = Path(__file__).parents[1] / "worker" / "probe.py"
 """Script that the worker's interpreter executes with ``python -c``; only the worker may import it."""
@@ -134,7 +136,7 @@ def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env
     return [
         check_worker_rlnb(worker),
         check_isaaclab(worker),
-        check_isaacsim(worker),
+        check_isaacsim(worker, env),
         check_torch(worker, driver),
         check_driver(worker, driver),
         check_bytecode(worker),
@@ -163,14 +165,18 @@ def check_isaaclab(worker: Worker) -> Finding:
     return fault("Isaac Lab", text, fix)
 
 
-def check_isaacsim(worker: Worker) -> Finding:
-    """Check that the user has accepted the terms of Isaac Sim, which otherwise asks for them on stdin."""
+def check_isaacsim(worker: Worker, env: Mapping[str, str]) -> Finding:
+    """Check that the user has accepted the terms of Isaac Sim, and that a container lets it use Vulkan."""
     if not worker.isaacsim:
-        return ok("Isaac Sim", "not installed, so tasks cannot use Isaac Sim's PhysX and renderer")
+        return ok("Isaac Sim", "not installed, so tasks cannot use its PhysX and its renderer")
     text = f"{worker.version('isaacsim') or 'binary distribution'} in {worker.isaacsim}"
     if worker.terms:
         reason, _, fix = worker.terms.partition(". ")
         return fault("Isaac Sim", f"{text}. {reason}.", fix)
+    capabilities = env.get(CAPABILITIES, "all")
+    if {"graphics", "all"}.isdisjoint(capabilities.split(",")):
+        text = f"{text}. {CAPABILITIES} is {capabilities}, without graphics, so its cameras cannot render."
+        return warning("Isaac Sim", text, f"Start the container with {CAPABILITIES}=all.")
     return ok("Isaac Sim", text)
 
 

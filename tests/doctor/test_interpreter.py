@@ -69,13 +69,23 @@ def test_isaac_sim_whose_terms_are_not_accepted_is_a_fault_and_stays_unimported(
     monkeypatch.delenv(VARIABLE, raising=False)
     worker = interpreter.look(None, WAIT_S)
     assert worker.error == ""
-    finding = interpreter.check_isaacsim(worker)
+    finding = interpreter.check_isaacsim(worker, {})
     assert finding.level == "fault"
     assert finding.text.endswith(f"{tmp_path / 'isaacsim'}. The terms of Isaac Sim are not accepted.")
     assert finding.fix.endswith(f"If you accept them, set {VARIABLE}=YES.")
     monkeypatch.setenv(VARIABLE, "yes")
-    assert interpreter.check_isaacsim(interpreter.look(None, WAIT_S)).level == "ok"
-    assert interpreter.check_isaacsim(FIT).level == "ok"
+    assert interpreter.check_isaacsim(interpreter.look(None, WAIT_S), {}).level == "ok"
+    assert interpreter.check_isaacsim(FIT, {}).level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "level"), [("compute,utility", "warning"), ("compute,graphics,utility", "ok"), ("all", "ok")]
+)
+def test_a_container_without_graphics_is_a_warning_for_isaac_sim(capabilities: str, level: str) -> None:
+    worker = dataclasses.replace(FIT, isaacsim="/env/isaacsim")
+    finding = interpreter.check_isaacsim(worker, {interpreter.CAPABILITIES: capabilities})
+    assert (finding.level, finding.text.startswith("binary distribution in /env/isaacsim")) == (level, True)
+    assert finding.fix == ("Start the container with NVIDIA_DRIVER_CAPABILITIES=all." if level == "warning" else "")
 
 
 def test_a_fix_for_an_interpreter_with_isaac_sim_keeps_its_packages() -> None:
