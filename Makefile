@@ -153,6 +153,7 @@ bench: install ## run the benchmarks of benchmarks/RESULTS.md on an otherwise id
 	$(BIN)/python benchmarks/cold_start.py together
 	$(BIN)/python benchmarks/cold_start.py hang
 	$(BIN)/python benchmarks/cold_start.py packs
+	$(BIN)/python benchmarks/isaacsim_pins.py
 
 clean:
 	rm -rf $(VENV) .venv-* $(OUT) dist docs/_build .pytest_cache .mypy_cache .ruff_cache

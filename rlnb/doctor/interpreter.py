@@ -21,6 +21,8 @@ from rlnb.version import ISAACLAB, __version__
 TIMEOUT_S = 4.0
 """Seconds for all checks, which run at the same time. A check that takes longer becomes a warning."""
 LINE = "needs Python 3.12; on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim"
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+"""Variable of NVIDIA's container images: the parts of the driver that a container gets."""
 DRIVER = Path("/proc/driver/nvidia/version")
 PROBE = Path(__file__).parents[1] / "worker" / "probe.py"
 """Script that the worker's interpreter executes with ``python -c``; only the worker may import it."""
@@ -45,6 +47,10 @@ class Worker:
     """Version of Python."""
     versions: Mapping[str, str] | None = None
     """Versions of the installed packages that the checks need, by name."""
+    isaacsim: str = ""
+    """Folder of Isaac Sim; empty without it."""
+    terms: str = ""
+    """Reason why Isaac Sim cannot start, with the fix: its terms are not accepted. Empty if they are."""
     torch_cuda: str | None = None
     """CUDA version that torch was built for; None for a CPU build or without torch."""
     bytecode: bool = True
@@ -64,6 +70,10 @@ class Worker:
     def version(self, name: str) -> str | None:
         """Return the version of an installed package."""
         return (self.versions or {}).get(name)
+
+    def install_line(self, requirement: str) -> str:
+        """Return the shell line that installs a package of rlnb into the interpreter."""
+        return install_line(requirement, python=self.command, isaacsim=bool(self.isaacsim))
 
 
 def look(python: str | None, timeout_s: float) -> Worker:
@@ -126,6 +136,7 @@ def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env
     return [
         check_worker_rlnb(worker),
         check_isaaclab(worker),
+        check_isaacsim(worker, env),
         check_torch(worker, driver),
         check_driver(worker, driver),
         check_bytecode(worker),
@@ -140,7 +151,7 @@ def check_worker_rlnb(worker: Worker) -> Finding:
     text = f"{worker.command}, Python {worker.python}, rlnb {version or 'missing'}"
     if version == __version__:
         return ok("worker", text)
-    fix = install_line("rlnb", python=worker.command)
+    fix = worker.install_line("rlnb")
     return fault("worker", f"{text}; this process has rlnb {__version__}", fix)
 
 
@@ -150,15 +161,30 @@ def check_isaaclab(worker: Worker) -> Finding:
     if version is not None and f"{version}.".startswith(f"{ISAACLAB}."):
         return ok("Isaac Lab", f"{version} on Python {worker.python}")
     text = f"{version or 'missing'} on Python {worker.python}. Isaac Lab {ISAACLAB} {LINE}."
-    fix = install_line("rlnb[isaaclab]", python=worker.command) if on_312 else _own_environment()
+    fix = worker.install_line("rlnb[isaaclab]") if on_312 else _own_environment()
     return fault("Isaac Lab", text, fix)
+
+
+def check_isaacsim(worker: Worker, env: Mapping[str, str]) -> Finding:
+    """Check that the user has accepted the terms of Isaac Sim, and that a container lets it use Vulkan."""
+    if not worker.isaacsim:
+        return ok("Isaac Sim", "not installed, so tasks cannot use its PhysX and its renderer")
+    text = f"{worker.version('isaacsim') or 'binary distribution'} in {worker.isaacsim}"
+    if worker.terms:
+        reason, _, fix = worker.terms.partition(". ")
+        return fault("Isaac Sim", f"{text}. {reason}.", fix)
+    capabilities = env.get(CAPABILITIES, "all")
+    if {"graphics", "all"}.isdisjoint(capabilities.split(",")):
+        text = f"{text}. {CAPABILITIES} is {capabilities}, without graphics, so its cameras cannot render."
+        return warning("Isaac Sim", text, f"Start the container with {CAPABILITIES}=all.")
+    return ok("Isaac Sim", text)
 
 
 def check_torch(worker: Worker, driver: str | None) -> Finding:
     """Check that torch can use the GPUs, from the facts behind ``torch.cuda.is_available()``."""
     version = worker.version("torch")
     if version is None:
-        fix = install_line("rlnb[isaaclab]", python=worker.command)
+        fix = worker.install_line("rlnb[isaaclab]")
         return fault("torch", "not installed; Isaac Lab brings it", fix)
     if worker.devices and worker.torch_cuda is None:
         fix = "Install a CUDA build of torch: https://pytorch.org/get-started/locally"
@@ -201,7 +227,7 @@ def check_bytecode(worker: Worker) -> Finding:
 def check_kernel_cache(worker: Worker) -> Finding:
     """Report Warp's kernel cache. If it is empty, the first run compiles kernels for about half a minute."""
     if not worker.kernel_cache:
-        return warning("Warp kernels", "Warp is not installed", install_line("rlnb[isaaclab]", python=worker.command))
+        return warning("Warp kernels", "Warp is not installed", worker.install_line("rlnb[isaaclab]"))
     folder = worker.kernel_cache
     if worker.kernel_cache_mib < 0.1:
         text = f"{folder}: empty, so the first run compiles kernels for about 30 s"
@@ -229,5 +255,5 @@ def check_assets(worker: Worker, asset_root: str | None, env: Mapping[str, str])
         text = "not set: NVIDIA's cloud if it is reachable, otherwise the local asset pack, which the first run builds"
         return ok("asset root", text, "No action needed. To build the pack now: rlnb assets build")
     text = "not set, and no asset pack is installed, so robots come only from NVIDIA's cloud"
-    fix = install_line("rlnb-tasks", python=worker.command)
+    fix = worker.install_line("rlnb-tasks")
     return warning("asset root", text, fix)

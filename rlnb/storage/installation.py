@@ -14,18 +14,21 @@ import urllib.request
 from importlib import metadata
 from pathlib import Path
 
+from rlnb.storage.isaacsim import isaacsim_folder
+
 PIP = "pip>=26.1"
 """Versions of pip that accept extras of a package whose constraint is a file. Older ones stop with an error."""
 EXTENSION = "rlnb-jupyterlab"
 """The one package that is not in the folder ``plugins`` of a checkout."""
 
 
-def install_line(*requirements: str, python: str | None = None) -> str:
-    """Return a shell line that installs packages of rlnb.
+def install_line(*requirements: str, python: str | None = None, isaacsim: bool = False) -> str:
+    """Return a shell line that installs packages of rlnb. It changes no package of Isaac Sim.
 
     Args:
         requirements: Packages of rlnb with their extras, such as ``"rlnb[report]"`` or ``"rlnb-tasks"``.
         python: Command of the interpreter to install into; None is this one.
+        isaacsim: Whether that interpreter has Isaac Sim. This one is examined.
     """
     pip = f"{python or shlex.quote(sys.executable)} -m pip install"
     names = " ".join(shlex.quote(requirement) for requirement in requirements)
@@ -33,12 +36,16 @@ def install_line(*requirements: str, python: str | None = None) -> str:
     if source is None:
         return f"{pip} {names}"
     folder = f"cd {shlex.quote(str(source))}"
+    if isaacsim or (python is None and isaacsim_folder() is not None):
+        constraint = "--constraint constraints-isaacsim.txt"
+    else:
+        constraint = "--constraint constraints.txt"
     if editable and python is None:
         folders = " ".join(f"--editable {shlex.quote(_folder(requirement))}" for requirement in requirements)
-        return f"{folder} && {pip} --constraint constraints.txt {folders}"
+        return f"{folder} && {pip} {constraint} {folders}"
     if editable:
         folder += " && make wheels && cd dist"
-    return f"{folder} && {pip} --upgrade {shlex.quote(PIP)} && {pip} --constraint constraints.txt {names}"
+    return f"{folder} && {pip} --upgrade {shlex.quote(PIP)} && {pip} {constraint} {names}"
 
 
 def origin() -> tuple[Path | None, bool]:

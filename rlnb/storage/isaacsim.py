@@ -1,4 +1,4 @@
-"""Whether the user has accepted NVIDIA's terms for Isaac Sim, without importing Isaac Sim and without accepting them.
+"""Isaac Sim in this interpreter, and whether the user has accepted NVIDIA's terms, without importing or accepting it.
 
 ``import isaacsim`` asks for it on stdin, which a job does not have, and on which a living simulator receives requests.
 """
@@ -14,17 +14,22 @@ _URL = "https://docs.omniverse.nvidia.com/platform/latest/common/NVIDIA_Omnivers
 _ACCEPTED = ("y", "yes", "1")
 
 
+def isaacsim_folder() -> Path | None:
+    """Return the folder of the package ``isaacsim`` in this interpreter; None without Isaac Sim."""
+    package = importlib.util.find_spec("isaacsim")
+    return Path(package.origin).resolve().parent if package is not None and package.origin is not None else None
+
+
 def isaacsim_terms() -> str:
     """Return why Isaac Sim cannot start in this interpreter, with the fix; empty if its terms were accepted.
 
     Also empty without Isaac Sim, and for its binary distribution, which does not ask. The rule is that of
     ``isaacsim/kit/kit_app.py`` in the wheels of Isaac Sim 6.2: the variable, or an earlier answer in a file.
     """
-    package = importlib.util.find_spec("isaacsim")
-    if package is None or package.origin is None:
+    folder = isaacsim_folder()
+    if folder is None or not (folder / "kit" / "extscore").is_dir():
         return ""
-    kit = Path(package.origin).resolve().parent / "kit"
-    if not (kit / "extscore").is_dir() or os.environ.get(VARIABLE, "").lower() in _ACCEPTED or _answer(kit):
+    if os.environ.get(VARIABLE, "").lower() in _ACCEPTED or _answer(folder / "kit"):
         return ""
     return f"The terms of Isaac Sim are not accepted. Read them at {_URL}. If you accept them, set {VARIABLE}=YES."
 

@@ -205,7 +205,7 @@ def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
         python = manifest.python or sys.executable
         yield Problem(
             what=f"this process has rlnb {__version__}, but the worker's interpreter {python} has rlnb {theirs}.",
-            fix=install_line("rlnb", python=python),
+            fix=install_line("rlnb", python=python, isaacsim="isaacsim" in card.versions),
         )
 
 

@@ -16,7 +16,7 @@ import platform
 import re
 import sys
 
-PACKAGES = ("rlnb", "isaaclab", "torch", "warp-lang")
+PACKAGES = ("rlnb", "isaaclab", "isaacsim", "torch", "warp-lang")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Facts:
 
     python: str
     versions: dict[str, str]
+    isaacsim: str = ""
+    terms: str = ""
     torch_cuda: str | None = None
     bytecode: bool = True
     driver_cuda: str = ""
@@ -38,7 +40,7 @@ class Facts:
 def facts() -> Facts:
     """Return the facts about this interpreter. Fields about a missing package keep their defaults."""
     values = Facts(python=platform.python_version(), versions=_versions())
-    for add in (_with_torch, _with_cuda, _with_kernel_cache, _with_asset_pack):
+    for add in (_with_isaacsim, _with_torch, _with_cuda, _with_kernel_cache, _with_asset_pack):
         values = add(values)
     return values
 
@@ -51,6 +53,19 @@ def _versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def _with_isaacsim(values: Facts) -> Facts:
+    """Add the folder of Isaac Sim, and why it cannot start. It is not imported, because it would ask on stdin."""
+    package = importlib.util.find_spec("isaacsim")
+    if package is None or package.origin is None:
+        return values
+    values = dataclasses.replace(values, isaacsim=os.path.dirname(package.origin))
+    try:
+        from rlnb.storage.isaacsim import isaacsim_terms
+    except ImportError:  # rlnb is missing in this interpreter; the doctor reports that separately
+        return values
+    return dataclasses.replace(values, terms=isaacsim_terms())
 
 
 def _with_torch(values: Facts) -> Facts:

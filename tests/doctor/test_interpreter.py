@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import dataclasses
+import os
 import shlex
 import sys
 import time
@@ -17,6 +18,7 @@ import rlnb
 from rlnb.doctor import interpreter
 from rlnb.doctor.interpreter import Worker
 from rlnb.storage.installation import install_line
+from rlnb.storage.isaacsim import VARIABLE
 
 WAIT_S = 20.0
 """For one answer of a busy machine."""
@@ -56,6 +58,41 @@ def test_on_python_3_11_the_doctor_names_the_isaac_lab_that_pip_installs_and_the
     assert "on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim" in finding.text
     assert "python3.12 -m venv" in finding.fix
     assert "rlnb.options.python" in finding.fix
+
+
+def test_isaac_sim_whose_terms_are_not_accepted_is_a_fault_and_stays_unimported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "isaacsim" / "kit" / "extscore").mkdir(parents=True)
+    (tmp_path / "isaacsim" / "__init__.py").write_text("input('Do you accept the EULA? (Yes/No): ')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    worker = interpreter.look(None, WAIT_S)
+    assert worker.error == ""
+    finding = interpreter.check_isaacsim(worker, {})
+    assert finding.level == "fault"
+    assert finding.text.endswith(f"{tmp_path / 'isaacsim'}. The terms of Isaac Sim are not accepted.")
+    assert finding.fix.endswith(f"If you accept them, set {VARIABLE}=YES.")
+    monkeypatch.setenv(VARIABLE, "yes")
+    assert interpreter.check_isaacsim(interpreter.look(None, WAIT_S), {}).level == "ok"
+    assert interpreter.check_isaacsim(FIT, {}).level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "level"), [("compute,utility", "warning"), ("compute,graphics,utility", "ok"), ("all", "ok")]
+)
+def test_a_container_without_graphics_is_a_warning_for_isaac_sim(capabilities: str, level: str) -> None:
+    worker = dataclasses.replace(FIT, isaacsim="/env/isaacsim")
+    finding = interpreter.check_isaacsim(worker, {interpreter.CAPABILITIES: capabilities})
+    assert (finding.level, finding.text.startswith("binary distribution in /env/isaacsim")) == (level, True)
+    assert finding.fix == ("Start the container with NVIDIA_DRIVER_CAPABILITIES=all." if level == "warning" else "")
+
+
+def test_a_fix_for_an_interpreter_with_isaac_sim_keeps_its_packages() -> None:
+    worker = _without(FIT, "rlnb", isaacsim="/env/isaacsim")
+    fix = interpreter.check_worker_rlnb(worker).fix
+    assert fix == install_line("rlnb", python="python", isaacsim=True)
+    assert fix != install_line("rlnb", python="python")
 
 
 def test_a_missing_isaac_lab_on_python_3_12_needs_only_pip() -> None:

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ from rlnb.storage.installation import PIP
 REPO = Path(__file__).parents[2]
 OURS = re.compile(r"rlnb\b", re.IGNORECASE)
 PACKAGES = ("rlnb[all]", "rlnb-jupyterlab", "rlnb-echo", "rlnb-wandb")
+CONSTRAINTS = ("constraints.txt", "constraints-isaacsim.txt")
+OVERRIDES = "overrides-isaacsim.txt"
 
 
 def names(folder: Path) -> dict[str, Path]:
@@ -27,15 +30,19 @@ def names(folder: Path) -> dict[str, Path]:
     return {wheel.name.partition("-")[0].replace("_", "-"): wheel for wheel in sorted(folder.glob("*.whl"))}
 
 
-def write_constraints(folder: Path) -> Path:
+def write_constraints(folder: Path) -> list[Path]:
     """Write the constraints of a folder of wheels: the third-party pins, and a file for each name of ours.
 
-    ``${PWD}`` is the folder that pip is started in. pip and uv replace it, so the folder can be moved.
+    ``${PWD}`` is the folder that pip is started in. pip and uv replace it, so the folder can be moved. The second file
+    is for environments with Isaac Sim, and the overrides for uv are copied beside it.
     """
     lines = [f"{name} @ file://${{PWD}}/{wheel.name}" for name, wheel in names(folder).items()]
-    path = folder / "constraints.txt"
-    path.write_text((REPO / "constraints.txt").read_text(encoding="utf-8") + "\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    paths = [folder / name for name in CONSTRAINTS]
+    for path in paths:
+        pins = (REPO / path.name).read_text(encoding="utf-8")
+        path.write_text(pins + "\n".join(lines) + "\n", encoding="utf-8")
+    shutil.copy(REPO / OVERRIDES, folder)
+    return [*paths, folder / OVERRIDES]
 
 
 def install(folder: Path, environment: Path, packages: tuple[str, ...], *options: str) -> Path:
@@ -86,7 +93,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, nargs="?", default=Path("outputs/release"))
     arguments = parser.parse_args()
     if arguments.command == "constraints":
-        print(write_constraints(arguments.folder.absolute()))
+        print(*write_constraints(arguments.folder.absolute()), sep="\n")
     else:
         check(arguments.folder.absolute(), arguments.out.absolute())
 

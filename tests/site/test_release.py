@@ -43,12 +43,16 @@ def wheel(folder: Path, name: str, version: str) -> Path:
 def test_the_constraints_name_the_file_of_each_wheel(release: ModuleType, tmp_path: Path) -> None:
     for name in ("rlnb", "rlnb_rsl_rl"):
         wheel(tmp_path, name, "1.0")
-    lines = release.write_constraints(tmp_path).read_text().splitlines()
-    assert lines[-2:] == [
-        "rlnb @ file://${PWD}/rlnb-1.0-py3-none-any.whl",
-        "rlnb-rsl-rl @ file://${PWD}/rlnb_rsl_rl-1.0-py3-none-any.whl",
-    ]
-    assert lines[:-2] == (REPO / "constraints.txt").read_text().splitlines()
+    plain, beside_isaacsim, overrides = release.write_constraints(tmp_path)
+    for path in (plain, beside_isaacsim):
+        lines = path.read_text().splitlines()
+        assert lines[-2:] == [
+            "rlnb @ file://${PWD}/rlnb-1.0-py3-none-any.whl",
+            "rlnb-rsl-rl @ file://${PWD}/rlnb_rsl_rl-1.0-py3-none-any.whl",
+        ]
+        assert lines[:-2] == (REPO / path.name).read_text().splitlines()
+    assert {path.parent for path in (plain, beside_isaacsim, overrides)} == {tmp_path}
+    assert overrides.read_text() == (REPO / "overrides-isaacsim.txt").read_text()
 
 
 @pytest.mark.slow

@@ -44,6 +44,20 @@ def test_a_wheel_names_its_folder(came_from) -> None:
     )
 
 
+def test_beside_isaac_sim_the_constraints_are_those_that_keep_its_packages(
+    came_from, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came_from({"url": "file:///wheels/rlnb-1.0-py3-none-any.whl", "archive_info": {}})
+    elsewhere = installation.install_line("rlnb", python="/lab/python", isaacsim=True)
+    assert elsewhere.endswith("/lab/python -m pip install --constraint constraints-isaacsim.txt rlnb")
+    assert "constraints-isaacsim" not in installation.install_line("rlnb")
+    (tmp_path / "isaacsim").mkdir()
+    (tmp_path / "isaacsim" / "__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert installation.install_line("rlnb").endswith("--constraint constraints-isaacsim.txt rlnb")
+    assert "constraints-isaacsim" not in installation.install_line("rlnb", python="/lab/python")
+
+
 def test_a_checkout_is_installed_in_place_here_and_as_wheels_elsewhere(came_from) -> None:
     came_from({"url": "file:///src/rlnb", "dir_info": {"editable": True}})
     assert installation.install_line("rlnb[report]", "rlnb-tasks[robots]", "rlnb-jupyterlab") == (

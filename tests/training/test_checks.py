@@ -15,6 +15,7 @@ import pytest
 
 import rlnb
 from rlnb import options, plugins
+from rlnb.storage.installation import install_line
 from rlnb.tasks.card import AgentCard, ConfigField, Selectors, TaskCard
 from rlnb.training import checks
 
@@ -217,6 +218,10 @@ def test_missing_packages_of_the_worker_are_reported_with_a_pip_command(
     assert "rsl_rl needs rsl-rl-lib>=5 (not installed) in the worker's interpreter /opt/python." in package
     assert "/opt/python -m pip install 'rsl-rl-lib" in package
     assert f"rlnb {rlnb.__version__}, but the worker's interpreter /opt/python has rlnb 0.0.1." in version
+    assert version.endswith(install_line("rlnb", python="/opt/python"))
+    beside = dataclasses.replace(CARD, versions={"rlnb": "0.0.1", "isaacsim": "6.2.0.0"})
+    (version,) = problems_of_card(monkeypatch, beside, python="/opt/python")
+    assert version.endswith(install_line("rlnb", python="/opt/python", isaacsim=True))
 
 
 def test_a_missing_or_broken_agent_config_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

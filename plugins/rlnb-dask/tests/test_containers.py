@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from rlnb_dask import containers
 
 import rlnb
 from rlnb import plugins
@@ -46,43 +44,18 @@ def test_docker_gets_the_names_of_variables_without_values(tmp_path: Path, monke
     in_docker = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings)
     plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"), env={"TOKEN": "secret"}, cwd="/work")
     command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_docker)
-    assert command.argv[:4] == containers.WITH_FAMILIES
-    assert command.argv[4:6] == ("--rm", "--init")
+    assert command.argv[:6] == (sys.executable, "-m", "rlnb_dask.docker", "--gpus=all", "--rm", "--init")
     assert command.argv[-4:] == ("lab:3.0", "python", "-m", "rlnb.worker")
-    for word in (f"--volume={tmp_path}:{tmp_path}", "--workdir=/work", "--gpus=all", "--env=TOKEN"):
+    for word in (f"--volume={tmp_path}:{tmp_path}", "--workdir=/work", "--env=TOKEN"):
         assert word in command.argv
     assert "--env=PET_MASTER_ADDR" in command.argv
     assert "secret" not in " ".join(command.argv)
     assert command.env == plain.env
 
 
-def docker_arguments(tmp_path: Path, **env: str) -> list[str]:
-    """Return the arguments that a program in place of Docker gets from the command on a node with an environment."""
-    program = tmp_path / "docker"
-    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    program.chmod(0o755)
-    settings = rlnb.slurm(container="lab:3.0", container_runtime="docker", walltime="01:00:00").settings
-    in_docker = dataclasses.replace(manifest(), launcher="slurm", launcher_settings=settings)
-    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker", "train", "/the runs/one"))
+def test_docker_is_started_by_the_python_of_the_nodes() -> None:
+    settings = rlnb.slurm(container="lab:3.0", container_runtime="docker", python="/env/python", walltime="1").settings
+    in_docker = dataclasses.replace(manifest(), launcher_settings=settings, resources=rlnb.Resources(device="cpu"))
+    plain = rlnb.Command(argv=("/env/bin/python", "-m", "rlnb.worker"))
     command = plugins.manager().hook.rlnb_wrap_command(command=plain, manifest=in_docker)
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    process = subprocess.run(command.argv, env={"PATH": path, **env}, capture_output=True, text=True, check=True)
-    return process.stdout.splitlines()
-
-
-def test_docker_gets_the_settings_of_nccl_and_gloo_that_the_node_has(tmp_path: Path) -> None:
-    settings = {"NCCL_P2P_DISABLE": "1", "NCCL_DEBUG": "a b\nNCCL_X=1", "TORCH_NCCL_BLOCKING_WAIT": "1", "GLOO_A": ""}
-    arguments = docker_arguments(tmp_path, **settings, MY_NCCL_A="1", NCCLX="1", SECRET="1")
-    assert arguments[0] == "run"
-    expected = sorted(f"--env={name}" for name in settings)
-    assert sorted(word for word in arguments if "NCCL" in word or "GLOO" in word or "SECRET" in word) == expected
-    assert arguments[-5:] == ["python", "-m", "rlnb.worker", "train", "/the runs/one"], "each is one argument"
-    assert arguments[-6] == "lab:3.0"
-
-
-def test_nvidias_terms_are_accepted_only_by_the_users_own_variable(tmp_path: Path) -> None:
-    """Docker leaves a variable out if ``--env=NAME`` has no value and the node does not set it."""
-    words = [word for word in docker_arguments(tmp_path) if "EULA" in word or "CONSENT" in word]
-    assert words == ["--env=ACCEPT_EULA", "--env=OMNI_KIT_ACCEPT_EULA", "--env=PRIVACY_CONSENT"]
-    for name in ("CUDA_DEVICE_ORDER", "NVIDIA_DRIVER_CAPABILITIES"):
-        assert f"--env={name}" in docker_arguments(tmp_path)
+    assert command.argv[:4] == ("/env/python", "-m", "rlnb_dask.docker", "--rm")

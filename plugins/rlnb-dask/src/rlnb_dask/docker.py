@@ -1,0 +1,53 @@
+"""``python -m rlnb_dask.docker ARGUMENTS``: ``docker run`` with what only the node knows.
+
+These are the settings of NCCL and Gloo, and the GPUs of the job. Slurm's cgroup numbers the GPUs of a job anew, but a
+service outside the cgroup starts the container, where the same numbers are GPUs of other jobs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+FAMILIES = re.compile(r"(NCCL|TORCH_NCCL|GLOO)_[A-Z0-9_]+")
+"""Names of the settings of the libraries that connect the ranks. A prologue or a module of the node may set them."""
+GPUS = "--gpus=all"
+"""First argument if the container needs GPUs. It becomes the UUIDs of the job's GPUs."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+LISTING = ("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader")
+"""Command that lists the GPUs of the job's cgroup, in the order in which queues number them."""
+LISTING_S = 60.0
+"""Seconds for the listing. Without persistence mode, the driver initialises each GPU first."""
+
+
+def job_gpus(visible: str | None, listing: str) -> list[str]:
+    """Return the UUIDs of the GPUs of a job.
+
+    Args:
+        visible: ``CUDA_VISIBLE_DEVICES``: indices or UUIDs; None for all GPUs in the listing.
+        listing: Output of ``LISTING``.
+    """
+    uuids = dict(line.split(", ") for line in listing.splitlines())
+    names = [name.strip() for name in visible.split(",")] if visible is not None else [*uuids]
+    return [uuids.get(name, name) for name in names if name in uuids or name.startswith(("GPU-", "MIG-"))]
+
+
+def main() -> None:
+    """Replace this process by Docker's client, which forwards signals to the container."""
+    options, arguments = [f"--env={name}" for name in os.environ if FAMILIES.fullmatch(name)], sys.argv[1:]
+    if arguments[0] == GPUS:
+        try:
+            answer = subprocess.run(LISTING, capture_output=True, text=True, timeout=LISTING_S, check=True)
+        except (OSError, subprocess.SubprocessError) as exc:
+            sys.exit(f"The GPUs of this job are not known: {exc}. Repair nvidia-smi on the node, or use Apptainer.")
+        gpus = job_gpus(os.environ.get(VISIBLE), answer.stdout)
+        os.environ[VISIBLE] = ",".join(gpus)  # the ranks get them in this order
+        # Docker splits the value at commas, except within quotes.
+        arguments[:1] = [f'--gpus="device={",".join(gpus)}"'] if gpus else []
+    os.execvp("docker", ["docker", "run", *options, *arguments])
+
+
+if __name__ == "__main__":
+    main()
