@@ -15,7 +15,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
-from rlnb.spec import Library, Task
+from rlnb.spec import Json, Library, Task
 from rlnb.storage.installation import install_line
 from rlnb.tasks.agent_config import read_agent
 from rlnb.tasks.card import AssetRoot, Selectors
@@ -277,7 +277,14 @@ def renderer_for(env_cfg: Any) -> Any:
 
 
 @contextlib.contextmanager
-def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -> Iterator[Any]:
+def made(
+    gym_id: str,
+    env_cfg: Any,
+    device: str,
+    *,
+    join_agents: bool = False,
+    arguments: Mapping[str, Json] | None = None,
+) -> Iterator[Any]:
     """Launch the simulation that the config needs, make the env, and close both at the end.
 
     Args:
@@ -285,12 +292,13 @@ def made(gym_id: str, env_cfg: Any, device: str, *, join_agents: bool = False) -
         env_cfg: Config of the env.
         device: ``"cpu"`` or ``"cuda:N"``.
         join_agents: Whether to join the agents of a multi-agent task into one, with Isaac Lab's own wrapper.
+        arguments: Further arguments of Isaac Lab's launcher.
     """
     import gymnasium
     from isaaclab.app import launch_simulation
     from isaaclab.envs import DirectMARLEnv, multi_agent_to_single_agent
 
-    with launch_simulation(env_cfg, {"device": device}):
+    with launch_simulation(env_cfg, {"device": device, **(arguments or {})}):
         env = gymnasium.make(gym_id, cfg=env_cfg)
         try:
             join = join_agents and isinstance(env.unwrapped, DirectMARLEnv)
