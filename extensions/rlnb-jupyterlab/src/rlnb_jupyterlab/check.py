@@ -34,8 +34,16 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
         if not form.task:
             return [FormProblem(what="No task is chosen.", fix="Choose a task, or type its name.")]
         launcher = rlnb.make_launcher(name, settings)
-        of_task, of_train = arguments(form)
-        items = rlnb.check(rlnb.task(form.task, **of_task), launcher=launcher, **of_train)
+        task = rlnb.task(
+            form.task,
+            overrides=form.overrides,
+            presets=form.presets,
+            physics=form.physics,
+            renderer=form.renderer,
+            launcher_args=form.launcher_args,
+        )
+        _, of_train = arguments(form)
+        items = rlnb.check(task, launcher=launcher, **of_train)
     except rlnb.CheckError as exc:
         items = exc.problems
     except (Malformed, rlnb.RlnbError) as exc:
