@@ -77,6 +77,8 @@ class Task:
     """Isaac Lab's renderer selector, e.g. ``"newton_renderer"``."""
     overrides: Mapping[str, Json] = field(default_factory=dict)
     """Env config values by dotted path, e.g. ``{"sim.dt": 0.005}``."""
+    launcher_args: Mapping[str, Json] = field(default_factory=dict)
+    """Arguments of Isaac Lab's launcher by name, e.g. ``{"kit_args": "--enable my.extension"}``."""
     success: str | None = None
     """Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,) that says
     whether an ending episode succeeded."""
@@ -119,6 +121,8 @@ class Manifest:
     """Learning iterations; None keeps the number in the agent config."""
     seed: int = 42
     """Seed of env and policy. The env of rank r uses ``seed + r``."""
+    deterministic: bool = False
+    """Whether physics, rendering and torch have to give the same numbers in every process on a GPU."""
     agent: Mapping[str, Json] = field(default_factory=dict)
     """Agent config values that the user passed, by dotted path."""
     resources: Resources = Resources()

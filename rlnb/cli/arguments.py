@@ -31,6 +31,7 @@ EXAMPLES = {
     "agent": "algorithm.learning_rate=3e-4",
     "where": "num_envs=512",
     "launcher-set": "partition=gpu",
+    "launcher-arg": "livestream=2",
 }
 
 

@@ -65,6 +65,10 @@ def train(
     presets: Annotated[str, typer.Option(help="Global presets of Isaac Lab, separated by commas.")] = "",
     physics: Annotated[str | None, typer.Option(help="Physics backend, e.g. newton_mjwarp.")] = None,
     renderer: Annotated[str | None, typer.Option(help="Renderer, e.g. newton_renderer.")] = None,
+    launcher_arg: Annotated[
+        list[str] | None,
+        typer.Option(help="Argument of Isaac Lab's launcher, such as kit_args='--enable my.extension'. Repeatable."),
+    ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag of the run, for rlnb runs --tag. Repeatable.")] = None,
     wait: Wait = True,
     **arguments: Any,
@@ -74,9 +78,13 @@ def train(
     from rlnb.simulation import simulator
     from rlnb.tasks.agent_config import agent_values
 
-    overrides, agent_set, settings = values(set=set_, agent=agent, launcher_set=launcher_set)
+    overrides, agent_set, settings, launcher_args = values(
+        set=set_, agent=agent, launcher_set=launcher_set, launcher_arg=launcher_arg
+    )
     names = [name.strip() for name in presets.split(",") if name.strip()]
-    task_ = rlnb.task(task, overrides=overrides, presets=names, physics=physics, renderer=renderer)
+    task_ = rlnb.task(
+        task, overrides=overrides, presets=names, physics=physics, renderer=renderer, launcher_args=launcher_args
+    )
     simulator.keep_none()
     run = rlnb.train(
         task_,
@@ -191,6 +199,8 @@ def show_run(run: Run) -> None:
         ("launcher", manifest.launcher),
         ("devices", ", ".join(run.started.devices) if run.started else ""),
         ("overrides", screen.assigned(manifest.task.overrides)),
+        ("launcher_args", screen.assigned(manifest.task.launcher_args)),
+        ("deterministic", "yes" if manifest.deterministic else ""),
         ("agent", screen.assigned(manifest.agent)),
         ("tags", ", ".join(run.tags)),
         *[(name, metrics[name].last) for name in metrics.names],

@@ -8,13 +8,15 @@ from rlnb.spec import Json, Manifest
 def asked(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that the run was given, in the order in which a legend should name them.
 
-    Task overrides are keyed by their dotted path (``"sim.dt"``), agent values by theirs with the prefix ``agent.``.
-    Arguments left at their default are omitted.
+    Task overrides are keyed by their dotted path (``"sim.dt"``), agent values by theirs with the prefix ``agent.``,
+    and arguments of Isaac Lab's launcher by their name with the prefix ``launcher_args.``. Arguments left at their
+    default are omitted.
     """
     values = {
         "task": manifest.task.id,
         "library": manifest.library,
         "seed": manifest.seed,
+        "deterministic": manifest.deterministic or None,
         "num_envs": manifest.task.num_envs,
         "max_iterations": manifest.max_iterations,
         "physics": manifest.task.physics,
@@ -25,6 +27,7 @@ def asked(manifest: Manifest) -> dict[str, Json]:
         "launcher": manifest.launcher,
         "source": (manifest.task.source_sha256 or "")[:7] or None,
         **manifest.task.overrides,
+        **{f"launcher_args.{name}": value for name, value in manifest.task.launcher_args.items()},
         **{f"agent.{path.removeprefix('+')}": value for path, value in manifest.agent.items()},
         "tags": "+".join(map(str, manifest.tags)) or None,
     }

@@ -199,10 +199,12 @@ def _parameters(run: RunFacts) -> list[tuple[str, str]]:
         "physics": manifest.task.physics,
         "renderer": manifest.task.renderer,
         "success": manifest.task.success,
+        "deterministic": manifest.deterministic,
         "device": manifest.resources.device,
         "ranks": manifest.resources.world_size,
         "launcher": manifest.launcher,
         **{f"overrides: {name}": value for name, value in manifest.task.overrides.items()},
+        **{f"launcher_args: {name}": value for name, value in manifest.task.launcher_args.items()},
         **{f"agent: {name}": value for name, value in manifest.agent.items()},
     }
     return [(name, "default" if value is None else str(value)) for name, value in arguments.items()]
@@ -258,12 +260,14 @@ def _lines(run: RunFacts) -> str:
         "presets": list(task.presets) or None,
         "physics": task.physics,
         "renderer": task.renderer,
+        "launcher_args": dict(task.launcher_args) or None,
         "success": task.success,
     }
     training = {
         "library": manifest.library,
         "max_iterations": _iterations(run),
         "seed": manifest.seed,
+        "deterministic": manifest.deterministic or None,
         "agent": dict(manifest.agent) or None,
         "device": manifest.resources.device,
         "nproc_per_node": manifest.resources.nproc_per_node,

@@ -126,6 +126,7 @@ class NewJob:
             and self.command == command  # a wrapper may run it in another environment, such as a container
             and runs_one_worker(command.argv)
             and not command.gpu_per_slot
+            and not self.manifest.deterministic  # Warp's modules keep the setting from the time of their import
             and set(command.env) <= {"PYTHONUNBUFFERED"}
         )
         return {JOB: self.job, COMMAND: self.command}

@@ -177,7 +177,7 @@ def verify_determinism(
         iterations: Learning iterations of each run.
         num_envs: Environments in total.
         timeout_s: Seconds that each run may take; None sets no limit.
-        arguments: Further arguments of :func:`rlnb.train`.
+        arguments: Further arguments of :func:`rlnb.train`. On a GPU, runs are equal only with ``deterministic=True``.
 
     Raises:
         CheckError: The runs would fail. Nothing was started.

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from rlnb.errors import CheckError, Problem, did_you_mean
 from rlnb.spec import Json, Task
+from rlnb.tasks import launcher_args
 from rlnb.tasks.card import Fields, Kind, TaskCard
 
 
 def check_task(task: Task, card: TaskCard) -> None:
-    """Refuse a task whose selectors, overrides or assets have problems.
+    """Refuse a task whose selectors, overrides, launcher arguments or assets have problems.
 
     Raises:
         CheckError: The task has problems. It lists all of them.
@@ -32,7 +33,7 @@ _ACCEPTS: Mapping[Kind, tuple[type, ...]] = {
 
 
 def check(task: Task, card: TaskCard) -> list[Problem]:
-    """Return the problems of a task's selectors, overrides and assets."""
+    """Return the problems of a task's selectors, overrides, launcher arguments and assets."""
     problems = []
     for selector in ("physics", "renderer", "presets"):
         value, names = getattr(task, selector), getattr(card.presets, selector)
@@ -46,6 +47,8 @@ def check(task: Task, card: TaskCard) -> list[Problem]:
                     )
                 )
     problems += check_values(task.overrides, card.fields, f"override of {task.id}")
+    if task.launcher_args:
+        problems += launcher_args.check(task.launcher_args)
     problems += [
         Problem(
             what=f"asset {name} is missing: {asset.path}",

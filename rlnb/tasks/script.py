@@ -10,7 +10,7 @@ from pathlib import Path
 from rlnb.errors import CheckError, Problem
 from rlnb.spec import Json, Task
 
-OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device")
+OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device", "deterministic")
 """Arguments of ``rlnb.train`` that many training scripts have too."""
 
 
@@ -41,7 +41,8 @@ def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Json]) -> I
         yield Problem(what=f"args={args!r} is not a list of strings.", fix='args=["--num_envs", "64"]')
     for name, value in refused.items():
         if value is not None:
+            words = f'"--{name}"' if value is True else f'"--{name}", "{value}"'
             yield Problem(
                 what=f"{name}={value!r} does not apply to a script, which takes its own arguments.",
-                fix=f'args=["--{name}", "{value}"], if the script has it.' if name in OFTEN_ITS else "Leave it out.",
+                fix=f"args=[{words}], if the script has it." if name in OFTEN_ITS else "Leave it out.",
             )

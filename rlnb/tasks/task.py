@@ -10,6 +10,7 @@ from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Task
 from rlnb.storage.serial import to_json
+from rlnb.tasks import launcher_args as launcher_arguments
 from rlnb.tasks.cell import local_files, module_path, sha256
 
 
@@ -21,6 +22,7 @@ def task(
     presets: Sequence[str] | str = (),
     physics: str | None = None,
     renderer: str | None = None,
+    launcher_args: Mapping[str, Json] | None = None,
     success: str | None = None,
 ) -> Task:
     """Describe a task, without importing it. Returns at once.
@@ -33,11 +35,16 @@ def task(
         presets: Isaac Lab's global presets.
         physics: Isaac Lab's physics selector, e.g. ``"newton_mjwarp"``.
         renderer: Isaac Lab's renderer selector, e.g. ``"newton_renderer"``.
+        launcher_args: Arguments of Isaac Lab's launcher by name: ``kit_args``, ``experience``, ``livestream``,
+            ``require_kit``, ``limit_cpu_threads``, ``width``, ``height``, ``max_visible_envs``, ``verbose`` and
+            ``info``, with the meaning that they have there. Most of them are read only if Isaac Sim starts. Arguments
+            that rlnb sets itself, such as ``device``, are refused.
         success: Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,)
             that says whether an ending episode succeeded.
 
     Raises:
-        CheckError: ``num_envs`` is not a positive whole number, or an override is not a JSON value.
+        CheckError: ``num_envs`` is not a positive whole number, an override is not a JSON value, or a launcher argument
+            is not valid.
     """
     problems = [] if num_envs is None else whole_number("num_envs", num_envs, example=64)
     if not isinstance(overrides, Mapping | None):
@@ -48,6 +55,8 @@ def task(
             to_json(value)
         except RlnbError as exc:
             problems.append(Problem(what=f"override {path!r}: {exc}"))
+    if launcher_args is not None:
+        problems += launcher_arguments.check(launcher_args)
     if problems:
         raise CheckError(f"task {name!r}", problems)
     return dataclasses.replace(
@@ -57,6 +66,7 @@ def task(
         physics=physics,
         renderer=renderer,
         overrides=dict(overrides or {}),
+        launcher_args=dict(launcher_args or {}),
         success=success,
     )
 

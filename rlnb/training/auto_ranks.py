@@ -107,7 +107,7 @@ def _path(root: Root, manifest: Manifest) -> Path:
         "machine": [socket.gethostname(), len(os.sched_getaffinity(0))],
         "task": dataclasses.replace(manifest.task, source=None),
         "library": [manifest.library, manifest.agent],
-        "device": manifest.resources.device,
+        "device": [manifest.resources.device, manifest.deterministic],
         "python": manifest.python,
     }
     key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()

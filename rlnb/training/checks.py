@@ -99,6 +99,8 @@ _EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep":
 def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     if isinstance(manifest.seed, bool) or not isinstance(manifest.seed, int) or not 0 <= manifest.seed <= MOST_SEED:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
+    if not isinstance(manifest.deterministic, bool):
+        yield Problem(what=f"deterministic={manifest.deterministic!r} is not True or False.", fix="deterministic=True")
     if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
         yield Problem(what=f"tags={list(manifest.tags)!r} is not a list of non-empty strings.", fix='tags=["baseline"]')
     for path, setting in manifest.agent.items():

@@ -64,6 +64,7 @@ def make_manifest(
         library=library,
         max_iterations=request.max_iterations,
         seed=request.seed,
+        deterministic=request.deterministic,
         agent=dict(agent),
         resources=Resources(device=str(request.device), nodes=launcher.nodes, nproc_per_node=ranks),
         keep=request.keep,

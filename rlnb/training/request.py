@@ -40,6 +40,8 @@ class TrainRequest:
     """Learning iterations; None keeps the number in the agent config."""
     seed: int = field(default=42, metadata={"help": "Seed of the env and the policy."})
     """Seed of the env and the policy."""
+    deterministic: bool = field(default=False, metadata={"help": "Same numbers from the same seed, also on a GPU."})
+    """Whether the same seed has to give the same numbers, also on a GPU."""
     num_envs: int | None = field(default=None, metadata={"help": "Total number of envs."})
     """Total number of envs across all ranks; None keeps the task's own number."""
     agent: Mapping[str, Json] | str | Path | None = None

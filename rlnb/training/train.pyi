@@ -15,6 +15,7 @@ def train(
     library: str = "rsl_rl",
     max_iterations: int | None = None,
     seed: int = 42,
+    deterministic: bool = False,
     num_envs: int | None = None,
     agent: Mapping[str, Json] | str | Path | None = None,
     device: str = "auto",

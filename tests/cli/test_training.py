@@ -51,7 +51,38 @@ def test_arguments_reach_the_manifest(start: Start, ended: Ended) -> None:
     assert manifest.agent == {"algorithm.learning_rate": 3e-4}
     assert (manifest.task.presets, manifest.task.physics, manifest.task.renderer) == (("a", "b"), "p", "r")
     assert manifest.task.num_envs == 8
+    assert (manifest.task.launcher_args, manifest.deterministic) == ({}, False)
     ended(id)
+
+
+def test_launcher_arguments_and_determinism_reach_the_manifest_and_are_shown(
+    invoke: Invoke, start: Start, ended: Ended
+) -> None:
+    id = start("--launcher-arg", "kit_args=--enable my.extension", "--launcher-arg", "livestream=2", "--deterministic")
+    manifest = rlnb.get_run(id).manifest
+    assert manifest.task.launcher_args == {"kit_args": "--enable my.extension", "livestream": 2}
+    assert manifest.deterministic
+    ended(id)
+    shown = invoke("show", id).stdout
+    assert re.search(r"launcher_args +.*livestream=2", shown)
+    assert re.search(r"deterministic +yes", shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("device=cpu", "Use rlnb.train(device=...)"),
+        ("kit_arg=x", "Did you mean 'kit_args'?"),
+        ("livestream", "--launcher-arg 'livestream' is not path=value"),
+    ],
+)
+def test_a_launcher_argument_that_is_not_valid_is_refused(
+    invoke: Invoke, tmp_path: Path, text: str, message: str
+) -> None:
+    result = invoke("train", "Echo", "--library", "echo", "--launcher-arg", text)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not list(tmp_path.glob("runs/*"))
 
 
 def test_a_training_runs_on_the_launcher_of_its_option(start: Start) -> None:

@@ -8,9 +8,16 @@ from rlnb.records.asked import asked
 MANIFEST = rlnb.Manifest(
     run_id="r",
     created="",
-    task=rlnb.Task(id="Echo", source_sha256="0123456789abcdef", presets=("a", "b"), overrides={"sim.dt": 0.005}),
+    task=rlnb.Task(
+        id="Echo",
+        source_sha256="0123456789abcdef",
+        presets=("a", "b"),
+        overrides={"sim.dt": 0.005},
+        launcher_args={"livestream": 2},
+    ),
     library="echo",
     seed=0,
+    deterministic=True,
     agent={"gamma": 0.99, "+normalize_input": True},
     resources=rlnb.Resources(device="cpu", nodes=2, nproc_per_node=4),
     tags=("baseline", "first"),
@@ -21,6 +28,7 @@ def test_overrides_and_agent_values_are_keyed_by_their_paths() -> None:
     values = asked(MANIFEST)
     assert (values["sim.dt"], values["agent.gamma"]) == (0.005, 0.99)
     assert values["agent.normalize_input"] is True, "the leading + of an added key is removed"
+    assert (values["launcher_args.livestream"], values["deterministic"]) == (2, True)
 
 
 def test_ranks_count_all_nodes_and_lists_are_joined() -> None:

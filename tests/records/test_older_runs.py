@@ -181,6 +181,7 @@ def test_the_records_of_a_training_in_the_simulator_are_read(older_runs: Path) -
     ranks = ranks_of(run.result)
     assert ranks is not None
     assert (len(ranks.parameters), len(ranks.observations), ranks.communication) == (1, 1, ())
+    assert (run.manifest.deterministic, run.manifest.task.launcher_args) == (False, {})
     assert run.metrics["fps"].frames == [64.0, 128.0]
     assert run.config["env.sim.dt"] == run.config["sim.dt"] == 0.01
     (evaluation,) = run.evaluations

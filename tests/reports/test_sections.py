@@ -92,6 +92,15 @@ def test_the_lines_that_reproduce_a_run_do(echo_root):
     assert asked(copy) == asked(run)
 
 
+def test_launcher_arguments_and_determinism_are_shown_and_reproduced(echo_root):
+    task = rlnb.task("Echo", launcher_args={"kit_args": "--enable my.extension"})
+    run = rlnb.train(task, library="echo", max_iterations=1, deterministic=True).wait()
+    assert asked(again(run).wait()) == asked(run)
+    page = sections.parameters([run])
+    assert "launcher_args: kit_args</td><td style='text-align:left'>--enable my.extension</td>" in page
+    assert "deterministic</td><td style='text-align:left'>True</td>" in page
+
+
 def test_the_lines_that_reproduce_a_script_do(echo_root, tmp_path):
     script = tmp_path / "it's.py"
     script.write_text("print('trained')")

@@ -64,3 +64,18 @@ def test_a_job_that_its_launcher_cannot_start_leaves_no_files(root: Path, monkey
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         rlnb.train("Echo", library="echo", max_iterations=2)
     assert [each.id for each in rlnb.runs()] == [run.id]
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_deterministic_training_gets_a_process_of_its_own(root: Path, deterministic: bool) -> None:
+    manifest = rlnb.Manifest(
+        run_id="r",
+        created="",
+        task=rlnb.Task(id="Isaac-Cartpole"),
+        library="rsl_rl",
+        deterministic=deterministic,
+        resources=rlnb.Resources(device="cpu"),
+    )
+    new = jobs.NewJob(run_path=root / "r", manifest=manifest, job=Job(kind="train"), launcher=rlnb.LocalLauncher())
+    new.records("0-train")
+    assert new.fits_simulator is not deterministic

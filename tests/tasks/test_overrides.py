@@ -122,3 +122,9 @@ def test_an_asset_that_is_missing_is_named_with_its_path_and_the_fix() -> None:
     (problem,) = overrides.check(rlnb.Task(id="Demo"), card)
     assert problem.what == "asset Robots/gone.usd is missing: /pack/Robots/gone.usd"
     assert problem.fix == "Make it. (The root was chosen because: set for this run.)"
+
+
+def test_launcher_arguments_of_a_task_made_by_hand_are_checked() -> None:
+    task = rlnb.Task(id="Demo", launcher_args={"device": "cpu", "livestream": 2})
+    (problem,) = overrides.check(task, CARD)
+    assert problem.fix == "Use rlnb.train(device=...)."

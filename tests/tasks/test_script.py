@@ -114,6 +114,11 @@ def test_arguments_that_do_not_apply_to_a_script_are_refused(root: Path, script:
     assert not (root / "runs").exists()
 
 
+def test_a_switch_that_a_script_often_has_is_suggested_as_its_argument(root: Path, script: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match=r'fix: args=\["--deterministic"\], if the script has it'):
+        started(script, deterministic=True)
+
+
 def test_the_command_line_starts_it_with_its_own_arguments(root: Path, script: Path) -> None:
     from typer.testing import CliRunner
 

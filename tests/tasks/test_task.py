@@ -42,3 +42,10 @@ def test_an_invalid_number_of_envs_is_refused_with_every_other_problem(root: Pat
     assert whats(list(caught.value.problems))[0] == f"num_envs={num_envs!r} is not a positive whole number."
     assert "override 'sim.dt'" in caught.value.problems[1].what
     assert len(caught.value.problems) == 2
+
+
+def test_launcher_arguments_are_checked_with_everything_else_and_kept(root: Path) -> None:
+    task = rlnb.task("Echo", launcher_args={"kit_args": "--enable my.extension", "livestream": 2})
+    assert task.launcher_args == {"kit_args": "--enable my.extension", "livestream": 2}
+    with pytest.raises(rlnb.CheckError, match=r"2 problems[\s\S]*num_envs=0[\s\S]*Did you mean 'livestream'"):
+        rlnb.task("Echo", num_envs=0, launcher_args={"livestreams": 2})

@@ -78,6 +78,7 @@ def test_all_problems_are_reported_at_once_and_nothing_is_written(root: Path) ->
         ("nproc_per_node", 0),
         ("seed", 1.5),
         ("seed", 2**32),
+        ("deterministic", "yes"),
         ("tags", "abc"),
         ("tags", [1]),
         ("tags", ["a", " "]),

@@ -14,9 +14,10 @@ import rlnb
 MANIFEST = rlnb.Manifest(
     run_id="r",
     created="2026-01-01T00:00:00+00:00",
-    task=rlnb.Task(id="Isaac-Ant-Direct", num_envs=64, overrides={"sim.dt": 0.005}),
+    task=rlnb.Task(id="Isaac-Ant-Direct", num_envs=64, overrides={"sim.dt": 0.005}, launcher_args={"livestream": 2}),
     library="skrl",
     seed=7,
+    deterministic=True,
     agent={"agent.learning_rate": 3e-4},
     resources=rlnb.Resources(device="cpu", nproc_per_node=2),
     launcher="slurm",
@@ -37,11 +38,12 @@ def called(text: str, name: str) -> dict[str, Any]:
 
 def test_a_run_becomes_the_lines_that_start_it_again() -> None:
     text = code_of(MANIFEST)
-    assert called(text, "rlnb.task") == {"overrides": {"sim.dt": 0.005}}
+    assert called(text, "rlnb.task") == {"overrides": {"sim.dt": 0.005}, "launcher_args": {"livestream": 2}}
     assert called(text, "rlnb.train") == {
         "library": "skrl",
         "num_envs": 64,
         "seed": 7,
+        "deterministic": True,
         "device": "cpu",
         "nproc_per_node": 2,
         "agent": {"agent.learning_rate": 3e-4},

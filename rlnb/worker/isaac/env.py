@@ -9,7 +9,7 @@ from typing import Any
 
 from rlnb import plugins
 from rlnb.spec import Json, Library, Manifest, Task
-from rlnb.worker.isaac import config, kit
+from rlnb.worker.isaac import config, determinism, kit
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 
 
@@ -25,6 +25,7 @@ def environment(
     world_size: int = 1,
     manifest: Manifest | None = None,
     log_dir: Path | None = None,
+    deterministic: bool = False,
     configure: Any = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Make the task's env with every requested change; close it at the end.
@@ -39,6 +40,8 @@ def environment(
         world_size: Ranks that share the envs.
         manifest: Passed to ``rlnb_configure_env``; None calls no hook.
         log_dir: Folder that the env may write to.
+        deterministic: Whether physics, rendering and torch give the same numbers in every process, until the env is
+            closed. Warp's modules keep the setting from their import on, so the process must have made no env before.
         configure: ``function(env_cfg)`` called last.
 
     Yields:
@@ -57,8 +60,14 @@ def environment(
     if configure is not None:
         configure(env_cfg)
     join_agents = library is not None and not library.multi_agent
-    arguments = kit.arguments_of(env_cfg.sim.device, world_size)
-    with isaaclab.made(registered.gym_id, env_cfg, arguments, join_agents=join_agents) as env:
+    own = {**task.launcher_args, **({"deterministic": True} if deterministic else {})}
+    arguments = kit.arguments_of(env_cfg.sim.device, world_size, own)
+    with contextlib.ExitStack() as stack:
+        if deterministic:
+            stack.enter_context(determinism.of_simulation(env_cfg, arguments))
+        env = stack.enter_context(isaaclab.made(registered.gym_id, env_cfg, arguments, join_agents=join_agents))
+        if deterministic:
+            stack.enter_context(determinism.of_torch())
         yield env, agent_cfg
 
 

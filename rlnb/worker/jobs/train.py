@@ -60,6 +60,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
             world_size=ctx.world_size,
             manifest=manifest,
             log_dir=ctx.log_dir,
+            deterministic=manifest.deterministic,
         ) as (env, agent_cfg),
     ):
         ctx.device, ctx.num_envs = env.unwrapped.device, env.unwrapped.num_envs * ctx.world_size

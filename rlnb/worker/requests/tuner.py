@@ -38,7 +38,7 @@ class KeptEnv:
         registered, env_cfg, _ = configured(task, None, seed=request.seed, device=request.device)
         if not hasattr(env_cfg, "rewards"):
             raise RlnbError(f"{task.id} is not manager-based: its rewards are code, not terms that could be tuned.")
-        prints, key = terms.fingerprints(env_cfg), (task.id, request.device)
+        prints, key = terms.fingerprints(env_cfg), (task.id, request.device, task.launcher_args)
         sections = terms.changed(self._prints, prints) if self._env is not None and key == self._key else None
         resolved_s = time.monotonic()
         if sections:
@@ -46,7 +46,7 @@ class KeptEnv:
             how = f"{', '.join(sections)} swapped"
         elif sections is None:
             self.close()
-            arguments = kit.arguments_of(env_cfg.sim.device)
+            arguments = kit.arguments_of(env_cfg.sim.device, own=task.launcher_args)
             self._env = self._stack.enter_context(isaaclab.made(registered.gym_id, env_cfg, arguments))
             how = "new env"
         else:

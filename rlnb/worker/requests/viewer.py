@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import select
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rlnb.errors import RlnbError
+from rlnb.spec import Task
 from rlnb.tasks.requests import Address, View
 from rlnb.worker.acting import acting, joint
 from rlnb.worker.isaac import isaaclab
@@ -32,6 +34,7 @@ def show(request: View, tell: Callable[[Address], None]) -> Address:
 
     port = _free_port()
     address = Address(port=port)
+    request = dataclasses.replace(request, task=without_stream(request.task))
 
     def configure(env_cfg: Any) -> None:
         env_cfg.sim.visualizer_cfgs = [isaaclab.viser_visualizer(LOOPBACK, port)]
@@ -49,6 +52,12 @@ def show(request: View, tell: Callable[[Address], None]) -> Address:
             due_s = max(due_s + pace_s, time.monotonic() - pace_s)  # late steps are not made up for
             time.sleep(max(0.0, due_s - time.monotonic()))
     return address
+
+
+def without_stream(task: Task) -> Task:
+    """Return a task that does not stream the window of Isaac Sim, in whose place viser could not show the env."""
+    others = {name: value for name, value in task.launcher_args.items() if name != "livestream"}
+    return dataclasses.replace(task, launcher_args=others)
 
 
 def _free_port() -> int:

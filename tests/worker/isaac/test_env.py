@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.errors import RlnbError
-from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac import determinism, isaaclab
 from rlnb.worker.isaac.env import configured, environment
 
 
@@ -40,9 +41,8 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             calls.append("close")
 
     class Made:
-        def __init__(self, gym_id: str, env_cfg: Config, arguments: Mapping[str, str], *, join_agents: bool) -> None:
-            device = arguments["device"]
-            self.text = f"{gym_id} {env_cfg.scene.num_envs} {env_cfg.log_dir} {device} {join_agents}"
+        def __init__(self, gym_id: str, env_cfg: Config, arguments: Mapping[str, Any], *, join_agents: bool) -> None:
+            self.text = f"{gym_id} {env_cfg.scene.num_envs} {env_cfg.log_dir} {join_agents} {dict(arguments)}"
 
         def __enter__(self) -> Env:
             calls.append(self.text)
@@ -85,6 +85,27 @@ def test_the_callers_function_changes_the_config_last_and_the_env_is_closed_at_t
 
     task = rlnb.Task(id="Demo", num_envs=8)
     with environment(task, None, device="cpu", log_dir=tmp_path, configure=configure) as (_, agent_cfg):
-        assert registry == [f"Demo-v0 3 {tmp_path} cpu False"]
+        assert registry == [f"Demo-v0 3 {tmp_path} False {{'device': 'cpu'}}"]
         assert agent_cfg == {"algorithm": {"lr": 0.1}}
     assert registry[-1] == "close"
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_launcher_arguments_reach_the_launch_and_determinism_surrounds_the_env(
+    registry: list[str], monkeypatch: pytest.MonkeyPatch, deterministic: bool
+) -> None:
+    @contextlib.contextmanager
+    def logged(name: str, *_: object) -> Iterator[None]:
+        registry.append(f"{name} on")
+        yield
+        registry.append(f"{name} off")
+
+    monkeypatch.setattr(determinism, "of_simulation", lambda *values: logged("simulation", *values))
+    monkeypatch.setattr(determinism, "of_torch", lambda: logged("torch"))
+    task = rlnb.Task(id="Demo", launcher_args={"livestream": 2})
+    with environment(task, None, device="cpu", deterministic=deterministic):
+        pass
+    further = {"deterministic": True} if deterministic else {}
+    launch = f"Demo-v0 64  False {dict(device='cpu', livestream=2) | further}"
+    surrounded = ["simulation on", launch, "torch on", "torch off", "close", "simulation off"]
+    assert registry == (surrounded if deterministic else [launch, "close"])

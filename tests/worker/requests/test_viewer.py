@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from rlnb import RlnbError
+from rlnb import RlnbError, Task
 from rlnb.worker.requests import viewer
 
 
@@ -26,3 +26,8 @@ def test_a_view_that_does_not_listen_on_loopback_alone_is_refused(address: str, 
 def test_a_port_that_another_process_uses_is_refused() -> None:
     with pytest.raises(RlnbError, match="does not listen on port"):
         viewer._check_address(viewer._free_port())
+
+
+def test_a_view_takes_the_place_of_a_stream() -> None:
+    task = Task(id="Demo", launcher_args={"livestream": 2, "kit_args": "--enable my.extension"})
+    assert viewer.without_stream(task) == Task(id="Demo", launcher_args={"kit_args": "--enable my.extension"})

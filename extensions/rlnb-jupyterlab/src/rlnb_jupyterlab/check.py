@@ -35,7 +35,12 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
             return [FormProblem(what="No task is chosen.", fix="Choose a task, or type its name.")]
         launcher = rlnb.make_launcher(name, settings)
         task = rlnb.task(
-            form.task, overrides=form.overrides, presets=form.presets, physics=form.physics, renderer=form.renderer
+            form.task,
+            overrides=form.overrides,
+            presets=form.presets,
+            physics=form.physics,
+            renderer=form.renderer,
+            launcher_args=form.launcher_args,
         )
         _, of_train = arguments(form)
         items = rlnb.check(task, launcher=launcher, **of_train)

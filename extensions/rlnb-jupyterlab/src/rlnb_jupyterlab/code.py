@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rlnb import Manifest
 from rlnb_jupyterlab.messages import Json
 
-OF_TASK = ("overrides", "presets", "physics", "renderer")
+OF_TASK = ("overrides", "presets", "physics", "renderer", "launcher_args")
 LOCAL = "local"
 
 
@@ -28,6 +28,7 @@ class Form:
     num_envs: int | None = None
     max_iterations: int | None = None
     seed: int | None = 42
+    deterministic: bool = False
     device: str = "auto"
     nproc_per_node: int | str | None = None
     launcher: str = LOCAL
@@ -37,6 +38,7 @@ class Form:
     presets: Sequence[str] = field(default_factory=list)
     physics: str | None = None
     renderer: str | None = None
+    launcher_args: Mapping[str, Json] = field(default_factory=dict)
     tags: Sequence[str] = field(default_factory=list)
 
 
@@ -53,7 +55,7 @@ def read(fields: Mapping[str, Json]) -> Form:
     if unknown := sorted(set(fields) - set(NAMES)):
         raise Malformed(f"{unknown[0]!r} is not a field of the form.")
     form = Form(**{name: value for name, value in fields.items() if value not in (None, "")})  # type: ignore[arg-type]
-    for name in ("overrides", "agent"):
+    for name in ("overrides", "agent", "launcher_args"):
         table = getattr(form, name)
         if not isinstance(table, Mapping) or not all(isinstance(path, str) for path in table):
             raise Malformed(f"{name} is not a table of names and values.")
@@ -127,6 +129,7 @@ def form_of(manifest: Manifest) -> Form:
         num_envs=task.num_envs,
         max_iterations=manifest.max_iterations,
         seed=manifest.seed,
+        deterministic=manifest.deterministic,
         device=resources.device,
         nproc_per_node=resources.nproc_per_node if resources.nproc_per_node > 1 else None,
         launcher=LOCAL if manifest.launcher == LOCAL else f"{manifest.launcher}({_keywords(settings)})",
@@ -135,6 +138,7 @@ def form_of(manifest: Manifest) -> Form:
         presets=list(task.presets),
         physics=task.physics,
         renderer=task.renderer,
+        launcher_args=_plain(task.launcher_args),
         tags=list(manifest.tags),
     )
 
