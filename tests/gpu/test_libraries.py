@@ -1,0 +1,119 @@
+"""Every RL library on a GPU: training, resuming, evaluation, exports, and checkpoints between GPU and CPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb.spec import Json
+from rlnb.testing.files import run_export
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+TASK = "Isaac-Cartpole-Direct"
+ITERATIONS = 3
+Measured = Callable[[str, str, str, bool], None]
+START_S = 300.0
+"""Seconds that a training may take if its simulator has to compile kernels."""
+TOLERANCE = 1e-2
+"""Allowed difference of actions between the GPU and an export on the CPU. The GPU multiplies matrices in TF32."""
+CASES: Mapping[str, tuple[str, Mapping[str, Json]]] = {
+    "rsl_rl": ("rsl_rl", {}),
+    "skrl": ("skrl", {}),
+    "skrl_jax": ("skrl_jax", {}),
+    "sb3": ("sb3", {}),
+    "rl_games": ("rl_games", {"+params.config.torch_compile": False}),
+    "rl_games, compiled": ("rl_games", {"+params.config.torch_compile": True}),
+}
+JAX = """
+import sys, torch, jax
+torch.zeros(1, device=sys.argv[1])
+print(jax.devices()[0].platform)
+"""
+
+
+def train(case: str, device: str, iterations: int = ITERATIONS, **arguments: Any) -> rlnb.Run:
+    """Train and wait; skip the test if the library is not installed."""
+    library, agent = CASES[case]
+    if lacking := rlnb.task_card(TASK).agents[library].missing:
+        pytest.skip(f"{library} needs {', '.join(lacking)}")
+    run = rlnb.train(
+        TASK, library=library, num_envs=64, max_iterations=iterations, agent=agent, device=device, **arguments
+    )
+    return run.wait(timeout_s=START_S)
+
+
+@pytest.fixture(scope="module")
+def runs(folder: object) -> dict[tuple[str, str], rlnb.Run]:
+    """Provide the trainings of this module by case and device, so that each is made once."""
+    return {}
+
+
+@pytest.fixture(params=CASES)
+def run(request: pytest.FixtureRequest, runs: dict[tuple[str, str], rlnb.Run], device: str) -> rlnb.Run:
+    """Provide a training of a library on the device."""
+    key = request.param, device
+    if key not in runs:
+        runs[key] = train(*key)
+    return runs[key]
+
+
+@pytest.fixture
+def case(run: rlnb.Run, request: pytest.FixtureRequest) -> str:
+    """Return the name of the run's case."""
+    return str(request.node.callspec.params["run"])
+
+
+def test_a_training_is_resumed_with_its_whole_state(run: rlnb.Run, device: str) -> None:
+    run.resume(max_iterations=ITERATIONS + 1).wait(timeout_s=START_S)
+    started = run.started
+    assert started is not None
+    assert started.first_iteration == ITERATIONS
+    assert all(name.startswith(device) for name in started.devices), started.devices
+    assert {report.split(":")[0] for report in started.restored.values()} == {"restored"}, started.restored
+
+
+def test_its_exports_act_on_a_cpu_as_the_policy_on_the_device(run: rlnb.Run, case: str, measured: Measured) -> None:
+    evaluation = run.evaluate(episodes=8, num_envs=8, record=100)
+    assert evaluation.rollout is not None
+    rollout = np.load(evaluation.rollout)
+    worst = {}
+    for name, path in run.export().items():
+        actions = run_export(name, path, rollout["obs.policy"][:100])
+        worst[name] = float(np.abs(actions - rollout["actions"][:100]).max())
+    assert worst
+    text = ", ".join(f"{name} {difference:.1e}" for name, difference in worst.items())
+    measured(f"{case}: actions of an export on the CPU", text, f"<= {TOLERANCE:g}", max(worst.values()) <= TOLERANCE)
+
+
+def test_checkpoints_move_between_the_device_and_the_cpu(
+    run: rlnb.Run, case: str, runs: dict[tuple[str, str], rlnb.Run], device: str
+) -> None:
+    """A checkpoint of the device is evaluated on the CPU. The CPU's is resumed on the device, and trained on there."""
+    on_cpu = train(case, "cpu", seed=7)
+    assert on_cpu.evaluate(episodes=4, num_envs=4, checkpoint=run.checkpoints[-1]).episodes == 4
+    at = run.progress[0]
+    run.resume(checkpoint=on_cpu.checkpoints[-1], max_iterations=at + 1).wait(timeout_s=START_S)
+    started = run.started
+    assert started is not None
+    assert {*started.restored.values()} & {"restored"}, started.restored
+    after = train(case, device, 1, init_from=on_cpu)
+    assert after.manifest.parent == on_cpu.id
+    assert after.checkpoints
+
+
+def test_jax_uses_the_device_beside_torch(device: str) -> None:
+    pytest.importorskip("jax")
+    done = subprocess.run([sys.executable, "-c", JAX, device], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == ("cpu" if device == "cpu" else "gpu")
+
+
+def test_the_same_seed_gives_the_same_training(folder: object, device: str, measured: Measured) -> None:
+    proof = rlnb.verify_determinism(TASK, num_envs=64, iterations=ITERATIONS, device=device, timeout_s=START_S)
+    measured("two trainings with one seed", repr(proof), "bit-equal", proof.deterministic)
