@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import rlnb
 from rlnb.spec import Json
+from rlnb.tasks import cell
 from rlnb.testing.files import run_export
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
@@ -23,13 +24,67 @@ START_S = 300.0
 """Seconds that a training may take if its simulator has to compile kernels."""
 TOLERANCE = 1e-2
 """Allowed difference of actions between the GPU and an export on the CPU. The GPU multiplies matrices in TF32."""
-CASES: Mapping[str, tuple[str, Mapping[str, Json]]] = {
-    "rsl_rl": ("rsl_rl", {}),
-    "skrl": ("skrl", {}),
-    "skrl_jax": ("skrl_jax", {}),
-    "sb3": ("sb3", {}),
-    "rl_games": ("rl_games", {"+params.config.torch_compile": False}),
-    "rl_games, compiled": ("rl_games", {"+params.config.torch_compile": True}),
+CENTRAL = """
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg
+
+
+@configclass
+class CentralCfg(CartpoleEnvCfg):
+    state_space = 4
+
+
+class CentralEnv(CartpoleEnv):
+    def _get_observations(self):
+        observations = super()._get_observations()
+        return {**observations, "critic": observations["policy"]}
+"""
+"""A cell with a task whose env gives observations for a central value function."""
+CENTRAL_VALUE: Mapping[str, Json] = {
+    "minibatch_size": 512,
+    "mini_epochs": 2,
+    "learning_rate": 1e-4,
+    "clip_value": True,
+    "normalize_input": True,
+    "network": {
+        "name": "actor_critic",
+        "central_value": True,
+        "mlp": {
+            "units": [32, 32],
+            "activation": "elu",
+            "d2rl": False,
+            "initializer": {"name": "default"},
+            "regularizer": {"name": "None"},
+        },
+    },
+}
+
+
+class Case(NamedTuple):
+    """A training to test."""
+
+    library: str
+    agent: Mapping[str, Json] = {}
+    task: str = TASK
+
+
+CASES = {
+    "rsl_rl": Case("rsl_rl"),
+    "skrl": Case("skrl"),
+    "skrl_jax": Case("skrl_jax"),
+    "sb3": Case("sb3"),
+    "rl_games": Case("rl_games", {"+params.config.torch_compile": False}),
+    "rl_games, compiled": Case("rl_games", {"+params.config.torch_compile": True}),
+    "rl_games, central value": Case(
+        "rl_games",
+        {
+            "+params.config.torch_compile": False,
+            "+params.config.central_value_config": CENTRAL_VALUE,
+            "+params.env.obs_groups": {"obs": ["policy"], "states": ["critic"]},
+        },
+        "Central-Cartpole",
+    ),
 }
 JAX = """
 import sys, torch, jax
@@ -40,11 +95,11 @@ print(jax.devices()[0].platform)
 
 def train(case: str, device: str, iterations: int = ITERATIONS, **arguments: Any) -> rlnb.Run:
     """Train and wait; skip the test if the library is not installed."""
-    library, agent = CASES[case]
-    if lacking := rlnb.task_card(TASK).agents[library].missing:
+    library, agent, task = CASES[case]
+    if lacking := rlnb.task_card(task).agents[library].missing:
         pytest.skip(f"{library} needs {', '.join(lacking)}")
     run = rlnb.train(
-        TASK, library=library, num_envs=64, max_iterations=iterations, agent=agent, device=device, **arguments
+        task, library=library, num_envs=64, max_iterations=iterations, agent=agent, device=device, **arguments
     )
     return run.wait(timeout_s=START_S)
 
@@ -52,6 +107,7 @@ def train(case: str, device: str, iterations: int = ITERATIONS, **arguments: Any
 @pytest.fixture(scope="module")
 def runs(folder: object) -> dict[tuple[str, str], rlnb.Run]:
     """Provide the trainings of this module by case and device, so that each is made once."""
+    cell.write_module(rlnb.options.folders, "Central-Cartpole", CENTRAL, "test.ipynb")
     return {}
 
 
