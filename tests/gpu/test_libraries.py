@@ -127,7 +127,7 @@ def case(run: rlnb.Run, request: pytest.FixtureRequest) -> str:
 
 
 def test_a_training_is_resumed_with_its_whole_state(run: rlnb.Run, device: str) -> None:
-    run.resume(max_iterations=ITERATIONS + 1).wait(timeout_s=START_S)
+    run.resume(max_iterations=run.progress[0] + 1).wait(timeout_s=START_S)
     started = run.started
     assert started is not None
     assert started.first_iteration == ITERATIONS
@@ -154,11 +154,12 @@ def test_checkpoints_move_between_the_device_and_the_cpu(
     """A checkpoint of the device is evaluated on the CPU. The CPU's is resumed on the device, and trained on there."""
     on_cpu = train(case, "cpu", seed=7)
     assert on_cpu.evaluate(episodes=4, num_envs=4, checkpoint=run.checkpoints[-1]).episodes == 4
-    at = run.progress[0]
-    run.resume(checkpoint=on_cpu.checkpoints[-1], max_iterations=at + 1).wait(timeout_s=START_S)
+    run.resume(checkpoint=on_cpu.checkpoints[-1], max_iterations=run.progress[0] + 1).wait(timeout_s=START_S)
     started = run.started
     assert started is not None
-    assert {*started.restored.values()} & {"restored"}, started.restored
+    # The random numbers of a GPU are not in the checkpoint of a CPU.
+    others = [report for part, report in started.restored.items() if "random_state" not in f"{part} {report}"]
+    assert {report.split(":")[0] for report in others} == {"restored"}, started.restored
     after = train(case, device, 1, init_from=on_cpu)
     assert after.manifest.parent == on_cpu.id
     assert after.checkpoints

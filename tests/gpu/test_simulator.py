@@ -60,10 +60,12 @@ def depth(device: str) -> np.ndarray:
 
 def test_the_depth_of_a_preview_is_that_of_the_cpu(folder: Path, device: str, measured: Measured) -> None:
     here, there = depth(device), depth("cpu")
-    assert np.isfinite(there).any()
-    np.testing.assert_array_equal(np.isfinite(here), np.isfinite(there))
-    worst_m = float(np.abs(here - there)[np.isfinite(there)].max())
-    measured("depth of a preview - the CPU's", f"{worst_m:.1e} m", f"<= {DEPTH_TOLERANCE_M:g} m", worst_m <= 1e-3)
+    seen = np.isfinite(there)  # a pixel without a surface has an infinite depth
+    assert seen.any()
+    np.testing.assert_array_equal(np.isfinite(here), seen)
+    worst_m = float(np.abs(here[seen] - there[seen]).max())
+    holds = worst_m <= DEPTH_TOLERANCE_M
+    measured("depth of a preview - the CPU's", f"{worst_m:.1e} m", f"<= {DEPTH_TOLERANCE_M:g} m", holds)
 
 
 def test_camera_frames_are_timed(folder: Path, device: str, measured: Measured) -> None:
@@ -95,34 +97,31 @@ def turn(run: rlnb.Run, reader: FrameReader, *, looking: bool) -> tuple[float, i
     if not looking:
         time.sleep(LIVES_S + 1.0)  # the training renders until it has noticed that the viewer left
         reader.newest()
-    start_s, frames, told_s = time.time(), 0, 0.0
-    while time.time() < start_s + TURN_S:
+    start_s, frames, told_s, times_s = time.time(), 0, 0.0, []
+    while time.time() < start_s + TURN_S or len(times_s) < 3:
+        assert time.time() < start_s + START_S, "the training makes no progress"
         if looking and time.time() - told_s > 1.0:
             reader.still_looking()
             told_s = time.time()
         frames += reader.newest() is not None
+        times_s = [at_s for at_s in run.metrics["fps"].wall_time_s if at_s >= start_s]
         time.sleep(0.05)
-    times_s = [at_s for at_s in run.metrics["fps"].wall_time_s if start_s <= at_s <= time.time()]
-    assert len(times_s) > 1, "no iteration ended within a turn"
     return (len(times_s) - 1) / (times_s[-1] - times_s[0]), frames
 
 
 def test_live_pictures_cost_their_share(folder: Path, device: str, measured: Measured) -> None:
-    envs = 16 if device == "cpu" else 512
+    envs, pairs = (4, 1) if device == "cpu" else (512, PAIRS)
     run = rlnb.train(CAMERA_TASK, num_envs=envs, max_iterations=100_000, device=device)
-    until(lambda: run.state == "running" and run.progress[0] > 2, START_S)
-    reader = FrameReader(RunDir(run.path))
-    reader.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
-    turn(run, reader, looking=True)  # prepares the first picture
-    ratios, frames = [], 0
-    for _ in range(PAIRS):
-        without, _ = turn(run, reader, looking=False)
-        rate, seen = turn(run, reader, looking=True)
-        ratios.append(rate / without)
-        frames += seen
-    run.cancel()
-    assert frames > 0
-    cost = 1.0 - statistics.median(ratios)
+    try:
+        until(lambda: run.state == "running" and run.progress[0] > 2, START_S)
+        reader = FrameReader(RunDir(run.path))
+        reader.want(Wanted(cameras=(), data_types=(), num_envs=9, size=(160, 120), share=SHARE))
+        turn(run, reader, looking=True)  # prepares the first picture
+        turns = [(turn(run, reader, looking=False), turn(run, reader, looking=True)) for _ in range(pairs)]
+    finally:
+        run.cancel()
+    assert sum(frames for _, (_, frames) in turns) > 0
+    cost = 1.0 - statistics.median(rate / without for (without, _), (rate, _) in turns)
     measured("cost of live pictures at 4 %", f"{cost:.1%} of the iterations/s", f"< {MOST_COST:.0%}", cost < MOST_COST)
 
 
