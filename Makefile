@@ -16,14 +16,14 @@ QUICK := $(PYTEST) -n 3 -m "not isaaclab and not slow and not gpu"
 ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu"
 SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
 # Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages.
-KERNEL_TESTS := $(addprefix tests/,laws records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
+KERNEL_TESTS := $(addprefix tests/,laws nvidia records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
 	$(wildcard tests/test_*.py)
 OUT ?= outputs
 
 # Isaac Lab and torch are 6,000 modules. In images that forbid writing bytecode, each start compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-kernels test-extension test-pages extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
+.PHONY: help install demo test test-all test-gpu test-kernels test-extension test-pages extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -112,6 +112,14 @@ test-all: install $(VENV)/.installed-slow lint test-kernels test-extension test-
 	$(QUICK)
 	$(ISAACLAB)
 	$(SLOW)
+
+# An interpreter with rlnb, its plugins and pytest: make test-gpu PYTHON=/path/to/python. Nothing is installed or downloaded.
+GPU_PYTHON := $(if $(filter command line environment,$(origin PYTHON)),$(PYTHON),$(BIN)/python)
+DEVICE ?= cuda:0
+empty :=
+SOURCES := $(subst $(empty) $(empty),:,$(CURDIR) $(addsuffix /src,$(addprefix $(CURDIR)/,$(PLUGINS))))
+test-gpu: ## run the tests on one NVIDIA GPU (< 10 minutes), into benchmarks/RESULTS.md; DEVICE=cpu rehearses them
+	RLNB_TEST_DEVICE=$(DEVICE) PYTHONPATH=$(SOURCES) $(GPU_PYTHON) -m pytest -m gpu --durations=10 -rA $(addprefix tests/gpu/test_,driver.py ranks.py simulator.py libraries.py)
 
 # The kernel half of rlnb also runs on Pythons without Isaac Lab. PYENV_VERSION lets pyenv find a Python other than
 # that of .python-version.

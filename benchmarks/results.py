@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import bootstrap
+
+from rlnb import gpu_facts
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _PACKAGES = (
@@ -40,14 +44,21 @@ def record(what: str, measured: str, bound: str, holds: bool) -> None:
 
 
 def machine() -> str:
-    """Return the number of cores, and the versions of Python and of the packages that compute."""
+    """Return the number of cores, the GPUs, and the versions of Python and of the packages that compute."""
     versions = []
     for name in _PACKAGES:
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return f"{os.cpu_count()} cores, no GPU, Python {platform.python_version()}, {', '.join(versions)}"
+    return f"{os.cpu_count()} cores, {_gpus()}, Python {platform.python_version()}, {', '.join(versions)}"
+
+
+def _gpus() -> str:
+    """Return the number of GPUs of each model and the version of their driver."""
+    facts = gpu_facts([sys.executable])
+    models = ", ".join(f"{count} x {name}" for name, count in Counter(facts.names).items())
+    return f"{models}, driver {facts.driver}" if models else "no GPU"
 
 
 def ratio_interval(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float]:

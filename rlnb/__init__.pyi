@@ -25,6 +25,8 @@ from .errors import WorkerError as WorkerError
 from .hookspecs import hookimpl as hookimpl
 from .launch.hosted import HostedLauncher as HostedLauncher
 from .launch.local import LocalLauncher as LocalLauncher
+from .nvidia.gpus import GpuFacts as GpuFacts
+from .nvidia.gpus import gpu_facts as gpu_facts
 from .plugins import make_launcher as make_launcher
 from .plugins import register as register
 from .records.evaluation import Evaluation as Evaluation

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.launch import gpus, local
+from rlnb.nvidia import cuda, gpus
 
 LEAVE_S = 30.0
 """Seconds within which the processes of a run must end after the test. They end shortly after writing the result."""
@@ -231,7 +231,7 @@ def driver_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C compiler for the stand-in for libcuda")
     folder = tmp_path_factory.mktemp("driver")
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-o", folder / gpus.LIBRARY, Path(__file__).with_name("libcuda.c")], check=True
+        [compiler, "-shared", "-fPIC", "-o", folder / cuda.LIBRARY, Path(__file__).with_name("libcuda.c")], check=True
     )
     return folder
 
@@ -244,7 +244,7 @@ def machine(driver_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     def have(uuids: str, visible: str | None = None, *, order: str | None = None, error: int | None = None) -> None:
         gpus._answer.cache_clear()
-        monkeypatch.setattr(local, "DRIVER_FILES", (str(driver),))
+        monkeypatch.setattr(cuda, "FILES", (str(driver),))
         monkeypatch.setenv("LD_LIBRARY_PATH", str(driver_library))
         monkeypatch.setenv("FAKE_GPUS", uuids)
         monkeypatch.setenv("FAKE_LOG", str(tmp_path / "calls"))

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from rlnb.doctor import machine
 from rlnb.doctor.finding import Finding, fault, ok, warning
-from rlnb.doctor.interpreter import TIMEOUT_S, check_worker, driver, look
+from rlnb.doctor.interpreter import TIMEOUT_S, check_worker, look
+from rlnb.nvidia.cuda import driver_version
 from rlnb.storage.installation import install_line
 from rlnb.version import __version__
 
@@ -38,7 +39,7 @@ def examine(
     checks: dict[str, Callable[[], Sequence[Finding]]] = {
         "Python": lambda: [check_python(sys.version_info[:3])],
         "rlnb": lambda: [check_plugins(installed_plugins())],
-        "worker": lambda: check_worker(look(python, timeout_s - 0.5), driver(), asset_root, os.environ),
+        "worker": lambda: check_worker(look(python, timeout_s - 0.5), driver_version(), asset_root, os.environ),
         **machine.checks(root),
     }
     return _all_within(checks, timeout_s)

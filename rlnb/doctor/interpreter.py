@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from rlnb.doctor.finding import Finding, fault, ok, warning
 from rlnb.launch.command import interpreter
+from rlnb.nvidia import cuda
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json
 from rlnb.version import ISAACLAB, __version__
@@ -23,7 +22,6 @@ TIMEOUT_S = 4.0
 LINE = "needs Python 3.12; on Python 3.11, pip silently installs isaaclab 2.3.x, which needs Isaac Sim"
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 """Variable of NVIDIA's container images: the parts of the driver that a container gets."""
-DRIVER = Path("/proc/driver/nvidia/version")
 PROBE = Path(__file__).parents[1] / "worker" / "probe.py"
 """Script that the worker's interpreter executes with ``python -c``; only the worker may import it."""
 
@@ -80,14 +78,15 @@ def look(python: str | None, timeout_s: float) -> Worker:
     """Return the facts of the worker's interpreter, without importing heavy packages there."""
     argv = interpreter(python)
     command = " ".join(argv)
-    source = PROBE.read_text(encoding="utf-8")  # passed as text: that interpreter may lack rlnb
+    # passed as text: that interpreter may lack rlnb
+    source, driver = (path.read_text(encoding="utf-8") for path in (PROBE, Path(cuda.__file__)))
     try:
-        facts = json.loads(_output([*argv, "-c", source], timeout_s).strip().splitlines()[-1])
+        facts = cuda.read(_output([*argv, "-c", source, driver], timeout_s))
     except subprocess.TimeoutExpired:
         return Worker(command=command, error=f"no answer in {timeout_s:g} s")
     except subprocess.CalledProcessError as exc:
         return Worker(command=command, error=(exc.stderr.strip().splitlines() or [f"exit status {exc.returncode}"])[-1])
-    except (OSError, ValueError, IndexError) as exc:
+    except (OSError, ValueError) as exc:
         return Worker(command=command, error=f"{type(exc).__name__}: {exc}")
     return from_json(Worker, {**facts, "command": command}, ignore_unknown=True)
 
@@ -114,17 +113,7 @@ def _output(argv: Sequence[str], timeout_s: float) -> str:
     return output
 
 
-def driver(file: Path = DRIVER) -> str | None:
-    """Return the version of the NVIDIA driver; None without a driver."""
-    try:
-        text = file.read_text()
-    except OSError:
-        return None
-    match = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", text)  # the open module says "for x86_64" before it
-    return match.group(1) if match else text.splitlines()[0]
-
-
-def check_worker(worker: Worker, driver: str | None, asset_root: str | None, env: Mapping[str, str]) -> list[Finding]:
+def check_worker(worker: Worker, driver: str, asset_root: str | None, env: Mapping[str, str]) -> list[Finding]:
     """Return all findings about the worker's interpreter."""
     if worker.error:
         fix = f"Set rlnb.options.python to a working Python, or create one: {_own_environment()}"
@@ -180,7 +169,7 @@ def check_isaacsim(worker: Worker, env: Mapping[str, str]) -> Finding:
     return ok("Isaac Sim", text)
 
 
-def check_torch(worker: Worker, driver: str | None) -> Finding:
+def check_torch(worker: Worker, driver: str) -> Finding:
     """Check that torch can use the GPUs, from the facts behind ``torch.cuda.is_available()``."""
     version = worker.version("torch")
     if version is None:
@@ -196,7 +185,7 @@ def check_torch(worker: Worker, driver: str | None) -> Finding:
     if worker.devices:
         names = ", ".join(f"{worker.devices.count(name)} x {name}" for name in dict.fromkeys(worker.devices))
         return ok("torch", f"{version}, CUDA {worker.torch_cuda}: {names}")
-    if driver is None:
+    if not driver:
         return ok("torch", f"{version}; there is no NVIDIA driver, so trainings run on the CPU")
     fix = "Check CUDA_VISIBLE_DEVICES, or start the container with --gpus all (docker) or --nv (apptainer)."
     return fault("torch", f"{version}; the NVIDIA driver is installed, but CUDA finds no GPU", fix)
@@ -206,9 +195,9 @@ def _major(version: str | None) -> int:
     return int((version or "0").split(".")[0] or 0)
 
 
-def check_driver(worker: Worker, driver: str | None) -> Finding:
+def check_driver(worker: Worker, driver: str) -> Finding:
     """Report the version of the NVIDIA driver."""
-    if driver is None:
+    if not driver:
         return ok("NVIDIA driver", "not installed, so no NVIDIA GPU can be used")
     cuda = f", supports CUDA up to {worker.driver_cuda}" if worker.driver_cuda else "; libcuda.so.1 does not load"
     return ok("NVIDIA driver", f"{driver}{cuda}")

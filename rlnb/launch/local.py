@@ -9,15 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rlnb.errors import Problem, RlnbError
-from rlnb.launch import gpus
-from rlnb.launch.gpus import Gpu
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.slots import holders
+from rlnb.nvidia import cuda, gpus
+from rlnb.nvidia.gpus import Gpu
 from rlnb.records.layout import run_dir_of
 from rlnb.spec import Json, Manifest, Resources
-
-DRIVER_FILES = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
-"""Files of which a machine with an NVIDIA driver has one; the last is the GPU of Windows below WSL."""
 
 
 class LocalLauncher(HostedLauncher):
@@ -104,7 +101,7 @@ def _check_gpus(resources: Resources) -> Iterator[Problem]:
 
 def _driver_error() -> str:
     """Return why CUDA offers no GPU although the machine has a driver, in brackets."""
-    error = gpus.answer().error if any(os.path.exists(path) for path in DRIVER_FILES) else ""
+    error = gpus.answer().error if any(os.path.exists(path) for path in cuda.FILES) else ""
     return f" that CUDA can use ({error})" if error else ""
 
 
@@ -115,6 +112,6 @@ def gpu_count() -> int:
 
 def visible_gpus() -> tuple[Gpu, ...]:
     """Return the NVIDIA GPUs that this process may use, in CUDA's order."""
-    if not any(os.path.exists(path) for path in DRIVER_FILES):
+    if not any(os.path.exists(path) for path in cuda.FILES):
         return ()  # at once, since every training counts the GPUs, and most laptops have none
     return gpus.answer().gpus

@@ -10,6 +10,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -30,45 +31,43 @@ def queue_folder() -> Path:
     return base
 
 
-def take_slots(
-    max_running: int,
-    give_up: Callable[[], bool],
-    count: int = 1,
-    poll_s: float = 0.1,
-    *,
-    name: str = "",
-    names: Sequence[str] | None = None,
-    gpus: Sequence[str] = (),
-) -> dict[str, IO[str]] | None:
-    """Wait for ``count`` slots; return their names and the locks that hold them.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlotRequest:
+    """A run's request for slots of this machine."""
+
+    max_running: int
+    """Most runs at a time."""
+    count: int = 1
+    """Slots that the run takes, at most as many as there are names."""
+    run: str = ""
+    """Name of the run, which :func:`holders` returns for these slots."""
+    names: Sequence[str] | None = None
+    """Slots that the run can use, such as its GPUs; None is the numbers below ``max_running``."""
+    gpus: Sequence[str] = ()
+    """Slots of all GPUs that this process may use. Their runs count as running, whatever slots the run takes."""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the slots that are numbers."""
+        return tuple(str(number) for number in range(self.max_running))
+
+
+def take_slots(request: SlotRequest, give_up: Callable[[], bool], poll_s: float = 0.1) -> dict[str, IO[str]] | None:
+    """Wait for slots; return their names and the locks that hold them.
 
     Args:
-        max_running: Most runs at a time.
+        request: The slots that the run needs.
         give_up: Called at every poll; the wait ends with None once it returns true.
-        count: Slots that this job takes, at most as many as there are names.
         poll_s: Seconds between polls.
-        name: Name of the run that :func:`holders` returns for these slots.
-        names: Slots that the job can use, such as its GPUs; None is the numbers below ``max_running``.
-        gpus: Slots of all GPUs that this process may use. Their runs count as running, whatever slots the job takes.
     """
     folder = queue_folder()
-    numbers = [str(number) for number in range(max_running)]
     ticket_path, ticket = _draw_ticket(folder / "tickets")
     slots: dict[str, IO[str]] = {}
     try:
         while not give_up():
-            rivals = [folder / "slots" / slot for slot in (*numbers, *gpus) if slot not in slots] if gpus else []
-            # Only the first in line takes slots, so a partial set blocks no other job.
-            if _first(ticket_path) and len(_runs(rivals)) < max_running:
-                for slot in numbers if names is None else names:
-                    lock = _lock(folder / "slots" / slot) if slot not in slots else None
-                    if lock is not None:
-                        slots[slot] = lock
-                        lock.truncate(0)
-                        lock.write(name)
-                        lock.flush()
-                    if len(slots) == count:
-                        return slots
+            _take_free(request, folder / "slots", ticket_path, slots)
+            if len(slots) == request.count:
+                return slots
             time.sleep(poll_s)
         for lock in slots.values():
             lock.close()
@@ -76,6 +75,24 @@ def take_slots(
     finally:
         ticket_path.unlink(missing_ok=True)
         ticket.close()
+
+
+def _take_free(request: SlotRequest, folder: Path, ticket: Path, slots: dict[str, IO[str]]) -> None:
+    """Add free slots to ``slots``, if it is the turn of this ticket and one more run may run."""
+    if not _first(ticket):
+        return  # only the first in line takes slots, so a partial set blocks no other job
+    rivals = [folder / slot for slot in (*request.numbers, *request.gpus) if slot not in slots] if request.gpus else []
+    if len(_runs(rivals)) >= request.max_running:
+        return
+    for slot in request.numbers if request.names is None else request.names:
+        if len(slots) == request.count:
+            return
+        lock = _lock(folder / slot) if slot not in slots else None
+        if lock is not None:
+            slots[slot] = lock
+            lock.truncate(0)
+            lock.write(request.run)
+            lock.flush()
 
 
 def holders() -> list[str]:

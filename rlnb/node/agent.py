@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import IO
 
 from rlnb.launch.command import TORCHRUN, runs_worker
-from rlnb.launch.gpus import Gpu
 from rlnb.launch.local import visible_gpus
-from rlnb.launch.slots import take_slots
+from rlnb.launch.slots import SlotRequest, take_slots
 from rlnb.node.child import describe_exit, wakes
 from rlnb.node.descendants import ask_for_stacks, kill_descendants
 from rlnb.node.peers import HANGS, Member, Peers, Stall
 from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
 from rlnb.node.usage import Usage
+from rlnb.nvidia.gpus import Gpu
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Command, Json, Outcome, Result
 from rlnb.storage import files
@@ -129,14 +129,14 @@ class Agent:
         if not names or len(names) < command.slots:
             names = None
         count = command.slots if names else min(command.slots, command.max_running)
-        locks = take_slots(
-            command.max_running,
-            self._must_stop,
-            count,
-            name=run_dir_of(self._job.path).path.name,
+        request = SlotRequest(
+            max_running=command.max_running,
+            count=count,
+            run=run_dir_of(self._job.path).path.name,
             names=names,
             gpus=[*gpus],
         )
+        locks = take_slots(request, self._must_stop)
         if locks and names:
             self._gpus = tuple(gpu for slot, gpu in gpus.items() if slot in locks)
             if command.gpu_per_slot:

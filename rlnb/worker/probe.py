@@ -1,20 +1,19 @@
-"""Prints facts about the worker's interpreter for the doctor, as one line of JSON; imports nothing heavy.
+"""Prints facts about the worker's interpreter for the doctor; imports nothing heavy.
 
-It needs only the standard library, so it runs where rlnb is not installed: as ``python probe.py``, or with its text
-after ``python -c``.
+It needs only the standard library, so it runs where rlnb is not installed. The doctor gives its text to ``python -c``,
+followed by the text of ``rlnb/nvidia/cuda.py``.
 """
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import importlib.metadata
 import importlib.util
-import json
 import os
 import platform
 import re
 import sys
+from typing import Any
 
 PACKAGES = ("rlnb", "isaaclab", "isaacsim", "torch", "warp-lang")
 
@@ -69,20 +68,14 @@ def _with_isaacsim(values: Facts) -> Facts:
 
 
 def _with_torch(values: Facts) -> Facts:
-    """Add torch's version, such as 2.9.0+cu130, and the CUDA version of its build, both read from its version.py."""
+    """Add torch's version, such as 2.9.0+cu130, and whether its bytecode exists."""
     torch = importlib.util.find_spec("torch")  # does not import torch, which takes seconds
     if torch is None or torch.origin is None:
         return values
     with open(os.path.join(os.path.dirname(torch.origin), "version.py"), encoding="utf-8") as file:
-        text = file.read()
-    cuda = re.search(r"^cuda\b.*= *'(.*)'", text, re.MULTILINE)
-    version = re.search(r"^__version__ *= *'(.*)'", text, re.MULTILINE)
-    return dataclasses.replace(
-        values,
-        torch_cuda=cuda.group(1) if cuda else None,
-        bytecode=_has_bytecode(torch.origin),
-        versions={**values.versions, **({"torch": version.group(1)} if version else {})},
-    )
+        version = re.search(r"^__version__ *= *'(.*)'", file.read(), re.MULTILINE)
+    versions = {**values.versions, **({"torch": version.group(1)} if version else {})}
+    return dataclasses.replace(values, bytecode=_has_bytecode(torch.origin), versions=versions)
 
 
 def _has_bytecode(module: str) -> bool:
@@ -93,20 +86,20 @@ def _has_bytecode(module: str) -> bool:
 
 
 def _with_cuda(values: Facts) -> Facts:
-    """Add the CUDA version that the driver supports, and the GPUs that this process can see."""
-    try:
-        cuda, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
-    except OSError:
-        return values
-    cuda.cuDriverGetVersion(ctypes.byref(number))
-    version = f"{number.value // 1000}.{number.value % 1000 // 10}"
-    names = []
-    if cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(number)) == 0:
-        for index in range(number.value):
-            name = ctypes.create_string_buffer(256)
-            cuda.cuDeviceGetName(name, 256, index)
-            names.append(name.value.decode("utf-8", "replace"))
-    return dataclasses.replace(values, driver_cuda=version, devices=tuple(names))
+    """Add the CUDA versions of torch's build and of the driver, and the GPUs that this process can see."""
+    cuda = _cuda()
+    driver = cuda["ask_driver"]()
+    devices = tuple(model for _, model in driver.gpus)
+    return dataclasses.replace(
+        values, torch_cuda=cuda["torch_cuda"]() or None, driver_cuda=driver.cuda, devices=devices
+    )
+
+
+def _cuda() -> dict[str, Any]:
+    """Return the contents of ``rlnb/nvidia/cuda.py``. An import of it would need rlnb."""
+    contents: dict[str, Any] = {"__name__": "cuda"}
+    exec(sys.argv[1], contents)
+    return contents
 
 
 def _with_kernel_cache(values: Facts) -> Facts:
@@ -138,4 +131,4 @@ def _with_asset_pack(values: Facts) -> Facts:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(dataclasses.asdict(facts())) + "\n")
+    _cuda()["write"](dataclasses.asdict(facts()))

@@ -14,19 +14,19 @@ from typing import IO
 import pytest
 
 from rlnb import RlnbError
-from rlnb.launch.slots import holders, queue_folder, take_slots
+from rlnb.launch.slots import SlotRequest, holders, queue_folder, take_slots
 
 POLL_S = 0.02
 HOLDER = """
 import os, sys, time
 from rlnb.launch import slots
-from rlnb.launch.slots import take_slots
+from rlnb.launch.slots import SlotRequest, take_slots
 
 name, log, max_running = sys.argv[1:]
 def say(word):
     with open(log, "a") as file:
         file.write(f"{word} {name}\\n")
-slots = take_slots(int(max_running), lambda: False, poll_s=0.02, name=name)
+slots = take_slots(SlotRequest(max_running=int(max_running), run=name), lambda: False, 0.02)
 say("takes")
 sys.stdin.read()
 say("leaves")
@@ -136,10 +136,10 @@ def test_a_run_that_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
     first = hold("first")
     until(lambda: not list((queue / "tickets").iterdir()))
     answers = iter([False, False, True])
-    assert take_slots(1, lambda: next(answers), poll_s=POLL_S) is None
+    assert take_slots(SlotRequest(max_running=1), lambda: next(answers), POLL_S) is None
     assert list((queue / "tickets").iterdir()) == []
     leave(first)
-    assert let_go(take_slots(1, lambda: False, poll_s=POLL_S)) == ["0"]
+    assert let_go(take_slots(SlotRequest(max_running=1), lambda: False, POLL_S)) == ["0"]
 
 
 def let_go(slots: dict[str, IO[str]] | None) -> list[str]:
@@ -151,9 +151,9 @@ def let_go(slots: dict[str, IO[str]] | None) -> list[str]:
 
 
 def test_slots_are_numbered_from_zero(queue: Path) -> None:
-    locks = [take_slots(3, lambda: False, poll_s=POLL_S) for _ in range(3)]
+    locks = [take_slots(SlotRequest(max_running=3), lambda: False, POLL_S) for _ in range(3)]
     assert [list(slots or ()) for slots in locks] == [["0"], ["1"], ["2"]]
-    assert take_slots(3, iter([False, True]).__next__, poll_s=POLL_S) is None
+    assert take_slots(SlotRequest(max_running=3), iter([False, True]).__next__, POLL_S) is None
     for slots in locks:
         let_go(slots)
 
@@ -163,16 +163,19 @@ def test_a_run_that_needs_several_slots_waits_for_all_and_later_runs_wait_too(
 ) -> None:
     first = hold("first", 3)
     until(lambda: lines(tmp_path) == ["takes first"])
-    assert take_slots(3, iter([False, False, True]).__next__, 3, POLL_S) is None
-    assert let_go(take_slots(3, lambda: False, 2, POLL_S)) == ["1", "2"], "slots held while waiting were released"
+    assert take_slots(SlotRequest(max_running=3, count=3), iter([False, False, True]).__next__, POLL_S) is None
+    assert let_go(take_slots(SlotRequest(max_running=3, count=2), lambda: False, POLL_S)) == ["1", "2"], (
+        "slots held while waiting were released"
+    )
     leave(first)
-    assert let_go(take_slots(3, lambda: False, 3, POLL_S)) == ["0", "1", "2"]
+    assert let_go(take_slots(SlotRequest(max_running=3, count=3), lambda: False, POLL_S)) == ["0", "1", "2"]
 
 
 def take(max_running: int, names: list[str] | None, gpus: list[str], name: str = "") -> dict[str, IO[str]] | None:
     """Take a slot at once or not at all."""
     answers = iter([False, True])
-    return take_slots(max_running, lambda: next(answers), 1, POLL_S, name=name, names=names, gpus=gpus)
+    request = SlotRequest(max_running=max_running, run=name, names=names, gpus=gpus)
+    return take_slots(request, lambda: next(answers), POLL_S)
 
 
 def test_the_slots_of_gpus_are_the_same_for_every_order_of_them(queue: Path) -> None:
@@ -185,7 +188,8 @@ def test_the_slots_of_gpus_are_the_same_for_every_order_of_them(queue: Path) -> 
 
 def test_max_running_counts_the_runs_on_gpus_and_numbers(queue: Path) -> None:
     gpus = [*"abcd"]
-    on_gpu = take_slots(2, lambda: False, 2, POLL_S, name="two GPUs", names=gpus, gpus=gpus)
+    request = SlotRequest(max_running=2, count=2, run="two GPUs", names=gpus, gpus=gpus)
+    on_gpu = take_slots(request, lambda: False, POLL_S)
     on_cpu = take(2, None, gpus)
     assert on_cpu is not None, "a run on two GPUs is one run"
     assert take(2, gpus, gpus) is None

@@ -50,6 +50,7 @@ SIMULATED = ("worker", "testing")
 THIRD_PARTY: dict[str, set[str]] = {
     "version": set(),
     "errors": set(),
+    "nvidia": set(),
     "spec": set(),
     "storage": set(),
     "settings": set(),
@@ -62,7 +63,15 @@ THIRD_PARTY: dict[str, set[str]] = {
     "node": {"psutil", "tensorboard", "pynvml"},
 }
 """Third-party packages that a folder or module may import. For others, only SIMULATOR and HEAVY apply."""
-AGENT_MAY = ("rlnb.node", "rlnb.launch", "rlnb.storage", "rlnb.spec", "rlnb.errors", "rlnb.records.layout")
+AGENT_MAY = (
+    "rlnb.node",
+    "rlnb.launch",
+    "rlnb.nvidia",
+    "rlnb.storage",
+    "rlnb.spec",
+    "rlnb.errors",
+    "rlnb.records.layout",
+)
 """Modules of rlnb that the node agent may import. The agent starts on every node and must start quickly."""
 
 

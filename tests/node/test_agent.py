@@ -156,9 +156,9 @@ def test_the_result_of_a_worker_is_kept(job: JobDir) -> None:
 
 ON_GPUS = """
 import sys
-from rlnb.launch import local
+from rlnb.nvidia import cuda
 
-local.DRIVER_FILES = (sys.argv.pop(1),)
+cuda.FILES = (sys.argv.pop(1),)
 import rlnb.node.__main__ as node
 sys.exit(node.main(sys.argv[1:]))
 """

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rlnb.doctor.interpreter import Worker
+from rlnb.nvidia import cuda
 from rlnb.worker import probe
 from rlnb.worker.probe import Facts
 
 
 def facts_of(*argv: str, **env: str) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, *argv], capture_output=True, text=True, check=True, env=env or None)
-    return json.loads(done.stdout)
+    """Run a probe as the doctor does, with the text of rlnb/nvidia/cuda.py as its argument."""
+    text = Path(cuda.__file__).read_text(encoding="utf-8")
+    done = subprocess.run([sys.executable, *argv, text], capture_output=True, text=True, check=True, env=env or None)
+    return cuda.read(done.stdout)
 
 
 def install_torch(folder: Path, version: str) -> None:
@@ -47,19 +50,25 @@ def test_the_doctor_has_the_same_facts_with_the_same_defaults() -> None:
     assert defaults.keys() - {field.name for field in dataclasses.fields(Facts)} == {"command", "error"}
 
 
+def test_the_gpus_are_those_of_the_driver_library(machine: Callable[..., None]) -> None:
+    machine("0a,1bm")
+    facts = facts_of("-I", "-S", probe.__file__)
+    assert (facts["driver_cuda"], facts["devices"]) == ("13.0", ["NVIDIA Fake", "NVIDIA Fake MIG 1g.5gb"])
+
+
 @pytest.mark.parametrize(
-    ("text", "version", "cuda"),
+    ("text", "version", "build"),
     [
         ("__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\n", "2.11.0+cu130", "13.0"),
         ("__version__ = '2.11.0+cpu'\ncuda: Optional[str] = None\n", "2.11.0+cpu", None),
     ],
 )
 def test_the_cuda_of_torch_is_read_without_importing_it(
-    tmp_path: Path, text: str, version: str, cuda: str | None
+    tmp_path: Path, text: str, version: str, build: str | None
 ) -> None:
     install_torch(tmp_path, text)
     facts = facts_of("-S", probe.__file__, PYTHONPATH=str(tmp_path))
-    assert (facts["versions"]["torch"], facts["torch_cuda"]) == (version, cuda)
+    assert (facts["versions"]["torch"], facts["torch_cuda"]) == (version, build)
 
 
 def test_modules_that_every_start_compiles_again_are_reported(tmp_path: Path) -> None:

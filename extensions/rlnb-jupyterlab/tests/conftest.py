@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import rlnb
 
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # as conftest.py at the top of the repository does for all other tests
 sys.path.insert(0, str(Path(__file__).parent))  # pytest's importlib mode would not find asking.py
 
 from asking import write_whole

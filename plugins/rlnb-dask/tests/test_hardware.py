@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from rlnb_dask import hardware
-from rlnb_dask.gpus import GpuFacts
 from rlnb_dask.hardware import Needs
 from rlnb_dask.node import NodeFacts
 
 import rlnb
+from rlnb import GpuFacts
 
 H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"
 FOUR = Needs(ranks=4, device="cuda", gpus_per_node=4, queue="slurm")

@@ -45,6 +45,29 @@ def test_the_cores_of_a_node_are_those_that_its_job_may_use(tmp_path: Path) -> N
     assert process.stdout.split() == ["1"]
 
 
+def test_the_look_at_a_node_has_its_gpus_only_if_the_job_may_use_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise SystemExit('torch was imported')\n")
+    (tmp_path / "torch" / "version.py").write_text("__version__ = '2.11.0'\ncuda: Optional[str] = '13.0'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert node.look(str(tmp_path), "node0", (), None).gpus is None
+    facts = node.look(str(tmp_path), "node0", (), None, on_gpus=True).gpus
+    assert facts is not None
+    assert (facts.names, facts.torch_cuda) == ((), "13.0")
+    contained = node.look(str(tmp_path), "node0", (), None, on_gpus=True, contained=True).gpus
+    assert contained is not None
+    assert contained.torch_cuda is None, "the container has another torch"
+
+
+def test_a_library_that_crashes_is_a_problem_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    facts = node.look(str(tmp_path), "node0", (), None, on_gpus=True)
+    assert facts.problem == "the GPUs cannot be listed: exit status 1. Check the driver with nvidia-smi"
+
+
 def test_a_nannys_variables_do_not_reach_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "5")

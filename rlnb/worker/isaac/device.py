@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 
 from rlnb.errors import RlnbError
+from rlnb.nvidia.cuda import has_driver
 
-DRIVER_FILES = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
-LIBRARY = "libcuda.so.1"
-WSL_FILE = "/dev/dxg"
-"""GPU of Windows below WSL, from any vendor."""
 ANY_DEVICE = "any"
 """A GPU if torch can use one, else the CPU, for cards, rehearsals and mirrors, which have no device argument."""
 HIDDEN = ("", "-1")
@@ -28,24 +24,10 @@ def torch_device(name: str) -> str:
 
     if name in ("auto", ANY_DEVICE):
         usable = torch.cuda.is_available()
-        if name == "auto" and not usable and _has_driver() and not _hides_gpus():
+        if name == "auto" and not usable and has_driver() and not _hides_gpus():
             raise RlnbError(_refusal())
         name = "cuda" if usable else "cpu"
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" else name
-
-
-def _has_driver() -> bool:
-    if any(os.path.exists(path) for path in DRIVER_FILES):
-        return True
-    return os.path.exists(WSL_FILE) and _loads_library()
-
-
-def _loads_library() -> bool:
-    try:
-        ctypes.CDLL(LIBRARY)
-    except OSError:
-        return False
-    return True
 
 
 def _hides_gpus() -> bool:

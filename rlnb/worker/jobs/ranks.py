@@ -40,7 +40,7 @@ class Clock:
 
 
 @contextlib.contextmanager
-def process_group(device: str, *, synchronised: bool = True) -> Iterator[Clock]:
+def process_group(device: str, *, synchronised: bool = True, alone: bool = False) -> Iterator[Clock]:
     """Make the process group of a training with several ranks; do nothing for a single rank.
 
     RL libraries make their own process group with nccl, which needs GPUs. This function makes it once, with gloo on a
@@ -49,12 +49,13 @@ def process_group(device: str, *, synchronised: bool = True) -> Iterator[Clock]:
     Args:
         device: Device of this rank.
         synchronised: False turns every ``all_reduce`` into a no-op: the negative control for the proof.
+        alone: Whether a single rank has a process group too, to test nccl on one GPU.
 
     Yields:
         A clock of the time that this rank spends in ``all_reduce``.
     """
     clock = Clock()
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 and not alone:
         yield clock
         return
     import torch

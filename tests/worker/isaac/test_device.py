@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlnb import RlnbError
-from rlnb.worker.isaac import device
+from rlnb.nvidia import cuda
 from rlnb.worker.isaac.device import torch_device
 
 torch = pytest.importorskip("torch")
@@ -19,8 +19,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(device, "DRIVER_FILES", (str(tmp_path / "version"), str(tmp_path / "nvidiactl")))
-    monkeypatch.setattr(device, "WSL_FILE", str(tmp_path / "dxg"))
+    monkeypatch.setattr(cuda, "FILES", tuple(str(tmp_path / name) for name in ("version", "nvidiactl", "dxg")))
+    monkeypatch.setattr(cuda, "WSL_FILE", str(tmp_path / "dxg"))
     return tmp_path
 
 
@@ -77,9 +77,9 @@ def test_a_user_who_hides_all_gpus_gets_the_cpu(
 
 def test_wsl_without_nvidias_library_has_no_nvidia_gpu(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (files / "dxg").touch()  # WSL has it for Intel's and AMD's GPUs too
-    monkeypatch.setattr(device, "LIBRARY", "libmissing.so.1")
+    monkeypatch.setattr(cuda, "LIBRARY", "libmissing.so.1")
     assert torch_device("auto") == "cpu"
-    monkeypatch.setattr(device, "LIBRARY", "libc.so.6")
+    monkeypatch.setattr(cuda, "LIBRARY", "libc.so.6")
     with pytest.raises(RlnbError, match="has an NVIDIA driver"):
         torch_device("auto")
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rlnb import HostedJob
-from rlnb_dask.gpus import GpuFacts
+from rlnb import GpuFacts, HostedJob
 from rlnb_dask.node import NodeFacts, where
 
 RANKS = "--nproc_per_node="

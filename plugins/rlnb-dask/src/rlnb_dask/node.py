@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import json
 import os
@@ -22,8 +23,7 @@ import dask
 import psutil
 from distributed import Worker, WorkerPlugin, get_worker
 
-from rlnb_dask import gpus
-from rlnb_dask.gpus import GpuFacts
+from rlnb import GpuFacts, gpu_facts
 
 END_S = 15.0
 """Seconds that an agent has to end all its child processes once its standard input is closed."""
@@ -168,11 +168,13 @@ def look(
     if asset_root and "://" not in asset_root and not os.path.isdir(asset_root):
         problem = problem or f"the asset root {asset_root} does not exist"
     try:
-        gpu_facts = gpus.look(python, contained) if on_gpus else None
+        gpus = gpu_facts(shlex.split(python) if python else [sys.executable]) if on_gpus else None
     except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
-        gpu_facts, problem = None, problem or f"the GPUs cannot be listed: {exc}. Check the driver with nvidia-smi"
+        gpus, problem = None, problem or f"the GPUs cannot be listed: {exc}. Check the driver with nvidia-smi"
+    if gpus is not None and contained:
+        gpus = dataclasses.replace(gpus, torch_cuda=None)  # the container has another torch
     cores = len(os.sched_getaffinity(0))
-    return NodeFacts(host=host, versions=versions, problem=problem, free_bytes=free_bytes, cores=cores, gpus=gpu_facts)
+    return NodeFacts(host=host, versions=versions, problem=problem, free_bytes=free_bytes, cores=cores, gpus=gpus)
 
 
 def sees(folder: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:

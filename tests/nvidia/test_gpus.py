@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.launch import gpus, local
-from rlnb.launch.gpus import Answer, Gpu
+from rlnb.launch import local
+from rlnb.nvidia import cuda, gpus
+from rlnb.nvidia.gpus import Answer, Gpu, GpuFacts, gpu_facts
 
 Machine = Callable[..., None]
+MODEL = "NVIDIA Fake"
 
 
 def uuid(end: str, kind: str = "GPU") -> str:
@@ -39,7 +41,7 @@ def test_the_gpus_are_those_that_cuda_offers(
     machine: Machine, uuids: str, visible: str | None, expected: list[tuple[str, str]]
 ) -> None:
     machine(uuids, visible)
-    assert gpus.answer().gpus == tuple(Gpu(name, uuid(end)) for name, end in expected)
+    assert gpus.answer().gpus == tuple(Gpu(name, uuid(end), MODEL) for name, end in expected)
     assert gpus.answer().error == ("" if expected else "CUDA_ERROR_NO_DEVICE")
 
 
@@ -59,7 +61,7 @@ def test_cuda_numbers_gpus_in_the_order_that_the_user_set(machine: Machine) -> N
 def test_cuda_offers_one_mig_slice_to_a_process(machine: Machine) -> None:
     names = [uuid(end, "MIG") for end in ("1a", "1b")]
     machine("1am,1bm", ",".join(names))
-    assert gpus.answer().gpus == (Gpu(names[0], names[0]),)
+    assert gpus.answer().gpus == (Gpu(names[0], names[0], "NVIDIA Fake MIG 1g.5gb"),)
 
 
 def test_the_beginning_of_a_uuid_is_completed(machine: Machine) -> None:
@@ -85,14 +87,14 @@ def test_the_driver_is_asked_once_for_each_environment(machine: Machine, tmp_pat
 def test_the_driver_is_not_loaded_into_this_process(machine: Machine) -> None:
     machine("0a")
     assert local.gpu_count() == 1
-    assert gpus.LIBRARY not in Path("/proc/self/maps").read_text()
+    assert cuda.LIBRARY not in Path("/proc/self/maps").read_text()
 
 
 def test_a_machine_without_a_driver_starts_no_process(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine("0a")
-    monkeypatch.setattr(local, "DRIVER_FILES", (str(tmp_path / "missing"),))
+    monkeypatch.setattr(cuda, "FILES", (str(tmp_path / "missing"),))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
     assert local.visible_gpus() == ()
 
@@ -113,7 +115,7 @@ def test_a_machine_without_a_driver_starts_no_process(
 def test_without_the_driver_library_the_kernel_module_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, visible: str | None, names: list[str]
 ) -> None:
-    (tmp_path / gpus.LIBRARY).write_text("not a library")
+    (tmp_path / cuda.LIBRARY).write_text("not a library")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     gpus._answer.cache_clear()
     monkeypatch.setattr(os, "listdir", lambda path: ["gpu"] * count if path == gpus.LISTING else [])
@@ -135,6 +137,25 @@ def test_a_driver_that_crashes_or_hangs_is_an_error(tmp_path: Path, monkeypatch:
     gpus._answer.cache_clear()
     assert gpus.answer() == Answer(error="the NVIDIA driver did not answer within 0 s")
     gpus._answer.cache_clear()
+
+
+def test_the_facts_about_another_interpreter_need_no_rlnb_there(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine("0a,0b")
+    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Release Build\n")
+    monkeypatch.setattr(cuda, "VERSION_FILE", str(tmp_path / "version"))
+    facts = gpu_facts([sys.executable, "-I", "-S"])
+    assert facts == GpuFacts(names=(MODEL, MODEL), driver="580.65.06", driver_cuda="13.0", torch_cuda=None)
+
+
+def test_an_interpreter_without_an_answer_is_an_error_with_its_last_line(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^exit status 4: last words$"):
+        gpu_facts(["/bin/sh", "-c", "echo first >&2; echo last words >&2; exit 4"])
+    with pytest.raises(subprocess.TimeoutExpired):
+        gpu_facts(["/bin/sh", "-c", "exec sleep 60"], timeout_s=0.2)
+    with pytest.raises(OSError, match="python"):
+        gpu_facts([str(tmp_path / "python")])
 
 
 def test_a_slot_has_the_name_of_its_gpu() -> None:

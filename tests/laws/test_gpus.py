@@ -1,0 +1,28 @@
+"""Tests see a GPU only if they are marked ``gpu``, and all tests in tests/gpu are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rlnb.launch.local import visible_gpus
+
+GPU_TESTS = sorted((Path(__file__).parents[1] / "gpu").glob("test_*.py"))
+
+
+def test_a_test_sees_no_gpu() -> None:
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+    assert visible_gpus() == ()
+
+
+@pytest.mark.parametrize("path", GPU_TESTS, ids=lambda path: path.name)
+def test_a_test_on_gpus_has_the_marker(path: Path) -> None:
+    assert "pytestmark = pytest.mark.gpu" in path.read_text() or "pytestmark = [pytest.mark.gpu" in path.read_text()
+
+
+def test_make_test_gpu_runs_every_file() -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+    (line,) = [line for line in makefile.splitlines() if "addprefix tests/gpu/test_," in line]
+    assert not [path.name for path in GPU_TESTS if path.name.removeprefix("test_") not in line]
