@@ -35,8 +35,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
     plan = Plan(request.cameras, request.data_types, request.size)
     steps, every = request.steps, request.every or max(1, request.steps)
     env, act, policy_reset = after.enter_context(acting(request, plan.apply))
-    make_s = time.monotonic() - start_s
-    raw = isaaclab.task_env(env)
+    raw, make_s = isaaclab.task_env(env), time.monotonic() - start_s
     shots: list[Arrays] = []
     times_s: list[float] = []
 
