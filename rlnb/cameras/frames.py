@@ -33,6 +33,8 @@ class Frames:
     """Label of each segmentation id, by ``"<camera>/<data type>"``."""
     ranges_m: Mapping[str, tuple[float, float]]
     """Near and far clipping distance of each camera, in metres."""
+    noisy: tuple[str, ...] = ()
+    """Names of the cameras with an RTX renderer. The noise in their colours can hide faults from the inspector."""
     steps: int
     """Number of env steps between the first and the last moment."""
     added: bool

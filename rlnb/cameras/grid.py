@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlnb import plugins
+from rlnb.cameras.inspector import hidden_faults
 from rlnb.display.pictures import GAP_PX, PALETTE, mosaic, red_green_blue
 from rlnb.spec import DEPTH
 
@@ -27,6 +28,7 @@ _BAR_PX = 12
 _BADGE_PX = 16
 _WRONG = (178, 34, 34)
 _RIGHT = (0, 128, 96)
+_UNCERTAIN = (96, 96, 96)
 _MISS = np.array([32, 32, 32], np.uint8)
 """Colour of depth pixels where nothing was hit."""
 _BACKGROUND = np.array([24, 24, 24], np.uint8)
@@ -50,7 +52,7 @@ def colorize(frames: np.ndarray, data_type: str, range_m: tuple[float, float] | 
         return custom
     if data_type in DEPTH:
         return _depth(frames[..., 0], *(range_m or depth_range_m(frames)))
-    if data_type.endswith("segmentation") and frames.shape[-1] == 1:  # with more channels, the renderer has coloured it
+    if "segmentation" in data_type and frames.shape[-1] == 1:  # with more channels, the renderer has coloured it
         return _ids(frames[..., 0])
     if data_type == "normals":
         return ((np.clip(np.nan_to_num(frames[..., :3]), -1.0, 1.0) + 1.0) * 127.5).astype(np.uint8)
@@ -120,7 +122,10 @@ def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: i
     title = f"{camera}: {data_type}"
     width = max(grid.width, 150, math.ceil(font.getlength(title)) + 34)
     findings = [finding for finding in preview.findings if (finding.camera, finding.data_type) == (camera, data_type)]
-    badges = [line for finding in findings for line in _wrapped(str(finding), width - 8, font)]
+    badges = [(line, _WRONG) for finding in findings for line in _wrapped(str(finding), width - 8, font)]
+    if camera in preview.noisy and (faults := hidden_faults(data_type)):
+        text = f"noise can hide: {', '.join(faults)}"
+        badges += [(line, _UNCERTAIN) for line in _wrapped(text, width - 8, font)]
     names = preview.labels.get(f"{camera}/{data_type}", {})
     legend = [(number, text) for number, text in sorted(names.items()) if (clip == number).any()]  # of all moments
     footer = _CAPTION_PX * (len(legend) if legend else 1 if data_type in DEPTH else 0)
@@ -128,11 +133,11 @@ def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: i
     whole = Image.new("RGB", (width, top + grid.height + footer + GAP_PX), "white")
     draw = ImageDraw.Draw(whole)
     draw.text((0, 2), title, fill="black", font=font)
-    if findings:
-        draw.rectangle((0, _CAPTION_PX, width, top - 1), fill=_WRONG)
-        for row, line in enumerate(badges):
-            draw.text((4, _CAPTION_PX + row * _BADGE_PX + 1), line, fill="white", font=font)
-    else:
+    for row, (line, colour) in enumerate(badges):
+        y = _CAPTION_PX + row * _BADGE_PX
+        draw.rectangle((0, y, width, y + _BADGE_PX - 1), fill=colour)
+        draw.text((4, y + 1), line, fill="white", font=font)
+    if not findings:
         _ok(draw, width, font)
     whole.paste(grid, (0, top))
     below = top + grid.height + GAP_PX

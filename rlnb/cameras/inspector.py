@@ -21,6 +21,8 @@ DRIFT = 1.15
 """Brightness ratio to the other envs from which on a picture is a fault, if its dark, middle and bright parts agree."""
 ENOUGH_PIXELS = 4096
 """Approximate number of pixels per env that are sampled to measure brightness."""
+HIDDEN_BY_NOISE: tuple[Fault, ...] = ("stale", "duplicate")
+"""Faults of equal pictures. No two pictures with noise are equal."""
 _UNNAMED = {"BACKGROUND", "UNLABELLED"}
 """Labels that the renderers of Isaac Lab 3.0 give to pixels without a semantic label."""
 
@@ -76,6 +78,11 @@ def inspect(shot: Shot) -> list[Finding]:
         for fault, check in _CHECKS.items()
         for indices, what in check(shot)
     ]
+
+
+def hidden_faults(data_type: str) -> tuple[Fault, ...]:
+    """Return the faults that the inspector can miss in an output of a camera whose renderer adds noise to colours."""
+    return HIDDEN_BY_NOISE if data_type in COLOR else ()
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -189,7 +196,7 @@ def _nan(shot: Shot) -> Found:
 
 
 def _unlabelled(shot: Shot) -> Found:
-    if shot.data_type.endswith("segmentation") and not set(shot.labels.values()) - _UNNAMED:
+    if "segmentation" in shot.data_type and not set(shot.labels.values()) - _UNNAMED:
         yield [], 'no asset has a semantic label. Set one with spawn.semantic_tags=[("class", "cube")]'
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.cameras.checks import check_preview
 from rlnb.cameras.frames import Frames
-from rlnb.cameras.inspector import Shot, inspect, ranges
+from rlnb.cameras.inspector import Shot, hidden_faults, inspect, ranges
 from rlnb.cameras.policy import Subject, subject
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
@@ -93,7 +93,13 @@ class Preview(Frames):
     def __repr__(self) -> str:
         cameras = "; ".join(f"{camera}: {', '.join(types)}" for camera, types in self.clip.items())
         faults = "".join(f"\n  {finding.camera} {finding.data_type}: {finding}" for finding in self.findings)
-        return f"Preview({self.task!r}, env {ranges(self.envs)}, {cameras}){faults}"
+        noise = "".join(
+            f"\n  {camera} {data_type}: noise can hide: {', '.join(hidden_faults(data_type))}"
+            for camera in self.noisy
+            for data_type in self.clip[camera]
+            if hidden_faults(data_type)
+        )
+        return f"Preview({self.task!r}, env {ranges(self.envs)}, {cameras}){faults}{noise}"
 
     def _repr_png_(self) -> bytes:
         import io
@@ -139,6 +145,7 @@ def read(task: str, steps: int, envs: tuple[int, ...], clip: Clip, *, inspected:
         state=state,
         labels=labels,
         ranges_m=clip.ranges_m,
+        noisy=clip.noisy,
         steps=steps,
         added=clip.added,
         findings=tuple(findings),

@@ -160,6 +160,8 @@ class Clip:
     """Label of each id in a segmentation, by ``"<camera>/<data type>"``."""
     ranges_m: Mapping[str, tuple[float, float]]
     """Near and far clipping distance of each camera, metres."""
+    noisy: tuple[str, ...] = ()
+    """Names of the cameras whose renderer adds noise to their colours."""
     added: bool
     """Whether the camera was added to the task."""
     seconds: Mapping[str, float]

@@ -19,7 +19,7 @@ TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 def take(tmp_path: Path) -> Callable[..., Preview]:
     """Return a function that makes a preview. Arrays by ``<camera>/<data type>`` replace the default ones."""
 
-    def preview(*, inspected: bool = True, **arrays: Any) -> Preview:
+    def preview(*, inspected: bool = True, noisy: tuple[str, ...] = (), **arrays: Any) -> Preview:
         random = np.random.default_rng(0)
         shape = (TIMES, len(ENVS), HEIGHT, WIDTH)
         own = {
@@ -34,6 +34,7 @@ def take(tmp_path: Path) -> Callable[..., Preview]:
             times_s=(0.0, 0.1, 0.2),
             labels={"front/semantic_segmentation": {"0": "BACKGROUND", "1": "cube", "2": "<hand>"}},
             ranges_m={"wrist": (0.1, 10.0), "front": (0.1, 10.0)},
+            noisy=noisy,
             added=False,
             seconds={"make": 0.1, "first": 0.2, "total": 0.3},
         )

@@ -28,6 +28,16 @@ def test_a_fault_is_a_red_badge_and_no_fault_a_green_one(take: Take) -> None:
     assert share(bad, RED) > 0.01
 
 
+def test_the_picture_says_which_faults_noise_can_hide(take: Take) -> None:
+    grey = (96, 96, 96)
+    plain, noisy = panel(take(), "wrist", "rgb"), panel(take(noisy=("wrist",)), "wrist", "rgb")
+    assert noisy.height > plain.height
+    assert share(noisy, grey) > 0.01 > share(plain, grey)
+    assert share(noisy, RED) == 0
+    assert share(noisy, GREEN) > 0, "no other fault was found"
+    assert panel(take(noisy=("wrist",)), "wrist", "depth").height == panel(take(), "wrist", "depth").height
+
+
 def test_one_env_alone_is_larger_than_in_the_grid(take: Take) -> None:
     preview = take()
     tile = np.asarray(preview.clip["wrist"]["rgb"][1, 2])

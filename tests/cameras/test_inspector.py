@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rlnb.cameras.inspector import Finding, Shot, inspect, ranges
+from rlnb.cameras.inspector import Finding, Shot, hidden_faults, inspect, ranges
 
 TIMES, ENVS, HEIGHT, WIDTH = 2, 4, 24, 32
 NEAR_M, FAR_M = 0.1, 10.0
@@ -103,6 +103,17 @@ def test_a_fault_of_colours_is_found_in_the_envs_that_have_it(
     planted = shot()
     plant(planted.clip)
     assert faults(inspect(planted)) == [expected]
+
+
+@pytest.mark.parametrize(("data_type", "expected"), [("rgb", ("stale", "duplicate")), ("depth", ())])
+def test_noise_hides_the_faults_of_equal_pictures(data_type: str, expected: tuple[str, ...]) -> None:
+    assert hidden_faults(data_type) == expected
+    alike = shot(data_type)
+    alike.clip[:] = alike.clip[0, 0]
+    assert {finding.fault for finding in inspect(alike)} == {"stale", "duplicate"}
+    noise = np.random.default_rng(1).integers(0, 3, alike.clip.shape)
+    alike.clip[:] = alike.clip + noise.astype(alike.clip.dtype) * (1 if data_type == "rgb" else 0)
+    assert {finding.fault for finding in inspect(alike)} == {"stale", "duplicate"} - {*expected}
 
 
 def test_of_two_envs_the_second_is_compared_with_the_first() -> None:

@@ -39,6 +39,11 @@ def test_faults_are_part_of_the_repr(take: Take) -> None:
     assert "wrist rgb: blank in env 0, 2, 5: all pixels have one colour (7, 7, 7)" in repr(bad)
 
 
+def test_the_repr_says_which_faults_noise_can_hide(take: Take) -> None:
+    text = repr(take(noisy=("wrist", "front")))
+    assert text.splitlines()[1:] == ["  wrist rgb: noise can hide: stale, duplicate"], "ids and depths have no noise"
+
+
 def test_an_interim_clip_is_not_inspected(take: Take) -> None:
     bad = take(inspected=False, **{"wrist/rgb": np.full((3, 3, 24, 32, 3), 7, np.uint8)})
     assert bad.findings == ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.camera_files import Frame, FrameWriter, Wanted
 from rlnb.records.layout import RunDir
+from rlnb.worker.cameras import gpu, rtx
 from rlnb.worker.cameras.rig import ADDED, missed_is_inf
 from rlnb.worker.cameras.spectator import Spectator
 from rlnb.worker.isaac import isaaclab
@@ -59,12 +60,13 @@ class View:
 
     def _look(self) -> float:
         """Take a frame if there is a viewer; return the number of seconds until the next check."""
-        start_s = time.monotonic()
         try:
             request = self._writer.wanted()
             if request is None:
                 self._wanted = self._take = None
                 return LOOK_S
+            gpu.finish(self._env.device)  # the step's own work is not a cost of the frame
+            start_s = time.monotonic()
             if request is not self._wanted:
                 self._wanted, self._take, self._number, self._cost_s = request, None, 0, 0.0
             self._show(request)
@@ -98,7 +100,7 @@ def taker(env: Any, request: Wanted) -> Take:
     """Return a function that takes pictures of the first envs, with the task's own cameras or else with a spectator.
 
     A task's own cameras are read unchanged. If the task's observations come from its cameras, a picture costs only a
-    copy. Otherwise a picture renders all envs, as the task itself would.
+    copy. Otherwise a picture renders all envs, as the task itself would, and several times with an RTX renderer.
 
     Raises:
         RlnbError: The task has no such camera, or the camera does not give such a data type during a training.
@@ -130,6 +132,7 @@ def taker(env: Any, request: Wanted) -> Take:
                 )
 
     def take() -> Images:
+        rtx.render(env, rtx.unread(sensors.values()), rtx.SETTLING_FRAMES)
         return {
             f"{name}/{data_type}": missed_is_inf(
                 sensor.data.output[data_type].torch[:count].cpu().numpy().copy(), data_type, sensor.cfg

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
 from rlnb.spec import DEPTH
-from rlnb.worker.isaac import isaaclab
+from rlnb.worker.cameras import rtx
+from rlnb.worker.isaac.renderer import renderer_for, resolve_backends
 
 if TYPE_CHECKING:
     import torch
@@ -22,6 +23,8 @@ ADDED = "preview"
 _TWIN = "rlnb_"
 """Prefix of the name of a camera's copy. The copy gives the data types that the task's own camera is not set to give.
 The own camera is left alone, since some tasks count its data types."""
+COLORING = ("colorize_semantic_segmentation", "colorize_instance_segmentation", "colorize_instance_id_segmentation")
+"""Settings of renderers that replace the ids of a segmentation by colours."""
 _LEAST_DISTANCE_M = 3.5
 _SLACK = 0.15
 """How far robots may go from the middle of a picture, as a share of the camera's distance: a third of the way to its
@@ -74,6 +77,7 @@ class Plan:
         Raises:
             RlnbError: There is no such camera, or its renderer has no such data type.
         """
+        resolve_backends(env_cfg)
         cameras = own_cameras(env_cfg)
         if not any("segmentation" in kind for cfg in cameras.values() for kind in cfg.data_types):
             _label(env_cfg)  # with segmentation, the labels are part of the task's observations and stay
@@ -105,15 +109,44 @@ class Plan:
             setattr(env_cfg.scene, _TWIN + name, copied(cfg, other, _TWIN))
 
     def begin(self, env: Any) -> None:
-        """Set up the cameras in an env that was just reset."""
+        """Set up the cameras in an env that was just reset, and let an RTX renderer settle."""
         if self.added:
             self._trail = Trail(env)
             env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
+        self._move_copies(env)
+        rtx.render(env, self._sensors(env), rtx.SETTLING_FRAMES)
 
-    def follow(self, env: Any) -> None:
-        """Move an added camera along with robots that walk away. Call it before reading a picture."""
+    def follow(self, env: Any, frames: int = 1) -> None:
+        """Bring the cameras up to date. Call it before reading pictures.
+
+        An added camera moves along with robots that walk away, and a copy with the task's own camera. Cameras that the
+        task's observations were read from keep their pictures, which are those of the policy.
+
+        Args:
+            env: The env.
+            frames: Number of frames for an RTX renderer. It needs several if its last picture is many steps old.
+        """
         if self._trail is not None and self._trail.behind(env):
             env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
+        self._move_copies(env)
+        rtx.render(env, rtx.unread(self._sensors(env)), frames)
+
+    def noisy(self, env: Any) -> tuple[str, ...]:
+        """Return the names of the cameras with an RTX renderer, whose pictures of one scene are never the same."""
+        sensors = {**self._own(env), **self._twins(env)}
+        return tuple(name for name in self.cameras if name in sensors and rtx.is_rtx(sensors[name].cfg))
+
+    def _sensors(self, env: Any) -> list[Any]:
+        return [*self._own(env).values(), *self._twins(env).values()]
+
+    def _own(self, env: Any) -> dict[str, Any]:
+        """Return the env's sensors of the task's own cameras, by the camera's name."""
+        sensors = {name: _sensor_at(env, camera.own_path) for name, camera in self.cameras.items() if camera.own_path}
+        return {name: sensor for name, sensor in sensors.items() if sensor is not None}
+
+    def _twins(self, env: Any) -> dict[str, Any]:
+        """Return the env's sensors of copies and of an added camera, by the camera's name."""
+        return {name: env.scene.sensors[camera.twin] for name, camera in self.cameras.items() if camera.twin}
 
     def read(self, env: Any, name: str, data_type: str) -> Any:
         """Return a camera's current picture of all envs, a tensor of shape (num_envs, height, width, channels).
@@ -130,21 +163,24 @@ class Plan:
     def sensor(self, env: Any, name: str, data_type: str) -> Any:
         """Return Isaac Lab's sensor that gives a data type of a camera."""
         camera = self.cameras[name]
+        if data_type not in camera.own_types:
+            return env.scene.sensors[camera.twin]
         sensor = _sensor_at(env, camera.own_path) if camera.own_path else None
-        if data_type in camera.own_types:
-            if sensor is None:
-                raise RlnbError(
-                    f"The env has no sensor for its config's camera {name!r}: env.scene.sensors has "
-                    f"{', '.join(env.scene.sensors) or 'none'}."
-                )
-            return sensor
-        twin = env.scene.sensors[camera.twin]
-        if sensor is not None:
-            self._follow(name, sensor, twin)
-        return twin
+        if sensor is None:
+            raise RlnbError(
+                f"The env has no sensor for its config's camera {name!r}: env.scene.sensors has "
+                f"{', '.join(env.scene.sensors) or 'none'}."
+            )
+        return sensor
+
+    def _move_copies(self, env: Any) -> None:
+        """Move the copies of cameras that the env's code has moved. A camera on a link moves with the link anyway."""
+        twins = self._twins(env)
+        for name, sensor in self._own(env).items():
+            if name in twins:
+                self._follow(name, sensor, twins[name])
 
     def _follow(self, name: str, sensor: Any, twin: Any) -> None:
-        """Move the copy if the env's code has moved the camera. A camera on a link moves with the link anyway."""
         import torch
 
         pose = torch.cat([sensor.data.pos_w.torch, sensor.data.quat_w_ros.torch], dim=-1)
@@ -154,6 +190,7 @@ class Plan:
             return
         if not torch.equal(pose, torch.cat([twin.data.pos_w.torch, twin.data.quat_w_ros.torch], dim=-1)):
             twin.set_world_poses(pose[:, :3], pose[:, 3:], convention="ros")
+            twin.update(0.0)  # reading its pose has rendered it where it was
 
 
 def own_cameras(env_cfg: Any) -> dict[str, CameraCfg]:
@@ -186,10 +223,15 @@ def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:
 def check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
     """Check that a camera's renderer gives the data types.
 
+    A config that does not know its data types before the renderer exists passes. Isaac Lab checks it then.
+
     Raises:
         RlnbError: The renderer does not give one of them. The error lists those that it gives.
     """
-    names = sorted(getattr(kind, "value", str(kind)) for kind in cfg.renderer_cfg.supported_output_types())
+    kinds = cfg.renderer_cfg.supported_output_types()
+    if kinds is None:
+        return
+    names = sorted(getattr(kind, "value", str(kind)) for kind in kinds)
     for data_type in data_types:
         if data_type not in names:
             renderer = type(cfg.renderer_cfg).__name__.removesuffix("Cfg")
@@ -213,7 +255,7 @@ def copied(cfg: Any, data_types: list[str], prefix: str) -> Any:
     if twin.spawn is not None:
         parent, _, leaf = twin.prim_path.rpartition("/")
         twin.prim_path = f"{parent}/{prefix}{leaf}"
-    for field in ("colorize_semantic_segmentation", "colorize_instance_segmentation"):
+    for field in COLORING:
         if hasattr(twin.renderer_cfg, field):
             setattr(twin.renderer_cfg, field, False)
     return twin
@@ -244,7 +286,7 @@ def added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
     import isaaclab.sim as sim_utils
     from isaaclab.sensors import CameraCfg
 
-    renderer = isaaclab.renderer_for(env_cfg)
+    renderer = renderer_for(env_cfg)
     return CameraCfg(
         **({"renderer_cfg": renderer} if renderer is not None else {}),
         prim_path=f"{{ENV_REGEX_NS}}/{ADDED}",

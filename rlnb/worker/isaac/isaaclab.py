@@ -266,17 +266,6 @@ def preset_names(gym_id: str) -> Selectors:
     )
 
 
-def renderer_for(env_cfg: Any) -> Any:
-    """Return the renderer config that suits the physics of an env config; None keeps Isaac Lab's default.
-
-    The default is RTX, which would start Isaac Sim in addition to Newton physics.
-    """
-    from isaaclab_newton.physics import NewtonCfg
-    from isaaclab_newton.renderers import NewtonWarpRendererCfg
-
-    return NewtonWarpRendererCfg() if isinstance(env_cfg.sim.physics, NewtonCfg) else None
-
-
 @contextlib.contextmanager
 def made(gym_id: str, env_cfg: Any, arguments: Mapping[str, Any], *, join_agents: bool = False) -> Iterator[Any]:
     """Launch the runtime that the config needs, make the env, and close the env at the end.

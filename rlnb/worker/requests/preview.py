@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.tasks.requests import Clip, Preview
 from rlnb.worker.acting import acting, joint
+from rlnb.worker.cameras import rtx
 from rlnb.worker.cameras.rig import Plan, missed_is_inf
 from rlnb.worker.isaac import isaaclab
 
@@ -34,13 +35,12 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
     plan = Plan(request.cameras, request.data_types, request.size)
     steps, every = request.steps, request.every or max(1, request.steps)
     env, act, policy_reset = after.enter_context(acting(request, plan.apply))
-    make_s = time.monotonic() - start_s
-    raw = isaaclab.task_env(env)
+    raw, make_s = isaaclab.task_env(env), time.monotonic() - start_s
     shots: list[Arrays] = []
     times_s: list[float] = []
 
     def take(step: int) -> None:
-        shots.append(shoot(raw, plan, request.envs))
+        shots.append(shoot(raw, plan, request.envs, frames=1 if every == 1 or not step else rtx.SETTLING_FRAMES))
         times_s.append(step * raw.step_dt)
 
     def clip(name: str, moment: str, seconds: Mapping[str, float]) -> Clip:
@@ -49,6 +49,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
             times_s=tuple(times_s),
             labels=_labels(raw, plan),
             ranges_m=plan.ranges_m,
+            noisy=plan.noisy(raw),
             added=plan.added,
             seconds={**seconds, moment: time.monotonic() - start_s},
         )
@@ -70,9 +71,16 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
     return clip("frames.npz", "total", first.seconds)
 
 
-def shoot(env: Any, plan: Plan, envs: Sequence[int] | None) -> Arrays:
-    """Return the images of every camera, and the state that they show."""
-    plan.follow(env)
+def shoot(env: Any, plan: Plan, envs: Sequence[int] | None, frames: int = 1) -> Arrays:
+    """Return the images of every camera, and the state that they show.
+
+    Args:
+        env: The task's env.
+        plan: Its cameras.
+        envs: Indices of the envs; None is all.
+        frames: Number of frames for an RTX renderer, see :meth:`Plan.follow`.
+    """
+    plan.follow(env, frames)
     rows = slice(None) if envs is None else list(envs)
     shot: dict[str, np.ndarray] = {"state": _state(env)[rows]}
     for name, camera in plan.cameras.items():
@@ -95,7 +103,7 @@ def _labels(env: Any, plan: Plan) -> dict[str, dict[str, str]]:
         f"{name}/{data_type}": plan.labels(env, name, data_type)
         for name, camera in plan.cameras.items()
         for data_type in camera.data_types
-        if data_type.endswith("segmentation")
+        if "segmentation" in data_type
     }
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from rlnb.errors import RlnbError
 from rlnb.records import camera_files
@@ -35,6 +39,7 @@ class Env:
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.pictures, self.steps, self.fails = clock, 0, 0, False
+        self.device = "cpu"
 
     def step(self, action: Any) -> str:
         self.clock.now += STEP_S
@@ -139,3 +144,43 @@ def test_a_request_that_cannot_be_read_does_not_end_the_training(env: Env, run: 
     run.wanted.write_text("{")
     steps(env, 2.0)
     assert env.pictures == 0
+
+
+def test_work_that_the_steps_have_queued_on_a_gpu_is_not_a_cost_of_the_pictures(
+    env: Env, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The GPU is a stand-in, which needs half a second for what the last steps have queued."""
+    pictures: list[int] = []
+
+    def synchronize(device: str) -> None:
+        assert device == "cuda:0"
+        pictures.append(env.pictures)
+        env.clock.now += 0.5
+
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    env.device = "cuda:0"
+    steps(env, 5.0)
+    assert pictures == [], "without a viewer, steps are only queued"
+    reader = FrameReader(run)
+    reader.want(wanted())
+    steps(env, 10.0, reader)
+    frame = reader.newest()
+    assert frame is not None
+    assert frame.cost_s == pytest.approx(RENDER_S)
+    assert pictures == [*range(env.pictures)], "once for each picture"
+
+
+def test_rtx_settles_only_for_cameras_that_the_training_does_not_read(
+    rtx_env: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = rtx_env(observed=("policy",), policy=["rgb"], idle=["rgb"])
+    sensors = ModuleType("isaaclab.sensors")
+    sensors.Camera = type(env.scene.sensors["policy"])  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "isaaclab", ModuleType("isaaclab"))
+    monkeypatch.setitem(sys.modules, "isaaclab.sensors", sensors)
+    take = live.taker(env, wanted())
+    for step in range(1, 4):
+        env.step("action")
+        images = take()
+        assert images["policy/rgb"][0, 0, 0].tolist() == [step, 0, 0], "the observation of the policy is not changed"
+        assert images["idle/rgb"][0, 0, 0].tolist() == [step, 0, 3]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
 from rlnb.tasks import cell, requests
+from rlnb.worker.cameras.rig import check_data_types, copied
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -87,6 +90,37 @@ class RunawayEnv(AntEnv):
         pose[:, 0] += 0.5
         self.robot.write_root_pose_to_sim_index(root_pose=pose)
 """
+
+
+def newton() -> Any:
+    from isaaclab_newton.renderers import NewtonWarpRendererCfg
+
+    return NewtonWarpRendererCfg()
+
+
+def test_a_copy_has_ids_instead_of_colours() -> None:
+    from isaaclab.sensors import CameraCfg
+    from isaaclab_ov.renderers import OVRTXRendererCfg
+    from isaaclab_physx.renderers import IsaacRtxRendererCfg
+
+    kinds = ["semantic_segmentation", "instance_segmentation"]
+    for renderer, data_types in (
+        (IsaacRtxRendererCfg(), [*kinds, "instance_id_segmentation_fast"]),
+        (OVRTXRendererCfg(), kinds),
+        (newton(), kinds),
+    ):
+        cfg = CameraCfg(prim_path="/World/camera", width=4, height=4, renderer_cfg=renderer)
+        layouts = copied(cfg, data_types, "copy_").renderer_cfg.supported_output_types()
+        assert [layouts[kind].channels for kind in data_types] == [1] * len(data_types)
+        assert cfg.renderer_cfg.colorize_semantic_segmentation, "the task's own camera keeps its colours"
+
+
+def test_a_renderer_that_names_no_data_types_is_checked_by_isaac_lab() -> None:
+    from isaaclab.renderers.renderer_cfg import RendererCfg
+
+    check_data_types("wrist", SimpleNamespace(renderer_cfg=RendererCfg(renderer_type="custom")), ["smell"])
+    with pytest.raises(rlnb.RlnbError, match="cannot give 'smell': NewtonWarpRenderer renders"):
+        check_data_types("wrist", SimpleNamespace(renderer_cfg=newton()), ["smell"])
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from rlnb.worker.cameras.rig import Camera, Plan
 from rlnb.worker.requests import preview as requests_preview
 from rlnb.worker.requests.preview import _labels, _write, shoot
 
+MakeEnv = Callable[..., Any]
+
 NUM_ENVS = 3
 
 
@@ -31,7 +33,7 @@ def env_of(**output: torch.Tensor) -> Any:
         "articulation": {"robot": {"joint_position": torch.arange(6.0).reshape(3, 2), "joint_velocity": torch.ones(3)}},
         "gripper": {"none": None},
     }
-    renderer = SimpleNamespace()
+    renderer = SimpleNamespace(renderer_type="newton_warp")
     cfg = SimpleNamespace(prim_path="/World/envs/env_.*/wrist", renderer_cfg=renderer, spawn=None)
     info = {"semantic_segmentation": {"idToLabels": {0: {"class": "BACKGROUND"}, 1: {"class": "cube"}}}}
     data = SimpleNamespace(output={name: tensor(values) for name, values in output.items()}, info=info)
@@ -132,3 +134,90 @@ def test_without_steps_the_first_frame_is_the_answer(env: Any, tmp_path: Path) -
     assert firsts == []
     assert clip.times_s == (0.0,)
     assert clip.seconds["total"] == clip.seconds["first"]
+
+
+def copies(env: Any, own: tuple[str, ...], twin: tuple[str, ...]) -> Plan:
+    """Return a plan of a camera ``own`` and its copy."""
+    plan = Plan(None, None, (4, 4))
+    path = "{ENV_REGEX_NS}/own"
+    plan.cameras["own"] = Camera(own_path=path, own_types=own, twin="rlnb_own", twin_types=twin)
+    return plan
+
+
+def test_rtx_settles_after_a_reset(rtx_env: MakeEnv) -> None:
+    env = rtx_env(observed=("own",), own=["rgb"], rlnb_own=["normals"])
+    plan = copies(env, ("rgb",), ("normals",))
+    env.reset()
+    assert env.scene.sensors["own"].data.output["rgb"].torch[0, 0, 0, 2] == 0, "the first picture is noisy"
+    plan.begin(env)
+    shot = shoot(env, plan, None)
+    assert shot["own/rgb"][0, 0, 0].tolist() == [0, 0, 3]
+    assert shot["own/normals"][0, 0, 0].tolist() == [0, 0, 3]
+    assert plan.noisy(env) == ("own",)
+
+
+@pytest.mark.parametrize("renderer_type", ["isaac_rtx", "newton_warp"])
+def test_the_copy_of_a_camera_that_the_env_moves_shows_the_pose_of_the_same_step(
+    rtx_env: MakeEnv, renderer_type: str
+) -> None:
+    env = rtx_env(renderer_type, ("own",), own=["rgb"], rlnb_own=["normals"])
+    plan = copies(env, ("rgb",), ("normals",))
+    env.reset()
+    plan.begin(env)
+    shoot(env, plan, None)
+    pose = torch.ones((2, 4))
+    env.scene.sensors["own"].set_world_poses(pose[:, :3], pose, "ros")
+    env.step("action")
+    assert shoot(env, plan, None)["own/normals"][0, 0, 0, :2].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("frames", "noise"), [(1, 1), (8, 3)])
+def test_a_picture_after_many_steps_takes_several_frames_but_that_of_the_policy_stays(
+    rtx_env: MakeEnv, frames: int, noise: int
+) -> None:
+    env = rtx_env(observed=("own",), own=["rgb"], rlnb_own=["normals"])
+    plan = copies(env, ("rgb",), ("normals",))
+    env.reset()
+    plan.begin(env)
+    for _ in range(5):
+        env.step("action")
+    shot = shoot(env, plan, None, frames)
+    assert shot["own/rgb"][0, 0, 0].tolist() == [5, 0, 0], "the frame that the observations of this step were made of"
+    assert shot["own/normals"][0, 0, 0].tolist() == [5, 0, noise]
+
+
+def test_newton_renders_once_when_it_is_read(rtx_env: MakeEnv) -> None:
+    env = rtx_env("newton_warp", own=["rgb"], rlnb_own=["normals"])
+    plan = copies(env, ("rgb",), ("normals",))
+    env.reset()
+    plan.begin(env)
+    shoot(env, plan, None, frames=8)
+    env.step("action")
+    shoot(env, plan, None, frames=8)
+    assert env.sim.generation == 0
+    assert {tuple(sensor.frame.torch.tolist()) for sensor in env.scene.sensors.values()} == {(2, 2)}
+    assert plan.noisy(env) == ()
+
+
+@pytest.mark.parametrize(("every", "settled"), [(1, False), (2, True), (None, True)])
+def test_a_preview_lets_rtx_settle_for_pictures_that_are_steps_apart(
+    rtx_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, every: int | None, settled: bool
+) -> None:
+    env = rtx_env(observed=("own",), own=["rgb"], rlnb_own=["normals"])
+
+    @contextlib.contextmanager
+    def acting(request: Preview, configure: Callable[[Any], None]) -> Iterator[Any]:
+        yield env, lambda obs: f"action of {obs}", lambda ended: None
+
+    monkeypatch.setattr(requests_preview, "acting", acting)
+    monkeypatch.setattr(requests_preview.isaaclab, "task_env", lambda env: env)
+    monkeypatch.setattr(requests_preview, "Plan", lambda *_: copies(env, ("rgb",), ("normals",)))
+    request = Preview(task=Task(id="Demo"), num_envs=2, steps=4, every=every, size=(4, 4), out=str(tmp_path))
+    with contextlib.ExitStack() as after:
+        clip = requests_preview.preview(request, tell=lambda first: None, after=after)
+    assert clip.noisy == ("own",)
+    with np.load(clip.file) as arrays:
+        pixels = arrays["own/normals"][:, 0, 0, 0]
+    assert pixels[0].tolist() == [0, 0, 3]
+    assert pixels[-1, 0] == 4
+    assert (pixels[1:, 2] == 3).all() == settled

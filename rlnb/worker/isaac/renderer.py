@@ -1,0 +1,39 @@
+"""The renderer of a camera that is added to a task, chosen so that its physics stays that of the training run."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+
+def resolve_backends(env_cfg: Any) -> None:
+    """Replace automatic physics and automatic RTX renderers in an env config by those that Isaac Lab would launch.
+
+    Isaac Lab chooses them by the cameras of the scene, among others. If that happened after a camera is added, a
+    preview could show another physics than the training run.
+    """
+    from isaaclab.app import scan
+
+    scan(env_cfg, {"device": env_cfg.sim.device})
+
+
+def renderer_for(env_cfg: Any) -> Any:
+    """Return the renderer config that suits the physics of an env config; None keeps Isaac Lab's default.
+
+    The default is RTX in Isaac Sim. It would start Isaac Sim in addition to Newton, and Isaac Lab refuses it for
+    OvPhysX. OvPhysX is drawn by RTX outside of Isaac Sim (ovrtx) if that is installed and the simulation has a GPU,
+    and otherwise by Newton's ray tracer, which runs anywhere.
+
+    Args:
+        env_cfg: The env's config, after :func:`resolve_backends`.
+    """
+    from isaaclab_newton.physics import NewtonCfg
+    from isaaclab_newton.renderers import NewtonWarpRendererCfg
+    from isaaclab_ov.physics import OvPhysxCfg
+    from isaaclab_ov.renderers import OVRTXRendererCfg
+
+    physics = env_cfg.sim.physics
+    if not isinstance(physics, NewtonCfg | OvPhysxCfg):
+        return None
+    has_ovrtx = importlib.util.find_spec("ovrtx") is not None and str(env_cfg.sim.device).startswith("cuda")
+    return OVRTXRendererCfg() if isinstance(physics, OvPhysxCfg) and has_ovrtx else NewtonWarpRendererCfg()
