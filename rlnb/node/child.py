@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rlnb.launch.command import runs_worker
+from rlnb.node.environment import environment
 from rlnb.spec import Command
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -30,7 +31,7 @@ def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
     with open(log, "ab") as output:
         return subprocess.Popen(
             command.argv,
-            env={**os.environ, **command.env},
+            env=environment(command.argv, command.env),
             cwd=command.cwd,
             stdin=subprocess.PIPE if runs_worker(command.argv) else subprocess.DEVNULL,
             stdout=output,
