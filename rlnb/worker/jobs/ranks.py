@@ -8,7 +8,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 from rlnb.records.ranks import Ranks
@@ -66,11 +65,7 @@ def process_group(device: str, *, synchronised: bool = True) -> Iterator[Clock]:
     on_gpu = device.startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(device)
-    store, rank, world_size = next(dist.rendezvous("env://", timeout=timedelta(seconds=handshake.WITHIN_S)))
-    handshake.meet(store, rank, world_size)
-    # The first timeout is for the handshake only: NCCL looks for its peers in this store at the first all_reduce.
-    store.set_timeout(dist.default_pg_timeout)
-    dist.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=world_size)
+    handshake.join(device)
     replaced: list[tuple[Any, str, Any]] = [(dist, "init_process_group", _done)]
     if not on_gpu:
         replaced.append((torch.cuda, "set_device", _done))
@@ -94,7 +89,8 @@ def _done(*_: object, **__: object) -> None:
 def watch_reset(env: Any) -> Callable[[], str]:
     """Return a function that returns the digest of the env's first observations; "" before the first reset.
 
-    The digest covers the first ``DIGEST_ENVS`` envs. The first observations depend only on the env's seed. Later ones depend on the policy's seed too.
+    The digest covers the first ``DIGEST_ENVS`` envs. The first observations depend only on the env's seed. Later ones
+    depend on the policy's seed too.
     """
     raw, digests = env.unwrapped, [""]
     reset = raw.reset
