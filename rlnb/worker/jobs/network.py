@@ -13,8 +13,8 @@ Backend = Literal["gloo", "nccl"]
 VARIABLES: dict[Backend, str] = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME"}
 """Variable that selects the interface of a backend."""
 _GPUS = (
-    " NCCL_DEBUG=INFO logs what NCCL chooses. NCCL_P2P_DISABLE=1 helps if the GPUs of a host cannot copy to each other, "
-    "for example behind an IOMMU, and NCCL_IB_DISABLE=1 if InfiniBand does not work."
+    " NCCL_DEBUG=INFO logs what NCCL chooses. NCCL_P2P_DISABLE=1 helps if the GPUs of a host cannot copy to each "
+    "other, for example behind an IOMMU, and NCCL_IB_DISABLE=1 if InfiniBand does not work."
 )
 
 
