@@ -65,14 +65,15 @@ class Agent:
             member: This node's place among the job's nodes; None is the only node.
             lifeline: Whether to end when standard input closes.
             deadline: Time at which to end the job, before the queue revokes the node, in seconds since the epoch.
-            hang_after_s: Seconds without a new scalar after which the training counts as hung; None means never.
+            hang_after_s: Seconds without a new scalar, from the first iteration on, after which the training counts as
+                hung; None means never.
             earlier_log: Log of the living simulator that runs the job; it writes there until it has read the handover.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
         self._command = dataclasses.replace(command, env={**command.env, **self._member.env()})
         self._node, self._several = self._member.node, self._member.nodes > 1
         self._peers = Peers(job, self._member) if self._several else None
-        self._stall = Stall(run_dir_of(job.path), hang_after_s) if hang_after_s and job.kind == "train" else None
+        self._stall = Stall(job, hang_after_s) if hang_after_s and job.kind == "train" else None
         self._earlier_log = earlier_log
         self._gpus: tuple[Gpu, ...] = ()
         self._signalled = self._let_go = self._interrupted = False
@@ -219,16 +220,17 @@ class Agent:
 
     def _describe_exit(self, code: int) -> str:
         """Return how the process ended, after giving the rank that failed first some seconds to write the reason."""
+        log = self._job.log(self._node)
         if code == 0:
             return "the worker ended with status 0 and left no result"
         if not self._several and TORCHRUN not in self._command.argv:
-            return describe_exit(code)
-        if victim := killed_rank(self._job.log(self._node)):
-            return f"rank {victim[0]} on {self._member}: {describe_exit(-victim[1])}"
+            return describe_exit(code, log)
+        if victim := killed_rank(log):
+            return f"rank {victim[0]} on {self._member}: {describe_exit(-victim[1], log)}"
         deadline = time.monotonic() + (ROOT_CAUSE_S if self._ours else 0.0)
         while not files.there(self._job.result) and time.monotonic() < deadline:
             time.sleep(POLL_S)
-        return f"{self._member}: {describe_exit(code)}" if self._several else describe_exit(code)
+        return f"{self._member}: {describe_exit(code, log)}" if self._several else describe_exit(code, log)
 
     def _job_gpus(self) -> Sequence[Gpu]:
         """Return the GPUs of the job: those of its slots, else that of its device, else all that it may use."""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rlnb.launch.command import runs_worker
+from rlnb.node.environment import environment
+from rlnb.node.nccl import abort_reason
 from rlnb.spec import Command
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -30,7 +32,7 @@ def spawn(command: Command, log: Path) -> subprocess.Popen[bytes]:
     with open(log, "ab") as output:
         return subprocess.Popen(
             command.argv,
-            env={**os.environ, **command.env},
+            env=environment(command.argv, command.env),
             cwd=command.cwd,
             stdin=subprocess.PIPE if runs_worker(command.argv) else subprocess.DEVNULL,
             stdout=output,
@@ -75,11 +77,12 @@ def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = Fal
             os.close(end)
 
 
-def describe_exit(code: int) -> str:
-    """Return a description of how a process ended, from its return code."""
+def describe_exit(code: int, log: Path) -> str:
+    """Return a description of how a process ended, from its return code and the log that it wrote to."""
     number = -code if code < 0 else _SIGNALS.get(code)
     if number is None:
         return f"the worker ended with status {code}"
-    hint = " (out of memory?)" if number == signal.SIGKILL else ""
+    reason = abort_reason(log) if number == signal.SIGABRT else ""
+    hint = f": NCCL gave up: {reason}" if reason else " (out of memory?)" if number == signal.SIGKILL else ""
     way = "was killed by" if code < 0 else f"ended with status {code}, which stands for"
     return f"the worker {way} {signal.Signals(number).name}{hint}"

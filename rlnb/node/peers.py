@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.errors import RlnbError
-from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.storage import files
 
 JOIN_S = 900.0
 """Seconds that the other nodes have to start, since they may have to pull images and mount folders first."""
 HANGS = "nothing was logged"
 LOOK_S = 5.0
 """Seconds between checks of event files and of other nodes' heartbeats, which lie on a shared file system."""
+START_S = 3600.0
+"""Seconds that the ranks have to reach their first iteration. The first start of Isaac Sim compiles its shaders."""
 SILENT_S = 90.0
 """Seconds without a heartbeat after which a node counts as lost. NFS may show a heartbeat a minute late."""
 
@@ -98,14 +101,17 @@ def newest_training(run_dir: Path) -> JobDir:
 class Stall:
     """Detects that a training has stopped logging, because its event files no longer grow. Works for every library.
 
+    The limit applies from the first iteration on. The start before it has the limit ``START_S``. A worker reports its
+    first iteration, and a script has reached it when it logs.
+
     Args:
-        run: Folder of the run.
+        job: Folder of the training.
         limit_s: Seconds without a new scalar after which the training counts as hung.
     """
 
-    def __init__(self, run: RunDir, limit_s: float) -> None:
-        self._run, self._limit_s = run, limit_s
-        self._size, self._since, self._looked = -1, time.monotonic(), 0.0
+    def __init__(self, job: JobDir, limit_s: float) -> None:
+        self._job, self._run, self._limit_s = job, run_dir_of(job.path), limit_s
+        self._size, self._since, self._looked, self._iterates = -1, time.monotonic(), 0.0, False
 
     def hangs(self) -> str:
         """Return a message if a rank hangs, else an empty string."""
@@ -114,12 +120,17 @@ class Stall:
             return ""
         self._looked = now
         size = sum(path.stat().st_size for path in self._run.event_files())
-        if size != self._size:
+        starts = not self._iterates
+        self._iterates = self._iterates or files.there(self._job.started) or -1 < self._size < size
+        if size != self._size or (starts and self._iterates):
             self._size, self._since = size, now
-        if now - self._since < self._limit_s:
+        limit_s = self._limit_s if self._iterates else max(self._limit_s, START_S)
+        if now - self._since < limit_s:
             return ""
+        where = "" if self._iterates else " before the first iteration"
         return (
-            f"{HANGS} for {self._limit_s:.0f} s: a rank hangs. The end of each node's log shows the stacks of its ranks"
+            f"{HANGS} for {limit_s:.0f} s: a rank hangs{where}. The end of each node's log shows the stacks of its "
+            "ranks"
         )
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from rlnb.node.agent import Agent
 from rlnb.node.child import die_with_parent
 from rlnb.node.descendants import kill_descendants
+from rlnb.node.environment import environment
 from rlnb.node.silence import Silence
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command
@@ -36,6 +37,7 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
     with open(log, "ab") as output:
         worker = subprocess.Popen(
             [*argv, str(path)],
+            env=environment(argv, {}),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,

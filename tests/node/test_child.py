@@ -101,5 +101,5 @@ def test_a_wait_takes_no_longer_than_its_limit() -> None:
         (-signal.SIGSEGV, "the worker was killed by SIGSEGV"),
     ],
 )
-def test_an_end_is_described_by_its_status_or_signal(code: int, sentence: str) -> None:
-    assert describe_exit(code) == sentence
+def test_an_end_is_described_by_its_status_or_signal(tmp_path: Path, code: int, sentence: str) -> None:
+    assert describe_exit(code, tmp_path / "log") == sentence

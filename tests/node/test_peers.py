@@ -10,8 +10,9 @@ import pytest
 
 import rlnb
 from rlnb.node import peers as module
-from rlnb.node.peers import Member, Peers, injected, newest_training
+from rlnb.node.peers import Member, Peers, Stall, injected, newest_training
 from rlnb.records.layout import JobDir, RunDir
+from rlnb.storage import files
 
 RUN = Path("/runs/r1")
 DLC = {"MASTER_ADDR": "dlc-master-0", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "RANK": "1", "NPROC_PER_NODE": "8"}
@@ -93,3 +94,37 @@ def test_a_node_that_never_starts_is_detected(tmp_path: Path, monkeypatch: pytes
     assert peers.missing() == ""
     time.sleep(2.1)
     assert "node 1 did not start within" in peers.missing()
+
+
+def test_the_clock_of_a_hang_starts_with_the_first_iteration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    monkeypatch.setattr(module, "START_S", 1.0)
+    job = RunDir(tmp_path).next_job("train")
+    starting, training = Stall(job, 0.2), Stall(job, 0.2)
+    assert (starting.hangs(), training.hangs()) == ("", "")
+    time.sleep(0.5)
+    assert training.hangs() == "", "the start has a limit of its own"
+    files.write_once(job.started, {})
+    assert training.hangs() == ""
+    time.sleep(0.3)
+    assert training.hangs().startswith("nothing was logged for 0 s: a rank hangs. The end of each node's log")
+    job.started.unlink()
+    time.sleep(0.4)
+    assert starting.hangs().startswith("nothing was logged for 1 s: a rank hangs before the first iteration.")
+
+
+def test_a_script_that_logs_has_reached_its_first_iteration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    run = RunDir(tmp_path)
+    run.logs.mkdir()
+    events = run.logs / "events.out.tfevents.0"
+    events.write_bytes(b"of the job before")
+    job = run.next_job("train")
+    stall = Stall(job, 0.2)
+    assert stall.hangs() == ""
+    time.sleep(0.3)
+    assert stall.hangs() == "", "scalars of an earlier job are no start"
+    events.write_bytes(b"of the job before and of this one")
+    assert stall.hangs() == ""
+    time.sleep(0.3)
+    assert "a rank hangs. " in stall.hangs()

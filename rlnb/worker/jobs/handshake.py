@@ -1,69 +1,146 @@
-"""The ranks' handshake: they sum a number within a time limit, or report which ranks did not take part."""
+"""The ranks' handshake: they wait for each other, compare their devices, and sum a number as the training will do."""
 
 from __future__ import annotations
 
 import os
 import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from rlnb.errors import RlnbError
+from rlnb.worker.jobs import network
 
-WITHIN_S = float(os.environ.get("RLNB_MEET_S", "60"))
-"""Seconds that the slowest rank may be behind the first one. The ranks' agents start together."""
+WITHIN_S = float(os.environ.get("RLNB_MEET_S", "300"))
+"""Seconds that the slowest rank may be behind the first one, and that the sum may take.
+
+The agents start together, but 64 ranks that import from NFS with a cold cache may be minutes apart.
+"""
 
 
-def meet(store: Any, rank: int, world_size: int, within_s: float = WITHIN_S) -> None:
-    """Sum a number over all ranks with gloo, on the network that the training will use.
+def join(device: str, within_s: float = WITHIN_S) -> None:
+    """Make the process group of all ranks, and sum a number with it on the training's own devices and network.
+
+    Args:
+        device: Device of this rank, ``"cpu"`` or ``"cuda:N"``. Ranks on GPUs use nccl, and those on CPUs gloo.
+        within_s: Time limit of each step, in seconds.
+
+    Raises:
+        RlnbError: A rank did not start, the ranks have different devices, or they cannot communicate.
+    """
+    import torch.distributed as dist
+
+    store, rank, world_size = next(dist.rendezvous("env://", timeout=timedelta(seconds=within_s)))
+    hosts = meet(store, rank, world_size, device, within_s)
+    # The first limit is for the handshake only. From now on torch's own limits apply, for example while rank 0 saves.
+    store.set_timeout(dist.default_pg_timeout)
+    backend: network.Backend = "nccl" if device.startswith("cuda") else "gloo"
+
+    def connect() -> None:
+        import torch
+
+        bound = torch.device(device) if backend == "nccl" else None  # makes NCCL connect now, not in the first sum
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, device_id=bound)
+        total = torch.ones(1, device=device)
+        dist.all_reduce(total)
+        if int(total) != world_size:  # waits for the GPU; a faulty link between GPUs may give a wrong sum
+            raise RuntimeError(f"the sum over {world_size} ranks is {int(total)}")
+
+    try:
+        reason = "" if _ends(connect, within_s) else f"no answer within {within_s:.0f} s"
+    except RuntimeError as exc:  # the errors of gloo and of NCCL have no other common type
+        reason = str(exc)
+    if reason:
+        raise RlnbError(
+            f"All {world_size} ranks have started, but rank {rank} is not able to sum a number with the others with "
+            f"{backend}: {reason}. It is on {socket.gethostname()} and uses {network.interface(backend)}; the ranks "
+            f"are on {', '.join(sorted(set(hosts)))}. {network.fix(backend)}"
+        )
+
+
+def _ends(function: Callable[[], None], within_s: float) -> bool:
+    """Call a function that may block in C++ for ever; return whether it ends within the limit, or raise its error.
+
+    The thread stays behind if the function blocks, until the worker ends with ``os._exit``.
+    """
+    errors: list[Exception] = []
+
+    def call() -> None:
+        try:
+            function()
+        except Exception as exc:
+            errors.append(exc)
+
+    thread = threading.Thread(target=call, daemon=True, name="handshake")
+    thread.start()
+    thread.join(within_s)
+    if errors:
+        raise errors[0]
+    return not thread.is_alive()
+
+
+def meet(store: Any, rank: int, world_size: int, device: str, within_s: float = WITHIN_S) -> tuple[str, ...]:
+    """Wait until all ranks have started; return their hosts.
 
     Args:
         store: A torch store that all ranks share.
         rank: This rank.
         world_size: Number of ranks.
+        device: Device of this rank.
         within_s: Time limit in seconds.
 
     Raises:
-        RlnbError: Not all ranks took part. The error names the missing ranks and, if possible, their hosts.
+        RlnbError: A rank did not start, or the ranks have different devices. The error names the ranks and, if
+            possible, their hosts.
     """
-    import torch
     import torch.distributed as dist
 
-    ranks, limit = dist.PrefixStore("rlnb", store), timedelta(seconds=within_s)
-    ranks.set(f"here/{rank}", socket.gethostname())
+    board = dist.PrefixStore("rlnb", store)
+    board.set(f"here/{rank}", f"{device.partition(':')[0]} {socket.gethostname()}")
     try:
-        ranks.wait([f"here/{other}" for other in range(world_size)], limit)
+        board.wait([f"here/{other}" for other in range(world_size)], timedelta(seconds=within_s))
     except dist.DistStoreError as exc:
-        raise RlnbError(_absent(ranks, world_size, within_s)) from exc
-    try:
-        # A separate process group: its timeout must not apply to later waits, for example while rank 0 saves.
-        dist.init_process_group(
-            "gloo", store=dist.PrefixStore("meet", store), rank=rank, world_size=world_size, timeout=limit
-        )
-        dist.all_reduce(torch.ones(1))
-        dist.destroy_process_group()
-    except RuntimeError as exc:  # gloo's errors have no type of their own
-        hosts = sorted({ranks.get(f"here/{other}").decode() for other in range(world_size)})
+        raise RlnbError(_absent(board, world_size, within_s)) from exc
+    entries = {other: _entry(board, other) for other in range(world_size)}
+    hosts = {other: host for other, (_, host) in entries.items()}
+    on_cpu = [other for other, (kind, _) in entries.items() if kind == "cpu"]
+    if 0 < len(on_cpu) < world_size:
         raise RlnbError(
-            f"All {world_size} ranks have started, but rank {rank} ({socket.gethostname()}) could not sum a number "
-            f"with the others within {within_s:.0f} s ({', '.join(hosts)}). A firewall blocks ports between the hosts, "
-            f'or the ranks chose the wrong network. Set the right one with interface="eth0", for example (`ip addr` '
-            f"lists the interfaces). Error from torch: {exc}"
-        ) from exc
+            f"{_names(on_cpu)} of {world_size} on {_hosts(hosts, on_cpu)} cannot use a GPU, but the other ranks can. "
+            "Use nodes with GPUs only (`rlnb doctor` on that host shows what its GPU lacks), or "
+            'device="cpu" for all ranks.'
+        )
+    return tuple(hosts.values())
 
 
-def _absent(ranks: Any, world_size: int, within_s: float) -> str:
-    hosts = {rank: ranks.get(f"here/{rank}").decode() for rank in range(world_size) if ranks.check([f"here/{rank}"])}
+def _entry(board: Any, rank: int) -> tuple[str, str]:
+    """Return the kind of device and the host of a rank that has started."""
+    kind, _, host = board.get(f"here/{rank}").decode().partition(" ")
+    return kind, host
+
+
+def _absent(board: Any, world_size: int, within_s: float) -> str:
+    hosts = {rank: _entry(board, rank)[1] for rank in range(world_size) if board.check([f"here/{rank}"])}
     absent = [rank for rank in range(world_size) if rank not in hosts]
-    shared = {hosts[rank] for rank in _neighbours(absent, world_size) if rank in hosts}
+    neighbours = [rank for rank in _neighbours(absent, world_size) if rank in hosts]
     where = (
-        f", probably on {' or '.join(sorted(shared))}"
-        if shared
-        else f"; the others are on {', '.join(sorted(set(hosts.values())))}"
+        f", probably on {_hosts(hosts, neighbours, ' or ')}"
+        if neighbours
+        else f"; the others are on {_hosts(hosts, hosts)}"
     )
     return (
-        f"{'Rank' if len(absent) == 1 else 'Ranks'} {', '.join(map(str, absent))} of {world_size} did not answer "
-        f"within {within_s:.0f} s{where}. The logs of the nodes may show the reason: run.logs()"
+        f"{_names(absent)} of {world_size} did not answer within {within_s:.0f} s{where}. The logs of the nodes may "
+        "show the reason: run.logs(). RLNB_MEET_S sets the limit in seconds."
     )
+
+
+def _names(ranks: list[int]) -> str:
+    return f"{'Rank' if len(ranks) == 1 else 'Ranks'} {', '.join(map(str, ranks))}"
+
+
+def _hosts(hosts: Mapping[int, str], ranks: Iterable[int], between: str = ", ") -> str:
+    return between.join(sorted({hosts[rank] for rank in ranks}))
 
 
 def _neighbours(absent: list[int], world_size: int) -> set[int]:

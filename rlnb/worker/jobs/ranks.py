@@ -8,11 +8,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 from rlnb.records.ranks import Ranks
 from rlnb.worker.jobs import handshake
+
+DIGEST_ENVS = 64
+"""Number of envs in the digest of the first observations. Those of 4,096 envs with a camera are half a gigabyte."""
 
 
 class Clock:
@@ -64,11 +66,7 @@ def process_group(device: str, *, synchronised: bool = True, alone: bool = False
     on_gpu = device.startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(device)
-    store, rank, world_size = next(dist.rendezvous("env://", timeout=timedelta(seconds=handshake.WITHIN_S)))
-    handshake.meet(store, rank, world_size)
-    # The first timeout is for the handshake only: NCCL looks for its peers in this store at the first all_reduce.
-    store.set_timeout(dist.default_pg_timeout)
-    dist.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=world_size)
+    handshake.join(device)
     replaced: list[tuple[Any, str, Any]] = [(dist, "init_process_group", _done)]
     if not on_gpu:
         replaced.append((torch.cuda, "set_device", _done))
@@ -92,14 +90,15 @@ def _done(*_: object, **__: object) -> None:
 def watch_reset(env: Any) -> Callable[[], str]:
     """Return a function that returns the digest of the env's first observations; "" before the first reset.
 
-    The first observations depend only on the env's seed. Later ones depend on the policy's seed too.
+    The digest covers the first ``DIGEST_ENVS`` envs. The first observations depend only on the env's seed. Later ones
+    depend on the policy's seed too.
     """
     raw, digests = env.unwrapped, [""]
     reset = raw.reset
 
     def noting(*arguments: Any, **options: Any) -> Any:
         result = reset(*arguments, **options)
-        digests[0] = digests[0] or _digest(_tensors(result[0]))
+        digests[0] = digests[0] or _digest(tensor[:DIGEST_ENVS] for tensor in _tensors(result[0]))
         return result
 
     raw.reset = noting
@@ -154,7 +153,12 @@ def _tensors(observations: Any) -> Iterator[Any]:
 
 
 def _digest(tensors: Iterable[Any]) -> str:
+    """Return the digest of the tensors' bytes. NumPy has no bfloat16, so every dtype is read as bytes."""
+    import torch
+
     digest = hashlib.sha256()
     for tensor in tensors:
-        digest.update(tensor.detach().cpu().numpy().tobytes())
+        # A view as bytes needs a last stride of 1, which the one value of a slice may lack even if it is contiguous.
+        values = tensor.detach().reshape(-1).clone(memory_format=torch.contiguous_format)
+        digest.update(values.view(torch.uint8).cpu().numpy())
     return digest.hexdigest()[:16]

@@ -55,6 +55,36 @@ def test_parameters_and_running_statistics_have_separate_digests() -> None:
     assert compare([module], "seen").parameters != after.parameters
 
 
+def test_parameters_of_every_dtype_have_a_digest() -> None:
+    """NumPy has no bfloat16."""
+    module = torch.nn.Linear(2, 2).to(torch.bfloat16)
+    before = compare([module], "seen").parameters
+    assert compare([module], "seen").parameters == before
+    with torch.no_grad():
+        module.weight[0, 0] += 1
+    assert compare([module], "seen").parameters != before
+
+
+def digest_of(observations: Any) -> str:
+    env = SimpleNamespace(unwrapped=SimpleNamespace(reset=lambda: (observations, {})))
+    digest = watch_reset(env)
+    env.unwrapped.reset()
+    return digest()
+
+
+def test_the_digest_of_observations_covers_the_bytes_of_the_first_envs() -> None:
+    images = torch.zeros(100, 4)
+    before = digest_of(images)
+    images[64] = 1.0
+    assert digest_of(images) == before, "the images of all envs may be half a gigabyte"
+    images[63] = 1.0
+    assert digest_of(images) != before
+    # Same values, same digest: neither strides nor the device of a tensor are part of it.
+    assert digest_of(images.t().contiguous().t()) == digest_of(images)
+    assert digest_of(images[:1, 1:2].t()[0]) == digest_of(images[:1, 1].clone())
+    assert digest_of(torch.ones(1).expand(5)) == digest_of(torch.ones(5))
+
+
 def test_a_share_of_time_that_was_measured_is_reported() -> None:
     assert compare([], "seen", communication=0.123456).communication == (0.1235,)
 

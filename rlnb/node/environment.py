@@ -1,0 +1,36 @@
+"""The environment of a job's process: the agent's own, without the variables of jobs and sessions around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from rlnb.launch.command import runs_worker
+
+PLACE = frozenset(
+    {
+        *("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME"),
+        *("WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
+        *("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"),
+        *("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"),
+        *("JAX_RANK", "JAX_LOCAL_RANK", "JAX_WORLD_SIZE", "JAX_COORDINATOR_ADDR", "JAX_COORDINATOR_PORT"),
+    }
+)
+"""Variables that give a process its place among several, as torchrun and the operators of pods set them.
+
+A notebook in a pod has those of the pod. A worker would take them for its own, and wait for ranks that never come. The
+ranks of a run get theirs from torchrun.
+"""
+SESSION = frozenset({"LIVESTREAM", "XR", "HEADLESS"})
+"""Variables of a user's session with Isaac Sim. Two workers that stream would both need port 49100."""
+
+
+def environment(argv: Sequence[str], variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process.
+
+    Args:
+        argv: Command of the process. A user's script keeps the variables of ``SESSION``, which it may read itself.
+        variables: Variables of the command, which take precedence.
+    """
+    foreign = PLACE | SESSION if runs_worker(argv) else PLACE
+    return {**{name: value for name, value in os.environ.items() if name not in foreign}, **variables}

@@ -1,0 +1,68 @@
+"""A job in a pod or in a user's session does not take the variables around it for its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import rlnb
+from rlnb.node.environment import PLACE, SESSION, environment
+from rlnb.simulation.process import SimulatorProcess
+from rlnb.tasks import requests
+
+pytestmark = pytest.mark.usefixtures("pod")
+POD = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "MASTER_ADDR": "dlc-master-0", "MASTER_PORT": "23456"}
+"""Variables of the fourth pod of a PyTorchJob."""
+SERVES = """
+import sys
+from rlnb.tasks.card import AssetRoot
+from rlnb.worker import __main__ as worker
+from rlnb.worker.requests import serve
+
+serve._load = AssetRoot
+sys.exit(worker.main(sys.argv[3:]))
+"""
+"""The real worker without Isaac Lab."""
+
+
+@pytest.fixture
+def pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**POD, "LIVESTREAM": "2", "XR": "1", "HEADLESS": "0", "NCCL_DEBUG": "INFO"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def living(tmp_path: Path) -> Iterator[SimulatorProcess]:
+    """A living simulator without Isaac Lab."""
+    (tmp_path / "worker.py").write_text(SERVES)
+    process = SimulatorProcess(f"{sys.executable} {tmp_path / 'worker.py'}", None, tmp_path / "log" / "worker.log")
+    yield process
+    process.close()
+
+
+def test_a_worker_gets_no_place_and_no_session_but_the_variables_of_its_command() -> None:
+    variables = environment(("python", "-m", "rlnb.worker", "train"), {"OMP_NUM_THREADS": "2", "RANK": "0"})
+    assert (PLACE | SESSION) & variables.keys() == {"RANK"}
+    assert (variables["RANK"], variables["OMP_NUM_THREADS"], variables["NCCL_DEBUG"]) == ("0", "2", "INFO")
+
+
+def test_a_script_keeps_the_session_that_it_may_read_itself() -> None:
+    variables = environment(("python", "train.py"), {})
+    assert (PLACE | SESSION) & variables.keys() == SESSION
+
+
+def test_a_training_run_of_one_process_in_a_pod_trains_alone(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", agent={"iterations": 2}).wait(60)
+    assert run.started is not None
+    assert run.started.world_size == 1
+
+
+def test_the_living_simulator_in_a_pod_is_alone(living: SimulatorProcess) -> None:
+    living.request(requests.Ping())
+    variables = psutil.Process(living.pid).environ()
+    assert (PLACE | SESSION) & variables.keys() == set()
+    assert variables["NCCL_DEBUG"] == "INFO"
