@@ -12,7 +12,7 @@ from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
 from rlnb.spec import DEPTH
 from rlnb.worker.cameras import rtx
-from rlnb.worker.isaac.renderer import renderer_for, resolve_backends
+from rlnb.worker.isaac.renderer import renderer_for
 
 if TYPE_CHECKING:
     import torch
@@ -74,10 +74,12 @@ class Plan:
     def apply(self, env_cfg: Any) -> None:
         """Add cameras to the scene's config for the data types that the task's own cameras do not give.
 
+        Args:
+            env_cfg: The env's config, whose automatic backends are resolved.
+
         Raises:
             RlnbError: There is no such camera, or its renderer has no such data type.
         """
-        resolve_backends(env_cfg)
         cameras = own_cameras(env_cfg)
         if not any("segmentation" in kind for cfg in cameras.values() for kind in cfg.data_types):
             _label(env_cfg)  # with segmentation, the labels are part of the task's observations and stay

@@ -11,6 +11,7 @@ from rlnb import plugins
 from rlnb.spec import Json, Library, Manifest, Task
 from rlnb.worker.isaac import config, determinism, kit
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
+from rlnb.worker.isaac.renderer import resolve_backends
 
 
 @contextlib.contextmanager
@@ -57,11 +58,12 @@ def environment(
         env_cfg.log_dir = str(log_dir)
     if manifest is not None:
         plugins.manager().hook.rlnb_configure_env(env_cfg=env_cfg, manifest=manifest)
-    if configure is not None:
-        configure(env_cfg)
-    join_agents = library is not None and not library.multi_agent
     own = {**task.launcher_args, **({"deterministic": True} if deterministic else {})}
     arguments = kit.arguments_of(env_cfg.sim.device, world_size, own)
+    if configure is not None:
+        resolve_backends(env_cfg, arguments)  # before a camera is added, which could change them
+        configure(env_cfg)
+    join_agents = library is not None and not library.multi_agent
     with contextlib.ExitStack() as stack:
         if deterministic:
             stack.enter_context(determinism.of_simulation(env_cfg, arguments))

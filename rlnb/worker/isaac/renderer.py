@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from typing import Any
 
 
-def resolve_backends(env_cfg: Any) -> None:
+def resolve_backends(env_cfg: Any, arguments: Mapping[str, Any]) -> None:
     """Replace automatic physics and automatic RTX renderers in an env config by those that Isaac Lab would launch.
 
     Isaac Lab chooses them by the cameras of the scene, among others. If that happened after a camera is added, a
     preview could show another physics than the training run.
+
+    Args:
+        env_cfg: The env's config.
+        arguments: Arguments of Isaac Lab's launcher, of which some need Isaac Sim.
     """
     from isaaclab.app import scan
 
-    scan(env_cfg, {"device": env_cfg.sim.device})
+    scan(env_cfg, dict(arguments))
 
 
 def renderer_for(env_cfg: Any) -> Any:

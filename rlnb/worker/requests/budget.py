@@ -18,7 +18,7 @@ from rlnb.tasks.requests import Budget, Cost, Costs
 from rlnb.worker.acting import actions
 from rlnb.worker.cameras import gpu, rtx
 from rlnb.worker.cameras.rig import ADDED, added_camera, aim, check_data_types, copied, own_cameras
-from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac import isaaclab, kit
 from rlnb.worker.isaac.env import configured, environment
 from rlnb.worker.isaac.renderer import resolve_backends
 
@@ -35,7 +35,7 @@ def budget(request: Budget, tell: Callable[[Costs], None]) -> Costs:
         tell: Called with the costs so far, after each number of envs.
     """
     _, env_cfg, _ = configured(request.task, None, device=request.device)
-    resolve_backends(env_cfg)
+    resolve_backends(env_cfg, kit.arguments_of(env_cfg.sim.device, own=request.task.launcher_args))
     measure = _of_longer_steps if rtx.is_rtx(_camera(request, env_cfg, request.sizes[0])) else _of_frames
     costs = Costs()
     for num_envs in request.envs:
@@ -88,7 +88,6 @@ def _env(request: Budget, num_envs: int, sizes: Sequence[Size]) -> Iterator[Any]
 
     def configure(env_cfg: Any) -> None:
         nonlocal added
-        resolve_backends(env_cfg)
         added = not own_cameras(env_cfg)
         for size in sizes:
             setattr(env_cfg.scene, _sensor(size), _camera(request, env_cfg, size))

@@ -12,7 +12,7 @@ import pytest
 
 import rlnb
 from rlnb.errors import RlnbError
-from rlnb.worker.isaac import determinism, isaaclab
+from rlnb.worker.isaac import determinism, env, isaaclab
 from rlnb.worker.isaac.env import configured, environment
 
 
@@ -55,6 +55,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(isaaclab, "register", lambda task, module: registered)
     monkeypatch.setattr(isaaclab, "resolve", lambda task, registered, library: (Config(), {"algorithm": {"lr": 0.1}}))
     monkeypatch.setattr(isaaclab, "made", Made)
+    monkeypatch.setattr(env, "resolve_backends", lambda env_cfg, arguments: calls.append(f"backends {arguments}"))
     return calls
 
 
@@ -85,7 +86,8 @@ def test_the_callers_function_changes_the_config_last_and_the_env_is_closed_at_t
 
     task = rlnb.Task(id="Demo", num_envs=8)
     with environment(task, None, device="cpu", log_dir=tmp_path, configure=configure) as (_, agent_cfg):
-        assert registry == [f"Demo-v0 3 {tmp_path} False {{'device': 'cpu'}}"]
+        assert registry[0] == "backends {'device': 'cpu'}", "before a camera could change them"
+        assert registry[1:] == [f"Demo-v0 3 {tmp_path} False {{'device': 'cpu'}}"]
         assert agent_cfg == {"algorithm": {"lr": 0.1}}
     assert registry[-1] == "close"
 

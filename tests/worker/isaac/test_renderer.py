@@ -62,7 +62,7 @@ def test_an_added_camera_starts_no_other_simulator_than_the_training_run(
     if importlib.util.find_spec("ovrtx") is not None:
         pytest.skip("ovrtx is installed here")
     env_cfg = config(physics, device)
-    resolve_backends(env_cfg)
+    resolve_backends(env_cfg, {})
     renderer = renderer_for(env_cfg)
     assert (renderer and renderer.renderer_type) == expected
 
@@ -79,7 +79,7 @@ def test_an_added_camera_starts_no_other_simulator_than_the_training_run(
 @pytest.mark.usefixtures("ovrtx")
 def test_rtx_outside_of_isaac_sim_draws_ovphysx_on_a_gpu(physics: str, device: str, expected: str) -> None:
     env_cfg = config(physics, device)
-    resolve_backends(env_cfg)
+    resolve_backends(env_cfg, {})
     assert renderer_for(env_cfg).renderer_type == expected
 
 
@@ -91,8 +91,14 @@ def test_automatic_physics_is_that_of_the_training_run(physics: str, camera: boo
     from isaaclab.sensors import CameraCfg
 
     env_cfg = config(physics, "cpu", CameraCfg(prim_path="/World/camera", width=4, height=4) if camera else None)
-    resolve_backends(env_cfg)
+    resolve_backends(env_cfg, {})
     assert type(env_cfg.sim.physics).__name__ == expected
+
+
+def test_an_experience_of_isaac_sim_keeps_its_physics() -> None:
+    env_cfg = config("physx", "cpu")
+    resolve_backends(env_cfg, {"device": "cpu", "experience": "my.kit"})
+    assert type(env_cfg.sim.physics).__name__ == "PhysxCfg"
 
 
 @pytest.mark.parametrize(
@@ -104,6 +110,6 @@ def test_an_automatic_rtx_renderer_becomes_one_that_names_its_data_types(physics
 
     camera = CameraCfg(prim_path="/World/camera", width=4, height=4, renderer_cfg=MultiBackendRendererCfg().rtx)
     assert camera.renderer_cfg.supported_output_types() is None
-    resolve_backends(config(physics, "cpu", camera))
+    resolve_backends(config(physics, "cpu", camera), {})
     assert camera.renderer_cfg.renderer_type == expected
     assert "rgb" in map(str, camera.renderer_cfg.supported_output_types())
