@@ -46,6 +46,9 @@ class Options:
     """Folder or URL of robot assets; None searches for one (see ``rlnb assets``)."""
     warm: bool = True
     """Whether to keep a living simulator for task cards, previews, evaluations and the next training."""
+    warm_idle_s: float | None = 1800.0
+    """Seconds without a request after which the living simulator of a machine with NVIDIA GPUs ends, so that others can
+    use its GPU memory; None means never. The next request starts a fresh one."""
     display: Literal["auto", "live", "static"] = "auto"
     """How results are shown. ``"live"`` shows widgets, ``"static"`` shows pictures, e.g. for papermill and nbconvert,
     and ``"auto"`` chooses by the front end."""

@@ -10,15 +10,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
+from rlnb.launch.nvml import GIB, Gpus
 from rlnb.spec import SYSTEM
 
 if TYPE_CHECKING:
     import psutil
 
 SAMPLE_S = 5.0
-GIB = 2**30
 
 
 class Usage:
@@ -107,33 +107,6 @@ class Usage:
         tags = {f"{SYSTEM}/node{self._node}/{name}": value for name, value in values.items()}
         summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in tags.items()])
         RecordWriter(self._file).write(Event(wall_time=now, step=int(now), summary=summary).SerializeToString())
-
-
-class Gpus:
-    """NVIDIA GPUs of this node, read through NVML; none if NVML is unavailable."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._handles: dict[int, Any] = {}
-        with contextlib.suppress(ImportError):
-            import pynvml
-
-            with contextlib.suppress(pynvml.NVMLError):
-                pynvml.nvmlInit()
-            for number, name in enumerate(names):
-                by_index = name.isdecimal()
-                find = pynvml.nvmlDeviceGetHandleByIndex if by_index else pynvml.nvmlDeviceGetHandleByUUID
-                with contextlib.suppress(pynvml.NVMLError):
-                    self._handles[number] = find(int(name) if by_index else name)
-
-    def sample(self) -> Iterator[tuple[str, float]]:
-        """Yield the utilisation (percent) and the memory in use (GiB) of each GPU, summed over all processes."""
-        for number, handle in self._handles.items():
-            import pynvml
-
-            with contextlib.suppress(pynvml.NVMLError):  # a MIG slice reports no utilisation
-                yield f"gpu{number}_percent", float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-            with contextlib.suppress(pynvml.NVMLError):
-                yield f"gpu{number}_memory_gib", pynvml.nvmlDeviceGetMemoryInfo(handle).used / GIB
 
 
 def _rank(process: psutil.Process) -> str | None:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 import psutil
 
 from rlnb.errors import RlnbError, WorkerError, require_linux
+from rlnb.launch import nvml
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
 from rlnb.spec import Json
@@ -51,6 +53,9 @@ class SimulatorProcess:
         self._ids = itertools.count()
         self.answered = 0
         """Number of requests that the worker has answered."""
+        self.used_s = time.monotonic()
+        """Time of the last use, on the monotonic clock."""
+        self._is_adopted = False
         self._made = 0
         self._settled_bytes = 0
         self._hangs = ""
@@ -76,7 +81,7 @@ class SimulatorProcess:
 
     @property
     def alive(self) -> bool:
-        return self._agent.poll() is None
+        return not self._is_adopted and self._agent.poll() is None
 
     @property
     def pid(self) -> int:
@@ -93,6 +98,11 @@ class SimulatorProcess:
             except psutil.NoSuchProcess:
                 continue
         return total
+
+    @property
+    def gpu_memory_bytes(self) -> int:
+        """GPU memory of the worker and its child processes, as far as the driver reports it."""
+        return nvml.process_memory_bytes({process.pid for process in self._below()})
 
     def _below(self) -> list[psutil.Process]:
         try:
@@ -197,9 +207,22 @@ class SimulatorProcess:
             assert self._agent.stdout is not None
             while text := self._agent.stdout.readline():
                 if isinstance(messages.message(text), Adopted):
+                    self._is_adopted = True
                     shutil.rmtree(self.log.parent, ignore_errors=True)  # the output continues in the run's log
                     return handle_of(self._agent.pid)
             raise WorkerError(f"The living simulator ended before the run could adopt it. Its log: {self.log}")
+
+    def end_if_idle(self, limit_s: float | None) -> None:
+        """End the worker if it was not used for ``limit_s`` seconds; None means never."""
+        if not self._lock.acquire(blocking=False):  # a request is under way
+            self.used_s = time.monotonic()
+            return
+        try:
+            if limit_s is not None and time.monotonic() - self.used_s >= limit_s:
+                logger.info("The living simulator ended after %.0f s without a request, to free GPU memory.", limit_s)
+                self.close()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """End the worker and delete its log. The log of a worker that has already ended by itself is kept."""

@@ -7,11 +7,13 @@ import html
 import logging
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from rlnb.errors import FreshProcessError
+from rlnb.launch.local import gpu_count
 from rlnb.settings import options
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
@@ -24,6 +26,8 @@ A = TypeVar("A")
 FRESH_AFTER_S = 10.0
 """Seconds between the adoption of a living simulator by a run and the start of its replacement. An earlier start would
 delay the run's first iteration."""
+IDLE_POLL_S = 10.0
+"""Seconds between two looks at whether the living simulator is idle."""
 
 _current: SimulatorProcess | None = None
 _keep = True
@@ -34,8 +38,8 @@ class Simulator:
     """The living simulator of this kernel: a process that has loaded Isaac Lab and makes an env in under a second.
 
     The simulator answers previews, evaluations, exports and checks, one at a time. The next training with one process
-    adopts it, and a fresh simulator then starts in the background. A simulator ends with its kernel; one that ends
-    earlier is replaced.
+    adopts it, and a fresh simulator then starts in the background. A simulator ends with its kernel, and on a machine
+    with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request; the next request starts a fresh one.
     """
 
     def __init__(self, python: str | None, asset_root: str | None) -> None:
@@ -65,6 +69,16 @@ class Simulator:
         """Resident memory of the simulator now, in GiB."""
         worker = self._worker
         return worker.memory_bytes / 2**30 if worker else 0.0
+
+    @property
+    def gpu_memory_gib(self) -> float:
+        """Memory of all GPUs that the simulator holds now, in GiB.
+
+        0.0 without a GPU, and where the driver does not report the memory of a process: below WSL, and in a container
+        that has process ids of its own.
+        """
+        worker = self._worker
+        return worker.gpu_memory_bytes / 2**30 if worker else 0.0
 
     @property
     def requests(self) -> int:
@@ -109,7 +123,9 @@ class Simulator:
     def __repr__(self) -> str:
         if self._worker is None:
             return "Simulator(none; the next request starts one)"
-        return f"Simulator({self.state}, pid {self.pid}, {self.memory_gib:.2f} GiB, {self.requests} requests)"
+        gpu_gib = self.gpu_memory_gib
+        memory = f"{self.memory_gib:.2f} GiB{f' and {gpu_gib:.2f} GiB of GPU memory' if gpu_gib else ''}"
+        return f"Simulator({self.state}, pid {self.pid}, {memory}, {self.requests} requests)"
 
     def _repr_html_(self) -> str:
         log = f"<br><small>log: {html.escape(str(self.log))}</small>" if self.log else ""
@@ -171,9 +187,11 @@ def living_process(python: str | None = None, asset_root: str | None = None) -> 
     python, asset_root = python or options.python, asset_root or options.asset_root
     with _starting:
         if _current and _current.alive and (_current.python, _current.asset_root) == (python, asset_root):
+            _current.used_s = time.monotonic()
             return _current
         shut_down()
         _current = start_process(python, asset_root)
+        threading.Thread(target=_end_when_idle, args=(_current,), daemon=True, name="end when idle").start()
         return _current
 
 
@@ -185,6 +203,14 @@ def _replaced(worker: SimulatorProcess) -> SimulatorProcess:
         return living_process(worker.python, worker.asset_root)
 
 
+def _end_when_idle(process: SimulatorProcess) -> None:
+    """End a living simulator that gets no requests. Without a GPU it stays, since it takes nothing that runs lack."""
+    while gpu_count() and process.alive:
+        time.sleep(IDLE_POLL_S)
+        with _starting:  # so that it does not end between its choice for a request and the request
+            process.end_if_idle(options.warm_idle_s)
+
+
 def start_process(python: str | None, asset_root: str | None) -> SimulatorProcess:
     """Start a worker process that is not registered as the living simulator. The caller has to close it."""
     return SimulatorProcess(python, asset_root, Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log")
@@ -192,8 +218,12 @@ def start_process(python: str | None, asset_root: str | None) -> SimulatorProces
 
 def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess | None:
     """Return the living simulator if it has these settings and is idle, else None."""
-    fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
-    return _current if _current and fits and _current.alive and not _current.busy else None
+    with _starting:
+        fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
+        if not (_current and fits and _current.alive and not _current.busy):
+            return None
+        _current.used_s = time.monotonic()
+        return _current
 
 
 def let_go(python: str | None, asset_root: str | None) -> None:

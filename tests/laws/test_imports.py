@@ -60,7 +60,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "metrics": {"pandas", "tensorboard", "numpy", "tsdownsample"},
     "records": {"numpy", "ruamel", "scipy"},
     "launch": {"psutil", "pynvml"},
-    "node": {"psutil", "tensorboard", "pynvml"},
+    "node": {"psutil", "tensorboard"},
 }
 """Third-party packages that a folder or module may import. For others, only SIMULATOR and HEAVY apply."""
 AGENT_MAY = (

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 import rlnb
@@ -150,3 +152,55 @@ def test_a_fresh_simulator_starts_after_a_run_adopted_the_last(python: str, monk
     while simulator.Simulator(python, None).state == "none":
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+@pytest.fixture
+def short_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the living simulator of a machine with GPUs end soon."""
+    monkeypatch.setattr(simulator, "IDLE_POLL_S", 0.05)
+    monkeypatch.setattr(rlnb.options, "warm_idle_s", 0.5)
+
+
+@pytest.mark.usefixtures("short_idle")
+def test_an_idle_simulator_on_a_gpu_ends_and_the_next_request_starts_a_fresh_one(
+    python: str, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine("0a")
+    living = rlnb.simulator(python).wait()
+    pid, log = living.pid, living.log
+    assert log is not None
+    deadline = time.monotonic() + 10
+    while living.state != "none" or log.exists():  # a failure would keep the log
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    monkeypatch.setattr(rlnb.options, "warm_idle_s", None)
+    assert living.wait().pid not in (pid, None)
+    pid = living.pid
+    time.sleep(1.0)
+    assert living.pid == pid, "None means never"
+
+
+@pytest.mark.usefixtures("short_idle")
+def test_an_idle_simulator_on_a_cpu_lives_on(python: str) -> None:
+    pid = rlnb.simulator(python).wait().pid
+    time.sleep(1.0)
+    assert rlnb.simulator(python).pid == pid
+
+
+def test_the_gpu_memory_of_the_simulators_processes_is_shown(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    living = rlnb.simulator(python).wait()
+    assert living.gpu_memory_gib == 0.0
+    assert "GPU" not in repr(living)
+    (worker,) = psutil.Process(living.pid).children()  # below its agent
+    held = [types.SimpleNamespace(pid=pid, usedGpuMemory=3 * 2**29) for pid in (worker.pid, 1)]
+    nvml: dict[str, object] = {
+        "NVMLError": RuntimeError,
+        "nvmlInit": lambda: None,
+        "nvmlDeviceGetCount": lambda: 1,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetComputeRunningProcesses": lambda card: held,
+        "nvmlDeviceGetGraphicsRunningProcesses": lambda card: [],
+    }
+    monkeypatch.setitem(sys.modules, "pynvml", types.SimpleNamespace(**nvml))  # type: ignore[misc]
+    assert living.gpu_memory_gib == 1.5
+    assert "GiB and 1.50 GiB of GPU memory, 1 requests)" in repr(living)

@@ -67,3 +67,26 @@ def test_an_unknown_algorithm_is_refused_with_the_known_names(backend: ModuleTyp
     config = {"params": params(algo={"name": "sac"})}
     with pytest.raises(rlnb.RlnbError, match=r"params\.algo\.name='sac' is not one of a2c_continuous, a2c_discrete"):
         backend._prepare(None, config, "cpu")
+
+
+def settings() -> tuple[str, bool]:
+    import torch
+
+    return torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark
+
+
+def test_only_a_training_on_a_gpu_keeps_the_settings_of_rl_games(
+    backend: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
+    before = settings()
+    assert before == ("highest", False)
+    backend._new_runner()
+    assert settings() == before, "the living simulator goes on with policies of other libraries"
+    try:
+        backend._new_runner(tensor_cores=True)
+        assert settings() == ("high", True)
+    finally:
+        torch.set_float32_matmul_precision(before[0])

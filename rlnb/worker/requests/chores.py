@@ -9,9 +9,12 @@ import traceback
 from typing import Any
 
 from rlnb import plugins
-from rlnb.errors import FreshProcessError
+from rlnb.errors import FreshProcessError, RlnbError
+from rlnb.launch.slots import holders
 from rlnb.spec import Task
 from rlnb.tasks import requests
+from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
+from rlnb.worker.requests import memory
 from rlnb.worker.requests.tuner import KeptEnv
 
 
@@ -47,11 +50,12 @@ class Chores:
         if not (self._ids and self.left):
             return False
         try:
-            if self._tasks and not self._kept_env.is_open:
+            if self._tasks and not self._kept_env.is_open and not _gpu_trains():
                 rehearse(self._tasks.pop(next(iter(self._tasks))), any_runtime=False)
             elif self._libraries:
                 plugins.load(self._libraries.pop(0))
-                gc.freeze()
+                if not self._kept_env.is_open:  # an env that is frozen keeps its memory after its end
+                    gc.freeze()
             else:
                 return False
         except (_Unsuitable, FreshProcessError):
@@ -59,6 +63,18 @@ class Chores:
         except (Exception, SystemExit):
             # This was only a rehearsal: a request with the same error will report it.
             sys.stderr.write(traceback.format_exc())
+        memory.free()
+        return True
+
+
+def _gpu_trains() -> bool:
+    """Return whether a run of this machine may be using the GPU that a rehearsal would use.
+
+    The run may need all of the GPU's memory, and would then fail because of the rehearsal.
+    """
+    try:
+        return bool(holders()) and torch_device(ANY_DEVICE) != "cpu"
+    except (RlnbError, OSError):  # without a queue, nothing is known about runs
         return True
 
 

@@ -26,6 +26,7 @@ from rlnb.tasks import messages, requests
 from rlnb.tasks.card import AssetRoot, TaskCard
 from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready
 from rlnb.version import __version__
+from rlnb.worker.requests import memory
 from rlnb.worker.requests.chores import Chores, rehearse
 from rlnb.worker.requests.tuner import KeptEnv
 
@@ -74,6 +75,8 @@ def serve(pipe: Path) -> int:
         _send(replies, reply(call, exchange, chores))
         with _logged():
             exchange.after.close()
+        if call.verb not in KEEPS_ENV:
+            memory.free()
 
 
 @contextlib.contextmanager

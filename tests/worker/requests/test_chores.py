@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import fcntl
+import gc
+import sys
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
+
 import pytest
 
 from rlnb import plugins
+from rlnb.launch.slots import queue_folder
 from rlnb.spec import Task
 from rlnb.tasks import requests
 from rlnb.worker.requests import chores as module
@@ -15,8 +26,8 @@ DEMO, OTHER = Task(id="Demo"), Task(id="Other")
 
 
 @pytest.fixture
-def chores(monkeypatch: pytest.MonkeyPatch) -> Chores:
-    """Chores that have no library to import."""
+def chores(root: Path, monkeypatch: pytest.MonkeyPatch) -> Chores:
+    """Chores that have no library to import, on a machine without runs."""
     monkeypatch.setattr(plugins, "libraries", dict)
     return Chores(KeptEnv())
 
@@ -59,3 +70,79 @@ def test_a_rehearsal_that_fails_is_for_the_log_only(
     chores.note(requests.Card(task=DEMO))
     assert chores.do_one()
     assert "Demo has no robot" in capsys.readouterr().err
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], SimpleNamespace]:
+    """Return a function that puts a stand-in for torch in its place, with or without a GPU."""
+
+    def install(gpu: bool) -> SimpleNamespace:
+        cuda = SimpleNamespace(is_available=lambda: gpu, is_initialized=lambda: gpu, emptied=0)
+        cuda.empty_cache = lambda: setattr(cuda, "emptied", cuda.emptied + 1)
+        warp = SimpleNamespace(get_cuda_devices=list, synchronize=lambda: None)
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))  # type: ignore[misc]
+        monkeypatch.setitem(sys.modules, "warp", warp)  # type: ignore[misc]
+        return cuda
+
+    return install
+
+
+def slot_of(run: str) -> IO[str]:
+    """Hold a slot of this machine as the agent of a run does."""
+    lock = (queue_folder() / "slots" / "0").open("w", encoding="utf-8")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    lock.write(run)
+    lock.flush()
+    return lock
+
+
+def test_no_task_is_rehearsed_on_a_gpu_while_a_run_holds_a_slot(
+    chores: Chores, rehearsals: list[str], torch: Callable[[bool], SimpleNamespace]
+) -> None:
+    torch(True)
+    chores.note(requests.Card(task=DEMO))
+    with slot_of("ant-0001"):
+        assert not chores.do_one()
+        assert chores.left
+        assert rehearsals == []
+    assert chores.do_one()
+    assert rehearsals == ["Demo"]
+
+
+def test_on_a_cpu_a_task_is_rehearsed_beside_a_run(
+    chores: Chores, rehearsals: list[str], torch: Callable[[bool], SimpleNamespace]
+) -> None:
+    torch(False)
+    chores.note(requests.Card(task=DEMO))
+    with slot_of("ant-0001"):
+        assert chores.do_one()
+    assert rehearsals == ["Demo"]
+
+
+def test_a_rehearsal_leaves_no_memory_of_the_gpu_to_torch(
+    chores: Chores, rehearsals: list[str], torch: Callable[[bool], SimpleNamespace]
+) -> None:
+    cuda = torch(True)
+    chores.note(requests.Card(task=DEMO))
+    assert chores.do_one()
+    assert cuda.emptied == 1
+
+
+def test_an_env_that_is_open_while_a_library_is_imported_does_not_stay_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Env:
+        def __init__(self) -> None:
+            self.managers: list[Any] = [self]  # the parts of an env refer to it
+
+    echo = dataclasses.replace(plugins.library("echo"), simulator=True)
+    monkeypatch.setattr(plugins, "libraries", lambda: {"echo": echo})
+    kept_env = KeptEnv()
+    kept_env._env = Env()
+    env = weakref.ref(kept_env._env)
+    chores = Chores(kept_env)
+    chores.note(requests.Card(task=DEMO))
+    assert chores.do_one()
+    kept_env.close()
+    gc.collect()
+    assert env() is None

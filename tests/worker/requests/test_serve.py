@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +16,7 @@ from rlnb import plugins
 from rlnb.spec import Task
 from rlnb.tasks import requests
 from rlnb.tasks.card import AssetRoot
-from rlnb.tasks.messages import Answer, Call, Failure, call
+from rlnb.tasks.messages import Answer, Call, Failure, call, line
 from rlnb.worker.requests import serve
 from rlnb.worker.requests.chores import Chores
 from rlnb.worker.requests.serve import Exchange
@@ -76,3 +81,29 @@ def test_an_answer_tells_whether_chores_are_left(chores: Chores, monkeypatch: py
     assert not reply(call(1, requests.Ping()), chores).settled
     chores.do_one()
     assert reply(call(2, requests.Ping()), chores).settled
+
+
+def test_a_request_that_made_an_env_leaves_its_memory_to_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    cuda = SimpleNamespace(is_initialized=lambda: True, empty_cache=lambda: events.append("memory is free"))
+    warp = SimpleNamespace(get_cuda_devices=list, synchronize=lambda: None)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))  # type: ignore[misc]
+    monkeypatch.setitem(sys.modules, "warp", warp)  # type: ignore[misc]
+
+    def make(request: requests.Compile, exchange: Exchange) -> None:
+        exchange.after.callback(events.append, "env is closed")
+
+    monkeypatch.setattr(serve, "_HANDLERS", {**serve._HANDLERS, requests.Compile: make})
+    monkeypatch.setattr(serve, "_load", lambda: AssetRoot(path="/assets", reason="set"))
+    reader, writer = os.pipe()
+    for number, request in enumerate((requests.Ping(), requests.Compile(task=DEMO), requests.Ping())):
+        os.write(writer, line(call(number, request)))
+    os.close(writer)
+    with os.fdopen(reader) as calls:
+        monkeypatch.setattr(sys, "stdin", calls)
+        assert serve.serve(tmp_path / "replies") == 0
+    replies = [json.loads(text) for text in (tmp_path / "replies").read_text().splitlines()]
+    assert [reply.get("id") for reply in replies] == [None, 0, 1, 2]
+    assert events == ["env is closed", "memory is free"]

@@ -42,7 +42,7 @@ class RlGames:
         with tempfile.TemporaryDirectory() as scratch:  # RL-Games creates a folder on every rank; only rank 0's is kept
             folder = ctx.log_dir if ctx.rank == 0 else Path(scratch) / "logs"
             params["config"].update({"train_dir": str(folder.parent), "full_experiment_name": folder.name})
-            runner = _new_runner(ctx.device, Observer())
+            runner = _new_runner(Observer(), tensor_cores=ctx.device != "cpu")
             runner.algo_factory.register_builder(params["algo"]["name"], builder)
             runner.load(agent_cfg)
             checkpoint = str(ctx.checkpoint) if ctx.checkpoint else None
@@ -166,15 +166,21 @@ def _set_up_rank(params: Params, ctx: TrainContext) -> None:
         params["config"].update({"print_stats": False, "lr_schedule": None})
 
 
-def _new_runner(device: str, observer: Observer | None = None) -> Runner:
-    """Return RL-Games' runner, and on a CPU keep torch's matrix multiplication precision.
+def _new_runner(observer: Observer | None = None, *, tensor_cores: bool = False) -> Runner:
+    """Return RL-Games' runner.
 
-    RL-Games lowers that precision for the whole process, for the sake of GPU tensor cores.
+    RL-Games lowers the precision of matrix multiplications for the whole process, for the sake of a GPU's tensor cores.
+
+    Args:
+        observer: Observer of a training.
+        tensor_cores: Whether the process keeps these settings. A training may, since its process ends with it. The
+            living simulator goes on with policies of other libraries.
     """
-    precision = torch.get_float32_matmul_precision()
+    precision, benchmark = torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark
     runner = Runner(observer)
-    if device == "cpu":
+    if not tensor_cores:
         torch.set_float32_matmul_precision(precision)
+        torch.backends.cudnn.benchmark = benchmark
     return runner
 
 
@@ -185,7 +191,7 @@ def _player(env: Any, agent_cfg: AgentConfig, checkpoint: Path, device: str, tru
     params = agent_cfg["params"]
     params["config"]["env_info"] = wrapper.get_env_info()
     params["torch_threads"] = 0  # RL-Games would change the number for the rest of this process's life
-    runner = _new_runner(device)
+    runner = _new_runner()
     runner.load(agent_cfg)
     player = runner.create_player()
     player.set_weights(weights.read(checkpoint, device))

@@ -18,8 +18,8 @@ import torch  # noqa: E402
 from isaaclab_rl.skrl import SkrlVecEnvWrapper  # noqa: E402
 from skrl.utils.runner.jax import Runner  # noqa: E402
 
-from rlnb import RlnbError  # noqa: E402
 from rlnb.backend import export_module  # noqa: E402
+from rlnb_skrl import jax_gpu  # noqa: E402
 from rlnb_skrl.actor import Actor  # noqa: E402
 from rlnb_skrl.backend import HORIZON, OneAgent, Skrl  # noqa: E402
 from rlnb_skrl.jax_export import copy_part  # noqa: E402
@@ -48,11 +48,7 @@ class SkrlJax(Skrl):
 
     def runner(self, env: Any, agent_cfg: Any, device: str, seed: int) -> tuple[Any, Any]:
         """Return skrl's runner and the wrapped env."""
-        if device.startswith("cuda") and jax.default_backend() == "cpu":
-            raise RlnbError(
-                "The env is on a GPU, but JAX in the worker's interpreter finds none and would run the networks on the "
-                "CPU. Install 'jax[cuda12]' there, or use device=\"cpu\"."
-            )
+        jax_gpu.check(device, jax.default_backend())
         skrl.config.jax.device = device
         # This key also initialises the networks, and skrl's env wrapper reseeds the env with it at its first reset.
         skrl.config.jax.key = seed
