@@ -16,7 +16,7 @@ from pathlib import Path
 from results import record
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rig"))
-import isaacsim as rig
+import pins as rig
 
 ISAACLABS_OWN = Path("source", "isaaclab", "test", "install_ci", "uv_pip", "uv-overrides.txt")
 """Overrides of Isaac Lab's installation tests, below the folder of the package."""

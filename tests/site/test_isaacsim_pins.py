@@ -17,7 +17,7 @@ OURS_ONLY = {"dev", "docs"}
 
 @pytest.fixture(scope="module")
 def rig() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("isaacsim_rig", REPO / "tests" / "rig" / "isaacsim.py")
+    spec = importlib.util.spec_from_file_location("pins", REPO / "tests" / "rig" / "pins.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -47,7 +47,7 @@ def test_every_requirement_admits_the_version_of_isaac_sim(rig: ModuleType) -> N
 def test_the_constraints_for_isaac_sim_leave_its_packages_alone(rig: ModuleType) -> None:
     pins = rig.names(rig.PINS.read_text())
     assert {"numpy", "click", "psutil", "pillow", "watchdog", "torch"} <= {*pins}
-    assert rig.CONSTRAINTS.read_text() == rig.constraints(pins), "Run tests/rig/isaacsim.py after a change of versions."
+    assert rig.CONSTRAINTS.read_text() == rig.constraints(pins), "Run tests/rig/pins.py after a change of versions."
     assert not {*rig.names(rig.CONSTRAINTS.read_text())} & {*pins}
 
 

@@ -77,14 +77,15 @@ def test_after_the_handshake_the_ranks_have_a_group_with_torchs_own_time_limits(
 
 @pytest.mark.parametrize("before", ["connection", "sum"])
 def test_a_rank_that_stalls_ends_the_others_with_host_interface_and_variable(port: int, before: str) -> None:
-    peer = start(STALLS, 1, port, 50.0, before)
+    peer, first = start(STALLS, 1, port, 50.0, before), None
     try:
         assert peer.stdout is not None
         peer.stdout.readline()
         first = start(RANK, 0, port, 4.0)
         output, _ = first.communicate(timeout=60)
     finally:
-        peer.kill()
+        for rank in filter(None, (peer, first)):
+            rank.kill()
         peer.communicate()
     assert first.returncode == 1
     assert "rank 0 is not able to sum a number with the others with gloo: no answer within 4 s" in output

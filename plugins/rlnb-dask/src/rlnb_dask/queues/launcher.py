@@ -50,8 +50,8 @@ class QueueLauncher(HostedLauncher):
         max_restarts: Number of interruptions (walltime, preemption, lost nodes) after which a training resumes by
             itself from its last checkpoint.
         grace_s: Seconds before the end of the walltime at which the training stops, so that it can resume later.
-        hang_after_s: Seconds without a new scalar after which a rank counts as hanging: the log then shows every
-            rank's stack, and the training ends. None never ends a hanging rank.
+        hang_after_s: Seconds without a new scalar, from the first iteration on, after which a rank counts as hanging:
+            the log then shows every rank's stack, and the training ends. None never ends a hanging rank.
         container: Image in which the ranks run: a ``.sif`` file or ``"docker://..."``. The agents run outside it, with
             ``python``; both interpreters need rlnb and the plugins.
         container_runtime: ``"apptainer"``, or ``"docker"``, for which ``container`` is an image name.

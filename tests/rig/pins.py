@@ -1,6 +1,6 @@
 """The packages of an environment with Isaac Sim, with and without rlnb, as uv's resolver picks them.
 
-python tests/rig/isaacsim.py    # writes isaacsim-6.2.txt and constraints-isaacsim.txt anew
+python tests/rig/pins.py    # writes isaacsim-6.2.txt and constraints-isaacsim.txt anew
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WITH_VISER = "isaaclab[isaacsim,viser]==3.0.0"
 EXTRAS = {"rlnb": "[all,jax]", "rlnb-tasks": "[robots]"}
 # This package is on NVIDIA's own index only. The resolver reads no file of it.
 ELSEWHERE = 'opencv-python-headless-noffmpeg ; python_version < "3"\n'
-HEAD = "# Written by tests/rig/isaacsim.py: constraints.txt without the packages that Isaac Lab and Isaac Sim bring.\n"
+HEAD = "# Written by tests/rig/pins.py: constraints.txt without the packages that Isaac Lab and Isaac Sim bring.\n"
 
 
 def names(text: str) -> dict[str, str]:
