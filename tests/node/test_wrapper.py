@@ -71,7 +71,7 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def agent_of(living: SimulatorProcess) -> psutil.Process:
+def agent_of(living: SimulatorProcess | rlnb.Simulator) -> psutil.Process:
     """Return the agent of a living simulator."""
     return next(process for process in psutil.Process(living.pid).parents() if "rlnb.node" in process.cmdline())
 
@@ -186,17 +186,23 @@ def test_ranks_end_with_their_agent(root: Path, isaaclab_sh: str) -> None:
 
 
 @pytest.mark.isaaclab
-def test_the_real_command_line_of_isaac_lab(root: Path, tmp_path: Path) -> None:
+def test_the_real_command_line_of_isaac_lab(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script isaaclab.sh of a checkout, which is not in the wheel, ends with this command."""
+    from rlnb.worker.assets.packs import build
+
+    monkeypatch.setenv("ISAACSIM_ASSET_ROOT", str(build().folder))
+    monkeypatch.setattr(rlnb.options, "warm", True)
     python = shlex.join([sys.executable, "-c", "from isaaclab.cli import cli; cli()", "-p"])
-    living = SimulatorProcess(python, None, tmp_path / "log" / "worker.log")
     try:
-        living.request(requests.Ping())
+        living = rlnb.simulator(python).wait()
         worker = psutil.Process(living.pid)
         assert worker.cmdline()[1:4] == ["-m", "rlnb.worker", "serve"]
+        shown = rlnb.preview("Isaac-Cartpole-Direct", num_envs=2, steps=1, device="cpu", python=python)
+        assert shown.frames["preview"]["rgb"].std() > 0
+        assert living.pid == worker.pid
         agent_of(living).kill()
         psutil.wait_procs([worker], timeout=WAIT_S)
-        assert not processes_of(tmp_path)
+        assert not worker.is_running()
     finally:
-        living.close()
+        simulator.shut_down()
     assert interpreter.look(python, WAIT_S).version("isaaclab")

@@ -33,6 +33,8 @@ camera = argparse.Namespace(
     physics=PhysxCfg(), camera=CameraCfg(prim_path="/World/Camera", renderer_cfg=IsaacRtxRendererCfg(), spawn=None)
 )
 
+invalid = argparse.Namespace(physics=OvPhysxCfg(), camera=camera.camera)
+
 def launch(cfg, device="cpu", world_size=1, own=None):
     with kit.launched(cfg, kit.arguments_of(device, world_size, own)):
         pass
@@ -61,6 +63,7 @@ SCENARIOS = {
     "other arguments": lambda: (launch(physx), launch(physx, own={"kit_args": "--/log/level=info"})),
     "raises": lambda: fails(physx),
     "missing": lambda: (sys.path.remove(os.environ["RIG"]), launch(physx)),
+    "missing for": lambda: (sys.path.remove(os.environ["RIG"]), print(*map(kit.missing_for, (physx, newton, invalid)))),
     "terms": lambda: (wheel(), launch(physx)),
     "needs": lambda: print([kit.needs_runtime(cfg, kit.arguments_of("cpu")) for cfg in (physx, newton, camera)]),
 }
@@ -159,6 +162,9 @@ class TestOnIsaacLab:
         assert text.startswith("RlnbError: The env needs Isaac Sim, which is not installed in ")
         assert "PhysxCfg" in text
         assert 'physics="newton_mjwarp"' in text
+
+    def test_a_card_names_what_needs_a_missing_isaac_sim(self, logs: Path) -> None:
+        assert output(logs, "missing for").startswith("('Isaac Sim PhysX physics (`PhysxCfg`)',) () ()\n")
 
     def test_terms_that_the_user_has_not_accepted_are_named_and_nothing_is_asked(self, logs: Path) -> None:
         assert output(logs, "terms").startswith("RlnbError: The terms of Isaac Sim are not accepted. Read them at ")
