@@ -243,7 +243,7 @@ def machine(driver_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     driver.touch()
 
     def have(uuids: str, visible: str | None = None, *, order: str | None = None, error: int | None = None) -> None:
-        gpus._answer.cache_clear()
+        gpus._answers.clear()
         monkeypatch.setattr(cuda, "FILES", (str(driver),))
         monkeypatch.setenv("LD_LIBRARY_PATH", str(driver_library))
         monkeypatch.setenv("FAKE_GPUS", uuids)

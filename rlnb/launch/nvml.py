@@ -19,7 +19,8 @@ class Gpus:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._handles: dict[int, Any] = {}
-        if (nvml := _library()) is None:
+        self._nvml: Any = _library()
+        if (nvml := self._nvml) is None:
             return
         for number, name in enumerate(names):
             by_index = name.isdecimal()
@@ -30,12 +31,10 @@ class Gpus:
     def sample(self) -> Iterator[tuple[str, float]]:
         """Yield the utilisation (percent) and the memory in use (GiB) of each GPU, summed over all processes."""
         for number, handle in self._handles.items():
-            import pynvml
-
-            with contextlib.suppress(pynvml.NVMLError):  # a MIG slice reports no utilisation
-                yield f"gpu{number}_percent", float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-            with contextlib.suppress(pynvml.NVMLError):
-                yield f"gpu{number}_memory_gib", pynvml.nvmlDeviceGetMemoryInfo(handle).used / GIB
+            with contextlib.suppress(self._nvml.NVMLError):  # a MIG slice reports no utilisation
+                yield f"gpu{number}_percent", float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+            with contextlib.suppress(self._nvml.NVMLError):
+                yield f"gpu{number}_memory_gib", self._nvml.nvmlDeviceGetMemoryInfo(handle).used / GIB
 
 
 def process_memory_bytes(pids: Collection[int]) -> int:

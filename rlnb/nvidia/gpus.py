@@ -5,7 +5,6 @@ A short child process asks the driver library, for the reasons in ``cuda``.
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
 import sys
@@ -66,12 +65,21 @@ def answer() -> Answer:
 
     Without the driver library they are those that the kernel module lists, and have no UUID.
     """
-    return _answer(*(os.environ.get(variable) for variable in VARIABLES))
+    key = tuple(os.environ.get(variable) for variable in VARIABLES)
+    if key not in _answers:
+        result = _answer(key[0])
+        if result.error:  # a driver that was slow to start may answer the next time
+            return result
+        _answers[key] = result
+    return _answers[key]
 
 
-@functools.lru_cache(maxsize=16)
-def _answer(devices: str | None, *_: str | None) -> Answer:
-    """Ask the child once for each environment."""
+_answers: dict[tuple[str | None, ...], Answer] = {}
+"""Answers without an error, by the values of ``VARIABLES``."""
+
+
+def _answer(devices: str | None) -> Answer:
+    """Ask a child, given the value of ``CUDA_VISIBLE_DEVICES``."""
     try:
         facts = _facts([sys.executable, "-I", "-S", cuda.__file__], TIMEOUT_S)
     except subprocess.TimeoutExpired:

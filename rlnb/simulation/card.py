@@ -63,7 +63,16 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
         return None
     parts = {
         "schema": CARD_SCHEMA,
-        "task": [task.id, task.source_sha256, task.files, task.presets, task.physics, task.renderer, task.success],
+        "task": [
+            task.id,
+            task.source_sha256,
+            task.files,
+            task.presets,
+            task.physics,
+            task.renderer,
+            task.success,
+            task.launcher_args,
+        ],
         "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
         "versions": _installed(_stamps()),
         "libraries": sorted(plugins.libraries()),

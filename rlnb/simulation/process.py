@@ -165,7 +165,7 @@ class SimulatorProcess:
         try:
             self._agent.stdin.write(messages.line(message))
             self._agent.stdin.flush()
-        except BrokenPipeError as exc:
+        except (BrokenPipeError, ValueError) as exc:  # ValueError: another thread has closed the pipe
             raise self._end() from exc
 
     def _end(self) -> WorkerError:

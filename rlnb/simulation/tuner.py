@@ -107,7 +107,8 @@ class Tuner:
 
     def close(self) -> None:
         """Close the env."""
-        self._ask(requests.Close())
+        if simulator.Simulator(*self._interpreter).state != "none":
+            self._ask(requests.Close())
 
     def panel(self) -> ipywidgets.Widget:
         """Return a widget with the terms' values, a slider for each of their numbers, and buttons to step the env."""

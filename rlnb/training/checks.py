@@ -13,6 +13,7 @@ from rlnb import plugins
 from rlnb.contracts import Launcher
 from rlnb.errors import Problem, RlnbError, linux_only, unknown, whole_number
 from rlnb.launch.hosted import HostedLauncher
+from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root
 from rlnb.simulation.card import card_of
 from rlnb.spec import MULTI_AGENT, Json, Library, Manifest
@@ -49,7 +50,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[T
             subject = f"agent config of {manifest.library}"
             of_task += overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
         of_task += _check_training(manifest, library, card)
-        if isinstance(launcher, HostedLauncher):  # the nodes of a cluster may have Isaac Sim
+        if isinstance(launcher, LocalLauncher):  # the nodes of a cluster, or their image, may have Isaac Sim
             of_task += _check_isaac_sim(manifest, card)
     of_root = [*_check_root(root.path), *_check_distributed(manifest, library)]
     problems = [*_check_arguments(manifest), *of_root, *of_task]
@@ -192,8 +193,14 @@ def _check_isaac_sim(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
     if not card.isaac_sim:
         return
     python = manifest.python or sys.executable
-    others = sorted((name for name in card.presets.physics if "physx" not in name), reverse=True)
-    fix = f"physics={others[0]!r}" if others else "sim.physics=NewtonCfg() in the task's config"
+    fixes = []
+    if any("physics" in part or "default" in part for part in card.isaac_sim):
+        others = sorted((name for name in card.presets.physics if "physx" not in name), reverse=True)
+        fixes.append(f"physics={others[0]!r}" if others else "sim.physics=NewtonCfg() in the task's config")
+    if any("renderer" in part for part in card.isaac_sim):
+        others = [name for name in card.presets.renderer if "rtx" not in name]
+        fixes.append(f"renderer={others[0]!r}" if others else "renderer_cfg=NewtonWarpRendererCfg() in its cameras")
+    fix = " and ".join(fixes) or f"fewer launcher_args than {', '.join(manifest.task.launcher_args)}"
     yield Problem(
         what=f"{manifest.task.id} needs Isaac Sim, which {python} does not have: it uses {', '.join(card.isaac_sim)}.",
         fix=f"{fix}, or python= with an interpreter that has Isaac Sim.",

@@ -117,7 +117,7 @@ def test_without_the_driver_library_the_kernel_module_counts(
 ) -> None:
     (tmp_path / cuda.LIBRARY).write_text("not a library")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
-    gpus._answer.cache_clear()
+    gpus._answers.clear()
     monkeypatch.setattr(os, "listdir", lambda path: ["gpu"] * count if path == gpus.LISTING else [])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
@@ -130,13 +130,11 @@ def test_a_driver_that_crashes_or_hangs_is_an_error(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "executable", str(interpreter))
     interpreter.write_text("#!/bin/sh\nkill -SEGV $$\n")
     interpreter.chmod(0o755)
-    gpus._answer.cache_clear()
+    gpus._answers.clear()
     assert gpus.answer() == Answer(error="the NVIDIA driver gave no answer (exit status -11)")
     interpreter.write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(gpus, "TIMEOUT_S", 0.2)
-    gpus._answer.cache_clear()
-    assert gpus.answer() == Answer(error="the NVIDIA driver did not answer within 0 s")
-    gpus._answer.cache_clear()
+    assert gpus.answer() == Answer(error="the NVIDIA driver did not answer within 0 s"), "no error is kept"
 
 
 def test_the_facts_about_another_interpreter_need_no_rlnb_there(

@@ -103,6 +103,23 @@ def test_a_task_that_needs_a_missing_isaac_sim_is_a_problem(monkeypatch: pytest.
     (problem,) = problems_of_card(monkeypatch, dataclasses.replace(card, presets=selectors), python="/isaac/python.sh")
     assert "which /isaac/python.sh does not have" in problem
     assert "physics='newton_mjwarp', or python= with an interpreter" in problem
+    drawn = dataclasses.replace(card, isaac_sim=("a Kit-based renderer (`IsaacRtxRendererCfg`)",))
+    drawn = dataclasses.replace(drawn, presets=Selectors(renderer=("isaacsim_rtx", "newton_renderer")))
+    (problem,) = problems_of_card(monkeypatch, drawn)
+    assert "renderer='newton_renderer', or python=" in problem
+    assert "physics=" not in problem
+    task = rlnb.Task(id="Lift", launcher_args={"livestream": 2})
+    (problem,) = problems_of_card(monkeypatch, dataclasses.replace(card, isaac_sim=("livestreaming",)), task=task)
+    assert "fewer launcher_args than livestream, or python=" in problem
+
+
+def test_the_nodes_of_a_cluster_may_have_an_isaac_sim_that_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",))
+    monkeypatch.setattr(checks, "card_of", lambda *_, **__: card)
+    manifest = rlnb.Manifest(run_id="x", created="", task=rlnb.Task(id="Lift"), library="rsl_rl")
+    launcher = plugins.make_launcher("slurm", {"walltime": "01:00:00", "container": "isaac.sif"})
+    problems = checks.find_problems(manifest, launcher, rlnb.options.folders)[1]
+    assert not [problem for problem in problems if "Isaac Sim" in problem.what]
 
 
 def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:

@@ -8,22 +8,21 @@ needs a fresh process.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import FreshProcessError, RlnbError
-from rlnb.storage.isaacsim import isaacsim_terms
+from rlnb.storage.isaacsim import isaacsim_folder, isaacsim_terms
 
 if TYPE_CHECKING:
     from isaaclab.app.sim_launcher import Scan
 
 OWN_RUNTIME = ("ovphysx", "ovrtx")
 """Modules that load the libraries below Kit for themselves, so that Kit cannot start after them."""
-CHANGEABLE = ("device", "distributed", "multi_gpu")
-"""Launcher arguments that Kit does not need at its start."""
+KIT = "isaaclab_physx.app:KitLauncher"
+"""Isaac Lab's launcher of Kit, which does nothing if Kit runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +32,7 @@ class Start:
     cameras: bool
     """Whether it can render cameras. It loads no renderer for an env without cameras."""
     arguments: Mapping[str, Any]
-    """Launcher arguments of the task, such as ``experience``."""
+    """Launcher arguments. Kit stays on the GPU that the device selects."""
 
 
 _start: Start | None = None
@@ -68,17 +67,19 @@ def needs_runtime(env_cfg: Any, arguments: Mapping[str, Any]) -> bool:
     return bool(sources or scan.launcher_types)
 
 
-def missing_for(env_cfg: Any) -> tuple[str, ...]:
-    """Return the parts of a config that need Isaac Sim, if this interpreter has none.
+def missing_for(env_cfg: Any, own: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parts of a task that need Isaac Sim, if this interpreter has none.
 
-    Isaac Lab resolves the config's automatic physics and renderers in place.
+    Args:
+        env_cfg: The env's config, whose automatic physics and renderers are resolved in place.
+        own: Launcher arguments of the task.
     """
     from isaaclab.app.sim_launcher import validate_launch
 
-    if importlib.util.find_spec("isaacsim") is not None:
+    if isaacsim_folder() is not None:
         return ()
     try:
-        return validate_launch(env_cfg, {})[1]
+        return validate_launch(env_cfg, dict(own))[1]
     except ValueError:  # physics and renderer do not fit together, which the launch reports
         return ()
 
@@ -97,12 +98,14 @@ def launched(env_cfg: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
     """
     from isaaclab.app import launch_simulation
     from isaaclab.app.sim_launcher import validate_launch
+    from isaaclab.utils.version import has_kit
 
     global _start
     scan, sources = validate_launch(env_cfg, passed := dict(arguments))
     start = _start_of(scan, arguments)
     _check_process(scan, sources, start)
-    if not (sources or scan.launcher_types or scan.has_ovrtx):
+    runs = has_kit() and {*scan.launcher_types} <= {KIT}
+    if runs or not (sources or scan.launcher_types or scan.has_ovrtx):
         with launch_simulation(env_cfg, passed):
             yield
         return
@@ -116,8 +119,7 @@ def launched(env_cfg: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
 def _start_of(scan: Scan, arguments: Mapping[str, Any]) -> Start:
     """Return the choices that an env needs at Kit's start."""
     cameras = scan.has_kit_camera or bool(scan.visualizer_intent.get("has_kit_streaming_view"))
-    own = {name: value for name, value in arguments.items() if name not in CHANGEABLE}
-    return Start(cameras=cameras, arguments=own)
+    return Start(cameras=cameras, arguments=dict(arguments))
 
 
 def _check_process(scan: Scan, sources: tuple[str, ...], start: Start) -> None:
@@ -128,7 +130,7 @@ def _check_process(scan: Scan, sources: tuple[str, ...], start: Start) -> None:
         if start.cameras and not _start.cameras:
             raise FreshProcessError("Isaac Sim runs in this process without a renderer, but the env has cameras.")
         if start.arguments != _start.arguments:
-            raise FreshProcessError("Isaac Sim runs in this process with other launcher_args.")
+            raise FreshProcessError("Isaac Sim runs in this process on another device or with other launcher_args.")
     elif sources:
         _check_isaac_sim(sources)
         loaded = [name for name in OWN_RUNTIME if name in sys.modules]

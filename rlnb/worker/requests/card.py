@@ -46,7 +46,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         assets=_assets(env_cfg, root),
         asset_root=root,
         versions=isaaclab.versions(),
-        isaac_sim=kit.missing_for(env_cfg),  # last, since it changes the config
+        isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since it changes the config
     )
 
 

@@ -54,6 +54,7 @@ Handler = Callable[[Any, Exchange], Any]
 def serve(pipe: Path) -> int:
     """Answer calls until stdin ends, through a named pipe that the agent reads; return the exit status."""
     calls, replies = sys.stdin.buffer, open(pipe, "wb")  # noqa: SIM115 - open until the process ends
+    environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
     root = _load()
     _send(replies, Ready(rlnb=__version__, pid=os.getpid()))
     kept_env = KeptEnv()
@@ -70,7 +71,7 @@ def serve(pipe: Path) -> int:
             with _logged():
                 kept_env.close()
         if call is None:
-            return _become(from_json(Adoption, values))
+            return _become(from_json(Adoption, values), environment)
         exchange = Exchange(_teller(replies, call.id), contextlib.ExitStack(), kept_env, root)
         _send(replies, reply(call, exchange, chores))
         with _logged():
@@ -110,8 +111,13 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
     return Answer(id=call.id, value=value, settled=not chores.left)
 
 
-def _become(adoption: Adoption) -> int:
-    """Become the worker of a run, which writes to the job's log; return the exit status."""
+def _become(adoption: Adoption, environment: Mapping[str, str]) -> int:
+    """Become the worker of a run, which writes to the job's log; return the exit status.
+
+    Args:
+        adoption: The kernel's last message.
+        environment: Environment of a fresh process, if the run needs one.
+    """
     from rlnb.worker.jobs.job import work
 
     job, agent = JobDir(Path(adoption.adopt)), os.dup(0)
@@ -129,7 +135,7 @@ def _become(adoption: Adoption) -> int:
         os.dup2(agent, 0)  # the pipe that ends the worker with its agent
         options = sys.orig_argv[1 : sys.orig_argv.index("-m")]
         worker = ["-m", "rlnb.worker", "train", str(run_dir_of(job.path).path), str(job.path)]
-        os.execv(sys.executable, [sys.executable, *options, *worker])
+        os.execve(sys.executable, [sys.executable, *options, *worker], environment)
 
 
 def _card(request: requests.Card, exchange: Exchange) -> TaskCard:

@@ -66,7 +66,9 @@ class KeptEnv:
         import torch
 
         if self._env is None:
-            raise RlnbError("The env was closed because another request needed the simulator. Run rlnb.tune again.")
+            raise RlnbError(
+                "The env was closed: another request needed the simulator, or it was idle. Run rlnb.tune again."
+            )
         raw = self._env.unwrapped
         with torch.inference_mode():
             for _ in range(steps):

@@ -35,6 +35,8 @@ camera = argparse.Namespace(
 
 invalid = argparse.Namespace(physics=OvPhysxCfg(), camera=camera.camera)
 
+TASKS = [(physx, newton, invalid, newton), ({}, {}, {}, {"livestream": 2})]
+
 def launch(cfg, device="cpu", world_size=1, own=None):
     with kit.launched(cfg, kit.arguments_of(device, world_size, own)):
         pass
@@ -61,9 +63,10 @@ SCENARIOS = {
     "camera later": lambda: (launch(physx), launch(camera)),
     "camera first": lambda: (launch(camera), launch(physx), launch(camera)),
     "other arguments": lambda: (launch(physx), launch(physx, own={"kit_args": "--/log/level=info"})),
+    "other device": lambda: (launch(physx), launch(physx, own={"device": "cuda:0"})),
     "raises": lambda: fails(physx),
     "missing": lambda: (sys.path.remove(os.environ["RIG"]), launch(physx)),
-    "missing for": lambda: (sys.path.remove(os.environ["RIG"]), print(*map(kit.missing_for, (physx, newton, invalid)))),
+    "missing for": lambda: (sys.path.remove(os.environ["RIG"]), print(*map(kit.missing_for, *TASKS))),
     "terms": lambda: (wheel(), launch(physx)),
     "needs": lambda: print([kit.needs_runtime(cfg, kit.arguments_of("cpu")) for cfg in (physx, newton, camera)]),
 }
@@ -151,7 +154,8 @@ class TestOnIsaacLab:
             ("ovphysx first", "not able to start in this process after ovphysx"),
             ("newton later", "Isaac Sim runs in this process, but the env does not use it"),
             ("camera later", "without a renderer, but the env has cameras"),
-            ("other arguments", "with other launcher_args"),
+            ("other device", "on another device or with other launcher_args"),
+            ("other arguments", "on another device or with other launcher_args"),
         ],
     )
     def test_an_env_that_does_not_fit_needs_a_fresh_process(self, logs: Path, scenario: str, reason: str) -> None:
@@ -164,7 +168,7 @@ class TestOnIsaacLab:
         assert 'physics="newton_mjwarp"' in text
 
     def test_a_card_names_what_needs_a_missing_isaac_sim(self, logs: Path) -> None:
-        assert output(logs, "missing for").startswith("('Isaac Sim PhysX physics (`PhysxCfg`)',) () ()\n")
+        assert output(logs, "missing for").startswith("('Isaac Sim PhysX physics (`PhysxCfg`)',) () () ('")
 
     def test_terms_that_the_user_has_not_accepted_are_named_and_nothing_is_asked(self, logs: Path) -> None:
         assert output(logs, "terms").startswith("RlnbError: The terms of Isaac Sim are not accepted. Read them at ")
