@@ -1,6 +1,6 @@
 """NVIDIA's management library (NVML): the use of GPUs, and the memory that processes hold there.
 
-Without the library or a driver, there are no GPUs. Questions to the library take no GPU memory.
+Without the library or a driver, there are no GPUs. Queries to NVML use no GPU memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Gpus:
 def process_memory_bytes(pids: Collection[int]) -> int:
     """Return the memory of all GPUs that these processes hold together.
 
-    The driver reports none below WSL, and none to a container that has process ids of its own.
+    The result is 0 below WSL and in a container with its own process ids, where the driver reports nothing.
     """
     if not pids or (nvml := _library()) is None:
         return 0

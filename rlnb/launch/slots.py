@@ -42,7 +42,7 @@ class SlotRequest:
     run: str = ""
     """Name of the run, which :func:`holders` returns for these slots."""
     names: Sequence[str] | None = None
-    """Slots that the run can use, such as its GPUs; None is the numbers below ``max_running``."""
+    """Slots that the run can use, such as its GPUs; None means the numbers below ``max_running``."""
     gpus: Sequence[str] = ()
     """Slots of all GPUs that this process may use. Their runs count as running, whatever slots the run takes."""
 

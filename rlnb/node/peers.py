@@ -101,8 +101,8 @@ def newest_training(run_dir: Path) -> JobDir:
 class Stall:
     """Detects that a training has stopped logging, because its event files no longer grow. Works for every library.
 
-    The limit applies from the first iteration on. The start before it has the limit ``START_S``. A worker reports its
-    first iteration, and a script has reached it when it logs.
+    The limit applies from the first iteration on. The start may take ``START_S``, or ``limit_s`` if that is longer. A
+    worker reports its first iteration, and a script has reached it when it logs.
 
     Args:
         job: Folder of the training.

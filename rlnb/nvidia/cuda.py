@@ -21,7 +21,7 @@ VERSION_FILE = "/proc/driver/nvidia/version"
 WSL_FILE = "/dev/dxg"
 """GPU of Windows below WSL, from any vendor."""
 FILES = (VERSION_FILE, "/dev/nvidiactl", WSL_FILE)
-"""Files of which a machine with an NVIDIA driver has one."""
+"""A machine with an NVIDIA driver has at least one of these files."""
 MARK = "rlnb.nvidia:"
 """Beginning of the line with the facts. Libraries and start scripts print lines of their own."""
 

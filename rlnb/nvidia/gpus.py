@@ -46,7 +46,7 @@ class Gpu:
 
     @property
     def slot(self) -> str:
-        """Return the name of this GPU's slot, which every process of the machine derives alike if it knows the UUID."""
+        """Return the name of this GPU's slot, the same in every process that knows the UUID."""
         return (self.uuid or f"cuda-{self.name}").replace("/", "-")  # older names of MIG slices contain slashes
 
 
@@ -63,7 +63,7 @@ class Answer:
 def answer() -> Answer:
     """Return the GPUs that CUDA offers to this process.
 
-    Without the driver library they are those that the kernel module lists, and have no UUID.
+    Without the driver library, return the GPUs that the kernel module lists, without UUIDs.
     """
     key = tuple(os.environ.get(variable) for variable in VARIABLES)
     if key not in _answers:

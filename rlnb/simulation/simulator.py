@@ -204,7 +204,7 @@ def _replaced(worker: SimulatorProcess) -> SimulatorProcess:
 
 
 def _end_when_idle(process: SimulatorProcess) -> None:
-    """End a living simulator that gets no requests. Without a GPU it stays, since it takes nothing that runs lack."""
+    """End an idle living simulator. Without a GPU it stays, since it holds no GPU memory that a run may need."""
     while gpu_count() and process.alive:
         time.sleep(IDLE_POLL_S)
         with _starting:  # so that it does not end between its choice for a request and the request

@@ -1,6 +1,6 @@
-"""Isaac Sim in this interpreter, and whether the user has accepted NVIDIA's terms, without importing or accepting it.
+"""Find Isaac Sim in this interpreter, and whether the user has accepted NVIDIA's terms, without importing it.
 
-``import isaacsim`` asks for it on stdin, which a job does not have, and on which a living simulator receives requests.
+``import isaacsim`` asks on stdin. A job has no stdin, and a living simulator receives its requests there.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _problems(values: Mapping[str, Json]) -> Iterator[Problem]:
                 what = f"launcher argument {name}={value!r} is not {argument.takes}."
                 yield Problem(what=what, fix=f'launcher_args={{"{name}": {argument.example!r}}}')
         elif name in REFUSED:
-            yield Problem(what=f"launcher argument {name!r} is not for a task to set.", fix=REFUSED[name])
+            yield Problem(what=f"launcher argument {name!r} is not an argument of a task.", fix=REFUSED[name])
         else:
             hint = did_you_mean(str(name), [*ARGUMENTS, *REFUSED])
             what = f"Isaac Lab's launcher has no argument {name!r}.{hint}"

@@ -66,7 +66,7 @@ def test_an_unknown_name_gets_the_closest_one_and_the_list() -> None:
 )
 def test_an_argument_that_rlnb_sets_names_the_way_of_rlnb(name: str, way: str) -> None:
     (text,) = texts({name: "cpu"})
-    assert f"launcher argument {name!r} is not for a task to set." in text
+    assert f"launcher argument {name!r} is not an argument of a task." in text
     assert way in text
 
 

@@ -95,5 +95,5 @@ def test_a_node_that_cannot_name_the_gpus_of_the_job_starts_no_container(program
     (programs / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
     process = run(programs, CUDA_VISIBLE_DEVICES="0")
     assert process.returncode == 1
-    assert process.stderr.startswith("The GPUs of this job are not known: ")
+    assert process.stderr.startswith("nvidia-smi cannot list the GPUs of this job: ")
     assert process.stdout == ""

@@ -1,4 +1,4 @@
-"""The queue of a GPU's work, which has to be empty when a time is taken."""
+"""Wait for queued GPU work before a time is measured."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def missed_is_inf(image: Any, data_type: str, cfg: Any) -> Any:
 def check_data_types(name: str, cfg: Any, data_types: Sequence[str]) -> None:
     """Check that a camera's renderer gives the data types.
 
-    A config that does not know its data types before the renderer exists passes. Isaac Lab checks it then.
+    A config whose data types are unknown until the renderer exists passes this check. Isaac Lab checks it then.
 
     Raises:
         RlnbError: The renderer does not give one of them. The error lists those that it gives.
@@ -272,7 +272,7 @@ def _label(env_cfg: Any) -> None:
     """Name every asset that has no semantic label after its own key, so that segmentation shows something."""
     for holder in (env_cfg.scene, env_cfg):
         for name, value in vars(holder).items():
-            # Any other lookup in a value could resolve a name of a class, whose import loads USD, as Kit must not see.
+            # Other attribute access may import a class by name. That import loads USD, after which Kit cannot start.
             spawn: Any = vars(value).get("spawn") if hasattr(type(value), "__dataclass_fields__") else None
             if hasattr(spawn, "semantic_tags") and not spawn.semantic_tags:
                 spawn.semantic_tags = [("class", name)]

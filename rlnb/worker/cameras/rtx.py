@@ -23,7 +23,7 @@ def is_rtx(camera_cfg: Any) -> bool:
 def render(env: Any, sensors: Iterable[Any], frames: int) -> None:
     """Render the current state with those cameras that have an RTX renderer. Others render when they are read.
 
-    A camera with an ``update_period`` keeps its picture until the period is over, as in a training.
+    A camera with an ``update_period`` keeps its picture until the period is over, as in a training run.
 
     Args:
         env: The task's env.
@@ -46,7 +46,7 @@ def unread(sensors: Iterable[Any]) -> list[Any]:
 
 
 def _renders_when_read(sensor: Any) -> bool:
-    """Read a camera, and return whether it had to render for it, since it had no picture of the current state."""
+    """Read a camera; return whether the read rendered a new picture."""
     import torch
 
     before = sensor.frame.torch.clone()

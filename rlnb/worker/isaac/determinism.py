@@ -41,7 +41,9 @@ def of_simulation(env_cfg: Any, arguments: Mapping[str, Json]) -> Iterator[None]
     except (RuntimeError, ValueError) as exc:  # of Isaac Lab's physics, and of torch's operators
         if "determinis" not in str(exc):
             raise
-        raise RlnbError(f"deterministic=True is not possible here. Leave it out, or follow the reason: {exc}") from exc
+        raise RlnbError(
+            f"This training run cannot be deterministic: {exc}. Leave out deterministic=True, or change that part."
+        ) from exc
     finally:
         warp.config.deterministic = before
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from isaaclab.app.sim_launcher import Scan
 
 OWN_RUNTIME = ("ovphysx", "ovrtx")
-"""Modules that load the libraries below Kit for themselves, so that Kit cannot start after them."""
+"""Modules that load their own copies of Kit's libraries, so that Kit cannot start after them."""
 KIT = "isaaclab_physx.app:KitLauncher"
 """Isaac Lab's launcher of Kit, which does nothing if Kit runs."""
 
@@ -38,8 +38,8 @@ class Start:
 _start: Start | None = None
 """How Kit was started in this process; None if it was not."""
 _runtimes = contextlib.ExitStack()
-"""Launched runtimes. The stack is never closed: a launcher of Kit ends the process when it is closed, with everything
-that is not yet written. Kit's own tests in Isaac Lab keep it in the same way."""
+"""Launched runtimes. The stack is never closed, because closing Kit's launcher ends the process, and unwritten output
+is lost. Isaac Lab's own tests keep Kit in the same way."""
 
 
 def arguments_of(device: str, world_size: int = 1, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -135,12 +135,12 @@ def _check_process(scan: Scan, sources: tuple[str, ...], start: Start) -> None:
         _check_isaac_sim(sources)
         loaded = [name for name in OWN_RUNTIME if name in sys.modules]
         if loaded:
-            raise FreshProcessError(f"Isaac Sim is not able to start in this process after {' and '.join(loaded)}.")
+            raise FreshProcessError(f"Isaac Sim cannot start in this process, because {loaded[0]} is already loaded.")
         if "pxr" in sys.modules:  # Kit brings its own build of USD, which the one from PyPI breaks
             raise FreshProcessError(
-                "Isaac Sim is not able to start in this process, because USD (pxr) is already loaded. If the task's "
-                "module imports isaaclab.sensors, isaaclab.envs.ManagerBasedRLEnv or pxr at its top, use these imports "
-                "inside of functions, or below `if TYPE_CHECKING:`."
+                "Isaac Sim cannot start in this process, because USD (pxr) is already loaded. If the task's module "
+                "imports isaaclab.sensors, isaaclab.envs.ManagerBasedRLEnv or pxr at its top, move these imports into "
+                "functions, or below `if TYPE_CHECKING:`."
             )
 
 
@@ -153,8 +153,8 @@ def _check_isaac_sim(sources: tuple[str, ...]) -> None:
     if not KitLauncher.is_available():
         raise RlnbError(
             f"The env needs Isaac Sim, which is not installed in {sys.executable}: it uses {', '.join(sources)}. "
-            'Use a physics= and a renderer= of the task that do without it, such as physics="newton_mjwarp", or an '
-            "interpreter with Isaac Sim, as python=."
+            'Use a physics= and renderer= that do not need it, such as physics="newton_mjwarp", or python= with an '
+            "interpreter that has Isaac Sim."
         )
 
 

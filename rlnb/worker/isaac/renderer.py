@@ -10,12 +10,12 @@ from typing import Any
 def resolve_backends(env_cfg: Any, arguments: Mapping[str, Any]) -> None:
     """Replace automatic physics and automatic RTX renderers in an env config by those that Isaac Lab would launch.
 
-    Isaac Lab chooses them by the cameras of the scene, among others. If that happened after a camera is added, a
+    Isaac Lab's choice depends on the scene's cameras, among other things. If that happened after a camera is added, a
     preview could show another physics than the training run.
 
     Args:
         env_cfg: The env's config.
-        arguments: Arguments of Isaac Lab's launcher, of which some need Isaac Sim.
+        arguments: Arguments of Isaac Lab's launcher. Some of them need Isaac Sim.
     """
     from isaaclab.app import scan
 

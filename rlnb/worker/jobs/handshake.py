@@ -13,7 +13,7 @@ from rlnb.errors import RlnbError
 from rlnb.worker.jobs import network
 
 WITHIN_S = float(os.environ.get("RLNB_MEET_S", "300"))
-"""Seconds that the slowest rank may be behind the first one, and that the sum may take.
+"""Time limit in seconds for all ranks to start, and again for their sum.
 
 The agents start together, but 64 ranks that import from NFS with a cold cache may be minutes apart.
 """
@@ -53,7 +53,7 @@ def join(device: str, within_s: float = WITHIN_S) -> None:
         reason = str(exc)
     if reason:
         raise RlnbError(
-            f"All {world_size} ranks have started, but rank {rank} is not able to sum a number with the others with "
+            f"All {world_size} ranks have started, but rank {rank} could not communicate with the others over "
             f"{backend}: {reason}. It is on {socket.gethostname()} and uses {network.interface(backend)}; the ranks "
             f"are on {', '.join(sorted(set(hosts)))}. {network.fix(backend)}"
         )

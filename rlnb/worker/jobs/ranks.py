@@ -158,7 +158,7 @@ def _digest(tensors: Iterable[Any]) -> str:
 
     digest = hashlib.sha256()
     for tensor in tensors:
-        # A view as bytes needs a last stride of 1, which the one value of a slice may lack even if it is contiguous.
+        # ``view(uint8)`` needs a last stride of 1. A slice with one value counts as contiguous with any stride.
         values = tensor.detach().reshape(-1).clone(memory_format=torch.contiguous_format)
         digest.update(values.view(torch.uint8).cpu().numpy())
     return digest.hexdigest()[:16]

@@ -1,8 +1,8 @@
 """Costs of camera frames.
 
 With Newton's ray tracer, each number of envs gets an env with one camera per size, since each camera renders alone. RTX
-renders all cameras of an env together, also those of the task. So each size gets an env of its own, and a frame costs
-what a step with the camera takes longer than a step of an env without it.
+renders all cameras of an env together, also those of the task. So each size gets an env of its own, and the cost of a
+frame is the duration of a step with the camera minus that of a step without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rlnb.worker.isaac.renderer import resolve_backends
 
 Size = tuple[int, int]
 LEAST_MS = 0.01
-"""Cost of a frame that makes steps no slower, within the accuracy of their times."""
+"""Least cost of a frame, for when steps with and without it take equally long."""
 
 
 def budget(request: Budget, tell: Callable[[Costs], None]) -> Costs:

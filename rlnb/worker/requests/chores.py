@@ -54,7 +54,7 @@ class Chores:
                 rehearse(self._tasks.pop(next(iter(self._tasks))), any_runtime=False)
             elif self._libraries:
                 plugins.load(self._libraries.pop(0))
-                if not self._kept_env.is_open:  # an env that is frozen keeps its memory after its end
+                if not self._kept_env.is_open:  # gc.freeze would keep its memory after its end
                     gc.freeze()
             else:
                 return False

@@ -1,4 +1,4 @@
-"""The GPU memory of the living simulator, which trainings need between its requests."""
+"""The GPU memory of the living simulator, which training runs need between its requests."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def show(request: View, tell: Callable[[Address], None]) -> Address:
 
 
 def without_stream(task: Task) -> Task:
-    """Return a task that does not stream the window of Isaac Sim, in whose place viser could not show the env."""
+    """Return a task without ``livestream``: viser cannot show the env while Isaac Sim streams its window."""
     others = {name: value for name, value in task.launcher_args.items() if name != "livestream"}
     return dataclasses.replace(task, launcher_args=others)
 

@@ -150,8 +150,8 @@ class TestOnIsaacLab:
     @pytest.mark.parametrize(
         ("scenario", "reason"),
         [
-            ("usd first", r"not able to start in this process, because USD \(pxr\) is already loaded"),
-            ("ovphysx first", "not able to start in this process after ovphysx"),
+            ("usd first", r"cannot start in this process, because USD \(pxr\) is already loaded"),
+            ("ovphysx first", "because ovphysx is already loaded"),
             ("newton later", "Isaac Sim runs in this process, but the env does not use it"),
             ("camera later", "without a renderer, but the env has cameras"),
             ("other device", "on another device or with other launcher_args"),

@@ -88,7 +88,7 @@ def test_a_rank_that_stalls_ends_the_others_with_host_interface_and_variable(por
             rank.kill()
         peer.communicate()
     assert first.returncode == 1
-    assert "rank 0 is not able to sum a number with the others with gloo: no answer within 4 s" in output
+    assert "rank 0 could not communicate with the others over gloo: no answer within 4 s" in output
     assert f"It is on {socket.gethostname()} and uses interface " in output
     assert "host-b" in output
     assert "Use GLOO_SOCKET_IFNAME=eth0, or interface=" in output

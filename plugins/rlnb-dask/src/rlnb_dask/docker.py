@@ -1,7 +1,7 @@
-"""``python -m rlnb_dask.docker ARGUMENTS``: ``docker run`` with what only the node knows.
+"""``python -m rlnb_dask.docker ARGUMENTS``: ``docker run`` with the settings that only the node knows.
 
-These are the settings of NCCL and Gloo, and the GPUs of the job. Slurm's cgroup numbers the GPUs of a job anew, but a
-service outside the cgroup starts the container, where the same numbers are GPUs of other jobs.
+These are the settings of NCCL and Gloo, and the GPUs of the job. Inside Slurm's cgroup, the GPUs of a job are numbered
+from 0. Docker's daemon runs outside the cgroup, where these numbers are other GPUs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def main() -> None:
         try:
             answer = subprocess.run(LISTING, capture_output=True, text=True, timeout=LISTING_S, check=True)
         except (OSError, subprocess.SubprocessError) as exc:
-            sys.exit(f"The GPUs of this job are not known: {exc}. Repair nvidia-smi on the node, or use Apptainer.")
+            sys.exit(
+                f"nvidia-smi cannot list the GPUs of this job: {exc}. Repair the driver on the node, or use Apptainer."
+            )
         gpus = job_gpus(os.environ.get(VISIBLE), answer.stdout)
         os.environ[VISIBLE] = ",".join(gpus)  # the ranks get them in this order
         # Docker splits the value at commas, except within quotes.
