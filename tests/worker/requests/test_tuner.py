@@ -117,7 +117,7 @@ def test_a_reward_may_name_a_termination_that_comes_with_it(tuner: rlnb.Tuner) -
 
 def test_a_preview_closes_the_env_and_the_tuner_reports_it(tuner: rlnb.Tuner) -> None:
     rlnb.preview("Isaac-Cartpole-Direct", num_envs=2, steps=1)
-    with pytest.raises(rlnb.RlnbError, match=r"another request needed the simulator\. Run rlnb\.tune again"):
+    with pytest.raises(rlnb.RlnbError, match=r"another request needed the simulator.* Run rlnb\.tune again"):
         tuner.step()
     assert rlnb.tune("Tuned", num_envs=4, device="cpu").how == "new env"
 
