@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,10 @@ def starts(log: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_previews_are_served_by_one_process(log: Path) -> None:
+    rlnb.task_card("Kit")
+    time.sleep(1.5)  # more than IDLE_S: the simulator may rehearse now
+    rlnb.simulator().wait()
+    assert starts(log) == [], "a rehearsal starts no Isaac Sim"
     first = pictures("Kit")
     process = rlnb.simulator().pid
     for _ in range(19):

@@ -69,6 +69,15 @@ def error_of(worker: SimulatorProcess, task: str) -> rlnb.RlnbError:
     return caught.value
 
 
+def test_a_worker_that_another_thread_has_closed_is_reported_as_ended(tmp_path: Path) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    process = SimulatorProcess(f"{sys.executable} {tmp_path / 'worker.py'}", "/assets", tmp_path / "log" / "worker.log")
+    process.request(requests.Ping())
+    process.close()
+    with pytest.raises(rlnb.WorkerError, match="The living simulator ended"):
+        process.request(requests.Ping())
+
+
 @pytest.mark.parametrize(
     ("task", "kind", "message"),
     [

@@ -17,7 +17,7 @@ from rlnb.worker.isaac.kit import arguments_of
 
 RIG = Path(__file__).parents[2] / "rig" / "isaac_sim"
 SCENARIOS = """
-import argparse, json, os, sys, types
+import argparse, gc, json, os, sys, types, weakref
 from rlnb.worker.isaac import isaaclab, kit
 
 isaaclab.start("/assets")
@@ -65,11 +65,20 @@ SCENARIOS = {
     "other arguments": lambda: (launch(physx), launch(physx, own={"kit_args": "--/log/level=info"})),
     "other device": lambda: (launch(physx), launch(physx, own={"device": "cuda:0"})),
     "raises": lambda: fails(physx),
+    "freed": lambda: (launch(physx), freed()),
     "missing": lambda: (sys.path.remove(os.environ["RIG"]), launch(physx)),
     "missing for": lambda: (sys.path.remove(os.environ["RIG"]), print(*map(kit.missing_for, *TASKS))),
     "terms": lambda: (wheel(), launch(physx)),
     "needs": lambda: print([kit.needs_runtime(cfg, kit.arguments_of("cpu")) for cfg in (physx, newton, camera)]),
 }
+
+def freed():
+    cfg = argparse.Namespace(physics=PhysxCfg())
+    launch(cfg)
+    alive = weakref.ref(cfg)
+    del cfg
+    gc.collect()
+    print("freed" if alive() is None else "alive")
 
 def fails(cfg):
     try:
@@ -134,6 +143,9 @@ class TestOnIsaacLab:
 
     def test_a_second_env_uses_the_same_kit(self, logs: Path) -> None:
         assert len(starts(logs, "twice")) == 1
+
+    def test_the_config_of_a_later_env_does_not_stay_in_memory(self, logs: Path) -> None:
+        assert output(logs, "freed").startswith("freed\n")
 
     def test_a_process_goes_on_after_an_error_in_an_env(self, logs: Path) -> None:
         assert output(logs, "raises").startswith("the process goes on after: no such joint")

@@ -36,7 +36,12 @@ def chores(root: Path, monkeypatch: pytest.MonkeyPatch) -> Chores:
 def rehearsals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Tasks that were rehearsed."""
     ids: list[str] = []
-    monkeypatch.setattr(module, "rehearse", lambda task, any_runtime: ids.append(task.id))
+
+    def rehearse(task: Task, *, any_runtime: bool) -> None:
+        assert not any_runtime, "calls would have to wait for the start of Isaac Sim"
+        ids.append(task.id)
+
+    monkeypatch.setattr(module, "rehearse", rehearse)
     return ids
 
 
