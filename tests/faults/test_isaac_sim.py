@@ -15,6 +15,7 @@ import pytest
 
 import rlnb
 from rlnb.simulation import simulator
+from rlnb.storage import files
 from rlnb.tasks import cell
 
 pytestmark = [
@@ -130,7 +131,10 @@ def test_a_task_that_needs_isaac_sim_gets_a_fresh_process_and_the_next_one_witho
     assert np.array_equal(plain, again)
 
 
-def test_a_run_that_adopts_a_simulator_with_usd_continues_in_a_fresh_process(log: Path) -> None:
+def test_a_run_that_adopts_a_simulator_with_usd_continues_in_a_fresh_process(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ISAACSIM_ASSET_ROOT")
     rlnb.preview(without_kit(), num_envs=2, steps=0, device="cpu")
     process = rlnb.simulator().pid
     run = rlnb.train("Kit", num_envs=4, max_iterations=2, device="cpu").wait()
@@ -139,6 +143,9 @@ def test_a_run_that_adopts_a_simulator_with_usd_continues_in_a_fresh_process(log
     assert {event["pid"] for event in starts(log)} == {process}, "the same process id, as the agent needs"
     assert run.jobs[0].result is not None
     assert run.jobs[0].result.checkpoint
+    started = files.read_json(run.jobs[0].folder.started)
+    assert started is not None
+    assert "ISAACSIM_ASSET_ROOT" not in started["asset_root"], "the user has not set it"
 
 
 @pytest.mark.slow

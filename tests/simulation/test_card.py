@@ -51,6 +51,8 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     assert cards.cached_card(options.folders, task, None, None) == card
     assert rlnb.task_card(rlnb.task("Demo", num_envs=7, overrides={"sim.dt": 1.0})) == card, "neither changes the card"
     assert cards.cached_card(options.folders, rlnb.task("Demo", physics="physx"), None, None) is None
+    streams = rlnb.task("Demo", launcher_args={"livestream": 2})
+    assert cards.cached_card(options.folders, streams, None, None) is None, "it may need Isaac Sim"
     assert cards.cached_card(options.folders, task, None, "/elsewhere") is None
     assert cards.cached_card(options.folders, task, "/another/python", None) is None
     cell.write_module(options.folders, "Demo", "TASK = 2\n", NOTEBOOK)

@@ -44,6 +44,7 @@ class Rote:
 
     def __call__(self, request: Any, python: object, asset_root: object, *, warm: bool) -> Any:
         assert warm, "whatever rlnb.options.warm says"
+        assert not isinstance(request, requests.Close), "no living simulator is left that could close the env"
         if isinstance(request, requests.Open):
             self.opens.append(request)
             if self.refuses:
@@ -60,6 +61,10 @@ def rote(root: Any, monkeypatch: pytest.MonkeyPatch) -> Rote:
     monkeypatch.setattr(tuning.simulator, "request", simulator)
     monkeypatch.setattr(tuning, "task_card", lambda *_, **__: CARD)
     return simulator
+
+
+def test_closing_after_the_simulator_ended_starts_no_other_one(rote: Rote) -> None:
+    rlnb.tune("T", num_envs=2).close()
 
 
 def test_changes_are_sent_to_the_simulator_and_returned_as_overrides(rote: Rote) -> None:
