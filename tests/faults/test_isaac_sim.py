@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import rlnb
@@ -146,6 +149,21 @@ def test_a_run_that_adopts_a_simulator_with_usd_continues_in_a_fresh_process(
     started = files.read_json(run.jobs[0].folder.started)
     assert started is not None
     assert "ISAACSIM_ASSET_ROOT" not in started["asset_root"], "the user has not set it"
+
+
+@pytest.mark.slow
+def test_a_fresh_process_behind_a_wrapper_ends_with_its_agent(log: Path) -> None:
+    python = shlex.join([sys.executable, "-c", "from isaaclab.cli import cli; cli()", "-p"])
+    rlnb.preview(without_kit(), num_envs=2, steps=0, device="cpu", python=python)
+    worker = psutil.Process(rlnb.simulator(python).pid)
+    run = rlnb.train("Kit", num_envs=4, max_iterations=100_000, device="cpu", python=python)
+    deadline = time.monotonic() + 120
+    while not run.jobs[0].folder.started.exists():
+        assert time.monotonic() < deadline, run.logs(50)
+        time.sleep(0.2)
+    assert worker.cmdline()[-1] == str(run.jobs[0].folder.path), "the process has replaced itself"
+    next(process for process in worker.parents() if "rlnb.node" in process.cmdline()).kill()
+    assert psutil.wait_procs([worker], timeout=20)[0] == [worker]
 
 
 @pytest.mark.slow
