@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -16,13 +16,8 @@ OURS_ONLY = {"dev", "docs"}
 
 
 @pytest.fixture(scope="module")
-def rig() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pins", REPO / "tests" / "rig" / "pins.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def rig(load_rig: Callable[[str], ModuleType]) -> ModuleType:
+    return load_rig("pins")
 
 
 def requirements(folder: Path) -> list[Requirement]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -15,13 +15,8 @@ REPO = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def release() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("release", REPO / "tests" / "rig" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def release(load_rig: Callable[[str], ModuleType]) -> ModuleType:
+    return load_rig("release")
 
 
 def wheel(folder: Path, name: str, version: str) -> Path:

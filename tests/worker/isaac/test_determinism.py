@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import rlnb
 from rlnb.errors import RlnbError
 from rlnb.worker.isaac import determinism
 
@@ -86,3 +88,13 @@ def test_other_errors_are_raised_unchanged() -> None:
     with pytest.raises(RuntimeError, match="out of memory"), determinism.of_simulation(config(newton()), {}):
         raise RuntimeError("out of memory")
     assert warp.config.deterministic == warp.DeterministicMode.NOT_GUARANTEED
+
+
+@pytest.mark.slow  # a minute the first time: all of Warp's kernels are compiled again
+def test_a_deterministic_training_run_gives_the_same_numbers_twice(folder: Path) -> None:
+    proof = rlnb.verify_determinism(
+        "Isaac-Cartpole-Direct", iterations=2, num_envs=16, device="cpu", deterministic=True
+    )
+    assert proof.deterministic, proof.difference
+    run = rlnb.runs(tag="verify-determinism")[0]
+    assert run.config["env.sim.physics.deterministic"] is True

@@ -372,14 +372,6 @@ def test_an_override_reaches_the_env(folder: Path) -> None:
     assert max(evaluation.lengths) <= 30  # 0.5 s at 60 steps a second
 
 
-@pytest.mark.slow  # a minute the first time: all of Warp's kernels are compiled again
-def test_a_deterministic_training_gives_the_same_numbers_twice(folder: Path) -> None:
-    proof = rlnb.verify_determinism(STATE_TASK, iterations=2, num_envs=NUM_ENVS, device="cpu", deterministic=True)
-    assert proof.deterministic, proof.difference
-    run = rlnb.runs(tag="verify-determinism")[0]
-    assert run.config["env.sim.physics.deterministic"] is True
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_fastest_number_of_ranks_is_measured_once(root: Path) -> None:
