@@ -3,26 +3,33 @@
     git worktree add /path/to/other 2fe4a19
     python benchmarks/not_worse.py --other /path/to/other --name 2fe4a19
 
-Both checkouts run in the environment of this interpreter, each with its own sources first on PYTHONPATH. Each training
-starts in a fresh kernel without a living simulator. The start-up time is measured from the call of ``rlnb.train`` to
-the first iteration in ``run.metrics``. The throughput is the median over the iterations after the first. Nothing else
-should run meanwhile.
+Both checkouts run in the environment of this interpreter, each with its own sources and package metadata first on
+PYTHONPATH. Each training starts in a fresh kernel without a living simulator. The start-up time is measured from the
+call of ``rlnb.train`` to the first iteration in ``run.metrics``. The throughput is the median over the iterations after
+the first. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
+import functools
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import psutil
 from results import ratio_interval, record
 
 HERE = Path(__file__).parents[1]
 NUM_ENVS, ITERATIONS = 512, 30
+STUCK_S = 75
+"""Seconds after which a process counts as stuck. A training takes about 20."""
 TRAINING = f"""
 import itertools, statistics, time, rlnb
 rlnb.options.warm = False
@@ -40,9 +47,20 @@ print(start_s, run.started.horizon * run.started.num_envs / iteration_s)
 IMPORT = "import time; begin_s = time.perf_counter(); import rlnb; print(time.perf_counter() - begin_s)"
 
 
+@functools.cache
+def metadata(checkout: Path) -> Path:
+    """Return a folder with the package metadata of a checkout, because rlnb compares it with its sources."""
+    folder = Path(tempfile.mkdtemp(prefix="rlnb-not-worse-metadata-"))
+    atexit.register(shutil.rmtree, folder)
+    install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--target", folder, checkout]
+    subprocess.run(install, check=True)
+    shutil.rmtree(folder / "rlnb")
+    return folder
+
+
 def environment(checkout: Path, folder: Path) -> dict[str, str]:
     """Return the environment that imports a checkout's own sources, with runs and a queue below ``folder``."""
-    sources = [checkout, *checkout.glob("plugins/*/src")]
+    sources = [metadata(checkout), checkout, *checkout.glob("plugins/*/src")]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, sources)),
@@ -51,20 +69,35 @@ def environment(checkout: Path, folder: Path) -> dict[str, str]:
     }
 
 
-def output(code: str, checkout: Path) -> list[float]:
-    """Run code with a checkout and return the numbers in the last line of its output."""
+def output(code: str, checkout: Path, attempts: int = 3) -> list[float]:
+    """Run code with a checkout and return the numbers in the last line of its output.
+
+    Old commits can deadlock when Isaac Lab starts, so a process without an end is killed and started again.
+    """
     with tempfile.TemporaryDirectory(prefix="rlnb-not-worse-") as folder:
-        process = subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, "-c", code],
             cwd=folder,
             env=environment(checkout, Path(folder)),
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
+        try:
+            out, err = process.communicate(timeout=STUCK_S)
+        except subprocess.TimeoutExpired:
+            family = psutil.Process(process.pid).children(recursive=True)
+            process.kill()
+            for child in family:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+            if attempts == 1:
+                raise
+            print(f"{checkout} had no result after {STUCK_S} s; trying again", flush=True)
+            return output(code, checkout, attempts - 1)
     if process.returncode:
-        raise SystemExit(f"{checkout} failed:\n{process.stdout}\n{process.stderr}")
-    return [float(number) for number in process.stdout.splitlines()[-1].split()]
+        raise SystemExit(f"{checkout} failed:\n{out}\n{err}")
+    return [float(number) for number in out.splitlines()[-1].split()]
 
 
 def trainings(other: Path, name: str, rounds: int) -> None:
