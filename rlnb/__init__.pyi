@@ -39,6 +39,8 @@ from .run.listing import Runs as Runs
 from .run.render import render as render
 from .run.run import Run as Run
 from .settings import options as options
+from .simulation.agent import AgentConfig as AgentConfig
+from .simulation.agent import agent as agent
 from .simulation.card import task_card as task_card
 from .simulation.simulator import Simulator as Simulator
 from .simulation.simulator import simulator as simulator

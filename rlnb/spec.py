@@ -19,7 +19,7 @@ ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost
 SCHEMA = 1
 """Version of the JSON form of the types below (:mod:`rlnb.storage.serial`). Readers refuse a newer version."""
 
-CARD_SCHEMA = 8
+CARD_SCHEMA = 9
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
@@ -125,6 +125,11 @@ class Manifest:
     """Whether physics, rendering and torch have to give the same numbers in every process on a GPU."""
     agent: Mapping[str, Json] = field(default_factory=dict)
     """Agent config values that the user passed, by dotted path."""
+    agent_name: str | None = None
+    """Name of the agent config that the user chose: an entry point of the task, or ``"generic"``; None for the
+    library's usual one."""
+    agent_source: str = ""
+    """Description of the agent config that the run trains with, for people."""
     resources: Resources = Resources()
     """Machines, ranks and device."""
     launcher: str = "local"
@@ -235,6 +240,8 @@ class Started:
     """Folder or URL of robot assets, and the rule that chose it."""
     assets: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of the asset files in use, by path; an empty string for a remote file."""
+    agent_changes: Mapping[str, Json] = field(default_factory=dict)
+    """Values of the agent config that the library's backend has changed, by dotted path."""
     restored: Mapping[str, str] = field(default_factory=dict)
     """Whether each part of the resumed checkpoint was restored exactly, by name of the part."""
     gpu: str = ""
@@ -297,8 +304,15 @@ class Library:
     horizon_key: str = "num_steps_per_env"
     """Name of the agent config value that holds the env steps per iteration, which is read to count frames."""
     overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
-    """Agent config paths that the backend sets from an argument of :func:`rlnb.train`, to the name of that argument
-    (``"seed"``, ``"max_iterations"`` or ``"device"``). An agent value that contradicts the argument is refused."""
+    """Agent config paths that the backend sets itself, to the name of the argument of :func:`rlnb.train` that decides
+    the value (``"seed"``, ``"max_iterations"`` or ``"device"``), or to an empty string if none does, as for the folder
+    of the event files. A path that ends with ``.*`` stands for all values below it. An agent value that contradicts the
+    argument is refused, and so is one that no argument decides."""
+    adapted: tuple[str, ...] = ()
+    """Agent config paths whose default the backend adapts to the number of envs or to the machine. A value of the user
+    must be kept, or refused by the plugin's ``rlnb_check``."""
+    former_names: Mapping[str, str] = field(default_factory=dict)
+    """Agent config paths of older versions of the library, to their present paths. Errors name the present one."""
     checkpoint_glob: str = "**/*.pt"
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"

@@ -61,7 +61,9 @@ def train(
     agent: Annotated[
         list[str] | None, typer.Option(help="Value of the agent config, such as algorithm.gamma=0.98. Repeatable.")
     ] = None,
-    agent_config: Annotated[Path | None, typer.Option(help="YAML file with values of the agent config.")] = None,
+    agent_config: Annotated[
+        str | None, typer.Option(help="Name of one of the task's agent configs, or YAML file with values for it.")
+    ] = None,
     presets: Annotated[str, typer.Option(help="Global presets of Isaac Lab, separated by commas.")] = "",
     physics: Annotated[str | None, typer.Option(help="Physics backend, e.g. newton_mjwarp.")] = None,
     renderer: Annotated[str | None, typer.Option(help="Renderer, e.g. newton_renderer.")] = None,
@@ -76,7 +78,6 @@ def train(
     """Train a task. Ctrl-C stops waiting; the run continues."""
     import rlnb
     from rlnb.simulation import simulator
-    from rlnb.tasks.agent_config import agent_values
 
     overrides, agent_set, settings, launcher_args = values(
         set=set_, agent=agent, launcher_set=launcher_set, launcher_arg=launcher_arg
@@ -88,7 +89,7 @@ def train(
     simulator.keep_none()
     run = rlnb.train(
         task_,
-        agent={**agent_values(agent_config), **agent_set},
+        agent=[agent_config or {}, agent_set],
         nproc_per_node=_ranks(nproc_per_node),
         launcher=_launcher(launcher, settings),
         tags=tag or (),
@@ -201,6 +202,7 @@ def show_run(run: Run) -> None:
         ("overrides", screen.assigned(manifest.task.overrides)),
         ("launcher_args", screen.assigned(manifest.task.launcher_args)),
         ("deterministic", "yes" if manifest.deterministic else ""),
+        ("agent config", manifest.agent_source),
         ("agent", screen.assigned(manifest.agent)),
         ("tags", ", ".join(run.tags)),
         *[(name, metrics[name].last) for name in metrics.names],

@@ -15,6 +15,7 @@ def asked(manifest: Manifest) -> dict[str, Json]:
     values = {
         "task": manifest.task.id,
         "library": manifest.library,
+        "agent": manifest.agent_name,
         "seed": manifest.seed,
         "deterministic": manifest.deterministic or None,
         "num_envs": manifest.task.num_envs,

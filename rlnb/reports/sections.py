@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rlnb.curves import figure
 from rlnb.display.table import duration, table
+from rlnb.tasks.agent_config import choice_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -53,6 +54,8 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     seconds = _seconds(run)
     yield "task", manifest.task.id
     yield "library", manifest.library
+    if manifest.agent_source:
+        yield "agent config", manifest.agent_source
     yield "state", run.state
     yield "iterations", f"{done} of {total}" if total else "-"
     yield "seed", str(manifest.seed)
@@ -268,7 +271,7 @@ def _lines(run: RunFacts) -> str:
         "max_iterations": _iterations(run),
         "seed": manifest.seed,
         "deterministic": manifest.deterministic or None,
-        "agent": dict(manifest.agent) or None,
+        "agent": choice_of(manifest).argument,
         "device": manifest.resources.device,
         "nproc_per_node": manifest.resources.nproc_per_node,
         "asset_root": manifest.asset_root,

@@ -310,6 +310,7 @@ class Run(RunFacts):
         rows = [
             ("task", self.task),
             ("library", self.library),
+            *([("agent config", self.manifest.agent_source)] if self.manifest.agent_source else []),
             ("state", self.state),
             ("iteration", f"{done} of {total}" if total else "-"),
             *[(name, f"{self.metrics.last(name):.4g}") for name in self.metrics.names],

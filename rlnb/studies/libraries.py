@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
@@ -15,7 +14,7 @@ from rlnb.records.evaluation import Evaluation, mean_interval
 from rlnb.run.run import Run
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import agent_values
+from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
 from rlnb.training import train
@@ -23,8 +22,6 @@ from rlnb.training import train
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
-
-    from rlnb.spec import Json
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +150,7 @@ def compare_libraries(
     frames: int,
     num_envs: int | None = None,
     episodes: int = 100,
-    agent: Mapping[str, Mapping[str, Json] | str | Path] | None = None,
+    agent: Mapping[str, AgentArgument] | None = None,
     **arguments: Any,
 ) -> Comparison:
     """Train a task with several libraries and seeds for the same number of frames, and evaluate each policy.
@@ -169,7 +166,7 @@ def compare_libraries(
         frames: Frames of each run: env transitions over all envs.
         num_envs: Environments of each run; None keeps the task's own number.
         episodes: Episodes of each evaluation.
-        agent: Agent config values by library: ``{"rsl_rl": {"algorithm.learning_rate": 3e-4}}``.
+        agent: Argument ``agent`` of :func:`rlnb.train` by library: ``{"rsl_rl": {"algorithm.learning_rate": 3e-4}}``.
         arguments: Further arguments of :func:`rlnb.train`, e.g. ``device="cpu"``.
 
     Raises:
@@ -178,14 +175,14 @@ def compare_libraries(
     task = as_task(task)
     card = task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root"))
     envs = num_envs or task.num_envs or card.num_envs
-    usable = [name for name, agent_card in card.agents.items() if agent_card.usable]
+    usable = [name for name, agent_card in card.agents.items() if agent_card.usable and not card.foreign(name)]
     names = list(libraries) if libraries is not None else sorted(usable)
-    values = {name: agent_values((agent or {}).get(name)) for name in names}
+    choices = {name: agent_choice((agent or {}).get(name)) for name in names}
     problems = []
     iterations = {}
     for name in names:
         try:
-            iterations[name] = math.ceil(max(frames, 1) / (_horizon(card, name, values[name]) * envs))
+            iterations[name] = math.ceil(max(frames, 1) / (_horizon(card, name, choices[name]) * envs))
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
     for name in set(agent or ()) - set(names):
@@ -197,7 +194,7 @@ def compare_libraries(
             "library": name,
             "num_envs": envs,
             "max_iterations": iterations[name],
-            "agent": values[name],
+            "agent": choices[name],
         }
         for name in iterations
     ]
@@ -213,16 +210,16 @@ def compare_libraries(
     return Comparison(runs=runs, evaluations=evaluations)
 
 
-def _horizon(card: TaskCard, name: str, values: Mapping[str, Json]) -> int:
-    """Return the env steps per iteration of a library, with these agent config values set."""
+def _horizon(card: TaskCard, name: str, choice: AgentChoice) -> int:
+    """Return the env steps per iteration of a library with an agent config."""
     library = plugins.library(name)
-    agent = card.agents.get(name)
+    agent = card.agent(name, choice.name)
     if agent is None:
         raise unknown("agent config", name, card.agents, has=f"{card.task} has")
     if agent.error:
         raise RlnbError(f"The agent config of {name} does not load: {agent.error}")
     defaults = {path: field.value for path, field in agent.fields.items()}
-    for path, value in {**defaults, **{path.removeprefix("+"): value for path, value in values.items()}}.items():
+    for path, value in {**defaults, **{path.removeprefix("+"): value for path, value in choice.values.items()}}.items():
         if path.rsplit(".", 1)[-1] == library.horizon_key and isinstance(value, int | float):
             return int(value)
     raise RlnbError(

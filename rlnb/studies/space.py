@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.run.run import Run
 from rlnb.spec import Task
-from rlnb.tasks.agent_config import agent_values
+from rlnb.tasks.agent_config import agent_choice
 from rlnb.training import train
 from rlnb.training.request import TrainRequest
 
@@ -92,7 +92,7 @@ class Trainings:
     def _with(self, values: Mapping[str, Json]) -> Mapping[str, Any]:
         """Return the keyword arguments of ``rlnb.train`` for these values."""
         parameters = split(values)
-        agent = {**agent_values(self._arguments.get("agent")), **parameters.agent}
+        agent = agent_choice([self._arguments.get("agent") or {}, parameters.agent])
         return {**self._arguments, **parameters.arguments, "agent": agent}
 
 

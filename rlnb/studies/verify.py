@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
 from rlnb.records.ranks import Ranks, ranks_of
 from rlnb.spec import Task
+from rlnb.tasks.agent_config import AgentArgument
 from rlnb.training import train
 from rlnb.training.create import create_run, refuse
 from rlnb.training.plan import make_plan
@@ -17,7 +18,6 @@ from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
     from rlnb.run.run import Run
-    from rlnb.spec import Json
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +69,7 @@ def verify_sync(
     *,
     iterations: int = 3,
     num_envs: int = 64,
-    agent: Mapping[str, Json] | None = None,
+    agent: AgentArgument = None,
     seed: int = 42,
     device: str = "auto",
     python: str | None = None,
@@ -87,7 +87,7 @@ def verify_sync(
         nproc_per_node: Number of ranks, at least 2.
         iterations: Learning iterations of each run.
         num_envs: Environments over all ranks.
-        agent: Agent config values by dotted path.
+        agent: As in :func:`rlnb.train`.
         seed: Seed of rank 0; rank r has ``seed + r``.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, as in :func:`rlnb.train`.
         python: Command of the worker's interpreter.

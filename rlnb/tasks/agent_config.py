@@ -1,39 +1,129 @@
-"""Agent config values as the user passes them: by dotted path, nested, or in a YAML file."""
+"""Agent configs as the user passes them: by name, by dotted path, nested, or in a YAML file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from rlnb.errors import RlnbError
-from rlnb.spec import Json
+from rlnb.spec import Json, Library, Manifest
+from rlnb.tasks.card import GENERIC
+
+SUFFIX = "_cfg_entry_point"
+"""End of the names by which a task's registration refers to its configs."""
+AgentValues: TypeAlias = "Mapping[str, Json] | str | Path"
+"""Values of an agent config by dotted path or nested, a YAML file of them, or the name of an agent config."""
+AgentArgument: TypeAlias = "AgentValues | Sequence[AgentValues] | AgentChoice | None"
+"""The argument ``agent`` of :func:`rlnb.train`."""
 
 
-def agent_values(agent: Mapping[str, Json] | str | Path | None) -> dict[str, Json]:
-    """Return agent config values by dotted path.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentChoice:
+    """An agent config, and the values to set in it."""
+
+    name: str | None = None
+    """Name of the config: an entry point of the task, or ``"generic"``; None for the library's usual one."""
+    values: Mapping[str, Json] = field(default_factory=dict)
+    """Values by dotted path."""
+
+    @property
+    def argument(self) -> Json:
+        """The argument ``agent`` that makes this choice; None if it chooses and sets nothing."""
+        parts: list[Json] = [part for part in (self.name, dict(self.values)) if part]
+        return parts if len(parts) > 1 else parts[0] if parts else None
+
+
+def agent_choice(agent: AgentArgument) -> AgentChoice:
+    """Return the agent config that an argument ``agent`` chooses, and the values that it sets.
 
     Args:
-        agent: Values by dotted path (``{"algorithm.learning_rate": 3e-4}``), nested values, or the path of a YAML file
-            with nested values (YAML 1.2, so that ``5e-4`` is a number). A ``+`` before a name adds a value that the
-            config lacks: ``{"+normalize_input": True}``, ``{"agent": {"+kl_threshold": 0.01}}``.
+        agent: Values by dotted path (``{"algorithm.learning_rate": 3e-4}``), nested values, the path of a YAML file
+            with nested values (YAML 1.2, so that ``5e-4`` is a number), or the name of an agent config. A ``+`` before
+            the path of a value adds a value that the config lacks: ``{"+normalize_input": True}``, ``{"agent":
+            {"+kl_threshold": 0.01}}``. In a list of several of these, later values replace earlier ones.
 
     Raises:
-        RlnbError: The file cannot be read, ``agent`` is not a mapping, or a value is given twice.
+        RlnbError: A file cannot be read, a part is none of the above, a mapping has a value twice, or the list has two
+            names.
     """
+    parts = _parts(agent)
+    names = [part for part in parts if is_name(part)]
+    if len(names) > 1:
+        raise RlnbError(f"agent has the names {', '.join(map(repr, names))}. Use one of them.")
+    values: dict[str, Json] = {}
+    for part in parts:
+        if not is_name(part):
+            own = _values(part)
+            for path in own:
+                for twin in _twins(path):
+                    values.pop(twin, None)
+            values |= own
+    return AgentChoice(name=str(names[0]) if names else None, values=values)
+
+
+def choice_of(manifest: Manifest) -> AgentChoice:
+    """Return the agent config of a run, and the values that the user set in it."""
+    return AgentChoice(name=manifest.agent_name, values=manifest.agent)
+
+
+def is_name(agent: object) -> bool:
+    """Return whether a part of ``agent=`` is the name of an agent config, and not a file or values."""
+    return isinstance(agent, str) and (agent == GENERIC or agent.endswith(SUFFIX))
+
+
+def libraries_of(name: str, libraries: Mapping[str, Library]) -> tuple[str, ...]:
+    """Return the libraries that a named agent config is for; empty if none is.
+
+    The names in a registration begin like the library's own: ``rsl_rl_with_symmetry_cfg_entry_point`` like
+    ``rsl_rl_cfg_entry_point``. If several libraries match, such as skrl and skrl_mappo, the longest match counts.
+
+    Args:
+        name: Name of the agent config.
+        libraries: The installed libraries by name.
+    """
+    prefixes = {
+        library.name: library.agent_key.removesuffix(SUFFIX)
+        for library in libraries.values()
+        if library.agent_key.endswith(SUFFIX)
+    }
+    matches = {library: prefix for library, prefix in prefixes.items() if name.startswith(f"{prefix}_")}
+    longest = max(map(len, matches.values()), default=0)
+    return tuple(sorted(library for library, prefix in matches.items() if len(prefix) == longest))
+
+
+def _parts(agent: AgentArgument) -> list[AgentValues]:
+    """Return the names, files and mappings of an argument ``agent`` in order."""
+    if isinstance(agent, AgentChoice):
+        return [*([agent.name] if agent.name else []), agent.values]
+    if isinstance(agent, list | tuple):
+        return [part for item in agent for part in _parts(item)]
+    return [] if agent is None else [agent]  # type: ignore[list-item]
+
+
+def _values(agent: AgentValues) -> dict[str, Json]:
+    """Return the values of one part by dotted path."""
     if isinstance(agent, (str, Path)):
         agent = read_agent(Path(agent))
-    if not isinstance(agent, Mapping | None):
+    if not isinstance(agent, Mapping):
         raise RlnbError(
-            f"agent={agent!r} is neither the path of a YAML file nor a mapping: {{'algorithm.learning_rate': 3e-4}}."
+            f"agent={agent!r} is not a mapping, the path of a YAML file or the name of an agent config. "
+            "Use {'algorithm.learning_rate': 3e-4}."
         )
     values: dict[str, Json] = {}
-    for path, value in _flat(agent or {}):
+    for path, value in _flat(agent):
         marked = _marked(path)
-        if twins := {marked, f"+{marked}", marked.removeprefix("+")} & set(values):
+        if twins := _twins(marked) & set(values):
             before = values[twins.pop()]
             raise RlnbError(f"The agent config value {marked!r} is given twice, as {before!r} and as {value!r}.")
         values[marked] = value
     return values
+
+
+def _twins(path: str) -> set[str]:
+    """Return the ways to write a path, with ``+`` and without."""
+    return {path.removeprefix("+"), f"+{path.removeprefix('+')}"}
 
 
 def read_agent(path: Path) -> dict[str, Json]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from rlnb.errors import CheckError, Problem, did_you_mean
 from rlnb.spec import Json, Task
@@ -61,7 +62,12 @@ def check(task: Task, card: TaskCard) -> list[Problem]:
 
 
 def check_values(
-    values: Mapping[str, Json], fields: Fields, subject: str, *, takes_more: Sequence[str] = ()
+    values: Mapping[str, Json],
+    fields: Fields,
+    subject: str,
+    *,
+    takes_more: Sequence[str] = (),
+    former_names: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Problem]:
     """Return a problem for each value whose path does not exist or whose type does not fit.
 
@@ -70,6 +76,7 @@ def check_values(
         fields: Values of the config, from a task card.
         subject: Name of the config, for the problems.
         takes_more: Groups that are dicts, so that values can be added to them; ``""`` is the whole config.
+        former_names: Paths of older versions, to their present paths.
     """
     groups = {*takes_more, *(group for name in fields for group in _groups_of(name))}
     problems = []
@@ -79,6 +86,10 @@ def check_values(
             inside = max((group for group in _groups_of(path) if group in groups), key=len, default="")
             free = all(path.split(".")) and path not in groups and not fields.keys() & {*_groups_of(path)}
             if adds and free and inside in takes_more:
+                continue
+            if path in former_names:
+                what = f"{subject}: no config value {path!r}. Its present name is {former_names[path]!r}."
+                problems.append(Problem(what=what, fix=f"Use {former_names[path]!r}."))
                 continue
             below = [name for name in fields if name.startswith(f"{path}.")]
             hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)

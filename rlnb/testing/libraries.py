@@ -5,8 +5,8 @@
     class TestMyLibrary(LibraryConformance):
         library = "my_library"
 
-Nothing is mocked: Isaac Lab trains a small task on this machine, which takes about seven minutes on two cores. The
-tests run in the worker's interpreter and need ``pytest``, ``onnx`` and ``onnxruntime`` there.
+Isaac Lab itself trains a small task on this machine, which takes about seven minutes on two cores. The tests run in
+the worker's interpreter and need ``pytest``, ``onnx`` and ``onnxruntime`` there.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from rlnb.records.ranks import ranks_of
 from rlnb.simulation import simulator
 from rlnb.spec import METRICS, Json
 from rlnb.testing.files import run_export, write_as_on_gpu
+from rlnb.training.agents import matches
 
 FRESH_S = 1.0
 """Seconds within which a logged scalar must be readable."""
@@ -56,6 +57,7 @@ from pathlib import Path
 import torch
 import rlnb
 from rlnb import plugins
+from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
 
@@ -65,7 +67,7 @@ isaaclab.start(manifest.asset_root)
 task = dataclasses.replace(manifest.task, num_envs=4)
 observations = None
 for checkpoint, seed in json.loads(sys.argv[2]):
-    opened = environment(task, library, agent=manifest.agent, seed=seed, device="cpu", manifest=manifest)
+    opened = environment(task, library, agent=choice_of(manifest), seed=seed, device="cpu", manifest=manifest)
     with opened as (env, agent_cfg):
         backend = plugins.load(library.backend)()
         policy = backend.load_policy(env, agent_cfg, Path(checkpoint), device="cpu", trust=False)
@@ -168,6 +170,14 @@ class LibraryConformance:
         field = next(iter(rlnb.task_card(self.task).agents[self.library].fields))
         with pytest.raises(rlnb.CheckError, match=f"{field}x.*{field}"):
             rlnb.train(self.task, library=self.library, agent={f"{field}x": 1}, device="cpu")
+
+    def test_every_value_that_the_backend_changes_is_declared(self, trained: rlnb.Run) -> None:
+        """``overruled`` and ``adapted`` name each value of the agent config that the backend has changed."""
+        assert trained.started is not None
+        library = plugins.library(self.library)
+        declared = [*library.overruled, *library.adapted]
+        silent = [path for path in trained.started.agent_changes if not any(matches(path, name) for name in declared)]
+        assert not silent, f"changed, but neither in Library.overruled nor in Library.adapted: {', '.join(silent)}"
 
     # -- training
 

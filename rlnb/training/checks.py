@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from rlnb import plugins
@@ -16,18 +15,18 @@ from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root
 from rlnb.simulation.card import card_of
-from rlnb.spec import MULTI_AGENT, Json, Library, Manifest
+from rlnb.spec import Library, Manifest
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
-from rlnb.tasks.card import ConfigField, Fields, TaskCard
+from rlnb.tasks.card import TaskCard
+from rlnb.training import agents
 from rlnb.version import __version__
 
 MOST_SEED = 2**32 - 1
 """The largest seed that numpy accepts."""
 OVERRULED = {"scene.num_envs": "num_envs", "seed": "seed", "sim.device": "device"}
 """Env config paths that rlnb sets from an argument of ``rlnb.train``, to the name of that argument."""
-_NO_FIELD = ConfigField(type="any")
 LEAST_FREE_BYTES = 50 * 2**20
 """Free disk space that a run needs to start, bytes."""
 
@@ -45,10 +44,6 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[T
         library, card, of_task = _look_up(manifest, root)
     if card is not None:
         of_task += overrides.check(manifest.task, card)
-        agent = card.agents.get(library.name) if library is not None else None
-        if agent is not None and not agent.error:
-            subject = f"agent config of {manifest.library}"
-            of_task += overrides.check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more)
         of_task += _check_training(manifest, library, card)
         if isinstance(launcher, LocalLauncher):  # the nodes of a cluster, or their image, may have Isaac Sim
             of_task += _check_isaac_sim(manifest, card)
@@ -135,10 +130,10 @@ def _check_root(root: Path) -> Iterator[Problem]:
 def _check_training(manifest: Manifest, library: Library | None, card: TaskCard) -> list[Problem]:
     """Return the problems of a task's overrides and, if the library exists, of the training."""
     values, subject = manifest.task.overrides, f"override of {manifest.task.id}"
-    problems = [*_check_overruled(manifest, values, card.fields, OVERRULED, subject)]
+    problems = [*agents.check_overruled(manifest, values, card.fields, OVERRULED, subject)]
     if library is not None:
         problems += _check_ranks(manifest, card)
-        problems += _check_agent(manifest, library, card)
+        problems += agents.check(manifest, library, card)
         problems += _check_version(manifest, card)
     return problems
 
@@ -163,29 +158,6 @@ def _check_ranks(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
             what=f"{num_envs} envs cannot be shared by {world} ranks.",
             fix=f"num_envs={num_envs // world * world or world}",
         )
-
-
-def _check_agent(manifest: Manifest, library: Library, card: TaskCard) -> Iterator[Problem]:
-    """Find the problems of a library's agent config for a task."""
-    agent = card.agents.get(library.name)
-    libraries = ", ".join(sorted(card.agents)) or "none"
-    if library.multi_agent and card.workflow != MULTI_AGENT:
-        what = f"{library.name} trains tasks with several agents, but {manifest.task.id} has one."
-        yield Problem(what=what, fix=f"Libraries for this task: {libraries}.")
-    elif agent is None:
-        yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {libraries}.")
-    elif agent.error:
-        yield Problem(what=f"the agent config of {library.name} does not load: {agent.error}")
-    else:
-        if agent.missing:
-            python = manifest.python or sys.executable
-            packages = " ".join(shlex.quote(requirement) for requirement in library.requires)
-            yield Problem(
-                what=f"{library.name} needs {', '.join(agent.missing)} in the worker's interpreter {python}.",
-                fix=f"{python} -m pip install {packages}",
-            )
-        subject = f"agent config of {library.name}"
-        yield from _check_overruled(manifest, manifest.agent, agent.fields, library.overruled, subject)
 
 
 def _check_isaac_sim(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
@@ -216,28 +188,3 @@ def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
             what=f"this process has rlnb {__version__}, but the worker's interpreter {python} has rlnb {theirs}.",
             fix=install_line("rlnb", python=python, isaacsim="isaacsim" in card.versions),
         )
-
-
-def _check_overruled(
-    manifest: Manifest, values: Mapping[str, Json], fields: Fields, overruled: Mapping[str, str], subject: str
-) -> Iterator[Problem]:
-    """Find config values that an argument of ``rlnb.train`` would silently overrule."""
-    arguments = {
-        "seed": manifest.seed,
-        "max_iterations": manifest.max_iterations,
-        "num_envs": manifest.task.num_envs,
-        "device": manifest.resources.device,
-    }
-    for name, value in values.items():
-        path = name.removeprefix("+")
-        argument = overruled.get(path, "")
-        ruling = arguments.get(argument)
-        exists = path in fields or name != path  # a path with a + need not exist
-        if not exists or ruling is None or not isinstance(value, type(ruling)):
-            continue
-        # A value equal to the config's default is not a request: it appears in every dumped config file.
-        if value not in (ruling, fields.get(path, _NO_FIELD).value):
-            yield Problem(
-                what=f"{subject}: {path} is {value!r}, but rlnb.train has {argument}={ruling!r}.",
-                fix=f"Leave it out here, and pass {argument}= to rlnb.train.",
-            )

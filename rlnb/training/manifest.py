@@ -6,7 +6,6 @@ import dataclasses
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,8 @@ from rlnb.records.find import run_of
 from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.settings import options
-from rlnb.spec import Json, Manifest, Resources, Task
+from rlnb.spec import Manifest, Resources, Task
+from rlnb.tasks.agent_config import AgentChoice
 from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
 
@@ -39,7 +39,7 @@ def make_manifest(
     launcher: Launcher,
     *,
     ranks: int,
-    agent: Mapping[str, Json],
+    agent: AgentChoice,
     parent: str | None = None,
 ) -> Manifest:
     """Return the manifest of a run.
@@ -50,7 +50,7 @@ def make_manifest(
         library: Name of the RL library; ``"script"`` for a script.
         launcher: Launcher of the run.
         ranks: Worker processes on each node.
-        agent: Agent config values by dotted path.
+        agent: Agent config, and the values to set in it.
         parent: Run or checkpoint that the first weights come from.
     """
     if request.num_envs is not None:
@@ -65,7 +65,8 @@ def make_manifest(
         max_iterations=request.max_iterations,
         seed=request.seed,
         deterministic=request.deterministic,
-        agent=dict(agent),
+        agent=dict(agent.values),
+        agent_name=agent.name,
         resources=Resources(device=str(request.device), nodes=launcher.nodes, nproc_per_node=ranks),
         keep=request.keep,
         parent=parent,

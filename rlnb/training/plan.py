@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -10,8 +11,10 @@ from rlnb.contracts import Launcher
 from rlnb.errors import Problem, RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root, options
-from rlnb.spec import Json, Manifest
-from rlnb.tasks.agent_config import agent_values
+from rlnb.simulation.agent import FIRST_LIBRARY, default_library
+from rlnb.simulation.card import card_of
+from rlnb.spec import Json, Manifest, Task
+from rlnb.tasks.agent_config import AgentChoice, agent_choice
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.script import script_task
 from rlnb.tasks.task import as_task
@@ -50,14 +53,15 @@ def make_plan(request: TrainRequest) -> Plan:
     root, launcher = options.folders, request.launcher or LocalLauncher()
     measures = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
     problems = [*_odd_arguments(request)] if request.args or isinstance(request.tags, str) else []
-    origin, agent = Origin(), dict[str, Json]()
+    origin, agent = Origin(), AgentChoice()
     if request.script is None:
-        task, library = as_task(request.task, root), request.library
+        task = as_task(request.task, root)
+        library = request.library or _default_library(request, task, root)
     else:
         task = script_task(request.script, request.args, request.refused_by_a_script())
         library = plugins.SCRIPT.name
     try:
-        agent = agent_values(request.agent)
+        agent = agent_choice(request.agent)
     except RlnbError as exc:
         problems.append(Problem(what=str(exc)))
     try:
@@ -69,6 +73,9 @@ def make_plan(request: TrainRequest) -> Plan:
         ranks = 1 if measures else launcher.nproc_per_node or 1
     manifest = make_manifest(request, task, library, launcher, ranks=ranks, agent=agent, parent=origin.parent)
     card, further = find_problems(manifest, launcher, root)
+    agent_card = card.agent(library, manifest.agent_name) if card is not None else None
+    if agent_card is not None:
+        manifest = dataclasses.replace(manifest, agent_source=str(agent_card.origin or ""))
     return Plan(
         root=root,
         manifest=manifest,
@@ -78,6 +85,15 @@ def make_plan(request: TrainRequest) -> Plan:
         problems=(*problems, *further),
         measure_ranks=measures,
     )
+
+
+def _default_library(request: TrainRequest, task: Task, root: Root) -> str:
+    """Return the library that a task's registration names as its default; RSL-RL if it names none."""
+    try:
+        card = card_of(root, task, request.python or options.python, request.asset_root or options.asset_root)
+    except RlnbError:  # reported with the other problems
+        return FIRST_LIBRARY
+    return default_library(card)
 
 
 def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:

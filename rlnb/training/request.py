@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb import plugins
 from rlnb.errors import RlnbError, did_you_mean
-from rlnb.spec import Json, Task
+from rlnb.spec import Task
+from rlnb.tasks.agent_config import AgentArgument
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
@@ -34,8 +35,8 @@ class TrainRequest:
     """Path of a training script to start instead of a task."""
     args: Sequence[str] = ()
     """Arguments of the script."""
-    library: str = field(default="rsl_rl", metadata={"help": "RL library."})
-    """Name of the RL library."""
+    library: str | None = field(default=None, metadata={"help": "RL library; default: the task's own, or rsl_rl."})
+    """Name of the RL library; None takes the default library of the task's registration, or RSL-RL."""
     max_iterations: int | None = field(default=None, metadata={"help": "Learning iterations."})
     """Learning iterations; None keeps the number in the agent config."""
     seed: int = field(default=42, metadata={"help": "Seed of the env and the policy."})
@@ -44,8 +45,8 @@ class TrainRequest:
     """Whether the same seed has to give the same numbers, also on a GPU."""
     num_envs: int | None = field(default=None, metadata={"help": "Total number of envs."})
     """Total number of envs across all ranks; None keeps the task's own number."""
-    agent: Mapping[str, Json] | str | Path | None = None
-    """Agent config values, by dotted path or nested, or the path of a YAML file."""
+    agent: AgentArgument = None
+    """Agent config: values by dotted path or nested, the path of a YAML file, a name, or a list of these."""
     device: str = field(default="auto", metadata={"help": "auto, cpu, cuda or cuda:N."})
     """``"cpu"``, ``"cuda"``, ``"cuda:N"`` or ``"auto"``."""
     nproc_per_node: int | Literal["auto"] | None = None

@@ -24,7 +24,8 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             ``python`` and ``tags`` apply to a script; all other arguments are refused, except ``warm``, which has no
             effect.
         args: Arguments of the script.
-        library: Name of the RL library.
+        library: Name of the RL library; None takes the one that the task's registration names as its default
+            (``default_agent``), or RSL-RL.
         max_iterations: Learning iterations; None keeps the number in the agent config.
         seed: Seed of env and policy. The seed in the agent config is not used.
         deterministic: Whether the same seed gives the same numbers on a GPU too. It is the ``--deterministic`` of Isaac
@@ -32,10 +33,13 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             they are equal anyway. It costs speed and memory, and the run always gets a process of its own. Solvers,
             sensors and operators of torch that cannot be deterministic end the run with an error.
         num_envs: Environments in total, over all ranks; None keeps the task's own number.
-        agent: Agent config values by dotted path (``{"algorithm.learning_rate": 3e-4}``) or nested, or the path of a
-            YAML file. A ``+`` before a path adds a value that the config lacks (``{"+normalize_input": True}``).
-            Nothing can be added to the configs of RSL-RL, which are classes. A value that contradicts another
-            argument, such as ``seed``, is refused.
+        agent: Agent config values by dotted path (``{"algorithm.learning_rate": 3e-4}``) or nested, the path of a YAML
+            file, or the name of one of the task's agent configs (``"rsl_rl_with_symmetry_cfg_entry_point"``), which
+            :func:`rlnb.agent` lists. A list combines them; later values replace earlier ones. Without a name, the
+            training uses the task's own config for the library, or rlnb's generic one if the task brings none for any
+            library; ``"generic"`` chooses the generic one. A ``+`` before a path adds a value that the config lacks
+            (``{"+normalize_input": True}``). Nothing can be added to the configs of RSL-RL, which are classes. A value
+            that contradicts another argument, such as ``seed``, is refused, and so is one that rlnb sets itself.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, or ``"auto"``, which takes a GPU if the machine has one.
         nproc_per_node: Worker processes (ranks) on each machine, which share the envs. None is one rank, or on a
             cluster one rank for each requested GPU. ``"auto"`` is one rank for each GPU. On this machine without a GPU,

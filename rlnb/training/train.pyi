@@ -1,23 +1,24 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from rlnb.contracts import Launcher
 from rlnb.errors import Problem
 from rlnb.run.run import Run
-from rlnb.spec import Json, Task
+from rlnb.spec import Task
+from rlnb.tasks.agent_config import AgentArgument
 
 def train(
     task: Task | str | None = None,
     *,
     script: str | Path | None = None,
     args: Sequence[str] = (),
-    library: str = "rsl_rl",
+    library: str | None = None,
     max_iterations: int | None = None,
     seed: int = 42,
     deterministic: bool = False,
     num_envs: int | None = None,
-    agent: Mapping[str, Json] | str | Path | None = None,
+    agent: AgentArgument = None,
     device: str = "auto",
     nproc_per_node: int | Literal["auto"] | None = None,
     init_from: Run | str | Path | None = None,

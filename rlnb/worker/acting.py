@@ -14,6 +14,7 @@ from rlnb.records.layout import RunDir
 from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
+from rlnb.tasks.agent_config import choice_of
 from rlnb.tasks.requests import ActingRequest
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
@@ -46,7 +47,7 @@ def acting(
     run = RunDir(Path(policy.run))
     manifest = from_json(Manifest, files.read_json(run.manifest) or {})
     library = plugins.library(manifest.library)
-    with make(task, library, agent=manifest.agent, manifest=manifest) as (env, agent):
+    with make(task, library, agent=choice_of(manifest), manifest=manifest) as (env, agent):
         actor = plugins.load(library.backend)().load_policy(
             env,
             agent,

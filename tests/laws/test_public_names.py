@@ -8,6 +8,7 @@ import rlnb
 import rlnb.backend
 
 PUBLIC = [
+    "AgentConfig",
     "AssetPack",
     "CameraBudget",
     "Catalog",
@@ -46,6 +47,7 @@ PUBLIC = [
     "Viewer",
     "WorkerError",
     "__version__",
+    "agent",
     "camera_budget",
     "check",
     "compare",

@@ -1,4 +1,4 @@
-"""Agent config values, in every form that the user may pass."""
+"""The argument ``agent``, in every form that the user may pass."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 import rlnb
-from rlnb.tasks.agent_config import agent_values
-from rlnb.training.checks import _check_overruled
-from rlnb.training.plan import make_plan
-from rlnb.training.request import TrainRequest
+from rlnb import plugins
+from rlnb.spec import Manifest, Task
+from rlnb.tasks.agent_config import AgentChoice, agent_choice, choice_of, libraries_of
 
 FLAT = {"algorithm.learning_rate": 5e-4, "actor.hidden_dims": [64, 64], "seed": None}
 NESTED = {"algorithm": {"learning_rate": 5e-4, "empty": {}}, "actor": {"hidden_dims": [64, 64]}, "seed": None}
@@ -21,6 +20,13 @@ actor:
   hidden_dims: [64, 64]
 seed: null
 """
+
+
+def agent_values(agent: object) -> object:
+    """Return the values of an argument that has no name."""
+    choice = agent_choice(agent)  # type: ignore[arg-type]
+    assert choice.name is None
+    return choice.values
 
 
 def test_dotted_paths_and_nested_values_are_equal() -> None:
@@ -52,8 +58,8 @@ def test_a_file_of_another_kind_is_refused_with_the_reason(tmp_path: Path, text:
 
 
 def test_a_value_that_is_not_a_mapping_is_refused() -> None:
-    with pytest.raises(rlnb.RlnbError, match=r"agent=\[.*is neither the path of a YAML file nor a mapping"):
-        agent_values([("seed", 1)])  # type: ignore[arg-type]
+    with pytest.raises(rlnb.RlnbError, match=r"agent=3 is not a mapping, the path of a YAML file or the name"):
+        agent_values([{"seed": 1}, 3])
 
 
 @pytest.mark.parametrize("twice", [{"a.b": 1, "a": {"b": 2}}, {"a.b": 1, "+a.b": 2}, {"+a.b": 1, "a": {"b": 2}}])
@@ -74,9 +80,41 @@ def test_a_run_uses_the_values_of_a_file(root: Path, tmp_path: Path) -> None:
     assert run.manifest.agent == {"iteration_s": 0.001}
 
 
-def test_an_added_value_is_refused_if_an_argument_overrules_it(root: Path) -> None:
-    manifest = make_plan(TrainRequest(task="Echo", library="echo")).manifest
-    overruled = {"device": "device"}
-    (problem,) = _check_overruled(manifest, {"+device": "cpu"}, {}, overruled, "agent config")
-    assert problem.what == "agent config: device is 'cpu', but rlnb.train has device='auto'."
-    assert not list(_check_overruled(manifest, {"device": "cpu"}, {}, overruled, "agent config")), "no such value"
+SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
+
+
+def test_a_name_and_values_are_combined_in_a_list(tmp_path: Path) -> None:
+    path = tmp_path / "agent.yaml"
+    path.write_text("gamma: 0.9\nlam: 0.95\n")
+    choice = agent_choice([SYMMETRY, path, {"+gamma": 0.98}])
+    assert choice == AgentChoice(name=SYMMETRY, values={"lam": 0.95, "+gamma": 0.98}), (
+        "later values replace earlier ones"
+    )
+    assert agent_choice(SYMMETRY) == AgentChoice(name=SYMMETRY)
+    assert agent_choice("generic") == AgentChoice(name="generic")
+    with pytest.raises(rlnb.RlnbError, match=f"agent has the names '{SYMMETRY}', 'generic'. Use one of them"):
+        agent_choice([SYMMETRY, "generic"])
+
+
+@pytest.mark.parametrize("agent", [None, SYMMETRY, {"gamma": 0.9}, [SYMMETRY, {"gamma": 0.9}]])
+def test_a_choice_gives_the_argument_that_makes_it(agent: object) -> None:
+    choice = agent_choice(agent)  # type: ignore[arg-type]
+    assert choice.argument == agent
+    assert agent_choice(choice) == choice
+    manifest = Manifest(
+        run_id="r", created="", task=Task(id="T"), library="x", agent=choice.values, agent_name=choice.name
+    )
+    assert choice_of(manifest) == choice
+
+
+@pytest.mark.parametrize(
+    ("name", "libraries"),
+    [
+        (SYMMETRY, ("rsl_rl",)),
+        ("skrl_amp_cfg_entry_point", ("skrl", "skrl_jax")),
+        ("skrl_mappo_cfg_entry_point", ("skrl_mappo",)),
+        ("robomimic_bc_cfg_entry_point", ()),
+    ],
+)
+def test_a_name_tells_its_libraries(name: str, libraries: tuple[str, ...]) -> None:
+    assert libraries_of(name, plugins.libraries()) == libraries

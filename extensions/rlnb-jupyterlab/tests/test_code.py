@@ -52,6 +52,15 @@ def test_a_run_becomes_the_lines_that_start_it_again() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("values", "argument"),
+    [({}, "generic"), ({"agent.learning_rate": 3e-4}, ["generic", {"agent.learning_rate": 3e-4}])],
+)
+def test_the_name_of_an_agent_config_and_its_values_become_one_argument(values: dict[str, Any], argument: Any) -> None:
+    manifest = dataclasses.replace(MANIFEST, agent_name="generic", agent=values)
+    assert called(code_of(manifest), "rlnb.train")["agent"] == argument
+
+
 def test_a_script_becomes_the_line_that_starts_it() -> None:
     text = code_of(dataclasses.replace(MANIFEST, script=("train.py", "--task", "it's")))
     assert called(text, "rlnb.train") == {"script": "train.py", "args": ["--task", "it's"]}

@@ -3,9 +3,12 @@
 import re
 from typing import Any
 
-from rlnb_rl_games.plugin import RL_GAMES
+import pytest
+from rlnb_rl_games.plugin import RL_GAMES, rlnb_check
 
-from rlnb.worker.isaac.isaaclab import default_agent
+import rlnb
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
+from rlnb.worker.isaac.agents import generic
 
 
 def value(config: dict[str, Any], path: str) -> Any:
@@ -15,15 +18,15 @@ def value(config: dict[str, Any], path: str) -> Any:
 
 
 def test_the_default_agent_has_all_keys_rlnb_sets() -> None:
-    config = default_agent(RL_GAMES)
-    for path in RL_GAMES.overruled:
-        assert value(config, path) is not None
+    config = generic(RL_GAMES.default_agent)
+    for path, argument in RL_GAMES.overruled.items():
+        assert not argument or value(config, path) is not None, path
     assert value(config, f"params.config.{RL_GAMES.horizon_key}") == 24
 
 
 def test_numbers_of_the_default_agent_are_numbers() -> None:
     """YAML 1.1 reads 5e-4, without a decimal point, as text."""
-    settings = default_agent(RL_GAMES)["params"]["config"]
+    settings = generic(RL_GAMES.default_agent)["params"]["config"]
     assert settings["learning_rate"] == 5e-4
     assert settings["bounds_loss_coef"] == 1e-4
 
@@ -32,3 +35,28 @@ def test_the_name_of_a_checkpoint_has_its_epoch() -> None:
     match = re.search(RL_GAMES.checkpoint_pattern, "last_cartpole_direct_ep_60_rew__-0.51_.pth")
     assert match is not None
     assert match[1] == "60"
+
+
+@pytest.mark.parametrize(
+    ("size", "num_envs", "ranks", "fix"),
+    [
+        (64, None, 1, None),
+        (100, None, 1, 96),
+        (100, 25, 1, None),
+        (96, None, 2, None),
+        (128, None, 2, 96),
+        (10_000, 1, 1, 24),
+    ],
+)
+def test_a_minibatch_size_that_does_not_divide_the_frames_is_refused(
+    size: int, num_envs: int | None, ranks: int, fix: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = AgentCard(fields={"params.config.horizon_length": ConfigField(type="int", value=24)})
+    card = TaskCard(task="Demo", num_envs=16, agents={"rl_games": agent})
+    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    path = "params.config.minibatch_size"
+    task, resources = rlnb.task("Demo", num_envs=num_envs), rlnb.Resources(nproc_per_node=ranks)
+    manifest = rlnb.Manifest(
+        run_id="r", created="", task=task, library="rl_games", agent={path: size}, resources=resources
+    )
+    assert [problem.fix for problem in rlnb_check(manifest)] == ([f"{path}={fix}"] if fix else [])

@@ -6,7 +6,7 @@ import re
 import pytest
 from rlnb_rsl_rl.plugin import RSL_RL
 
-from rlnb.worker.isaac.isaaclab import default_agent
+from rlnb.worker.isaac.agents import generic
 
 
 def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
@@ -18,7 +18,7 @@ def test_the_name_of_a_checkpoint_has_its_iteration() -> None:
 @pytest.mark.isaaclab
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
 def test_the_default_agent_has_the_keys_rlnb_sets() -> None:
-    config = default_agent(RSL_RL)
+    config = generic(RSL_RL.default_agent)
     assert getattr(config, RSL_RL.horizon_key) == 24
     assert all(hasattr(config, path) for path in RSL_RL.overruled)
     assert config.actor.distribution_cfg is not None

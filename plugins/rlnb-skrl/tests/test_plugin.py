@@ -11,7 +11,7 @@ from rlnb_skrl import plugin
 import rlnb
 from rlnb import plugins
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
-from rlnb.worker.isaac.isaaclab import default_agent
+from rlnb.worker.isaac.agents import generic
 
 SEVERAL = ("skrl_ippo", "skrl_mappo")
 
@@ -27,7 +27,7 @@ def test_a_multi_agent_library_has_its_own_agent_config_and_skrls_metrics() -> N
 
 
 def default(library: str) -> dict[str, Any]:
-    config: dict[str, Any] = default_agent(plugins.library(library))
+    config: dict[str, Any] = generic(plugins.library(library).default_agent)
     return config
 
 
@@ -53,7 +53,7 @@ def test_the_default_agents_have_the_keys_rlnb_sets() -> None:
     for library in plugin.rlnb_libraries():
         config = default(library.name)
         assert config["agent"][library.horizon_key] == 24
-        assert {"seed", "trainer.timesteps"} == library.overruled.keys()
+        assert library.overruled.items() >= {"seed": "seed", "trainer.timesteps": "max_iterations"}.items()
         assert config["seed"] == 42
         assert config["trainer"]["timesteps"] == 300 * 24
 
@@ -105,3 +105,17 @@ def test_a_model_that_takes_the_state_needs_a_task_with_a_state(
         if refused
         else []
     )
+
+
+@pytest.mark.parametrize(
+    ("interval", "rollouts", "fix"),
+    [(48, None, None), (50, None, 48), (5, None, 24), (50, 25, None), ("auto", None, None)],
+)
+def test_an_interval_of_checkpoints_that_is_not_whole_iterations_is_refused(
+    interval: int | str, rollouts: int | None, fix: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = AgentCard(fields={"agent.rollouts": ConfigField(type="int", value=24)})
+    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: TaskCard(task="Demo", agents={"skrl": agent}))
+    values = {plugin.INTERVAL: interval, **({"agent.rollouts": rollouts} if rollouts else {})}
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl", agent=values)
+    assert [problem.fix for problem in plugin.rlnb_check(manifest)] == ([f"{plugin.INTERVAL}={fix}"] if fix else [])

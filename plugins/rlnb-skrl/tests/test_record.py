@@ -17,7 +17,7 @@ from skrl.envs.wrappers.torch.base import MultiAgentEnvWrapper
 from skrl.utils.runner.torch import Runner
 
 from rlnb import plugins
-from rlnb.worker.isaac.isaaclab import default_agent
+from rlnb.worker.isaac.agents import generic
 
 HORIZON = 16
 NUM_ENVS = 4
@@ -70,7 +70,7 @@ class Noise(MultiAgentEnvWrapper):
 
 
 def runner(seed: int, iterations: int) -> Runner:
-    config = default_agent(plugins.library("skrl_mappo"))
+    config = generic(plugins.library("skrl_mappo").default_agent)
     config["seed"] = seed
     config["agent"]["experiment"].update(write_interval=0, checkpoint_interval=0)
     for model in ("policy", "value"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rlnb.errors import RlnbError, did_you_mean
+from rlnb.spec import Json
 from rlnb.tasks.card import Kind
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
@@ -22,6 +24,11 @@ def leaves(cfg: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield below, value
         elif _is_node(value):
             yield from leaves(value, below)
+
+
+def snapshot(cfg: Any) -> dict[str, Any]:
+    """Return a copy of every value of a config by dotted path."""
+    return {path: copy.deepcopy(value) for path, value in leaves(cfg)}
 
 
 def dicts(cfg: Any, path: str = "") -> Iterator[str]:
@@ -85,3 +92,14 @@ def kind(value: Any) -> Kind:
     if isinstance(value, str) and _NUMBER.fullmatch(value):  # YAML 1.1 reads RL-Games' 5e-4 as a string
         return "float"
     return _KINDS.get(type(value), "list")
+
+
+def plain(value: Any) -> Json:
+    """Return a JSON value; the ``repr`` of a value that JSON cannot hold (MISSING, classes in lists)."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return repr(value)[:200]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
-from rlnb.spec import Json, Library, Manifest, Task
+from rlnb.spec import Library, Manifest, Task
+from rlnb.tasks.agent_config import AgentChoice
 from rlnb.worker.isaac import config, determinism, kit
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 from rlnb.worker.isaac.renderer import resolve_backends
@@ -20,7 +21,7 @@ def environment(
     library: Library | None,
     *,
     module: Path | None = None,
-    agent: Mapping[str, Json] | None = None,
+    agent: AgentChoice | None = None,
     seed: int = 42,
     device: str = ANY_DEVICE,
     world_size: int = 1,
@@ -35,7 +36,7 @@ def environment(
         task: The task.
         library: RL library whose agent config is resolved for the task; None for no agent config.
         module: The task's module, if it is not at ``task.source``.
-        agent: Agent config values by dotted path.
+        agent: Choice of the library's agent config, and the values to set in it; None for its usual one.
         seed: Seed of this rank.
         device: As in :class:`rlnb.spec.Resources`; by default a GPU if torch can use one.
         world_size: Ranks that share the envs.
@@ -78,7 +79,7 @@ def configured(
     library: Library | None,
     *,
     module: Path | None = None,
-    agent: Mapping[str, Json] | None = None,
+    agent: AgentChoice | None = None,
     seed: int = 42,
     device: str = ANY_DEVICE,
     world_size: int = 1,
@@ -87,13 +88,14 @@ def configured(
 
     The arguments are those of :func:`environment`.
     """
-    from rlnb.worker.isaac import isaaclab
+    from rlnb.worker.isaac import agents, isaaclab
 
     registered = isaaclab.register(task, module)
-    env_cfg, agent_cfg = isaaclab.resolve(task, registered, library)
+    env_cfg, choice = isaaclab.resolve(task, registered), agent or AgentChoice()
+    agent_cfg = agents.resolve(task, registered, library, choice.name) if library else None
     for path, value in task.overrides.items():
         config.set_value(env_cfg, path, value)
-    for path, value in (agent or {}).items():
+    for path, value in choice.values.items():
         config.set_value(agent_cfg, path, value)
     env_cfg.scene.num_envs = (task.num_envs or env_cfg.scene.num_envs) // world_size
     env_cfg.sim.device = torch_device(device)

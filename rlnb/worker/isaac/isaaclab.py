@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
-import importlib.resources
 import importlib.util
 import inspect
 import os
@@ -23,9 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
-from rlnb.spec import Library, Task
+from rlnb.spec import Task
 from rlnb.storage.installation import install_line
-from rlnb.tasks.agent_config import read_agent
 from rlnb.tasks.card import AssetRoot, Selectors
 from rlnb.version import ISAACLAB, ISAACLAB_REQUIREMENT
 from rlnb.worker.assets import root as assets
@@ -142,7 +140,7 @@ class Registered:
     success: Callable[[Any], Any] | None
     """Function that takes the env and returns the success of each env, called when episodes end; None if undefined."""
     agents: dict[str, Any]
-    """Agent configs that the task's own module defines, by library."""
+    """Agent configs that the task's own module defines, by library or by the name that ``agent=`` takes."""
 
 
 def register(task: Task, source: Path | None = None) -> Registered:
@@ -216,41 +214,12 @@ def selectors(task: Task) -> list[str]:
     return [f"{name}={value}" for name, value in values.items() if value]
 
 
-def resolve(task: Task, registered: Registered, library: Library | None) -> tuple[Any, Any]:
-    """Return the env config and the agent config, with presets resolved and overrides not yet applied."""
+def resolve(task: Task, registered: Registered) -> Any:
+    """Return the env config, with presets resolved and overrides not yet applied."""
     from isaaclab_tasks.utils import resolve_task_config
 
     env_cfg, _ = resolve_task_config(registered.gym_id, None, overrides=selectors(task))
-    return env_cfg, resolve_agent(task, registered, library) if library else None
-
-
-def resolve_agent(task: Task, registered: Registered, library: Library) -> Any:
-    """Return a library's agent config for a task, with presets resolved; None if neither has one."""
-    import gymnasium
-    from isaaclab_tasks.utils import resolve_task_config
-
-    if library.agent_key in gymnasium.spec(registered.gym_id).kwargs:
-        return resolve_task_config(registered.gym_id, library.agent_key, overrides=selectors(task))[1]
-    # Libraries with the same agent key, such as skrl and skrl_jax, share their agent configs.
-    alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
-    name = next((name for name in (library.name, *alike) if name in registered.agents), None)
-    if name is not None:
-        config = registered.agents[name]
-        return config() if callable(config) else config
-    return default_agent(library)
-
-
-def default_agent(library: Library) -> Any:
-    """Return a library's agent config for tasks that define none; None if the library has no such config."""
-    module, _, name = library.default_agent.partition(":")
-    if name.endswith(".yaml"):
-        try:
-            folder = importlib.resources.files(module)
-        except (ImportError, TypeError) as exc:  # TypeError: the module is not a package (Python 3.11)
-            raise RlnbError(f"{library.default_agent!r}: there is no package {module!r}. {exc}") from exc
-        with importlib.resources.as_file(folder / name) as path:
-            return read_agent(path)
-    return plugins.load(library.default_agent)() if library.default_agent else None
+    return env_cfg
 
 
 def preset_names(gym_id: str) -> Selectors:

@@ -16,7 +16,7 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions
-from rlnb.spec import Manifest, Started
+from rlnb.spec import Json, Manifest, Started
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.worker.jobs.resumed import RESTORED, restored
@@ -48,6 +48,7 @@ class Context:
         self.assets: Mapping[str, str] = {}
         self.versions: Mapping[str, str] = {}
         self.restored: Mapping[str, str] = {}
+        self.agent_changes: Callable[[], Mapping[str, Json]] = dict
         self._run, self._job, self._manifest = run, job, manifest
 
     def resumed(self, save: Callable[[str], object]) -> None:
@@ -96,12 +97,28 @@ class Context:
             versions=self.versions,
             asset_root=self.asset_root,
             assets=self.assets,
+            agent_changes=self._changes(),
             restored=self.restored,
             gpu=gpu_model(self.device),
             communication=communication() if self.world_size > 1 else {},
         )
         files.write_once(self._job.started, started)
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
+
+    def _changes(self) -> Mapping[str, Json]:
+        """Return the values of the agent config that the backend has changed, by dotted path.
+
+        Raises:
+            RlnbError: The backend has changed a value that the user set.
+        """
+        changes = self.agent_changes()
+        for path, value in self.agent.items():
+            if path in changes and changes[path] != value:
+                raise RlnbError(
+                    f"The agent config value {path}={value!r} is not possible with {self._manifest.library}, which "
+                    f"would train with {changes[path]!r}. Use that value, or leave it out."
+                )
+        return changes
 
     def _devices(self) -> tuple[str, ...]:
         """Return the device of each rank. The ranks of a node use its GPUs in order."""

@@ -15,6 +15,7 @@ from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
+from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
 from rlnb.worker.isaac import isaaclab
@@ -54,7 +55,7 @@ def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> Evalu
         task,
         plugins.library(manifest.library),
         module=job.module,
-        agent=manifest.agent,
+        agent=choice_of(manifest),
         seed=options.seed,
         device=manifest.resources.device,
         manifest=manifest,

@@ -14,6 +14,7 @@ from rlnb.records.export import ExportFile, ExportOptions, values_of
 from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
+from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import open_job
@@ -135,7 +136,7 @@ def export(job_dir: Path) -> None:
         task,
         library,
         module=job.module,
-        agent=manifest.agent,
+        agent=choice_of(manifest),
         device=manifest.resources.device,
         manifest=manifest,
     ) as (env, agent_cfg):

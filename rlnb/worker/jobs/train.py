@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rlnb import plugins
 from rlnb.contracts import Backend
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.ranks import KEY, Ranks
-from rlnb.spec import Library, Result
+from rlnb.spec import Json, Library, Result
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
+from rlnb.tasks.agent_config import choice_of
 from rlnb.worker.assets import root as assets
 from rlnb.worker.assets.root import hashes
+from rlnb.worker.isaac import config
 from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs import ranks
@@ -54,7 +59,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
             manifest.task,
             library,
             module=job.module,
-            agent=manifest.agent,
+            agent=choice_of(manifest),
             seed=ctx.seed,
             device=manifest.resources.device,
             world_size=ctx.world_size,
@@ -72,8 +77,15 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
         if ctx.checkpoint is not None:
             spread_episodes(env, ctx.seed)
         observations = ranks.watch_reset(env)
+        ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
         modules = backend.train(env, agent_cfg, ctx)
         return ranks.compare(modules or (), observations(), clock.share)
+
+
+def _changes(agent_cfg: Any, before: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the values of an agent config that differ from an earlier snapshot, by dotted path."""
+    now = config.snapshot(agent_cfg)
+    return {path: config.plain(now[path]) for path, value in before.items() if path in now and now[path] != value}
 
 
 def _finish(job: OpenJob, library: Library, digests: Ranks | None) -> None:

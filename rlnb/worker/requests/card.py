@@ -8,17 +8,30 @@ import importlib.metadata
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from packaging.requirements import Requirement
 
 from rlnb import plugins
-from rlnb.spec import MULTI_AGENT, Json, Task
-from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Fields, Kind, Selectors, TaskCard
+from rlnb.spec import MULTI_AGENT, Task
+from rlnb.tasks.agent_config import libraries_of
+from rlnb.tasks.card import (
+    GENERIC,
+    AgentCard,
+    AgentOrigin,
+    Asset,
+    AssetRoot,
+    CameraCard,
+    ConfigField,
+    Fields,
+    Kind,
+    Selectors,
+    TaskCard,
+)
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import config, isaaclab, kit
+from rlnb.worker.isaac import agents, config, isaaclab, kit
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -32,8 +45,8 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
     with contextlib.redirect_stdout(io.StringIO()):  # Isaac Lab prints a line per config
         selectors = isaaclab.preset_names(registered.gym_id)
         task = _without_unknown(task, selectors)
-        env_cfg, _ = isaaclab.resolve(task, registered, None)
-        agents = _agents(task, registered, _workflow(env_cfg))
+        env_cfg = isaaclab.resolve(task, registered)
+        usual, generic, named = _agents(task, registered, _workflow(env_cfg))
     return TaskCard(
         task=task.id,
         gym_id=registered.gym_id,
@@ -42,7 +55,11 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         fields=_fields(env_cfg),
         presets=selectors,
         cameras=_cameras(env_cfg),
-        agents=agents,
+        agents=usual,
+        named_agents=named,
+        generic_agents=generic,
+        registered_agents=tuple(agents.names_in(registered)),
+        default_library=agents.default_library(registered),
         assets=_assets(env_cfg, root),
         asset_root=root,
         versions=isaaclab.versions(),
@@ -61,24 +78,13 @@ def _without_unknown(task: Task, selectors: Selectors) -> Task:
 
 
 def _fields(cfg: Any) -> Fields:
-    return {path: ConfigField(type=_kind(path, value), value=_plain(value)) for path, value in config.leaves(cfg)}
+    return {path: ConfigField(type=_kind(path, value), value=config.plain(value)) for path, value in config.leaves(cfg)}
 
 
 def _kind(path: str, value: Any) -> Kind:
     kind = config.kind(value)
     # Isaac Lab accepts any number as the weight of a reward term.
     return "float" if kind == "int" and path.endswith(".weight") else kind
-
-
-def _plain(value: Any) -> Json:
-    """Return a JSON value; the ``repr`` of a value that JSON cannot hold (MISSING, classes in lists)."""
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return repr(value)[:200]
 
 
 def _workflow(env_cfg: Any) -> str:
@@ -96,22 +102,40 @@ def _cameras(env_cfg: Any) -> dict[str, CameraCard]:
     }
 
 
-def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> dict[str, AgentCard]:
-    cards = {}
+Agents: TypeAlias = dict[str, AgentCard]
+
+
+def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> tuple[Agents, Agents, Agents]:
+    """Return each library's usual agent config, its generic one if that is another, and the named ones."""
+    usual: Agents = {}
+    generic: Agents = {}
     for name, library in plugins.libraries().items():
         if library.simulator and (workflow == MULTI_AGENT or not library.multi_agent):
-            try:
-                agent_cfg = isaaclab.resolve_agent(task, registered, library)
-            except Exception as exc:  # an error in one library's agent config must not hide the task
-                cards[name] = AgentCard(error=f"{type(exc).__name__}: {exc}"[:500])
-                continue
-            if agent_cfg is not None:
-                cards[name] = AgentCard(
-                    fields=_fields(agent_cfg),
-                    takes_more=tuple(sorted(config.dicts(agent_cfg))),
-                    missing=_missing(library.requires),
-                )
-    return cards
+            origin = agents.origin_of(registered, library)
+            own = agents.origin_of(registered, library, GENERIC)
+            if origin is not None:
+                usual[name] = _agent(task, registered, origin, _missing(library.requires))
+            if own is not None and own != origin:
+                generic[name] = _agent(task, registered, own, _missing(library.requires))
+    named = {}
+    for name in agents.names(registered):
+        library = plugins.library(libraries_of(name, plugins.libraries())[0])
+        if (origin := agents.origin_of(registered, library, name)) is not None:
+            named[name] = _agent(task, registered, origin, _missing(library.requires))
+    return usual, generic, named
+
+
+def _agent(task: Task, registered: isaaclab.Registered, origin: AgentOrigin, missing: tuple[str, ...]) -> AgentCard:
+    try:
+        agent_cfg = agents.load(task, registered, origin)
+    except Exception as exc:  # an error in one agent config must not hide the task
+        return AgentCard(origin=origin, missing=missing, error=f"{type(exc).__name__}: {exc}"[:500])
+    return AgentCard(
+        origin=origin,
+        fields=_fields(agent_cfg),
+        takes_more=tuple(sorted(config.dicts(agent_cfg))),
+        missing=missing,
+    )
 
 
 def _missing(requirements: Sequence[str]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """``python -m rlnb_jupyterlab.check``: check the run of a form, in a process of its own since this may take long.
 
-Reads the form as JSON from standard input, and writes ``{"problems": [...]}`` to standard output. The check
+Reads the form as JSON from standard input, and writes ``{"problems": [...], "agent": ...}`` to standard output. The check
 calls an installed launcher and imports the task's own module. It executes nothing else that a form names.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import rlnb
+from rlnb import plugins
 from rlnb_jupyterlab.code import Malformed, arguments, launcher_of, read
 from rlnb_jupyterlab.messages import Json, encoded
 
@@ -22,6 +23,29 @@ class FormProblem:
 
     what: str
     fix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormAgent:
+    """The agent config that a form's run would use."""
+
+    source: str = ""
+    """Place that the config comes from, for people; empty if there is none."""
+    names: Sequence[str] = ()
+    """Names of the task's other agent configs for the library."""
+
+
+def agent(fields: Mapping[str, Json]) -> FormAgent:
+    """Return the agent config of a form; an empty one if the task, the library or the config does not exist."""
+    try:
+        form = read(fields)
+        library = plugins.libraries().get(form.library)
+        if not form.task or (library is not None and not library.simulator):
+            return FormAgent()
+        config = rlnb.agent(form.task, form.library or None, form.agent_config or None)
+    except (Malformed, rlnb.RlnbError):
+        return FormAgent()  # the problems of the form say why
+    return FormAgent(source=config.source, names=config.others)
 
 
 def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
@@ -55,4 +79,5 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(encoded({"problems": problems(json.load(sys.stdin))}))
+    form_fields = json.load(sys.stdin)
+    sys.stdout.write(encoded({"problems": problems(form_fields), "agent": agent(form_fields)}))

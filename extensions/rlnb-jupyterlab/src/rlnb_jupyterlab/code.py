@@ -24,7 +24,8 @@ class Form:
     """All fields of the form; a field with its default value becomes no argument."""
 
     task: str = ""
-    library: str = "rsl_rl"
+    library: str = ""
+    """Name of the library; empty for the task's default."""
     num_envs: int | None = None
     max_iterations: int | None = None
     seed: int | None = 42
@@ -34,6 +35,8 @@ class Form:
     launcher: str = LOCAL
     """A call, such as ``slurm(nodes=2)``."""
     overrides: Mapping[str, Json] = field(default_factory=dict)
+    agent_config: str = ""
+    """Name of an agent config of the task; empty for the library's usual one."""
     agent: Mapping[str, Json] = field(default_factory=dict)
     presets: Sequence[str] = field(default_factory=list)
     physics: str | None = None
@@ -59,7 +62,7 @@ def read(fields: Mapping[str, Json]) -> Form:
         table = getattr(form, name)
         if not isinstance(table, Mapping) or not all(isinstance(path, str) for path in table):
             raise Malformed(f"{name} is not a table of names and values.")
-    for name in ("task", "library", "device", "launcher"):
+    for name in ("task", "library", "agent_config", "device", "launcher"):
         if not isinstance(getattr(form, name), str):
             raise Malformed(f"{name} is not text.")
     return form
@@ -87,6 +90,8 @@ def arguments(form: Form) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return the arguments of ``rlnb.task`` and of ``rlnb.train`` for a form, without the task and the launcher."""
     values = {name: getattr(form, name) for name in NAMES if name not in ("task", "launcher")}
     changes = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
+    if config := changes.pop("agent_config", None):
+        changes["agent"] = [config, changes["agent"]] if "agent" in changes else config
     of_task = {name: value for name, value in changes.items() if name in OF_TASK}
     return of_task, {name: value for name, value in changes.items() if name not in OF_TASK}
 
@@ -134,6 +139,7 @@ def form_of(manifest: Manifest) -> Form:
         nproc_per_node=resources.nproc_per_node if resources.nproc_per_node > 1 else None,
         launcher=LOCAL if manifest.launcher == LOCAL else f"{manifest.launcher}({_keywords(settings)})",
         overrides=_plain(task.overrides),
+        agent_config=manifest.agent_name or "",
         agent=_plain(manifest.agent),
         presets=list(task.presets),
         physics=task.physics,

@@ -149,6 +149,7 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     done, total = run.progress
     yield "task", run.task
     yield "library", run.library
+    yield "agent config", manifest.agent_source
     yield "state", run.state
     yield "error", error(result, run.state)
     yield "detail", result.detail if result else ""

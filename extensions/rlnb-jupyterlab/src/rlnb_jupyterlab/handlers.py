@@ -13,7 +13,7 @@ from tornado import web
 import rlnb
 from rlnb_jupyterlab import actions, code, detail, logs, queues, subprocesses
 from rlnb_jupyterlab.cameras import Cameras
-from rlnb_jupyterlab.check import FormProblem
+from rlnb_jupyterlab.check import FormAgent, FormProblem
 from rlnb_jupyterlab.choices import FAILURES, Choices, LibraryChoice
 from rlnb_jupyterlab.files import FileHandler
 from rlnb_jupyterlab.handler import MOST_RUNS, Handler, Refused
@@ -51,6 +51,7 @@ class Checked:
     """The problems of a form, and the lines of a notebook that start its run."""
 
     problems: Sequence[FormProblem]
+    agent: FormAgent = FormAgent()
     code: str = ""
 
 
@@ -202,7 +203,7 @@ class CheckHandler(Handler):
         except code.Malformed as exc:
             self.answer(Checked(problems=[FormProblem(what=str(exc))]))
             return
-        problems = [FormProblem(what="The check itself failed. The server's log gives the reason.")]
+        problems, agent = [FormProblem(what="The check itself failed. The server's log gives the reason.")], FormAgent()
         try:
             status, text = await subprocesses.output(
                 ["rlnb_jupyterlab.check"], self.watcher.roots[0], stdin=json.dumps(fields).encode(), within_s=CHECK_S
@@ -211,9 +212,10 @@ class CheckHandler(Handler):
                 raise ValueError(f"exit status {status}")
             answer = json.loads(text[text.rindex('{"problems"') :])  # a task's module may print before the JSON
             problems = [FormProblem(**problem) for problem in answer["problems"]]
+            agent = FormAgent(**answer["agent"])
         except (TimeoutError, ValueError) as exc:
             self.log.warning("rlnb_jupyterlab.check failed: %s", exc)
-        self.answer(Checked(problems=problems, code=lines))
+        self.answer(Checked(problems=problems, agent=agent, code=lines))
 
 
 class ActionHandler(Handler):

@@ -73,8 +73,10 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
         <label className="rlnb-Field">
           <span>{trans.__('Library')}</span>
           <HTMLSelect value={fields.library} onChange={event => set('library')(event.target.value)}>
-            {[...new Set([fields.library, ...(registry?.libraries.map(({ name }) => name) ?? [])])].map(name => (
-              <option key={name}>{name}</option>
+            {[...new Set(['', fields.library, ...(registry?.libraries.map(({ name }) => name) ?? [])])].map(name => (
+              <option key={name} value={name}>
+                {name || trans.__("the task's default")}
+              </option>
             ))}
           </HTMLSelect>
         </label>
@@ -91,6 +93,15 @@ function Form({ first, onChange }: { first: Fields; onChange(fields: Fields): vo
           {...text('overrides')}
           placeholder="sim.dt=0.005"
         />
+        <Text
+          label={trans.__('Agent config')}
+          {...text('agent_config')}
+          choices={checked?.agent.names ?? []}
+          placeholder={trans.__("the task's own")}
+          wide
+        >
+          {checked?.agent.source && trans.__('Agent config: %1', checked.agent.source)}
+        </Text>
         <Lines
           label={trans.__("Values of the library's config, one name=value per line")}
           {...text('agent')}

@@ -14,7 +14,7 @@ export interface Wrong {
 
 export const BLANK: Fields = {
   task: '',
-  library: 'rsl_rl',
+  library: '',
   num_envs: '',
   max_iterations: '',
   seed: '42',
@@ -22,6 +22,7 @@ export const BLANK: Fields = {
   nproc_per_node: '',
   launcher: 'local',
   overrides: '',
+  agent_config: '',
   agent: ''
 };
 
@@ -67,6 +68,7 @@ export function wishOf(fields: Fields): { readonly wish: Wish; readonly wrong: r
     nproc_per_node: fields.nproc_per_node.trim() === 'auto' ? 'auto' : whole('nproc_per_node'),
     launcher: fields.launcher.trim(),
     overrides: pairs('overrides'),
+    agent_config: fields.agent_config.trim(),
     agent: pairs('agent')
   };
   return { wish, wrong };

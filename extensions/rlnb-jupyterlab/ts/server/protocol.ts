@@ -181,6 +181,8 @@ export interface Wish {
   /** A call, such as slurm(nodes=2). */
   readonly launcher: string;
   readonly overrides: Readonly<Record<string, Value>>;
+  /** The name of an agent config of the task; empty for the usual one. */
+  readonly agent_config: string;
   readonly agent: Readonly<Record<string, Value>>;
 }
 
@@ -189,8 +191,15 @@ export interface Problem {
   readonly fix: string;
 }
 
+/** The agent config that a run would use, and the names of the task's other ones. */
+export interface AgentConfig {
+  readonly source: string;
+  readonly names: readonly string[];
+}
+
 export interface Checked {
   readonly problems: readonly Problem[];
+  readonly agent: AgentConfig;
   readonly code: string;
 }
 

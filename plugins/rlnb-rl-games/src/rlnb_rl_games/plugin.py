@@ -1,6 +1,16 @@
 """The description of RL-Games for rlnb, which does not import RL-Games."""
 
-from rlnb import Library, hookimpl
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import rlnb
+from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
+
+SET = ("num_actors", "multi_gpu", "train_dir", "full_experiment_name", "env_info")
+"""Values of ``params.config`` that the backend sets."""
+SIZES = ("minibatch_size", "central_value_config.minibatch_size")
+"""Values of ``params.config`` that have to divide the frames of a rank's iteration."""
 
 RL_GAMES = Library(
     name="rl_games",
@@ -15,7 +25,11 @@ RL_GAMES = Library(
         "params.config.max_epochs": "max_iterations",
         "params.config.device": "device",
         "params.config.device_name": "device",
+        **dict.fromkeys((f"params.config.{name}" for name in SET), ""),
+        "params.load_checkpoint": "",
+        "params.load_path": "",
     },
+    adapted=tuple(f"params.config.{name}" for name in SIZES),
     checkpoint_glob="nn/*.pth",
     checkpoint_pattern=r"_ep_(\d+)_",
     checkpoint_counts_finished=True,
@@ -41,3 +55,35 @@ RL_GAMES = Library(
 @hookimpl
 def rlnb_libraries() -> list[Library]:
     return [RL_GAMES]
+
+
+@hookimpl
+def rlnb_check(manifest: Manifest) -> list[Problem]:
+    """Return a problem for each minibatch size of the user that does not divide the frames of an iteration.
+
+    RL-Games would refuse it later. A default that does not divide them is adapted.
+    """
+    sizes = {f"params.config.{name}" for name in SIZES} & manifest.agent.keys()
+    if manifest.library != RL_GAMES.name or not sizes:
+        return []
+    try:
+        card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
+    except RlnbError:
+        return []  # rlnb reports this error itself
+    agent, path = card.agent(RL_GAMES.name, manifest.agent_name), f"params.config.{RL_GAMES.horizon_key}"
+    horizon = manifest.agent.get(path, agent.fields[path].value if agent and path in agent.fields else None)
+    num_envs = (manifest.task.num_envs or card.num_envs) // manifest.resources.world_size
+    if not isinstance(horizon, int):
+        return []
+    return list(_odd_sizes(manifest, sorted(sizes), horizon * num_envs))
+
+
+def _odd_sizes(manifest: Manifest, paths: list[str], batch: int) -> Iterator[Problem]:
+    """Find sizes that do not divide a batch, which is a number of frames."""
+    for path in paths:
+        size = manifest.agent[path]
+        if isinstance(size, int) and size > 0 and batch % size:
+            smaller = max(n for n in range(1, min(size, batch) + 1) if batch % n == 0)
+            yield Problem(
+                what=f"{path}={size} does not divide the {batch} frames of an iteration.", fix=f"{path}={smaller}"
+            )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 
 import rlnb
 from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
+
+INTERVAL = "agent.experiment.checkpoint_interval"
+"""Number of timesteps between checkpoints, whose default the backend rounds to whole iterations."""
 
 SKRL = Library(
     name="skrl",
@@ -16,7 +20,15 @@ SKRL = Library(
     step_unit="timestep",
     logged_at_end=True,
     horizon_key="rollouts",
-    overruled={"seed": "seed", "trainer.timesteps": "max_iterations"},
+    overruled={
+        "seed": "seed",
+        "trainer.timesteps": "max_iterations",
+        **dict.fromkeys((f"trainer.{name}" for name in ("close_environment_at_exit", "disable_progressbar")), ""),
+        **dict.fromkeys(
+            (f"agent.experiment.{name}" for name in ("directory", "experiment_name", "write_interval")), ""
+        ),
+    },
+    adapted=(INTERVAL,),
     checkpoint_glob="checkpoints/*.pt",
     checkpoint_pattern=r"agent_(\d+)\.pt$",
     checkpoint_counts_finished=True,
@@ -68,24 +80,36 @@ def rlnb_libraries() -> list[Library]:
 
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
-    """Return a problem if a model takes the state of a task without one; skrl itself fails with an unrelated error."""
-    if manifest.library not in {library.name for library in MULTI_AGENT}:
+    """Return the problems of agent config values that skrl itself would find late, or not at all."""
+    several = manifest.library in {library.name for library in MULTI_AGENT}
+    if not several and not (manifest.library in (SKRL.name, JAX.name) and INTERVAL in manifest.agent):
         return []
     try:
         card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
     except RlnbError:
         return []  # rlnb reports this error itself
-    agent = card.agents.get(manifest.library)
-    fields = agent.fields if agent else {}
-    models = {path: field.value for path, field in fields.items() if path.startswith("models.")}
-    seeing = [path for path, value in {**models, **manifest.agent}.items() if path in models and "STATES" in str(value)]
+    agent = card.agent(manifest.library, manifest.agent_name)
+    fields = {path: field.value for path, field in agent.fields.items()} if agent else {}
     field = card.fields.get("state_space")
     state = manifest.task.overrides.get("state_space", field.value if field else None)
+    return [*_odd_interval(manifest, fields), *(_missing_state(manifest, state, fields) if several else [])]
+
+
+def _odd_interval(manifest: Manifest, fields: Mapping[str, object]) -> Iterator[Problem]:
+    """Find an interval of checkpoints that ends within an iteration, from where a run does not resume exactly."""
+    interval, horizon = manifest.agent.get(INTERVAL), manifest.agent.get("agent.rollouts", fields.get("agent.rollouts"))
+    if isinstance(interval, int) and isinstance(horizon, int) and horizon > 0 and interval % horizon:
+        what = f"{INTERVAL}={interval} is not a multiple of agent.rollouts={horizon}, the timesteps of an iteration."
+        yield Problem(what=what, fix=f"{INTERVAL}={max(1, round(interval / horizon)) * horizon}")
+
+
+def _missing_state(manifest: Manifest, state: object, fields: Mapping[str, object]) -> Iterator[Problem]:
+    """Find a model that takes the state of a task without one; skrl fails with an unrelated error."""
+    models = {path: value for path, value in fields.items() if path.startswith("models.")}
+    seeing = [path for path, value in {**models, **manifest.agent}.items() if path in models and "STATES" in str(value)]
     if not seeing or state != 0:
-        return []
+        return
     what = f"{seeing[0]} of {manifest.library} takes the env's state, but {manifest.task.id} has none: state_space=0."
-    return [
-        Problem(
-            what=what, fix='Use overrides={"state_space": -1} (all observations concatenated) or library="skrl_ippo".'
-        )
-    ]
+    yield Problem(
+        what=what, fix='Use overrides={"state_space": -1} (all observations concatenated) or library="skrl_ippo".'
+    )

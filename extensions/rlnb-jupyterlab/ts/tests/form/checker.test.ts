@@ -11,7 +11,7 @@ describe('Checker', () => {
     return { made, requests, tasks: () => requests.map(({ task }) => task) };
   }
 
-  const CHECKED: Checked = { problems: [], code: 'code' };
+  const CHECKED: Checked = { problems: [], agent: { source: '', names: [] }, code: 'code' };
   const later = (ms: number) => jest.advanceTimersByTimeAsync(ms);
 
   beforeEach(() => jest.useFakeTimers());

@@ -8,8 +8,8 @@ describe('wishOf', () => {
   it('leaves empty fields to the task', () => {
     const { wish, wrong } = wishOf({ ...BLANK, task: ' Isaac-Ant-Direct ' });
     expect(wish).toEqual({
-      task: 'Isaac-Ant-Direct', library: 'rsl_rl', num_envs: null, max_iterations: null, seed: 42, device: 'auto',
-      nproc_per_node: null, launcher: 'local', overrides: {}, agent: {}
+      task: 'Isaac-Ant-Direct', library: '', num_envs: null, max_iterations: null, seed: 42, device: 'auto',
+      nproc_per_node: null, launcher: 'local', overrides: {}, agent_config: '', agent: {}
     });
     expect(wrong).toEqual([]);
   });

@@ -1,0 +1,103 @@
+"""``rlnb.agent``: the agent config that a training would use, before any value of the user."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rlnb import plugins
+from rlnb.display.table import table
+from rlnb.errors import RlnbError, unknown
+from rlnb.settings import options
+from rlnb.simulation.card import card_of
+from rlnb.spec import Json, Task
+from rlnb.tasks.agent_config import libraries_of
+from rlnb.tasks.card import GENERIC, TaskCard
+from rlnb.tasks.task import as_task
+
+FIRST_LIBRARY = "rsl_rl"
+"""Library of a training that names none, on a task whose registration names none either."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentConfig:
+    """The agent config of a task for an RL library, with presets resolved. Shown as a table in a cell."""
+
+    task: str
+    """Id of the task."""
+    library: str
+    """Name of the library."""
+    source: str
+    """Place that the config comes from, for people."""
+    values: Mapping[str, Json]
+    """Values by dotted path, as ``rlnb.train(agent=...)`` takes them."""
+    others: tuple[str, ...] = ()
+    """Names of the task's other agent configs for the library, as ``rlnb.train(agent=...)`` takes them."""
+
+    def __str__(self) -> str:
+        width = max(map(len, self.values), default=0)
+        lines = [f"  {path:{width}}  {value!r}" for path, value in self.values.items()]
+        return "\n".join([f"{self._title}:", *lines, *self._hint])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [[path, repr(value)] for path, value in self.values.items()]
+        hint = "".join(f"<p>{html.escape(line)}</p>" for line in self._hint)
+        return table(["value", "default"], rows, caption=self._title) + hint
+
+    @property
+    def _title(self) -> str:
+        return f"Agent config of {self.task} for {self.library}: {self.source}"
+
+    @property
+    def _hint(self) -> list[str]:
+        return [f"Other agent configs of the task for {self.library}: {', '.join(self.others)}."] if self.others else []
+
+
+def agent(
+    task: Task | str,
+    library: str | None = None,
+    name: str | None = None,
+    *,
+    python: str | None = None,
+    asset_root: str | None = None,
+) -> AgentConfig:
+    """Return the agent config that :func:`rlnb.train` would use for a task and an RL library.
+
+    Args:
+        task: A task, or its name (see :func:`rlnb.task`).
+        library: Name of the RL library; None takes the default library of the task's registration, or RSL-RL.
+        name: Name of one of the task's agent configs, e.g. ``"rsl_rl_with_symmetry_cfg_entry_point"``, or
+            ``"generic"`` for rlnb's own; None takes the config that the task has for the library, or rlnb's own.
+        python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
+        asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
+
+    Raises:
+        NotFoundError: The library is not installed, or the task has no such agent config.
+        RlnbError: The task does not resolve, or the config does not load.
+    """
+    card = card_of(options.folders, as_task(task), python or options.python, asset_root or options.asset_root)
+    library = library or default_library(card)
+    plugins.library(library)  # raises an error that names the installed ones
+    names = names_for(card, library)
+    config = card.agent(library, name)
+    if config is None or (name and name not in names):
+        raise unknown("agent config", name or library, names, has=f"{card.task} has for {library}")
+    if config.error:
+        raise RlnbError(f"The agent config of {library} ({config.origin}) does not load: {config.error}")
+    values = {path: field.value for path, field in config.fields.items()}
+    others = tuple(other for other in names if card.agent(library, other) != config)
+    return AgentConfig(task=card.task, library=library, source=str(config.origin), values=values, others=others)
+
+
+def names_for(card: TaskCard, library: str) -> list[str]:
+    """Return the names by which ``agent=`` chooses an agent config of a task for a library."""
+    named = [name for name in card.named_agents if library in libraries_of(name, plugins.libraries())]
+    return [*named, *([GENERIC] if card.agent(library, GENERIC) else [])]
+
+
+def default_library(card: TaskCard) -> str:
+    """Return the library that a task's registration names as its default; RSL-RL if it names none."""
+    return card.default_library if card.default_library in plugins.libraries() else FIRST_LIBRARY

@@ -1,0 +1,105 @@
+"""The agent configs of a task: those of its registration and of its module, and rlnb's generic ones."""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Iterator
+from typing import Any
+
+from rlnb import plugins
+from rlnb.errors import RlnbError, unknown
+from rlnb.spec import Library, Task
+from rlnb.tasks.agent_config import SUFFIX, libraries_of, read_agent
+from rlnb.tasks.card import GENERIC, AgentOrigin
+from rlnb.worker.isaac.isaaclab import Registered, selectors
+
+
+def origin_of(registered: Registered, library: Library, name: str | None = None) -> AgentOrigin | None:
+    """Return the place that a library's agent config for a task comes from; None if there is no config.
+
+    Args:
+        registered: The task.
+        library: The library.
+        name: Name of the config, as in :attr:`rlnb.Manifest.agent_name`.
+    """
+    if name != GENERIC:
+        key = name or library.agent_key
+        if key in _keys(registered):
+            return AgentOrigin(kind="registered", name=key)
+        # Libraries with the same agent key, such as skrl and skrl_jax, share their agent configs.
+        alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
+        for candidate in (name,) if name else (library.name, *alike):
+            if candidate in registered.agents:
+                return AgentOrigin(kind="module", name=candidate)
+    if name in (None, GENERIC) and library.default_agent:
+        return AgentOrigin(kind="generic", name=library.default_agent)
+    return None
+
+
+def resolve(task: Task, registered: Registered, library: Library, name: str | None = None) -> Any:
+    """Return a library's agent config for a task, with presets resolved; None if the library has none for it.
+
+    The arguments are those of :func:`origin_of`.
+
+    Raises:
+        NotFoundError: The task has no agent config with this name.
+    """
+    origin = origin_of(registered, library, name)
+    if origin is None:
+        if name:
+            raise unknown("agent config", name, names(registered), has=f"{task.id} has")
+        return None
+    return load(task, registered, origin)
+
+
+def load(task: Task, registered: Registered, origin: AgentOrigin) -> Any:
+    """Return the agent config at a place, with presets resolved."""
+    if origin.kind == "registered":
+        from isaaclab_tasks.utils import resolve_task_config
+
+        return resolve_task_config(registered.gym_id, origin.name, overrides=selectors(task))[1]
+    if origin.kind == "module":
+        config = registered.agents[origin.name]
+        return config() if callable(config) else config
+    return generic(origin.name)
+
+
+def generic(reference: str) -> Any:
+    """Return a plugin's agent config, given as ``module:function`` or ``package:file.yaml``."""
+    module, _, name = reference.partition(":")
+    if not name.endswith(".yaml"):
+        return plugins.load(reference)()
+    try:
+        folder = importlib.resources.files(module)
+    except (ImportError, TypeError) as exc:  # TypeError: the module is not a package (Python 3.11)
+        raise RlnbError(f"{reference!r}: there is no package {module!r}. {exc}") from exc
+    with importlib.resources.as_file(folder / name) as path:
+        return read_agent(path)
+
+
+def names_in(registered: Registered) -> list[str]:
+    """Return the names of all agent configs that a task's registration or module brings."""
+    return sorted({*_keys(registered), *registered.agents})
+
+
+def names(registered: Registered) -> Iterator[str]:
+    """Yield the name of each agent config that ``agent=`` can choose, beside the usual ones of the libraries."""
+    usual = {library.agent_key for library in plugins.libraries().values()} | plugins.libraries().keys()
+    for key in names_in(registered):
+        if key not in usual and libraries_of(key, plugins.libraries()):
+            yield key
+
+
+def default_library(registered: Registered) -> str:
+    """Return the library that the task's registration names as its default; empty if it names none."""
+    import gymnasium
+
+    return str(gymnasium.spec(registered.gym_id).kwargs.get("default_agent", ""))
+
+
+def _keys(registered: Registered) -> list[str]:
+    """Return the keys of the agent configs in a task's registration, sorted."""
+    import gymnasium
+
+    kwargs = gymnasium.spec(registered.gym_id).kwargs
+    return sorted(key for key in kwargs if key.endswith(SUFFIX) and key != f"env{SUFFIX}")

@@ -1,0 +1,72 @@
+"""``rlnb.agent`` and the library that a training uses by default."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import rlnb
+from rlnb.simulation import agent
+from rlnb.tasks.card import AgentCard, AgentOrigin, ConfigField, TaskCard
+
+SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
+
+
+def card_of(kind: str, name: str, gamma: float) -> AgentCard:
+    origin = AgentOrigin(kind=kind, name=name)  # type: ignore[arg-type]
+    return AgentCard(origin=origin, fields={"algorithm.gamma": ConfigField(type="float", value=gamma)})
+
+
+CARD = TaskCard(
+    task="Reach",
+    agents={"rsl_rl": card_of("registered", "rsl_rl_cfg_entry_point", 0.99), "sb3": AgentCard(error="no module")},
+    named_agents={SYMMETRY: card_of("registered", SYMMETRY, 0.98)},
+    generic_agents={"rsl_rl": card_of("generic", "rlnb_rsl_rl.agent:ppo", 0.97)},
+    default_library="rsl_rl",
+)
+
+
+@pytest.fixture(autouse=True)
+def card(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent, "card_of", lambda *_: CARD)
+
+
+@pytest.mark.parametrize(
+    ("name", "gamma", "source"),
+    [
+        (None, 0.99, "rsl_rl_cfg_entry_point of the task"),
+        ("rsl_rl_cfg_entry_point", 0.99, "rsl_rl_cfg_entry_point of the task"),
+        (SYMMETRY, 0.98, f"{SYMMETRY} of the task"),
+        ("generic", 0.97, "rlnb's generic config, rlnb_rsl_rl.agent:ppo"),
+    ],
+)
+def test_the_config_and_its_source_are_shown(name: str | None, gamma: float, source: str) -> None:
+    config = rlnb.agent("Reach", name=name)
+    assert (config.values, config.source) == ({"algorithm.gamma": gamma}, source)
+    assert str(config).startswith(
+        f"Agent config of Reach for rsl_rl: {source}:\n  algorithm.gamma  {gamma}\nOther agent"
+    )
+    assert f"<td style='text-align:left'>{gamma}</td>" in config._repr_html_()
+
+
+def test_the_other_configs_are_named() -> None:
+    assert rlnb.agent("Reach").others == (SYMMETRY, "generic")
+    assert rlnb.agent("Reach", name="generic").others == (SYMMETRY,)
+
+
+def test_a_wrong_name_is_refused() -> None:
+    with pytest.raises(
+        rlnb.NotFoundError, match=f"Reach has for rsl_rl: generic, {SYMMETRY}.*Did you mean {SYMMETRY!r}"
+    ):
+        rlnb.agent("Reach", name="rsl_rl_with_symmetri_cfg_entry_point")
+    with pytest.raises(rlnb.NotFoundError, match="No RL library named 'rslrl'"):
+        rlnb.agent("Reach", "rslrl")
+    with pytest.raises(rlnb.RlnbError, match="does not load: no module"):
+        rlnb.agent("Reach", "sb3")
+
+
+def test_the_default_library_is_the_one_of_the_registration_if_it_is_installed() -> None:
+    assert agent.default_library(dataclasses.replace(CARD, default_library="skrl")) == "skrl"
+    assert agent.default_library(dataclasses.replace(CARD, default_library="torchrl")) == "rsl_rl"
+    assert agent.default_library(dataclasses.replace(CARD, default_library="")) == "rsl_rl"

@@ -1,0 +1,111 @@
+"""The checks of an agent config: its name, its origin, and the values to set in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+from rlnb.spec import Library, Manifest, Resources, Task
+from rlnb.tasks.card import AgentCard, AgentOrigin, ConfigField, TaskCard
+from rlnb.training.agents import check, check_overruled
+
+OWN = AgentCard(origin=AgentOrigin(kind="registered", name="rl_games_cfg_entry_point"))
+GENERIC = AgentCard(origin=AgentOrigin(kind="generic", name="rlnb_rsl_rl.agent:ppo"))
+SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
+CARD = TaskCard(
+    task="Factory",
+    agents={"rl_games": OWN, "rsl_rl": GENERIC},
+    registered_agents=("rl_games_cfg_entry_point",),
+)
+
+
+def problems(card: TaskCard = CARD, library: str = "rsl_rl", **values: Any) -> list[rlnb.Problem]:
+    manifest = Manifest(run_id="r", created="", task=Task(id=card.task), library=library, **values)
+    return list(check(manifest, plugins.library(library), card))
+
+
+def test_a_generic_config_is_refused_if_the_task_brings_configs_of_other_libraries_only() -> None:
+    (problem,) = problems()
+    assert problem.what.startswith("Factory brings no agent config for rsl_rl, only rl_games_cfg_entry_point.")
+    assert problem.fix == "library='rl_games' or agent=\"generic\" to train with the generic config"
+    assert not problems(agent_name="generic"), "the user has chosen it"
+    assert not problems(library="rl_games")
+    assert not problems(dataclasses.replace(CARD, registered_agents=())), "a task without any agent config"
+
+
+def test_the_fix_names_a_config_if_no_library_has_a_usual_one() -> None:
+    card = dataclasses.replace(
+        CARD,
+        agents={"rsl_rl": GENERIC},
+        registered_agents=("skrl_amp_cfg_entry_point",),
+        named_agents={"skrl_amp": OWN},
+    )
+    assert problems(card)[0].fix.startswith("library='skrl', agent='skrl_amp_cfg_entry_point' or ")
+    (problem,) = problems(dataclasses.replace(card, registered_agents=("robomimic_bc_cfg_entry_point",)))
+    assert problem.fix == 'agent="generic" to train with the generic config'
+
+
+def test_the_name_of_a_config_is_checked_against_task_and_library() -> None:
+    card = dataclasses.replace(
+        CARD,
+        agents={"rsl_rl": OWN, "rl_games": OWN},
+        registered_agents=("rl_games_cfg_entry_point", "rsl_rl_cfg_entry_point", SYMMETRY),
+        named_agents={SYMMETRY: OWN},
+    )
+    assert not problems(card, agent_name=SYMMETRY)
+    (problem,) = problems(card, agent_name="rsl_rl_with_symetry_cfg_entry_point")
+    assert f"It has: {SYMMETRY}. Did you mean {SYMMETRY!r}?" in problem.what
+    (problem,) = problems(card, "rl_games", agent_name=SYMMETRY)
+    assert problem.what == f"agent={SYMMETRY!r} is not a config for rl_games, but for rsl_rl."
+    assert problem.fix == f"library='rsl_rl', agent={SYMMETRY!r}"
+
+
+def test_a_former_name_is_answered_with_the_present_one() -> None:
+    fields = {"actor.hidden_dims": ConfigField(type="list", value=[32])}
+    card = dataclasses.replace(CARD, agents={"rsl_rl": AgentCard(origin=OWN.origin, fields=fields)})
+    (problem,) = problems(card, agent={"policy.actor_hidden_dims": [64]})
+    assert problem.what.endswith("no config value 'policy.actor_hidden_dims'. Its present name is 'actor.hidden_dims'.")
+    assert problem.fix == "Use 'actor.hidden_dims'."
+    old = AgentCard(origin=OWN.origin, fields={"policy.actor_hidden_dims": ConfigField(type="list", value=[32])})
+    values = {"policy.actor_hidden_dims": [64]}
+    assert not problems(dataclasses.replace(card, agents={"rsl_rl": old}), agent=values), "a task of an older Isaac Lab"
+
+
+OVERRULED = {"device": "device", "logger": "", "experiment.*": ""}
+FIELDS = {
+    "device": ConfigField(type="str", value="cuda:0"),
+    "logger": ConfigField(type="str", value="tensorboard"),
+    "experiment.directory": ConfigField(type="str", value=""),
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        ({"+device": "cpu"}, "agent config: device is 'cpu', but rlnb.train has device='auto'."),
+        ({"logger": "wandb"}, "agent config: logger is 'wandb', but rlnb sets it itself."),
+        ({"experiment.directory": "here"}, "agent config: experiment.directory is 'here', but rlnb sets it itself."),
+    ],
+)
+def test_a_value_that_would_be_overruled_is_refused(values: dict[str, Any], what: str) -> None:
+    manifest = Manifest(run_id="r", created="", task=Task(id="T"), library="x", resources=Resources(device="auto"))
+    assert [problem.what for problem in check_overruled(manifest, values, FIELDS, OVERRULED, "agent config")] == [what]
+
+
+def test_a_value_that_changes_nothing_is_accepted() -> None:
+    manifest = Manifest(run_id="r", created="", task=Task(id="T"), library="x")
+    values = {"logger": "tensorboard", "device": "auto", "seed": 42}
+    assert not list(check_overruled(manifest, values, FIELDS, OVERRULED, "agent config"))
+    assert not list(check_overruled(manifest, {"device": "cpu"}, {}, OVERRULED, "agent config")), "no such value"
+
+
+def test_every_value_that_a_plugin_sets_belongs_to_an_argument_or_to_none() -> None:
+    def arguments(library: Library) -> set[str]:
+        return set(library.overruled.values())
+
+    for library in plugins.libraries().values():
+        assert arguments(library) <= {"seed", "max_iterations", "device", ""}, library.name

@@ -1,0 +1,96 @@
+"""The agent configs of a registered task, of a task's own module, and of a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import rlnb
+from rlnb import plugins
+from rlnb.spec import Task
+from rlnb.tasks.card import AgentOrigin
+from rlnb.worker.isaac import agents
+from rlnb.worker.isaac.isaaclab import Registered
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder = tmp_path / "rlnb_plain"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("def ppo():\n    return {'gamma': 0.5}\n")
+    (folder / "ppo.yaml").write_text("learning_rate: 3e-4\nactor: {hidden_dims: [64, 64]}\n")
+    (folder / "broken.yaml").write_text("- 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder.name
+
+
+def test_a_generic_config_is_a_function_or_a_file(module: str) -> None:
+    default = agents.generic
+    assert default(f"{module}:ppo") == {"gamma": 0.5}
+    assert default(f"{module}:ppo.yaml") == {"learning_rate": 3e-4, "actor": {"hidden_dims": [64, 64]}}
+    with pytest.raises(rlnb.RlnbError, match="not a mapping"):
+        default(f"{module}:broken.yaml")
+    with pytest.raises(rlnb.RlnbError, match=r"none.yaml cannot be read"):
+        default(f"{module}:none.yaml")
+    with pytest.raises(rlnb.RlnbError, match=r"'nowhere:ppo\.yaml': there is no package 'nowhere'"):
+        default("nowhere:ppo.yaml")
+
+
+SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
+
+
+@pytest.fixture
+def registered() -> Iterator[Registered]:
+    """Provide a task that registers agent configs of RSL-RL and of robomimic, and whose module has one of RL-Games."""
+    keys = {
+        "env_cfg_entry_point": "m:Env",
+        "rsl_rl_cfg_entry_point": "m:Ppo",
+        SYMMETRY: "m:Symmetric",
+        "robomimic_bc_cfg_entry_point": "m:bc.json",
+        "default_agent": "rsl_rl",
+    }
+    gymnasium.register(id="rlnb-agents-test", entry_point="m:Env", kwargs=keys)
+    yield Registered(
+        gym_id="rlnb-agents-test", success=None, agents={"skrl": dict, "rl_games_small_cfg_entry_point": dict}
+    )
+    del gymnasium.registry["rlnb-agents-test"]
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "origin"),
+    [
+        ("rsl_rl", None, ("registered", "rsl_rl_cfg_entry_point")),
+        ("rsl_rl", SYMMETRY, ("registered", SYMMETRY)),
+        ("rsl_rl", "generic", ("generic", "rlnb_rsl_rl.agent:ppo")),
+        ("rsl_rl", "rsl_rl_recurrent_cfg_entry_point", None),
+        ("skrl", None, ("module", "skrl")),
+        ("skrl_jax", None, ("module", "skrl")),
+        ("sb3", None, ("generic", "rlnb_sb3:ppo.yaml")),
+        ("rl_games", "rl_games_small_cfg_entry_point", ("module", "rl_games_small_cfg_entry_point")),
+    ],
+)
+def test_the_origin_of_a_config_is_known(
+    registered: Registered, library: str, name: str | None, origin: tuple[str, str] | None
+) -> None:
+    result = agents.origin_of(registered, plugins.library(library), name)
+    assert result == (AgentOrigin(kind=origin[0], name=origin[1]) if origin else None)  # type: ignore[arg-type]
+
+
+def test_a_registration_tells_its_configs_and_its_default_library(registered: Registered) -> None:
+    assert agents.names_in(registered) == [
+        "rl_games_small_cfg_entry_point",
+        "robomimic_bc_cfg_entry_point",
+        "rsl_rl_cfg_entry_point",
+        SYMMETRY,
+        "skrl",
+    ]
+    assert list(agents.names(registered)) == ["rl_games_small_cfg_entry_point", SYMMETRY], "those beside the usual ones"
+    assert agents.default_library(registered) == "rsl_rl"
+
+
+def test_a_name_without_a_config_is_refused_with_the_closest_one(registered: Registered) -> None:
+    with pytest.raises(rlnb.NotFoundError, match=f"T has: .*{SYMMETRY}. Did you mean {SYMMETRY!r}"):
+        agents.resolve(Task(id="T"), registered, plugins.library("rsl_rl"), "rsl_rl_with_symmetri_cfg_entry_point")
