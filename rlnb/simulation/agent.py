@@ -13,7 +13,7 @@ from rlnb.settings import options
 from rlnb.simulation.card import card_of
 from rlnb.spec import Json, Task
 from rlnb.tasks.agent_config import libraries_of
-from rlnb.tasks.card import GENERIC, TaskCard
+from rlnb.tasks.card import GENERIC, AgentCard, TaskCard
 from rlnb.tasks.task import as_task
 
 FIRST_LIBRARY = "rsl_rl"
@@ -76,26 +76,43 @@ def agent(
 
     Raises:
         NotFoundError: The library is not installed, or the task has no such agent config.
-        RlnbError: The task does not resolve, or the config does not load.
+        RlnbError: The library has no simulator, the task does not resolve, or the config does not load.
     """
+    if library and not plugins.library(library).simulator:
+        raise RlnbError(f"{library} trains without Isaac Lab, so {as_task(task).id} has no agent config for it.")
     card = card_of(options.folders, as_task(task), python or options.python, asset_root or options.asset_root)
     library = library or default_library(card)
-    plugins.library(library)  # raises an error that names the installed ones
     names = names_for(card, library)
-    config = card.agent(library, name)
-    if config is None or (name and name not in names):
+    config = agent_of(card, library, name)
+    if config is None or (name in card.named_agents and name not in names):
         raise unknown("agent config", name or library, names, has=f"{card.task} has for {library}")
     if config.error:
-        raise RlnbError(f"The agent config of {library} ({config.origin}) does not load: {config.error}")
+        raise RlnbError(f"The agent config of {library} ({config.source}) does not load: {config.error}")
     values = {path: field.value for path, field in config.fields.items()}
-    others = tuple(other for other in names if card.agent(library, other) != config)
-    return AgentConfig(task=card.task, library=library, source=str(config.origin), values=values, others=others)
+    others = tuple(other for other in names if agent_of(card, library, other) != config)
+    return AgentConfig(task=card.task, library=library, source=config.source, values=values, others=others)
+
+
+def agent_of(card: TaskCard, library: str, name: str | None) -> AgentCard | None:
+    """Return an agent config of a task; None if the task has no such config for the library.
+
+    Args:
+        card: Card of the task.
+        library: Name of the library.
+        name: Name of the config, as in :attr:`rlnb.Manifest.agent_name`.
+    """
+    usual, spec = card.agents.get(library), plugins.libraries().get(library)
+    if name is None or (name == GENERIC and usual is not None and usual.generic):
+        return usual
+    if spec is not None and name == spec.agent_key and name in card.registered_agents:
+        return usual
+    return card.generic_agents.get(library) if name == GENERIC else card.named_agents.get(name)
 
 
 def names_for(card: TaskCard, library: str) -> list[str]:
     """Return the names by which ``agent=`` chooses an agent config of a task for a library."""
     named = [name for name in card.named_agents if library in libraries_of(name, plugins.libraries())]
-    return [*named, *([GENERIC] if card.agent(library, GENERIC) else [])]
+    return [*named, *([GENERIC] if agent_of(card, library, GENERIC) else [])]
 
 
 def default_library(card: TaskCard) -> str:

@@ -12,6 +12,7 @@ from rlnb import plugins
 from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.records.evaluation import Evaluation, mean_interval
 from rlnb.run.run import Run
+from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice
@@ -175,7 +176,11 @@ def compare_libraries(
     task = as_task(task)
     card = task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root"))
     envs = num_envs or task.num_envs or card.num_envs
-    usable = [name for name, agent_card in card.agents.items() if agent_card.usable and not card.foreign(name)]
+    usable = [
+        name
+        for name, agent_card in card.agents.items()
+        if agent_card.usable and not (agent_card.generic and card.registered_agents)
+    ]
     names = list(libraries) if libraries is not None else sorted(usable)
     choices = {name: agent_choice((agent or {}).get(name)) for name in names}
     problems = []
@@ -213,7 +218,7 @@ def compare_libraries(
 def _horizon(card: TaskCard, name: str, choice: AgentChoice) -> int:
     """Return the env steps per iteration of a library with an agent config."""
     library = plugins.library(name)
-    agent = card.agent(name, choice.name)
+    agent = agent_of(card, name, choice.name)
     if agent is None:
         raise unknown("agent config", name, card.agents, has=f"{card.task} has")
     if agent.error:

@@ -43,30 +43,13 @@ GENERIC = "generic"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AgentOrigin:
-    """The place that an agent config comes from."""
-
-    kind: Literal["registered", "module", "generic"]
-    """Whether the task's registration names the config, the task's module defines it, or the library's plugin does."""
-    name: str
-    """Entry point in the registration, key in the module's ``AGENTS``, or reference of the plugin's config."""
-
-    def __str__(self) -> str:
-        """Return a description for people, which fits after "agent config:"."""
-        texts = {
-            "registered": f"{self.name} of the task",
-            "module": f"AGENTS[{self.name!r}] of the task's module",
-            "generic": f"rlnb's generic config, {self.name}",
-        }
-        return texts[self.kind]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class AgentCard:
     """An agent config for a task."""
 
-    origin: AgentOrigin | None = None
-    """Place that the config comes from; None if the library has no config for the task."""
+    source: str = ""
+    """Place that the config comes from, for people."""
+    generic: bool = False
+    """Whether the config is rlnb's generic one, which no task brings."""
     fields: Fields = field(default_factory=dict)
     """Values of the config, by dotted path."""
     takes_more: tuple[str, ...] = ()
@@ -158,29 +141,3 @@ class TaskCard:
     """Versions of the worker's packages, by name."""
     isaac_sim: tuple[str, ...] = ()
     """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""
-
-    def agent(self, library: str, name: str | None) -> AgentCard | None:
-        """Return an agent config; None if the task has no such config.
-
-        Args:
-            library: Name of the library.
-            name: Name of the config, as in :attr:`rlnb.Manifest.agent_name`.
-        """
-        usual = self.agents.get(library)
-        if name is None or (usual is not None and usual.origin is not None and name == usual.origin.name):
-            return usual
-        if name == GENERIC:
-            generic = usual is not None and usual.origin is not None and usual.origin.kind == GENERIC
-            return usual if generic else self.generic_agents.get(library)
-        return self.named_agents.get(name)
-
-    def foreign(self, library: str) -> bool:
-        """Return whether a library's usual config is generic although the task brings configs for other libraries."""
-        usual = self.agents.get(library)
-        generic = usual is not None and usual.origin is not None and usual.origin.kind == GENERIC
-        return generic and bool(self.registered_agents)
-
-    def own_libraries(self) -> tuple[str, ...]:
-        """Return the libraries for which the task itself brings an agent config, sorted."""
-        origins = {name: card.origin for name, card in self.agents.items()}
-        return tuple(sorted(name for name, origin in origins.items() if origin and origin.kind != GENERIC))

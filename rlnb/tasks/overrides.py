@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from rlnb.errors import CheckError, Problem, did_you_mean
-from rlnb.spec import Json, Task
+from rlnb.spec import Json, Library, Manifest, Task
 from rlnb.tasks import launcher_args
-from rlnb.tasks.card import Fields, Kind, TaskCard
+from rlnb.tasks.card import AgentCard, Fields, Kind, TaskCard
 
 
 def check_task(task: Task, card: TaskCard) -> None:
@@ -59,6 +59,14 @@ def check(task: Task, card: TaskCard) -> list[Problem]:
         if asset.exists is False
     ]
     return problems
+
+
+def check_agent(manifest: Manifest, library: Library | None, agent: AgentCard | None) -> list[Problem]:
+    """Return the problems of the values that a run sets in its agent config; none if there is no such config."""
+    if library is None or agent is None or agent.error:
+        return []
+    subject, former = f"agent config of {library.name}", library.former_names
+    return check_values(manifest.agent, agent.fields, subject, takes_more=agent.takes_more, former_names=former)
 
 
 def check_values(

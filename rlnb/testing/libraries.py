@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import rlnb
@@ -30,7 +31,7 @@ from rlnb.records.ranks import ranks_of
 from rlnb.simulation import simulator
 from rlnb.spec import METRICS, Json
 from rlnb.testing.files import run_export, write_as_on_gpu
-from rlnb.training.agents import matches
+from rlnb.training.checks import matches
 
 FRESH_S = 1.0
 """Seconds within which a logged scalar must be readable."""
@@ -45,7 +46,7 @@ EXPORT_TOLERANCE = 1e-5
 ROWS = 1000
 """Number of recorded observations on which an export is compared."""
 LOAD_TOLERANCE = 1e-6
-"""Allowed difference between the actions of two loads of one checkpoint."""
+"""Allowed difference between actions of two loads of one checkpoint."""
 LEARNED = ("reward", "policy_loss", "value_loss", "entropy", "action_std")
 """Metrics that depend on what was learned. The others depend on the clock, the task, or a schedule."""
 HEAVY = ("torch", "isaaclab", "tensorboard", "pandas")
@@ -98,7 +99,7 @@ class LibraryConformance:
     unlogged: frozenset[str] = frozenset()
     """Names in :data:`rlnb.spec.METRICS` that the library does not log, e.g. a loss of another algorithm."""
     optimiser: str = "optim"
-    """Part of the key of the optimiser's state in a checkpoint; empty if checkpoints do not hold it."""
+    """Part of the key of the optimiser's state in a checkpoint; empty if there is none."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -149,8 +150,8 @@ class LibraryConformance:
             f"assert {self.library!r} in plugins.libraries(); "
             f"print([name for name in {HEAVY!r} if name in sys.modules])"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == "[]"
+        output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        assert output.strip() == "[]"
 
     def test_a_missing_requirement_is_named(self, root: Path, monkeypatch: Any) -> None:
         """A missing package is reported as one problem, with a pip command as its fix, before anything starts."""
@@ -161,7 +162,7 @@ class LibraryConformance:
         assert card.agents[self.library].missing == ()
         lacking = dataclasses.replace(card.agents[self.library], missing=(f"{package} (not installed)",))
         without = dataclasses.replace(card, agents={**card.agents, self.library: lacking})
-        monkeypatch.setattr("rlnb.training.checks.card_of", lambda *_: without)
+        monkeypatch.setattr("rlnb.training.lookup.card_of", lambda *_: without)
         with pytest.raises(rlnb.CheckError, match=f"{package}.*\n.*pip install"):
             self.train(1)
 
@@ -173,10 +174,10 @@ class LibraryConformance:
 
     def test_every_value_that_the_backend_changes_is_declared(self, trained: rlnb.Run) -> None:
         """``overruled`` and ``adapted`` name each value of the agent config that the backend has changed."""
-        assert trained.started is not None
         library = plugins.library(self.library)
         declared = [*library.overruled, *library.adapted]
-        silent = [path for path in trained.started.agent_changes if not any(matches(path, name) for name in declared)]
+        changes = trained.started.agent_changes if trained.started else {}
+        silent = [path for path in changes if not any(matches(path, name) for name in declared)]
         assert not silent, f"changed, but neither in Library.overruled nor in Library.adapted: {', '.join(silent)}"
 
     # -- training
@@ -367,7 +368,7 @@ def _first_observations(run: rlnb.Run) -> list[str]:
 
 
 def _actions(run: rlnb.Run, *loads: tuple[Path, int]) -> list[np.ndarray]:
-    """Return each checkpoint's actions for the same observations. A load is a checkpoint and the seed of its env."""
+    """Return each checkpoint's actions for the same observations, where a load has the seed of its env."""
     argv = [sys.executable, "-c", ACT, str(run.path), json.dumps([(str(path), seed) for path, seed in loads])]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=START_S)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
@@ -383,8 +384,6 @@ def _until(condition: Callable[[], object], timeout_s: float) -> None:
 
 
 def _lives(process: Any) -> bool:
-    import psutil
-
     try:
         return process.status() != psutil.STATUS_ZOMBIE  # type: ignore[no-any-return]
     except psutil.NoSuchProcess:
@@ -393,8 +392,6 @@ def _lives(process: Any) -> bool:
 
 def _processes(run: rlnb.Run) -> list[Any]:
     """Return a run's node agent and all processes below it."""
-    import psutil
-
     handle = run.jobs[-1].handle
     assert handle is not None
     agent = psutil.Process(handle["pid"])

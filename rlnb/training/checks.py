@@ -3,90 +3,63 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
-from rlnb.errors import Problem, RlnbError, linux_only, unknown, whole_number
+from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_number
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root
-from rlnb.simulation.card import card_of
-from rlnb.spec import Library, Manifest
+from rlnb.simulation.agent import names_for
+from rlnb.spec import MULTI_AGENT, Json, Library, Manifest
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import to_json
 from rlnb.tasks import overrides
-from rlnb.tasks.card import TaskCard
-from rlnb.training import agents
+from rlnb.tasks.agent_config import libraries_of
+from rlnb.tasks.card import GENERIC, AgentCard, ConfigField, Fields, TaskCard
+from rlnb.training.lookup import Lookup
 from rlnb.version import __version__
 
 MOST_SEED = 2**32 - 1
 """The largest seed that numpy accepts."""
 OVERRULED = {"scene.num_envs": "num_envs", "seed": "seed", "sim.device": "device"}
 """Env config paths that rlnb sets from an argument of ``rlnb.train``, to the name of that argument."""
+_NO_FIELD = ConfigField(type="any")
 LEAST_FREE_BYTES = 50 * 2**20
 """Free disk space that a run needs to start, bytes."""
 
 
-def find_problems(manifest: Manifest, launcher: Launcher, root: Root) -> tuple[TaskCard | None, list[Problem]]:
-    """Return the task card, if any, and every problem that would make a run fail. Nothing is written.
+def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lookup) -> list[Problem]:
+    """Return every problem that would make a run fail. Nothing is written.
 
     Args:
         manifest: The run.
         launcher: Launcher of the run.
         root: Folder for the run.
+        lookup: Library and task card of the run.
     """
-    library, card, of_task = None, None, list[Problem]()
-    if not manifest.script:  # rlnb cannot check a script
-        library, card, of_task = _look_up(manifest, root)
+    library, card = lookup.library, lookup.card
+    problems = [*_check_root(root.path), *_check_distributed(manifest, library), *lookup.problems]
     if card is not None:
-        of_task += overrides.check(manifest.task, card)
-        of_task += _check_training(manifest, library, card)
+        problems += _check_training(manifest, library, card, lookup.agent)
         if isinstance(launcher, LocalLauncher):  # the nodes of a cluster, or their image, may have Isaac Sim
-            of_task += _check_isaac_sim(manifest, card)
-    of_root = [*_check_root(root.path), *_check_distributed(manifest, library)]
-    problems = [*_check_arguments(manifest), *of_root, *of_task]
+            problems += _check_isaac_sim(manifest, card)
+    problems = [*_check_arguments(manifest), *problems]
+    if card is not None:
+        problems += overrides.check(manifest.task, card)
+        problems += overrides.check_agent(manifest, library, lookup.agent)
     if sys.platform != "linux" and isinstance(launcher, HostedLauncher):
         problems += linux_only("A training run on this machine")
     else:
         problems += launcher.check(manifest)
     for of_plugin in plugins.manager().hook.rlnb_check(manifest=manifest):
         problems += of_plugin
-    return card, problems
-
-
-def _look_up(manifest: Manifest, root: Root) -> tuple[Library | None, TaskCard | None, list[Problem]]:
-    """Return the library and the task card, None if they do not exist, and a problem for each missing one."""
-    library, problems = plugins.libraries().get(manifest.library), list[Problem]()
-    if library is not None and not library.simulator:
-        tasks = _without_simulator()
-        if manifest.task.id not in tasks:
-            error = unknown("task", manifest.task.id, tasks, has=f"{library.name} trains without a simulator, on")
-            problems.append(Problem(what=str(error)))
-        return library, None, problems
-    if library is None:
-        error = unknown("RL library", manifest.library, plugins.libraries())
-        problems.append(Problem(what=str(error), fix="`rlnb libraries` lists the installed libraries."))
-        if manifest.task.id in _without_simulator():
-            return None, None, problems
-    try:
-        return library, card_of(root, manifest.task, manifest.python, manifest.asset_root), problems
-    except RlnbError as exc:
-        without = [name for name, spec in plugins.libraries().items() if not spec.simulator]
-        trains = without and manifest.task.id in _without_simulator()
-        fix = f"Without a simulator: library={without[0]!r}." if trains else ""
-        return library, None, [*problems, Problem(what=str(exc), fix=fix)]
-
-
-def _without_simulator() -> set[str]:
-    """Return the tasks that a plugin trains without Isaac Lab.
-
-    A plugin's entry for an Isaac Lab task has a success function; one for its own task has none.
-    """
-    return {name for name, task in plugins.tasks().items() if task.success is None}
+    return problems
 
 
 _EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep": 5}
@@ -127,15 +100,16 @@ def _check_root(root: Path) -> Iterator[Problem]:
         yield Problem(what=f"the disk of {root} is full: {free / 2**20:.0f} MiB free.", fix=f"Make room. {fix}")
 
 
-def _check_training(manifest: Manifest, library: Library | None, card: TaskCard) -> list[Problem]:
-    """Return the problems of a task's overrides and, if the library exists, of the training."""
+def _check_training(
+    manifest: Manifest, library: Library | None, card: TaskCard, agent: AgentCard | None
+) -> Iterator[Problem]:
+    """Find the problems of a task's overrides and, if the library exists, of the training."""
     values, subject = manifest.task.overrides, f"override of {manifest.task.id}"
-    problems = [*agents.check_overruled(manifest, values, card.fields, OVERRULED, subject)]
+    yield from _check_overruled(manifest, values, card.fields, OVERRULED, subject)
     if library is not None:
-        problems += _check_ranks(manifest, card)
-        problems += agents.check(manifest, library, card)
-        problems += _check_version(manifest, card)
-    return problems
+        yield from _check_ranks(manifest, card)
+        yield from _check_agent(manifest, library, card, agent)
+        yield from _check_version(manifest, card)
 
 
 def _check_distributed(manifest: Manifest, library: Library | None) -> Iterator[Problem]:
@@ -188,3 +162,109 @@ def _check_version(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
             what=f"this process has rlnb {__version__}, but the worker's interpreter {python} has rlnb {theirs}.",
             fix=install_line("rlnb", python=python, isaacsim="isaacsim" in card.versions),
         )
+
+
+def _check_agent(manifest: Manifest, library: Library, card: TaskCard, agent: AgentCard | None) -> Iterator[Problem]:
+    """Find the problems of the agent config of a library for a task, and values that would be overruled."""
+    if library.multi_agent and card.workflow != MULTI_AGENT:
+        what = f"{library.name} trains tasks with several agents, but {manifest.task.id} has one."
+        yield Problem(what=what, fix=f"Libraries for this task: {', '.join(sorted(card.agents)) or 'none'}.")
+    elif manifest.agent_name is not None and (agent is None or not _fits(manifest.agent_name, library)):
+        yield _wrong_name(manifest.agent_name, library, card)
+    elif agent is None:
+        libraries = ", ".join(sorted(card.agents)) or "none"
+        yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {libraries}.")
+    else:
+        if manifest.agent_name is None and agent.generic and card.registered_agents:
+            yield _generic_beside_others(library, card)
+        yield from _check_config(manifest, library, agent)
+
+
+def _fits(name: str, library: Library) -> bool:
+    return name == GENERIC or library.name in libraries_of(name, plugins.libraries())
+
+
+def _wrong_name(name: str, library: Library, card: TaskCard) -> Problem:
+    """Return the problem of the name of an agent config that the task lacks, or that is for another library."""
+    owners = libraries_of(name, plugins.libraries()) if name in card.registered_agents else ()
+    if owners and library.name not in owners:
+        what = f"agent={name!r} is not a config for {library.name}, but for {' and '.join(owners)}."
+        return Problem(what=what, fix=f"library={owners[0]!r}, agent={name!r}")
+    names = names_for(card, library.name)
+    what = f"{card.task} has no agent config named {name!r} for {library.name}. It has: {', '.join(names) or 'none'}."
+    return Problem(what=what + did_you_mean(name, names), fix="Use one of these, or leave the name out.")
+
+
+def _generic_beside_others(library: Library, card: TaskCard) -> Problem:
+    """Return the problem of a generic config for a task that brings configs of other libraries only."""
+    what = (
+        f"{card.task} brings no agent config for {library.name}, only {', '.join(card.registered_agents)}. "
+        "rlnb's generic config is not made for this task."
+    )
+    names = [name for name in card.registered_agents if libraries_of(name, plugins.libraries())]
+    choices = [f"library={name!r}" for name in _own_libraries(card)]
+    if not choices and names:
+        choices = [f"library={libraries_of(names[0], plugins.libraries())[0]!r}, agent={names[0]!r}"]
+    return Problem(what=what, fix=" or ".join([*choices, 'agent="generic" to train with the generic config']))
+
+
+def _own_libraries(card: TaskCard) -> list[str]:
+    """Return the libraries for which the task itself brings an agent config, sorted."""
+    return sorted(name for name, agent in card.agents.items() if not agent.generic)
+
+
+def _check_config(manifest: Manifest, library: Library, agent: AgentCard) -> Iterator[Problem]:
+    """Find a config that does not load, packages that the worker lacks, and values that would be overruled."""
+    if agent.missing:
+        python = manifest.python or sys.executable
+        packages = " ".join(shlex.quote(requirement) for requirement in library.requires)
+        yield Problem(
+            what=f"{library.name} needs {', '.join(agent.missing)} in the worker's interpreter {python}.",
+            fix=f"{python} -m pip install {packages}",
+        )
+    if agent.error:
+        yield Problem(what=f"the agent config of {library.name} ({agent.source}) does not load: {agent.error}")
+        return
+    subject = f"agent config of {library.name}"
+    yield from _check_overruled(manifest, manifest.agent, agent.fields, library.overruled, subject)
+
+
+def _check_overruled(
+    manifest: Manifest, values: Mapping[str, Json], fields: Fields, overruled: Mapping[str, str], subject: str
+) -> Iterator[Problem]:
+    """Find config values that rlnb, or an argument of ``rlnb.train``, would silently overrule.
+
+    Args:
+        manifest: The run.
+        values: Values that the user passed, by dotted path.
+        fields: Values of the config, from a task card.
+        overruled: Paths to arguments, as in :attr:`rlnb.Library.overruled`.
+        subject: Name of the config, for the problems.
+    """
+    arguments = {
+        "seed": manifest.seed,
+        "max_iterations": manifest.max_iterations,
+        "num_envs": manifest.task.num_envs,
+        "device": manifest.resources.device,
+    }
+    for name, value in values.items():
+        path = name.removeprefix("+")
+        argument = next((overruled[key] for key in overruled if matches(path, key)), None)
+        exists = path in fields or name != path  # a path with a + need not exist
+        # A value equal to the config's default is not a request: it appears in every dumped config file.
+        if argument is None or not exists or value == fields.get(path, _NO_FIELD).value:
+            continue
+        if not argument:
+            yield Problem(what=f"{subject}: {path} is {value!r}, but rlnb sets it itself.", fix="Leave it out.")
+            continue
+        ruling = arguments[argument]
+        if ruling is not None and isinstance(value, type(ruling)) and value != ruling:
+            yield Problem(
+                what=f"{subject}: {path} is {value!r}, but rlnb.train has {argument}={ruling!r}.",
+                fix=f"Leave it out here, and pass {argument}= to rlnb.train.",
+            )
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Return whether a path of :attr:`rlnb.Library.overruled` stands for a path of an agent config."""
+    return path.startswith(pattern[:-1]) if pattern.endswith(".*") else path == pattern

@@ -18,6 +18,7 @@ from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.tasks.agent_config import AgentChoice
+from rlnb.training.lookup import Lookup
 from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
 
@@ -35,7 +36,7 @@ class Origin:
 def make_manifest(
     request: TrainRequest,
     task: Task,
-    library: str,
+    lookup: Lookup,
     launcher: Launcher,
     *,
     ranks: int,
@@ -47,7 +48,7 @@ def make_manifest(
     Args:
         request: The request for the run.
         task: Task of the request.
-        library: Name of the RL library; ``"script"`` for a script.
+        lookup: Library and task card of the run.
         launcher: Launcher of the run.
         ranks: Worker processes on each node.
         agent: Agent config, and the values to set in it.
@@ -58,15 +59,16 @@ def make_manifest(
     now, git = datetime.now().astimezone(), _git()
     name = "".join(c if c.isalnum() else "-" for c in task.id.removeprefix("Isaac-")).strip("-").lower()
     return Manifest(
-        run_id=f"{now:%Y%m%d-%H%M%S}-{name[:40]}-{library}-{secrets.token_hex(2)}",
+        run_id=f"{now:%Y%m%d-%H%M%S}-{name[:40]}-{lookup.name}-{secrets.token_hex(2)}",
         created=now.astimezone(UTC).isoformat(timespec="milliseconds"),
         task=task,
-        library=library,
+        library=lookup.name,
         max_iterations=request.max_iterations,
         seed=request.seed,
         deterministic=request.deterministic,
         agent=dict(agent.values),
         agent_name=agent.name,
+        agent_source=lookup.agent.source if lookup.agent else "",
         resources=Resources(device=str(request.device), nodes=launcher.nodes, nproc_per_node=ranks),
         keep=request.keep,
         parent=parent,

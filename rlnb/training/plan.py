@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,14 +10,13 @@ from rlnb.contracts import Launcher
 from rlnb.errors import Problem, RlnbError
 from rlnb.launch.local import LocalLauncher
 from rlnb.settings import Root, options
-from rlnb.simulation.agent import FIRST_LIBRARY, default_library
-from rlnb.simulation.card import card_of
-from rlnb.spec import Json, Manifest, Task
+from rlnb.spec import Json, Manifest
 from rlnb.tasks.agent_config import AgentChoice, agent_choice
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.script import script_task
 from rlnb.tasks.task import as_task
 from rlnb.training.checks import find_problems
+from rlnb.training.lookup import Lookup, look_up
 from rlnb.training.manifest import Origin, make_manifest, origin_of
 from rlnb.training.request import TrainRequest
 
@@ -51,49 +49,38 @@ def make_plan(request: TrainRequest) -> Plan:
         CheckError: The script does not exist, or an argument does not apply to a script.
     """
     root, launcher = options.folders, request.launcher or LocalLauncher()
+    python, asset_root = request.python or options.python, request.asset_root or options.asset_root
     measures = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
     problems = [*_odd_arguments(request)] if request.args or isinstance(request.tags, str) else []
     origin, agent = Origin(), AgentChoice()
-    if request.script is None:
-        task = as_task(request.task, root)
-        library = request.library or _default_library(request, task, root)
-    else:
-        task = script_task(request.script, request.args, request.refused_by_a_script())
-        library = plugins.SCRIPT.name
     try:
         agent = agent_choice(request.agent)
     except RlnbError as exc:
         problems.append(Problem(what=str(exc)))
+    if request.script is None:
+        task = as_task(request.task, root)
+        lookup = look_up(task, request.library, root, python, asset_root, agent_name=agent.name)
+    else:
+        task = script_task(request.script, request.args, request.refused_by_a_script())
+        lookup = Lookup(name=plugins.SCRIPT.name)
     try:
-        origin = origin_of(request.init_from, library)
+        origin = origin_of(request.init_from, lookup.name)
     except RlnbError as exc:
         problems.append(Problem(what=str(exc)))
     ranks = request.nproc_per_node
     if ranks is None or ranks == "auto":
         ranks = 1 if measures else launcher.nproc_per_node or 1
-    manifest = make_manifest(request, task, library, launcher, ranks=ranks, agent=agent, parent=origin.parent)
-    card, further = find_problems(manifest, launcher, root)
-    agent_card = card.agent(library, manifest.agent_name) if card is not None else None
-    if agent_card is not None:
-        manifest = dataclasses.replace(manifest, agent_source=str(agent_card.origin or ""))
+    manifest = make_manifest(request, task, lookup, launcher, ranks=ranks, agent=agent, parent=origin.parent)
+    further = find_problems(manifest, launcher, root, lookup)
     return Plan(
         root=root,
         manifest=manifest,
         launcher=launcher,
         options={"init_from": origin.checkpoint, "trust": request.trust} if origin.checkpoint else {},
-        card=card,
+        card=lookup.card,
         problems=(*problems, *further),
         measure_ranks=measures,
     )
-
-
-def _default_library(request: TrainRequest, task: Task, root: Root) -> str:
-    """Return the library that a task's registration names as its default; RSL-RL if it names none."""
-    try:
-        card = card_of(root, task, request.python or options.python, request.asset_root or options.asset_root)
-    except RlnbError:  # reported with the other problems
-        return FIRST_LIBRARY
-    return default_library(card)
 
 
 def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:

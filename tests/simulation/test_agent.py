@@ -8,21 +8,22 @@ import pytest
 
 import rlnb
 from rlnb.simulation import agent
-from rlnb.tasks.card import AgentCard, AgentOrigin, ConfigField, TaskCard
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 
 SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
 
 
-def card_of(kind: str, name: str, gamma: float) -> AgentCard:
-    origin = AgentOrigin(kind=kind, name=name)  # type: ignore[arg-type]
-    return AgentCard(origin=origin, fields={"algorithm.gamma": ConfigField(type="float", value=gamma)})
+def config(source: str, gamma: float, *, generic: bool = False) -> AgentCard:
+    fields = {"algorithm.gamma": ConfigField(type="float", value=gamma)}
+    return AgentCard(source=source, generic=generic, fields=fields)
 
 
 CARD = TaskCard(
     task="Reach",
-    agents={"rsl_rl": card_of("registered", "rsl_rl_cfg_entry_point", 0.99), "sb3": AgentCard(error="no module")},
-    named_agents={SYMMETRY: card_of("registered", SYMMETRY, 0.98)},
-    generic_agents={"rsl_rl": card_of("generic", "rlnb_rsl_rl.agent:ppo", 0.97)},
+    agents={"rsl_rl": config("the usual one", 0.99), "sb3": AgentCard(error="no module")},
+    named_agents={SYMMETRY: config("the one with symmetry", 0.98)},
+    generic_agents={"rsl_rl": config("rlnb's own", 0.97, generic=True)},
+    registered_agents=("rsl_rl_cfg_entry_point", SYMMETRY),
     default_library="rsl_rl",
 )
 
@@ -35,19 +36,19 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "gamma", "source"),
     [
-        (None, 0.99, "rsl_rl_cfg_entry_point of the task"),
-        ("rsl_rl_cfg_entry_point", 0.99, "rsl_rl_cfg_entry_point of the task"),
-        (SYMMETRY, 0.98, f"{SYMMETRY} of the task"),
-        ("generic", 0.97, "rlnb's generic config, rlnb_rsl_rl.agent:ppo"),
+        (None, 0.99, "the usual one"),
+        ("rsl_rl_cfg_entry_point", 0.99, "the usual one"),
+        (SYMMETRY, 0.98, "the one with symmetry"),
+        ("generic", 0.97, "rlnb's own"),
     ],
 )
 def test_the_config_and_its_source_are_shown(name: str | None, gamma: float, source: str) -> None:
-    config = rlnb.agent("Reach", name=name)
-    assert (config.values, config.source) == ({"algorithm.gamma": gamma}, source)
-    assert str(config).startswith(
+    result = rlnb.agent("Reach", name=name)
+    assert (result.values, result.source) == ({"algorithm.gamma": gamma}, source)
+    assert str(result).startswith(
         f"Agent config of Reach for rsl_rl: {source}:\n  algorithm.gamma  {gamma}\nOther agent"
     )
-    assert f"<td style='text-align:left'>{gamma}</td>" in config._repr_html_()
+    assert f"<td style='text-align:left'>{gamma}</td>" in result._repr_html_()
 
 
 def test_the_other_configs_are_named() -> None:
@@ -62,6 +63,8 @@ def test_a_wrong_name_is_refused() -> None:
         rlnb.agent("Reach", name="rsl_rl_with_symmetri_cfg_entry_point")
     with pytest.raises(rlnb.NotFoundError, match="No RL library named 'rslrl'"):
         rlnb.agent("Reach", "rslrl")
+    with pytest.raises(rlnb.RlnbError, match="echo trains without Isaac Lab, so Reach has no agent config"):
+        rlnb.agent("Reach", "echo")
     with pytest.raises(rlnb.RlnbError, match="does not load: no module"):
         rlnb.agent("Reach", "sb3")
 

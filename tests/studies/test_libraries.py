@@ -10,7 +10,7 @@ import pytest
 import rlnb
 from rlnb.studies import libraries
 from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
-from rlnb.training import checks
+from rlnb.training import lookup
 
 
 def field(value: int) -> ConfigField:
@@ -48,7 +48,7 @@ def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
         return Evaluated()
 
     monkeypatch.setattr(libraries, "task_card", lambda *_, **__: CARD)
-    monkeypatch.setattr(checks, "card_of", lambda *_: CARD)
+    monkeypatch.setattr(lookup, "card_of", lambda *_: CARD)
     monkeypatch.setattr(libraries.train, "train", train)
     return found
 

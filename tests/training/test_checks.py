@@ -17,7 +17,7 @@ import rlnb
 from rlnb import options, plugins
 from rlnb.storage.installation import install_line
 from rlnb.tasks.card import AgentCard, ConfigField, Selectors, TaskCard
-from rlnb.training import checks
+from rlnb.training import checks, lookup
 
 OTHER_USER = 65534
 """User id without root's privileges."""
@@ -41,13 +41,18 @@ def problems_of(call: Callable[[], object]) -> list[str]:
     return [problem.what for problem in caught.value.problems]
 
 
+def find(manifest: rlnb.Manifest, launcher: rlnb.Launcher | None = None) -> list[rlnb.Problem]:
+    """Return the problems of a run."""
+    root = rlnb.options.folders
+    of_run = lookup.look_up(manifest.task, manifest.library, root, manifest.python, manifest.asset_root)
+    return checks.find_problems(manifest, launcher or rlnb.LocalLauncher(), root, of_run)
+
+
 def problems_of_card(monkeypatch: pytest.MonkeyPatch, card: TaskCard, **arguments: Any) -> list[str]:
     """Return the problems of a training run whose task has this card."""
-    monkeypatch.setattr(checks, "card_of", lambda *_, **__: card)
+    monkeypatch.setattr(lookup, "card_of", lambda *_, **__: card)
     arguments = {"task": rlnb.Task(id="Lift"), "library": "rsl_rl", **arguments}
-    manifest = rlnb.Manifest(run_id="x", created="", **arguments)
-    same, problems = checks.find_problems(manifest, rlnb.LocalLauncher(), rlnb.options.folders)
-    assert same == card
+    problems = find(rlnb.Manifest(run_id="x", created="", **arguments))
     return [f"{problem.what} {problem.fix}" for problem in problems]
 
 
@@ -115,10 +120,10 @@ def test_a_task_that_needs_a_missing_isaac_sim_is_a_problem(monkeypatch: pytest.
 
 def test_the_nodes_of_a_cluster_may_have_an_isaac_sim_that_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     card = dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",))
-    monkeypatch.setattr(checks, "card_of", lambda *_, **__: card)
+    monkeypatch.setattr(lookup, "card_of", lambda *_, **__: card)
     manifest = rlnb.Manifest(run_id="x", created="", task=rlnb.Task(id="Lift"), library="rsl_rl")
     launcher = plugins.make_launcher("slurm", {"walltime": "01:00:00", "container": "isaac.sif"})
-    problems = checks.find_problems(manifest, launcher, rlnb.options.folders)[1]
+    problems = find(manifest, launcher)
     assert not [problem for problem in problems if "Isaac Sim" in problem.what]
 
 
@@ -132,9 +137,7 @@ def test_several_nodes_on_this_machine_are_a_problem(root: Path) -> None:
     manifest = rlnb.Manifest(
         run_id="x", created="", task=rlnb.Task(id="Echo"), library="echo", resources=rlnb.Resources(nodes=2)
     )
-    (what,) = (
-        problem.what for problem in checks.find_problems(manifest, rlnb.LocalLauncher(), rlnb.options.folders)[1]
-    )
+    (what,) = (problem.what for problem in find(manifest))
     assert "nodes=2" in what
 
 
@@ -243,10 +246,10 @@ def test_missing_packages_of_the_worker_are_reported_with_a_pip_command(
 
 
 def test_a_missing_or_broken_agent_config_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    card = dataclasses.replace(CARD, agents={"skrl": AgentCard(error="ImportError: no jax")})
+    card = dataclasses.replace(CARD, agents={"skrl": AgentCard(source="its module", error="ImportError: no jax")})
     assert problems_of_card(monkeypatch, card)[0].startswith("Lift has no agent config for rsl_rl; it has: skrl.")
     assert problems_of_card(monkeypatch, card, library="skrl")[0].startswith(
-        "the agent config of skrl does not load: ImportError"
+        "the agent config of skrl (its module) does not load: ImportError"
     )
 
 
@@ -263,10 +266,9 @@ def test_too_many_ranks_are_reported_even_if_the_task_does_not_resolve(
     def fail(*_: object) -> TaskCard:
         raise rlnb.RlnbError("Lift does not resolve.")
 
-    monkeypatch.setattr(checks, "card_of", fail)
+    monkeypatch.setattr(lookup, "card_of", fail)
     resources = rlnb.Resources(nproc_per_node=2, device="cpu")
     manifest = rlnb.Manifest(run_id="x", created="", task=rlnb.Task(id="Lift"), library="sb3", resources=resources)
-    _, problems = checks.find_problems(manifest, rlnb.LocalLauncher(), rlnb.options.folders)
-    whats = [problem.what for problem in problems]
+    whats = [problem.what for problem in find(manifest)]
     assert "sb3 trains in one process, not in 2." in whats
     assert "Lift does not resolve." in whats

@@ -342,7 +342,10 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
         returns=(1.0,), lengths=(1,), timeouts=(True,), successes=None, checkpoint=HOSTILE, num_envs=1, seed=1
     )
     comparison = rlnb.Comparison(runs={HOSTILE: [run]}, evaluations={HOSTILE: [evaluation]})
-    for shown in (run, rlnb.runs(), evaluation, comparison):
+    config = rlnb.AgentConfig(
+        task=HOSTILE, library=HOSTILE, source=HOSTILE, values={HOSTILE: HOSTILE}, others=(HOSTILE,)
+    )
+    for shown in (run, rlnb.runs(), evaluation, comparison, config):
         html = shown._repr_html_()
         assert "<script" not in html
         assert "&lt;script&gt;" in html
@@ -353,7 +356,7 @@ def test_every_table_of_the_public_api_is_tested_with_hostile_text() -> None:
     # The first two show no text from the user. The tests of the others are in test_budget.py, test_tuner.py and
     # test_sweep.py.
     elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep"}
-    assert tables == {"Comparison", "Evaluation", "Run", "Runs"} | elsewhere
+    assert tables == {"AgentConfig", "Comparison", "Evaluation", "Run", "Runs"} | elsewhere
 
 
 def _resolved(name: str) -> Any:

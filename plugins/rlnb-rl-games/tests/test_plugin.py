@@ -54,6 +54,7 @@ def test_a_minibatch_size_that_does_not_divide_the_frames_is_refused(
     agent = AgentCard(fields={"params.config.horizon_length": ConfigField(type="int", value=24)})
     card = TaskCard(task="Demo", num_envs=16, agents={"rl_games": agent})
     monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
     path = "params.config.minibatch_size"
     task, resources = rlnb.task("Demo", num_envs=num_envs), rlnb.Resources(nproc_per_node=ranks)
     manifest = rlnb.Manifest(

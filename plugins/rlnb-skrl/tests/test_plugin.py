@@ -98,6 +98,7 @@ def test_a_model_that_takes_the_state_needs_a_task_with_a_state(
         task="Demo-Direct", agents=agents, fields={"state_space": ConfigField(type="int", value=state_space)}
     )
     monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
     task = rlnb.task("Demo-Direct", overrides=overrides)
     manifest = rlnb.Manifest(run_id="r", created="", task=task, library=library, agent=agent_values)
     assert [problem.what for problem in plugin.rlnb_check(manifest)] == (
@@ -115,7 +116,9 @@ def test_an_interval_of_checkpoints_that_is_not_whole_iterations_is_refused(
     interval: int | str, rollouts: int | None, fix: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = AgentCard(fields={"agent.rollouts": ConfigField(type="int", value=24)})
-    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: TaskCard(task="Demo", agents={"skrl": agent}))
+    card = TaskCard(task="Demo", agents={"skrl": agent})
+    monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
+    monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
     values = {plugin.INTERVAL: interval, **({"agent.rollouts": rollouts} if rollouts else {})}
     manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl", agent=values)
     assert [problem.fix for problem in plugin.rlnb_check(manifest)] == ([f"{plugin.INTERVAL}={fix}"] if fix else [])

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from rlnb import plugins
 from rlnb.errors import RlnbError, unknown
 from rlnb.spec import Library, Task
 from rlnb.tasks.agent_config import SUFFIX, libraries_of, read_agent
-from rlnb.tasks.card import GENERIC, AgentOrigin
+from rlnb.tasks.card import GENERIC
 from rlnb.worker.isaac.isaaclab import Registered, selectors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentOrigin:
+    """The place that an agent config comes from."""
+
+    kind: Literal["registered", "module", "generic"]
+    """Whether the task's registration names the config, the task's module defines it, or the library's plugin does."""
+    name: str
+    """Entry point in the registration, key in the module's ``AGENTS``, or reference of the plugin's config."""
+
+    def __str__(self) -> str:
+        """Return a description for people, which fits after "agent config:"."""
+        texts = {
+            "registered": f"{self.name} of the task",
+            "module": f"AGENTS[{self.name!r}] of the task's module",
+            "generic": f"rlnb's generic config, {self.name}",
+        }
+        return texts[self.kind]
 
 
 def origin_of(registered: Registered, library: Library, name: str | None = None) -> AgentOrigin | None:

@@ -18,7 +18,6 @@ from rlnb.tasks.agent_config import libraries_of
 from rlnb.tasks.card import (
     GENERIC,
     AgentCard,
-    AgentOrigin,
     Asset,
     AssetRoot,
     CameraCard,
@@ -125,13 +124,21 @@ def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> tuple
     return usual, generic, named
 
 
-def _agent(task: Task, registered: isaaclab.Registered, origin: AgentOrigin, missing: tuple[str, ...]) -> AgentCard:
+def _agent(
+    task: Task, registered: isaaclab.Registered, origin: agents.AgentOrigin, missing: tuple[str, ...]
+) -> AgentCard:
     try:
         agent_cfg = agents.load(task, registered, origin)
     except Exception as exc:  # an error in one agent config must not hide the task
-        return AgentCard(origin=origin, missing=missing, error=f"{type(exc).__name__}: {exc}"[:500])
+        return AgentCard(
+            source=str(origin),
+            generic=origin.kind == GENERIC,
+            missing=missing,
+            error=f"{type(exc).__name__}: {exc}"[:500],
+        )
     return AgentCard(
-        origin=origin,
+        source=str(origin),
+        generic=origin.kind == GENERIC,
         fields=_fields(agent_cfg),
         takes_more=tuple(sorted(config.dicts(agent_cfg))),
         missing=missing,

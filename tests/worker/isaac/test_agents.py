@@ -11,7 +11,6 @@ import pytest
 import rlnb
 from rlnb import plugins
 from rlnb.spec import Task
-from rlnb.tasks.card import AgentOrigin
 from rlnb.worker.isaac import agents
 from rlnb.worker.isaac.isaaclab import Registered
 
@@ -76,7 +75,7 @@ def test_the_origin_of_a_config_is_known(
     registered: Registered, library: str, name: str | None, origin: tuple[str, str] | None
 ) -> None:
     result = agents.origin_of(registered, plugins.library(library), name)
-    assert result == (AgentOrigin(kind=origin[0], name=origin[1]) if origin else None)  # type: ignore[arg-type]
+    assert result == (agents.AgentOrigin(kind=origin[0], name=origin[1]) if origin else None)  # type: ignore[arg-type]
 
 
 def test_a_registration_tells_its_configs_and_its_default_library(registered: Registered) -> None:

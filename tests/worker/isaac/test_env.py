@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb import plugins
 from rlnb.errors import RlnbError
-from rlnb.worker.isaac import determinism, env, isaaclab
+from rlnb.tasks.agent_config import AgentChoice
+from rlnb.worker.isaac import agents, determinism, env, isaaclab
 from rlnb.worker.isaac.env import configured, environment
 
 
@@ -53,7 +55,10 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     registered = isaaclab.Registered(gym_id="Demo-v0", success=None, agents={})
     monkeypatch.setattr(isaaclab, "register", lambda task, module: registered)
-    monkeypatch.setattr(isaaclab, "resolve", lambda task, registered, library: (Config(), {"algorithm": {"lr": 0.1}}))
+    monkeypatch.setattr(isaaclab, "resolve", lambda task, registered: Config())
+    monkeypatch.setattr(
+        agents, "resolve", lambda task, registered, library, name: {"algorithm": {"lr": 0.1}, "of": name}
+    )
     monkeypatch.setattr(isaaclab, "made", Made)
     monkeypatch.setattr(env, "resolve_backends", lambda env_cfg, arguments: calls.append(f"backends {arguments}"))
     return calls
@@ -61,10 +66,12 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_overrides_agent_values_seed_and_device_are_set() -> None:
     task = rlnb.Task(id="Demo", overrides={"sim.dt": 1})
-    _, env_cfg, agent_cfg = configured(task, None, agent={"algorithm.lr": 0.5}, seed=7, device="cpu")
+    choice = AgentChoice(name="generic", values={"algorithm.lr": 0.5})
+    _, env_cfg, agent_cfg = configured(task, plugins.library("rsl_rl"), agent=choice, seed=7, device="cpu")
     assert (env_cfg.sim.dt, env_cfg.seed, env_cfg.sim.device) == (1.0, 7, "cpu")
     assert isinstance(env_cfg.sim.dt, float)
-    assert agent_cfg == {"algorithm": {"lr": 0.5}}
+    assert agent_cfg == {"algorithm": {"lr": 0.5}, "of": "generic"}
+    assert configured(task, None, device="cpu")[2] is None
 
 
 @pytest.mark.parametrize(("num_envs", "share"), [(None, 16), (8, 2)])
@@ -88,7 +95,7 @@ def test_the_callers_function_changes_the_config_last_and_the_env_is_closed_at_t
     with environment(task, None, device="cpu", log_dir=tmp_path, configure=configure) as (_, agent_cfg):
         assert registry[0] == "backends {'device': 'cpu'}", "before a camera could change them"
         assert registry[1:] == [f"Demo-v0 3 {tmp_path} False {{'device': 'cpu'}}"]
-        assert agent_cfg == {"algorithm": {"lr": 0.1}}
+        assert agent_cfg is None
     assert registry[-1] == "close"
 
 

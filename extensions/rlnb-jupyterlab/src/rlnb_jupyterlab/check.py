@@ -1,6 +1,6 @@
 """``python -m rlnb_jupyterlab.check``: check the run of a form, in a process of its own since this may take long.
 
-Reads the form as JSON from standard input, and writes ``{"problems": [...], "agent": ...}`` to standard output. The check
+Reads the form as JSON from standard input, and writes ``{"problems": [...], "agent": {...}}`` to standard output. It
 calls an installed launcher and imports the task's own module. It executes nothing else that a form names.
 """
 
@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import rlnb
-from rlnb import plugins
 from rlnb_jupyterlab.code import Malformed, arguments, launcher_of, read
 from rlnb_jupyterlab.messages import Json, encoded
 
@@ -39,8 +38,7 @@ def agent(fields: Mapping[str, Json]) -> FormAgent:
     """Return the agent config of a form; an empty one if the task, the library or the config does not exist."""
     try:
         form = read(fields)
-        library = plugins.libraries().get(form.library)
-        if not form.task or (library is not None and not library.simulator):
+        if not form.task:
             return FormAgent()
         config = rlnb.agent(form.task, form.library or None, form.agent_config or None)
     except (Malformed, rlnb.RlnbError):

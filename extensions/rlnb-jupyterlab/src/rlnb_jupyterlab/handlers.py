@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jupyter_server.auth.decorator import authorized
 from tornado import web
@@ -51,7 +51,7 @@ class Checked:
     """The problems of a form, and the lines of a notebook that start its run."""
 
     problems: Sequence[FormProblem]
-    agent: FormAgent = FormAgent()
+    agent: FormAgent = field(default_factory=FormAgent)
     code: str = ""
 
 

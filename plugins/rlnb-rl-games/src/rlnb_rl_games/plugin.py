@@ -67,11 +67,12 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
     if manifest.library != RL_GAMES.name or not sizes:
         return []
     try:
-        card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
+        worker = {"python": manifest.python, "asset_root": manifest.asset_root}
+        card = rlnb.task_card(manifest.task, **worker)
+        values = {**rlnb.agent(manifest.task, manifest.library, manifest.agent_name, **worker).values, **manifest.agent}
     except RlnbError:
         return []  # rlnb reports this error itself
-    agent, path = card.agent(RL_GAMES.name, manifest.agent_name), f"params.config.{RL_GAMES.horizon_key}"
-    horizon = manifest.agent.get(path, agent.fields[path].value if agent and path in agent.fields else None)
+    horizon = values.get(f"params.config.{RL_GAMES.horizon_key}")
     num_envs = (manifest.task.num_envs or card.num_envs) // manifest.resources.world_size
     if not isinstance(horizon, int):
         return []

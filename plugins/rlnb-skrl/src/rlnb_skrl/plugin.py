@@ -85,11 +85,11 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
     if not several and not (manifest.library in (SKRL.name, JAX.name) and INTERVAL in manifest.agent):
         return []
     try:
-        card = rlnb.task_card(manifest.task, python=manifest.python, asset_root=manifest.asset_root)
+        worker = {"python": manifest.python, "asset_root": manifest.asset_root}
+        card = rlnb.task_card(manifest.task, **worker)
+        fields = rlnb.agent(manifest.task, manifest.library, manifest.agent_name, **worker).values
     except RlnbError:
         return []  # rlnb reports this error itself
-    agent = card.agent(manifest.library, manifest.agent_name)
-    fields = {path: field.value for path, field in agent.fields.items()} if agent else {}
     field = card.fields.get("state_space")
     state = manifest.task.overrides.get("state_space", field.value if field else None)
     return [*_odd_interval(manifest, fields), *(_missing_state(manifest, state, fields) if several else [])]

@@ -9,23 +9,27 @@ import pytest
 
 import rlnb
 from rlnb import plugins
+from rlnb.simulation.agent import agent_of
 from rlnb.spec import Library, Manifest, Resources, Task
-from rlnb.tasks.card import AgentCard, AgentOrigin, ConfigField, TaskCard
-from rlnb.training.agents import check, check_overruled
+from rlnb.tasks import overrides
+from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
+from rlnb.training import checks
 
-OWN = AgentCard(origin=AgentOrigin(kind="registered", name="rl_games_cfg_entry_point"))
-GENERIC = AgentCard(origin=AgentOrigin(kind="generic", name="rlnb_rsl_rl.agent:ppo"))
+OWN = AgentCard(source="the task's own")
+GENERIC = AgentCard(source="rlnb's generic one", generic=True)
 SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
-CARD = TaskCard(
+FACTORY = TaskCard(
     task="Factory",
     agents={"rl_games": OWN, "rsl_rl": GENERIC},
     registered_agents=("rl_games_cfg_entry_point",),
 )
 
 
-def problems(card: TaskCard = CARD, library: str = "rsl_rl", **values: Any) -> list[rlnb.Problem]:
+def problems(card: TaskCard = FACTORY, library: str = "rsl_rl", **values: Any) -> list[rlnb.Problem]:
+    """Return the problems of the agent config of a run."""
     manifest = Manifest(run_id="r", created="", task=Task(id=card.task), library=library, **values)
-    return list(check(manifest, plugins.library(library), card))
+    spec, agent = plugins.library(library), agent_of(card, library, manifest.agent_name)
+    return [*checks._check_agent(manifest, spec, card, agent), *overrides.check_agent(manifest, spec, agent)]
 
 
 def test_a_generic_config_is_refused_if_the_task_brings_configs_of_other_libraries_only() -> None:
@@ -34,12 +38,12 @@ def test_a_generic_config_is_refused_if_the_task_brings_configs_of_other_librari
     assert problem.fix == "library='rl_games' or agent=\"generic\" to train with the generic config"
     assert not problems(agent_name="generic"), "the user has chosen it"
     assert not problems(library="rl_games")
-    assert not problems(dataclasses.replace(CARD, registered_agents=())), "a task without any agent config"
+    assert not problems(dataclasses.replace(FACTORY, registered_agents=())), "a task without any agent config"
 
 
 def test_the_fix_names_a_config_if_no_library_has_a_usual_one() -> None:
     card = dataclasses.replace(
-        CARD,
+        FACTORY,
         agents={"rsl_rl": GENERIC},
         registered_agents=("skrl_amp_cfg_entry_point",),
         named_agents={"skrl_amp": OWN},
@@ -51,7 +55,7 @@ def test_the_fix_names_a_config_if_no_library_has_a_usual_one() -> None:
 
 def test_the_name_of_a_config_is_checked_against_task_and_library() -> None:
     card = dataclasses.replace(
-        CARD,
+        FACTORY,
         agents={"rsl_rl": OWN, "rl_games": OWN},
         registered_agents=("rl_games_cfg_entry_point", "rsl_rl_cfg_entry_point", SYMMETRY),
         named_agents={SYMMETRY: OWN},
@@ -66,11 +70,11 @@ def test_the_name_of_a_config_is_checked_against_task_and_library() -> None:
 
 def test_a_former_name_is_answered_with_the_present_one() -> None:
     fields = {"actor.hidden_dims": ConfigField(type="list", value=[32])}
-    card = dataclasses.replace(CARD, agents={"rsl_rl": AgentCard(origin=OWN.origin, fields=fields)})
+    card = dataclasses.replace(FACTORY, agents={"rsl_rl": AgentCard(fields=fields)})
     (problem,) = problems(card, agent={"policy.actor_hidden_dims": [64]})
     assert problem.what.endswith("no config value 'policy.actor_hidden_dims'. Its present name is 'actor.hidden_dims'.")
     assert problem.fix == "Use 'actor.hidden_dims'."
-    old = AgentCard(origin=OWN.origin, fields={"policy.actor_hidden_dims": ConfigField(type="list", value=[32])})
+    old = AgentCard(fields={"policy.actor_hidden_dims": ConfigField(type="list", value=[32])})
     values = {"policy.actor_hidden_dims": [64]}
     assert not problems(dataclasses.replace(card, agents={"rsl_rl": old}), agent=values), "a task of an older Isaac Lab"
 
@@ -93,14 +97,18 @@ FIELDS = {
 )
 def test_a_value_that_would_be_overruled_is_refused(values: dict[str, Any], what: str) -> None:
     manifest = Manifest(run_id="r", created="", task=Task(id="T"), library="x", resources=Resources(device="auto"))
-    assert [problem.what for problem in check_overruled(manifest, values, FIELDS, OVERRULED, "agent config")] == [what]
+    assert [
+        problem.what for problem in checks._check_overruled(manifest, values, FIELDS, OVERRULED, "agent config")
+    ] == [what]
 
 
 def test_a_value_that_changes_nothing_is_accepted() -> None:
     manifest = Manifest(run_id="r", created="", task=Task(id="T"), library="x")
     values = {"logger": "tensorboard", "device": "auto", "seed": 42}
-    assert not list(check_overruled(manifest, values, FIELDS, OVERRULED, "agent config"))
-    assert not list(check_overruled(manifest, {"device": "cpu"}, {}, OVERRULED, "agent config")), "no such value"
+    assert not list(checks._check_overruled(manifest, values, FIELDS, OVERRULED, "agent config"))
+    assert not list(checks._check_overruled(manifest, {"device": "cpu"}, {}, OVERRULED, "agent config")), (
+        "no such value"
+    )
 
 
 def test_every_value_that_a_plugin_sets_belongs_to_an_argument_or_to_none() -> None:

@@ -1,0 +1,92 @@
+"""The library, the task card and the agent config of a training, which everything else about it depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlnb import plugins
+from rlnb.errors import Problem, RlnbError, unknown
+from rlnb.settings import Root
+from rlnb.simulation.agent import FIRST_LIBRARY, agent_of
+from rlnb.simulation.card import card_of
+from rlnb.spec import Library, Task
+from rlnb.tasks.card import AgentCard, TaskCard
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lookup:
+    """The library, the task card and the agent config of a training, as far as they exist."""
+
+    name: str
+    """Name of the library, also if it is not installed."""
+    library: Library | None = None
+    """The library; None for a script and for a library that is not installed."""
+    card: TaskCard | None = None
+    """Task card; None for a script, for a library without a simulator, and for a task that does not resolve."""
+    agent: AgentCard | None = None
+    """Agent config of the training; None without a card, and if the task has no such config."""
+    problems: tuple[Problem, ...] = ()
+    """A problem for a library or a task that does not exist."""
+
+
+def look_up(
+    task: Task,
+    name: str | None,
+    root: Root,
+    python: str | None,
+    asset_root: str | None,
+    *,
+    agent_name: str | None = None,
+) -> Lookup:
+    """Return the library, the task card and the agent config of a training.
+
+    Args:
+        task: The task.
+        name: Name of the library; None for the default library of the task's registration, or RSL-RL.
+        root: Folder of runs, which has the cached cards.
+        python: Command of the worker's interpreter; None is this one.
+        asset_root: Folder or URL of robot assets; None searches for one.
+        agent_name: Name of the agent config, as in :attr:`rlnb.Manifest.agent_name`.
+    """
+    library = plugins.libraries().get(name) if name else None
+    if library is not None and not library.simulator:
+        return Lookup(name=library.name, library=library, problems=_without_simulator(task, library))
+    problems: list[Problem] = []
+    if name and library is None:
+        error = unknown("RL library", name, plugins.libraries())
+        problems.append(Problem(what=str(error), fix="`rlnb libraries` lists the installed libraries."))
+        if task.id in _tasks_without_simulator():
+            return Lookup(name=name, problems=tuple(problems))
+    try:
+        card = card_of(root, task, python, asset_root)
+    except RlnbError as exc:
+        problems.append(Problem(what=str(exc), fix=_trainable(task)))
+        return Lookup(name=name or FIRST_LIBRARY, library=library, problems=tuple(problems))
+    libraries = plugins.libraries()
+    name = name or (card.default_library if card.default_library in libraries else FIRST_LIBRARY)
+    agent = card.agents.get(name) if agent_name is None else agent_of(card, name, agent_name)
+    return Lookup(name=name, library=libraries.get(name), card=card, agent=agent, problems=tuple(problems))
+
+
+def _without_simulator(task: Task, library: Library) -> tuple[Problem, ...]:
+    """Return a problem if a library without a simulator does not have a task."""
+    tasks = _tasks_without_simulator()
+    if task.id in tasks:
+        return ()
+    error = unknown("task", task.id, tasks, has=f"{library.name} trains without a simulator, on")
+    return (Problem(what=str(error)),)
+
+
+def _trainable(task: Task) -> str:
+    """Return the fix for a task that does not resolve, if a library trains it without a simulator."""
+    libraries = [name for name, library in plugins.libraries().items() if not library.simulator]
+    trains = libraries and task.id in _tasks_without_simulator()
+    return f"Without a simulator: library={libraries[0]!r}." if trains else ""
+
+
+def _tasks_without_simulator() -> set[str]:
+    """Return the tasks that a plugin trains without Isaac Lab.
+
+    A plugin's entry for an Isaac Lab task has a success function; one for its own task has none.
+    """
+    return {name for name, task in plugins.tasks().items() if task.success is None}

@@ -1,0 +1,80 @@
+"""The library, the task card and the agent config that a training looks up."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import rlnb
+from rlnb import plugins
+from rlnb.spec import Task
+from rlnb.tasks.card import AgentCard, TaskCard
+from rlnb.training import lookup
+from rlnb.training.lookup import Lookup
+
+OWN, SMALL, GENERIC = AgentCard(source="own"), AgentCard(source="small"), AgentCard(source="generic", generic=True)
+CARD = TaskCard(
+    task="Lift",
+    agents={"rsl_rl": OWN, "skrl": GENERIC},
+    named_agents={"rsl_rl_small_cfg_entry_point": SMALL},
+    registered_agents=("rsl_rl_cfg_entry_point", "rsl_rl_small_cfg_entry_point"),
+)
+
+
+def look_up(task: str, name: str | None, agent_name: str | None = None) -> Lookup:
+    return lookup.look_up(Task(id=task), name, rlnb.options.folders, None, None, agent_name=agent_name)
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "card_of", lambda *_: CARD)
+
+
+@pytest.mark.usefixtures("card")
+@pytest.mark.parametrize(
+    ("library", "agent_name", "agent"),
+    [
+        ("rsl_rl", None, OWN),
+        ("rsl_rl", "rsl_rl_cfg_entry_point", OWN),
+        ("rsl_rl", "rsl_rl_small_cfg_entry_point", SMALL),
+        ("skrl", "generic", GENERIC),
+        ("skrl", "skrl_amp_cfg_entry_point", None),
+        ("sb3", None, None),
+    ],
+)
+def test_the_agent_config_of_a_training_is_found(library: str, agent_name: str | None, agent: AgentCard | None) -> None:
+    of_run = look_up("Lift", library, agent_name)
+    assert of_run == Lookup(name=library, library=plugins.library(library), card=CARD, agent=agent)
+
+
+@pytest.mark.parametrize(("registered", "library"), [("skrl", "skrl"), ("torchrl", "rsl_rl"), ("", "rsl_rl")])
+def test_the_library_of_a_registration_is_the_default_if_it_is_installed(
+    registered: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "card_of", lambda *_: dataclasses.replace(CARD, default_library=registered))
+    assert look_up("Lift", None).name == library
+    assert look_up("Lift", "sb3").name == "sb3", "the user has chosen one"
+
+
+@pytest.mark.usefixtures("card")
+def test_a_library_that_is_not_installed_is_a_problem_beside_the_card() -> None:
+    of_run = look_up("Lift", "rslrl")
+    assert (of_run.name, of_run.library, of_run.card) == ("rslrl", None, CARD)
+    assert "No RL library named 'rslrl'." in of_run.problems[0].what
+
+
+def test_a_task_that_does_not_resolve_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> TaskCard:
+        raise rlnb.RlnbError("It does not resolve.")
+
+    monkeypatch.setattr(lookup, "card_of", fail)
+    of_run = look_up("Lift", None)
+    assert (of_run.name, of_run.card, of_run.problems) == ("rsl_rl", None, (rlnb.Problem(what="It does not resolve."),))
+    (problem,) = look_up("Echo", "rsl_rl").problems
+    assert problem.fix == "Without a simulator: library='echo'."
+
+
+def test_a_library_without_a_simulator_needs_no_card() -> None:
+    assert look_up("Echo", "echo") == Lookup(name="echo", library=plugins.library("echo"))
+    assert "No task named 'Ecko'" in look_up("Ecko", "echo").problems[0].what
