@@ -93,3 +93,28 @@ def test_a_registration_tells_its_configs_and_its_default_library(registered: Re
 def test_a_name_without_a_config_is_refused_with_the_closest_one(registered: Registered) -> None:
     with pytest.raises(rlnb.NotFoundError, match=f"T has: .*{SYMMETRY}. Did you mean {SYMMETRY!r}"):
         agents.resolve(Task(id="T"), registered, plugins.library("rsl_rl"), "rsl_rl_with_symmetri_cfg_entry_point")
+
+
+@pytest.mark.isaaclab
+def test_a_run_trains_and_acts_with_the_named_config_and_says_so(folder: Path) -> None:
+    """The run's copy of the agent config has the values of the named one, with the user's changes."""
+    run = rlnb.train(
+        "Isaac-Cartpole", agent=[SYMMETRY, {"algorithm.gamma": 0.98}], num_envs=4, max_iterations=1, device="cpu"
+    ).wait(300)
+    assert run.manifest.agent_source == f"{SYMMETRY} of the task"
+    text = (run.path / "logs" / "params" / "agent.yaml").read_text()
+    assert "compute_symmetric_states" in text
+    assert "gamma: 0.98" in text
+    assert run.evaluate(episodes=4, num_envs=4).episodes == 4
+    assert run.started is not None
+    assert "algorithm.gamma" not in run.started.agent_changes, "the user's value is kept"
+
+
+@pytest.mark.isaaclab
+def test_the_default_library_of_a_registration_is_used_and_others_need_a_config(folder: Path) -> None:
+    task = "IsaacContrib-Humanoid-AMP-Walk-Direct"
+    assert rlnb.agent(task).library == "skrl"
+    assert rlnb.agent(task).others == ("skrl_amp_cfg_entry_point", "generic")
+    (problem,) = [problem for problem in rlnb.check(task, library="rsl_rl") if "agent config" in problem.what]
+    assert problem.what.startswith(f"{task} brings no agent config for rsl_rl, only skrl_amp_cfg_entry_point, skrl_cfg")
+    assert problem.fix.startswith("library='skrl' or library='skrl_jax' or agent=\"generic\"")
