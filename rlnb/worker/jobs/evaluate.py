@@ -17,7 +17,7 @@ from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
-from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import OpenJob, open_job
@@ -93,7 +93,7 @@ def _step(env: Any, policy: Policy, episodes: _Episodes, tape: _Tape, film: Film
             actions = tape.keep(obs, policy)
             obs, *outcome, _ = env.step(actions)
             reward, terminated, truncated = joint(*outcome)
-            episodes.stepped(reward, truncated)
+            episodes.stepped(reward, terminated | truncated, truncated)
             policy.reset(terminated | truncated)
 
 
@@ -138,6 +138,7 @@ class _Episodes:
         import torch
 
         self._env, self._per_env, self._success_of = env, per_env, success
+        isaaclab.reward_sums(env)  # an error in the first step is better than one at the first end of an episode
         self._return = torch.zeros(env.num_envs, device=env.device)
         self._finished = torch.zeros(env.num_envs, dtype=torch.long, device=env.device)
         self._ending: Any = None
@@ -163,9 +164,16 @@ class _Episodes:
         if self._success_of is not None:
             self.successes += self._success_of(self._env)[ids].tolist()
 
-    def stepped(self, reward: Any, truncated: Any) -> None:
-        """Add the step's reward, and close the episodes that ended in it."""
+    def stepped(self, reward: Any, done: Any, truncated: Any) -> None:
+        """Add the step's reward, and close the episodes that ended in it.
+
+        Raises:
+            RlnbError: Episodes ended without a call of :meth:`ended`. The evaluation would never be complete.
+        """
         self._return += reward
+        if self._ending is None and bool(done.any()):
+            env = type(self._env).__name__
+            raise release.change(f"does not call {env}._reset_idx at the end of an episode", isaaclab.EVALUATION)
         if self._ending is not None:
             self.returns += self._return[self._counted].tolist()
             self.timeouts += truncated[self._counted].tolist()

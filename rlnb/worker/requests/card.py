@@ -15,10 +15,11 @@ from packaging.requirements import Requirement
 from rlnb import plugins
 from rlnb.spec import MULTI_AGENT, Json, Task
 from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Fields, Kind, Selectors, TaskCard
+from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import config, isaaclab, kit
+from rlnb.worker.isaac import config, isaaclab, kit, release
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -46,6 +47,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         assets=_assets(env_cfg, root),
         asset_root=root,
         versions=isaaclab.versions(),
+        warning=untested(release.installed()),
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since it changes the config
     )
 
