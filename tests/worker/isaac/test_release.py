@@ -23,19 +23,6 @@ Install = Callable[[str], None]
 FEATURE = "an evaluation"
 
 
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that makes Isaac Lab appear in a version, by the metadata of a package."""
-
-    def version(number: str) -> None:
-        info = tmp_path / f"isaaclab-{number}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Name: isaaclab\nVersion: {number}\n")
-        monkeypatch.syspath_prepend(str(tmp_path))
-
-    return version
-
-
 @pytest.mark.parametrize("number", ["2.3.2.post1", "4.0.0", "30.0"])
 def test_another_major_version_is_refused_with_both_fixes(install: Install, number: str) -> None:
     install(number)
