@@ -150,7 +150,8 @@ def check_isaaclab(worker: Worker) -> Finding:
     text = f"{version or 'missing'} on Python {worker.python}"
     fix = worker.install_line("rlnb[isaaclab]") if on_312 else _own_environment()
     if not belongs_to(version, ISAACLAB_MAJOR):
-        return fault("Isaac Lab", f"{text}. Isaac Lab {ISAACLAB} {LINE}.", fix)
+        script = f", or use rlnb.train(script=...) for training scripts of Isaac Lab {version}" if version else ""
+        return fault("Isaac Lab", f"{text}. Isaac Lab {ISAACLAB} {LINE}.", f"{fix}{script}")
     if text_of_untested := untested(version):
         return warning("Isaac Lab", f"{text}: {text_of_untested}", fix)
     return ok("Isaac Lab", text)
