@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shlex
 import shutil
 
 from rlnb.contracts import Launcher
@@ -28,7 +30,10 @@ def with_interpreter(manifest: Manifest, launcher: Launcher) -> tuple[Manifest, 
     if manifest.python is None:  # the interpreter of this process
         return manifest, []
     versions = {"rlnb": manifest.versions["rlnb"]}
-    executable = interpreter(manifest.python)[0]
+    executable, *options = interpreter(manifest.python)
+    if os.sep in executable:  # the script runs in another folder
+        executable = os.path.abspath(executable)
+        manifest = dataclasses.replace(manifest, python=shlex.join([executable, *options]))
     if shutil.which(executable) is None:
         problem = Problem(
             what=f"the Python of the script, {executable!r}, does not exist on this machine.",

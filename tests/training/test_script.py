@@ -39,6 +39,17 @@ def test_the_versions_are_those_of_the_scripts_interpreter(tmp_path: Path, monke
     assert problems == []
 
 
+def test_a_relative_path_of_an_interpreter_is_that_from_the_kernels_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my lab").mkdir()
+    (tmp_path / "my lab" / "isaaclab.sh").symlink_to("/bin/false")
+    monkeypatch.chdir(tmp_path)
+    of_run, problems = script.with_interpreter(manifest("'my lab/isaaclab.sh' -p"), LocalLauncher())
+    assert (of_run.python, problems) == (shlex.join([f"{tmp_path}/my lab/isaaclab.sh", "-p"]), [])
+    assert script.with_interpreter(manifest("false -p"), LocalLauncher())[0].python == "false -p"
+
+
 def test_without_an_interpreter_of_its_own_a_script_has_the_kernels_versions() -> None:
     assert script.with_interpreter(manifest(None), LocalLauncher()) == (manifest(None), [])
 

@@ -57,7 +57,7 @@ def required(owner: Any, name: str, feature: str) -> Any:
     if isinstance(owner, str):
         owner = _module(owner)
     if not hasattr(owner, name):
-        raise change(f"has no {label}", feature)
+        raise RlnbError(f"isaaclab {installed()} has no {label}, which {feature} needs. {FIX}")
     return getattr(owner, name)
 
 
@@ -69,16 +69,6 @@ def _module(name: str) -> Any:
         if exc.name is None or not belongs_to(name, exc.name):  # a package that the module imports is missing
             raise
         return None
-
-
-def change(what: str, feature: str) -> RlnbError:
-    """Return the error for a private part of Isaac Lab that is missing or different.
-
-    Args:
-        what: The difference, as a verb and its object.
-        feature: The part of rlnb that needs it, a noun.
-    """
-    return RlnbError(f"isaaclab {installed()} {what}, which {feature} needs. {FIX}")
 
 
 def annotate(exc: BaseException) -> None:

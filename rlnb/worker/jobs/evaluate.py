@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb.contracts import Backend, Policy
+from rlnb.errors import RlnbError
 from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
 from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
+from rlnb.version import ISAACLAB_REQUIREMENT
 from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
 from rlnb.worker.isaac import isaaclab, release
@@ -138,7 +140,7 @@ class _Episodes:
         import torch
 
         self._env, self._per_env, self._success_of = env, per_env, success
-        isaaclab.reward_sums(env)  # an error in the first step is better than one at the first end of an episode
+        isaaclab.reward_sums(env)  # if it fails, then before the first step
         self._return = torch.zeros(env.num_envs, device=env.device)
         self._finished = torch.zeros(env.num_envs, dtype=torch.long, device=env.device)
         self._ending: Any = None
@@ -173,7 +175,10 @@ class _Episodes:
         self._return += reward
         if self._ending is None and bool(done.any()):
             env = type(self._env).__name__
-            raise release.change(f"does not call {env}._reset_idx at the end of an episode", isaaclab.EVALUATION)
+            raise RlnbError(
+                f"{env}.step ends episodes without a call of {env}._reset_idx, by which an evaluation counts them. "
+                f"Call it there, or use {ISAACLAB_REQUIREMENT}, whose envs call it (installed: {release.installed()})."
+            )
         if self._ending is not None:
             self.returns += self._return[self._counted].tolist()
             self.timeouts += truncated[self._counted].tolist()
