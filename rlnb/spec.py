@@ -145,7 +145,8 @@ class Manifest:
     git: Mapping[str, str] = field(default_factory=dict)
     """Commit and state of the working folder; empty if it is no git repository."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of rlnb and Python in the kernel that wrote the manifest."""
+    """Versions of rlnb and Python in the kernel that wrote the manifest. For a script with an interpreter of its own,
+    the versions of Python, Isaac Lab, Isaac Sim and torch are those of that interpreter, as far as they are known."""
     keep: int | None = None
     """Number of newest checkpoints to keep, in addition to the best by reward; None keeps all."""
     tags: tuple[str, ...] = ()
@@ -324,6 +325,9 @@ class Library:
     iteration that wrote the checkpoint."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """The library's own tag for each name in :data:`METRICS`."""
+    former_metrics: Mapping[str, str] = field(default_factory=dict)
+    """Tags of older versions of the library, by the same names, where they differ from :attr:`metrics`. The runs of
+    scripts, and those of stock Isaac Lab, may have them."""
     hidden: tuple[str, ...] = ()
     """Regular expressions of tags that repeat other tags and are never shown."""
     requires: tuple[str, ...] = ()

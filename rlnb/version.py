@@ -1,9 +1,30 @@
-"""The version of rlnb, and the release line of Isaac Lab that its worker supports."""
+"""The version of rlnb, and the releases of Isaac Lab that its worker can use."""
 
 from __future__ import annotations
 
 __version__ = "0.2.0.dev0"
 ISAACLAB = "3.0"
-"""Release line of Isaac Lab. Private APIs change between lines; only ``rlnb.worker.isaac`` uses them."""
+"""Release line of Isaac Lab that rlnb is tested with. Private APIs change between lines."""
+ISAACLAB_MAJOR = "3"
+"""Major version of Isaac Lab that the worker can use. Its other release lines get a warning."""
 ISAACLAB_REQUIREMENT = f"isaaclab=={ISAACLAB}.0"
 """Isaac Lab as a pip requirement."""
+
+
+def belongs_to(version: str, line: str) -> bool:
+    """Return whether a version is part of a release line, as ``3.0.4.post1`` is of ``3.0`` and of ``3``."""
+    return f"{version}.".startswith(f"{line}.")
+
+
+def untested(isaaclab: str) -> str:
+    """Return a warning about a version of Isaac Lab that rlnb was not tested with; an empty string if it was.
+
+    Args:
+        isaaclab: Installed version; an empty string without Isaac Lab.
+    """
+    if not isaaclab or belongs_to(isaaclab, ISAACLAB):
+        return ""
+    return (
+        f"isaaclab {isaaclab} is installed, but rlnb {__version__} was tested with isaaclab {ISAACLAB}.x only. If a "
+        "part of Isaac Lab that rlnb uses has changed, the calls that need it fail with an error that names the part."
+    )

@@ -64,6 +64,40 @@ def isaaclab_sh(tmp_path: Path) -> str:
     return f"{script} -p"
 
 
+ISAACLAB_2_3 = Path(__file__).parent / "rig" / "isaaclab_2_3"
+"""A training script in the form of Isaac Lab 2.3's, and stand-ins for the packages that it imports."""
+
+
+@pytest.fixture
+def isaaclab_2_3(tmp_path: Path) -> str:
+    """Return the command of a stand-in for the ``isaaclab.sh -p`` of Isaac Lab 2.3, under a real Python 3.11."""
+    python = _python_3_11()
+    if python is None:
+        pytest.skip("Python 3.11 is not installed")
+    script = tmp_path / "2.3" / "isaaclab.sh"
+    script.parent.mkdir()
+    packages = ISAACLAB_2_3 / "packages"
+    script.write_text(
+        f'#!/bin/sh\ntest "$1" = -p || exit 2\nshift\necho "[INFO] Using python from: {python}"\n'
+        f'PYTHONPATH="{packages}" "{python}" "$@"\n'
+    )
+    script.chmod(0o755)
+    return f"{script} -p"
+
+
+def _python_3_11() -> str | None:
+    """Return the path of a Python 3.11 on this machine; None if there is none."""
+    of_make = Path(__file__).parents[1] / ".venv-3.11" / "bin" / "python"
+    for candidate in (sys.executable, str(of_make), "python3.11"):
+        line = "import sys; assert sys.version_info[:2] == (3, 11); print(sys.executable)"
+        env = {**os.environ, "PYENV_VERSION": "3.11"}
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            return subprocess.check_output(
+                [candidate, "-c", line], env=env, text=True, stderr=subprocess.DEVNULL
+            ).strip()
+    return None
+
+
 @pytest.fixture
 def viewer(tmp_path: Path) -> str:
     """Return the command of a fake worker without a simulator, which answers that it serves a 3D view on port 4711."""

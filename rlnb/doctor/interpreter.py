@@ -15,7 +15,7 @@ from rlnb.launch.command import interpreter
 from rlnb.nvidia import cuda
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json
-from rlnb.version import ISAACLAB, __version__
+from rlnb.version import ISAACLAB, ISAACLAB_MAJOR, __version__, belongs_to, untested
 
 TIMEOUT_S = 4.0
 """Seconds for all checks, which run at the same time. A check that takes longer becomes a warning."""
@@ -145,13 +145,16 @@ def check_worker_rlnb(worker: Worker) -> Finding:
 
 
 def check_isaaclab(worker: Worker) -> Finding:
-    """Check that the worker's interpreter has the right release line of Isaac Lab, which requires Python 3.12."""
-    version, on_312 = worker.version("isaaclab"), worker.python.startswith("3.12.")
-    if version is not None and f"{version}.".startswith(f"{ISAACLAB}."):
-        return ok("Isaac Lab", f"{version} on Python {worker.python}")
-    text = f"{version or 'missing'} on Python {worker.python}. Isaac Lab {ISAACLAB} {LINE}."
+    """Check that the worker's interpreter has an Isaac Lab that the worker can use, which requires Python 3.12."""
+    version, on_312 = worker.version("isaaclab") or "", worker.python.startswith("3.12.")
+    text = f"{version or 'missing'} on Python {worker.python}"
     fix = worker.install_line("rlnb[isaaclab]") if on_312 else _own_environment()
-    return fault("Isaac Lab", text, fix)
+    if not belongs_to(version, ISAACLAB_MAJOR):
+        script = f", or use rlnb.train(script=...) for training scripts of Isaac Lab {version}" if version else ""
+        return fault("Isaac Lab", f"{text}. Isaac Lab {ISAACLAB} {LINE}.", f"{fix}{script}")
+    if text_of_untested := untested(version):
+        return warning("Isaac Lab", f"{text}: {text_of_untested}", fix)
+    return ok("Isaac Lab", text)
 
 
 def check_isaacsim(worker: Worker, env: Mapping[str, str]) -> Finding:

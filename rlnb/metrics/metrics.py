@@ -174,6 +174,7 @@ class Metrics(Mapping[str, Series]):
     def __init__(self, logs: Path, library: Library | None, spans: Sequence[Span] = ()) -> None:
         self._reader = EventReader(logs, without=SYSTEM)
         self._tags = dict(library.metrics) if library else {}
+        self._former = dict(library.former_metrics) if library else {}
         self._hidden = re.compile("|".join(library.hidden)) if library and library.hidden else None
         self._spans = list(spans)
         self._refreshed = float("-inf")
@@ -213,7 +214,14 @@ class Metrics(Mapping[str, Series]):
         tags = self._reader.tags
         if not self._tags:
             return self.tags
-        return [name for name, tag in self._tags.items() if tag in tags]
+        return [name for name in self._tags if self._tag(name) in tags]
+
+    def _tag(self, name: str) -> str:
+        """Return the tag of a metric: the library's present one, unless only its former one is logged."""
+        tag, former = self._tags.get(name, name), self._former.get(name)
+        if former is None or tag in (tags := self._reader.tags):
+            return tag
+        return former if former in tags else tag
 
     @property
     def tags(self) -> list[str]:
@@ -227,7 +235,7 @@ class Metrics(Mapping[str, Series]):
     def whole(self, name: str) -> tuple[Series, int]:
         """Return a metric, and the number of its points that :meth:`newer` can skip from then on."""
         self.refresh()
-        tag = self._tags.get(name, name)
+        tag = self._tag(name)
         if tag not in self._reader.tags:
             if name in self._tags:  # the library has this metric, but has not logged it yet
                 return Series(name, [], self._spans), 0
@@ -246,13 +254,13 @@ class Metrics(Mapping[str, Series]):
         :attr:`behind` is not 0, call :meth:`whole`.
         """
         self.refresh()
-        column = self._reader.scalars.get(self._tags.get(name, name), Column())
+        column = self._reader.scalars.get(self._tag(name), Column())
         return Series.of(name, column.arrays(first), self._spans), len(column)
 
     def last(self, name: str) -> float:
         """Return the newest value of a metric, NaN if there is none, in constant time for any length of curve."""
         self.refresh()
-        tag = self._tags.get(name, name)
+        tag = self._tag(name)
         return self._newest(tag)[2] if tag in self._reader.tags else float("nan")
 
     @property

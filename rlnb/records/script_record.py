@@ -21,7 +21,10 @@ class ScriptRecord(RunRecord):
             if self._metrics is None:
                 self._metrics = Metrics(self.folder.logs, None)
             tags = set(self._metrics.tags)
-            matches = {name: len(tags & set(spec.metrics.values())) for name, spec in plugins.libraries().items()}
+            matches = {
+                name: len(tags & {*spec.metrics.values(), *spec.former_metrics.values()})
+                for name, spec in plugins.libraries().items()
+            }
             best = max(matches, key=lambda name: matches[name], default=None)
             if best is not None and matches[best]:
                 self._detected = plugins.library(best)

@@ -40,9 +40,14 @@ def task_card(task: Task | str, *, python: str | None = None, asset_root: str | 
 
 def card_of(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
     """Return the card of a task, like :func:`task_card`, without reading ``rlnb.options``."""
-    card = cached_card(root, task, python, asset_root)
-    if card is not None:
-        return card
+    card = cached_card(root, task, python, asset_root) or _new_card(root, task, python, asset_root)
+    if card.warning:
+        files.warn_once(card.warning)
+    return card
+
+
+def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard:
+    """Return the card that the living simulator makes, and cache it."""
     with status(f"Resolving {task.id}, which has no cached task card (10 to 15 s if the worker has to start)"):
         card = simulator.request(requests.Card(task=task), python, asset_root)
     path = card_path(root, task, python, asset_root)

@@ -102,6 +102,8 @@ class Selectors:
     """Names for ``renderer=``."""
     presets: tuple[str, ...] = ()
     """Names for ``presets=``."""
+    error: str = ""
+    """Reason why the names are unknown; empty if they are known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,5 +141,7 @@ class TaskCard:
     """The root of robot and scene files."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of the worker's packages, by name."""
+    warning: str = ""
+    """Warning about these versions; empty if rlnb was tested with this release of Isaac Lab."""
     isaac_sim: tuple[str, ...] = ()
     """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""

@@ -39,7 +39,11 @@ def check(task: Task, card: TaskCard) -> list[Problem]:
     for selector in ("physics", "renderer", "presets"):
         value, names = getattr(task, selector), getattr(card.presets, selector)
         for name in value if isinstance(value, tuple) else [value] if value else []:
-            if name not in names:
+            if card.presets.error:
+                problems.append(
+                    Problem(what=f"{selector}={name!r}: {card.presets.error}", fix=f"Leave {selector} out.")
+                )
+            elif name not in names:
                 choices = ", ".join(names) or "none"
                 problems.append(
                     Problem(

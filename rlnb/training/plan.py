@@ -19,6 +19,7 @@ from rlnb.training.checks import find_problems
 from rlnb.training.lookup import Lookup, look_up
 from rlnb.training.manifest import Origin, make_manifest, origin_of
 from rlnb.training.request import TrainRequest
+from rlnb.training.script import with_interpreter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +72,9 @@ def make_plan(request: TrainRequest) -> Plan:
     if ranks is None or ranks == "auto":
         ranks = 1 if measures else launcher.nproc_per_node or 1
     manifest = make_manifest(request, task, lookup, launcher, ranks=ranks, agent=agent, parent=origin.parent)
+    if manifest.script:
+        manifest, of_interpreter = with_interpreter(manifest, launcher)
+        problems += of_interpreter
     further = find_problems(manifest, launcher, root, lookup)
     return Plan(
         root=root,

@@ -47,9 +47,22 @@ def test_isaac_lab_3_0_is_ok(version: str) -> None:
     assert interpreter.check_isaaclab(_with(FIT, "isaaclab", version)).level == "ok"
 
 
-@pytest.mark.parametrize("version", ["2.3.2.post1", "3.1.0", "30.0", "3.01"])
-def test_every_other_line_of_isaac_lab_is_a_fault(version: str) -> None:
-    assert interpreter.check_isaaclab(_with(FIT, "isaaclab", version)).level == "fault"
+@pytest.mark.parametrize("version", ["3.1.0", "3.01", "3.10.2"])
+def test_another_release_line_of_isaac_lab_is_a_warning_that_names_the_tested_one(version: str) -> None:
+    finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", version))
+    assert finding.level == "warning"
+    assert (
+        f"isaaclab {version} is installed, but rlnb {rlnb.__version__} was tested with isaaclab 3.0.x" in finding.text
+    )
+    assert finding.fix == install_line("rlnb[isaaclab]", python="python")
+
+
+@pytest.mark.parametrize("version", ["2.3.2.post1", "4.0.0", "30.0"])
+def test_another_major_version_of_isaac_lab_is_a_fault_but_its_scripts_can_be_runs(version: str) -> None:
+    finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", version))
+    assert finding.level == "fault"
+    assert finding.fix.startswith(install_line("rlnb[isaaclab]", python="python"))
+    assert finding.fix.endswith(f", or use rlnb.train(script=...) for training scripts of Isaac Lab {version}")
 
 
 def test_on_python_3_11_the_doctor_names_the_isaac_lab_that_pip_installs_and_the_python_to_use() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,9 @@ KNOWS_ISAACLAB = "rlnb/version.py"
 VERSION = re.compile(r"(?<![\d.])3\.0(?![\d])|isaaclab(\[\w+\])?\s*[=<>~!]=")
 # Joined from parts, so that this file does not contain the paths itself.
 SOMEBODYS_PATH = re.compile("|".join([r"(?<![\w.>}*])/" + name + "/" for name in ("work", "root", "tmp/" + "lab")]))
+WORKER = sorted((REPO / "rlnb" / "worker").rglob("*.py"))
+NOT_PRIVATE = {"_exit"}
+"""Documented names of Python that begin with an underscore."""
 LOCK_NAMES = re.compile(r"(\.lock|-lock\.(json|ya?ml)|\.lockb)$")
 
 
@@ -70,3 +75,21 @@ def test_only_one_file_names_the_version_of_isaac_lab(path: Path) -> None:
     strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     found = [f"line {s.lineno}: {s.value!r}" for s in strings if id(s) not in docs and VERSION.search(s.value)]
     assert not found, f"{path.relative_to(REPO)} names a version of Isaac Lab: {found}"
+
+
+def private_names(trees: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
+    """Return the private attributes that modules read, and the private names that they define."""
+    reads, definitions = set[str](), set[str]()
+    for node in itertools.chain.from_iterable(map(ast.walk, trees)):
+        if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            (definitions if own else reads if isinstance(node.ctx, ast.Load) else set()).add(node.attr)
+        elif isinstance(node, ast.FunctionDef):
+            definitions.add(node.name)
+    return reads, definitions
+
+
+def test_the_worker_reads_private_attributes_of_other_packages_only_where_a_missing_one_is_named() -> None:
+    reads, definitions = private_names(ast.parse(text_of(path)) for path in WORKER)
+    assert reads - definitions - NOT_PRIVATE == set(), "use rlnb.worker.isaac.release.required"
+    assert private_names([ast.parse("env._reset_idx()")])[0] == {"_reset_idx"}

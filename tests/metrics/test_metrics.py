@@ -155,3 +155,17 @@ def test_metrics_grow_with_the_run(tmp_path: Path) -> None:
     log(tmp_path, {"Train/mean_reward": [2.0]}, first=1, begun=BEGUN + 10)
     time.sleep(FRESH_S)
     assert metrics["reward"].values == [1.0, 2.0]
+
+
+def test_the_former_tag_of_a_metric_is_read_if_the_present_one_is_not_logged(tmp_path: Path) -> None:
+    library = dataclasses.replace(LIBRARY, former_metrics={"entropy": "Loss/mean_entropy", "fps": "Perf/fps"})
+    log(
+        tmp_path,
+        {"Train/mean_reward": [1.0], "Loss/mean_entropy": [0.5, 0.4], "Perf/fps": [7.0], "Perf/total_fps": [9.0]},
+    )
+    metrics = Metrics(tmp_path, library)
+    assert metrics.names == ["reward", "fps", "entropy"]
+    assert metrics["entropy"].values == pytest.approx([0.5, 0.4])
+    assert metrics.last("entropy") == pytest.approx(0.4)
+    assert metrics.newer("entropy", 1)[0].values == pytest.approx([0.4])
+    assert metrics["fps"].values == [9.0]

@@ -74,3 +74,8 @@ def test_checkpoints_are_found_wherever_the_script_writes_them(record: ScriptRec
     for name in ("model_10.pt", "model_9.pt"):
         (record.folder.logs / "rsl_rl" / name).touch()
     assert [path.name for path in record.checkpoints] == ["model_9.pt", "model_10.pt"]
+
+
+def test_a_library_is_detected_from_the_tags_of_its_older_versions(record: ScriptRecord) -> None:
+    log(record, "Loss/value_function")
+    assert record.metrics["value_loss"].values == [0.0, 1.0, 2.0]

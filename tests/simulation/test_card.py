@@ -16,6 +16,7 @@ from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import cell
 from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField, Selectors, TaskCard
+from rlnb.version import untested
 
 NOTEBOOK = "lift.ipynb"
 CARD = TaskCard(
@@ -59,6 +60,16 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     assert cards.cached_card(options.folders, rlnb.task("Demo"), None, None) is None
     asset.unlink()
     assert cards.cached_card(options.folders, task, None, None) is None, "an asset of the card is gone"
+
+
+def test_a_card_of_an_untested_isaac_lab_warns_once_for_each_kernel(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files.warn_once.cache_clear()
+    cache(rlnb.Task(id="Demo"), dataclasses.replace(CARD, warning=untested("3.1.0")))
+    for _ in range(2):
+        rlnb.task_card(rlnb.Task(id="Demo"))
+    assert [record.message for record in caplog.records] == [untested("3.1.0")]
 
 
 def test_a_damaged_card_is_ignored(root: Path) -> None:

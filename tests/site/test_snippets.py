@@ -161,6 +161,19 @@ def test_the_plugin_of_the_guide_is_one(root: Path, tmp_path: Path) -> None:
     execute([call], tmp_path)
 
 
+def test_the_guide_to_installing_starts_a_script_of_isaac_lab_2_3(root: Path, isaaclab_2_3: str) -> None:
+    (block,) = blocks(REPO / "docs/installing.md")
+    stand_in = {
+        "/opt/IsaacLab/scripts/reinforcement_learning/rsl_rl": str(REPO / "tests/rig/isaaclab_2_3"),
+        "/opt/IsaacLab/isaaclab.sh -p": isaaclab_2_3,
+        '"4096"': '"4096", "--max_iterations", "3"',
+    }
+    namespace: dict[str, Any] = {}
+    exec(smaller(block, stand_in), namespace)
+    run = namespace["run"].wait(60)
+    assert (run.state, run.task, len(run.metrics["reward"])) == ("completed", "Isaac-Ant-v0", 3)
+
+
 with_isaaclab = [
     pytest.mark.isaaclab,
     pytest.mark.timeout(900),

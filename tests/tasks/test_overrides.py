@@ -128,3 +128,12 @@ def test_launcher_arguments_of_a_task_made_by_hand_are_checked() -> None:
     task = rlnb.Task(id="Demo", launcher_args={"device": "cpu", "livestream": 2})
     (problem,) = overrides.check(task, CARD)
     assert problem.fix == "Use rlnb.train(device=...)."
+
+
+def test_selectors_that_cannot_be_checked_are_refused_with_the_reason_and_other_tasks_are_not() -> None:
+    reason = "isaaclab 3.1.0 has no presets.enumerate_presets, which the check needs."
+    card = dataclasses.replace(CARD, presets=Selectors(error=reason))
+    problems = overrides.check(rlnb.Task(id="Demo", physics="physx", presets=("fast",)), card)
+    assert whats(problems) == [f"physics='physx': {reason}", f"presets='fast': {reason}"]
+    assert problems[0].fix == "Leave physics out."
+    assert overrides.check(rlnb.Task(id="Demo", overrides={"sim.dt": 0.01}), card) == []

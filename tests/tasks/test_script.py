@@ -14,6 +14,7 @@ import pytest
 import rlnb
 
 WAIT_S = 60.0
+ISAACLAB_2_3 = Path(__file__).parents[1] / "rig" / "isaaclab_2_3"
 SCRIPT = """
 import os, sys, time
 from pathlib import Path
@@ -187,3 +188,47 @@ def test_tags_that_no_library_uses_are_metrics_too(root: Path, script: Path) -> 
     assert run.metrics.names == ["my/loss", "my/rate", "my/score"]
     assert set(run.metrics.frame()["metric"]) == set(run.metrics.names)
     assert [note.text for note in run.plot().layout.annotations] == run.metrics.names
+
+
+def of_isaac_lab_2_3(python: str, iterations: int, iteration_s: float, **arguments: Any) -> rlnb.Run:
+    """Start a training script in the form of Isaac Lab 2.3's with its interpreter."""
+    argv = ["--task", "Isaac-Ant-v0", "--headless", "--num_envs", "16", "--max_iterations", str(iterations)]
+    argv += [f"agent.iteration_s={iteration_s}"]
+    return rlnb.train(script=ISAACLAB_2_3 / "train.py", args=argv, python=python, **arguments)
+
+
+def test_a_script_of_isaac_lab_2_3_runs_under_python_3_11_with_live_metrics(root: Path, isaaclab_2_3: str) -> None:
+    run = of_isaac_lab_2_3(isaaclab_2_3, 6, 0.3)
+    deadline = time.monotonic() + WAIT_S
+    while not len(run.metrics["reward"] if "reward" in run.metrics.names else ()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (run.state, run.task) == ("running", "Isaac-Ant-v0"), "the curve grows while the script trains"
+    assert run.wait(WAIT_S).state == "completed"
+    assert run.metrics["reward"].values == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    assert run.metrics["reward"].frames == [16 * 24 * (iteration + 1) for iteration in range(6)]
+    assert run.metrics["value_loss"].last == pytest.approx(1 / 6), "a tag that RSL-RL has renamed since"
+    assert [path.name for path in run.checkpoints] == ["model_0.pt", "model_5.pt"]
+    assert "Learning iteration 5/6" in run.logs()
+    assert run.config["env.scene.num_envs"] == 16
+    assert run.manifest.versions["isaaclab"] == "2.3.2"
+    assert run.manifest.versions["python"].startswith("3.11.")
+    assert {path.name for path in (run.path / "logs").iterdir()} <= {"logs", "outputs", "system"}
+
+
+def test_cancel_ends_a_script_of_isaac_lab_2_3_whose_app_hangs(root: Path, isaaclab_2_3: str) -> None:
+    run = of_isaac_lab_2_3(isaaclab_2_3, 1000, 0.1)
+    deadline = time.monotonic() + WAIT_S
+    while run.state != "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    handle = run.jobs[-1].handle
+    assert handle is not None
+    agent = psutil.Process(handle["pid"])
+    processes = [agent, *agent.children(recursive=True)]
+    assert len(processes) >= 4, "the agent, isaaclab.sh, the script and the app's helper"
+    run.cancel()
+    _, alive = psutil.wait_procs(processes, timeout=30)
+    assert not alive
+    assert run.state == "cancelled"
+    assert len(run.metrics["reward"]) > 0

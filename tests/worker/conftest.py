@@ -29,6 +29,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.undo()
 
 
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that makes Isaac Lab appear in a version, by the metadata of a package."""
+
+    def version(number: str) -> None:
+        info = tmp_path / f"isaaclab-{number}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Name: isaaclab\nVersion: {number}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return version
+
+
 WARM_UP = 3
 """Frames that the stand-in's pictures need after a change until they show it without noise."""
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rlnb.worker.isaac import release
+
 RENDERER_TYPES = ("isaac_rtx", "ovrtx")
 SETTLING_FRAMES = 8
 """Frames until a picture shows the current state alone. Isaac Lab's own tasks render 1 to 3 of them after a reset."""
@@ -17,7 +19,7 @@ SETTLING_FRAMES = 8
 
 def is_rtx(camera_cfg: Any) -> bool:
     """Return whether an RTX renderer takes the pictures of a camera with this config."""
-    return getattr(camera_cfg.renderer_cfg, "renderer_type", "") in RENDERER_TYPES
+    return release.required(camera_cfg.renderer_cfg, "renderer_type", "a camera") in RENDERER_TYPES
 
 
 def render(env: Any, sensors: Iterable[Any], frames: int) -> None:

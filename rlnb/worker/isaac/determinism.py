@@ -10,6 +10,7 @@ from typing import Any
 
 from rlnb.errors import RlnbError
 from rlnb.spec import Json
+from rlnb.worker.isaac import release
 
 CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 """Variable that makes the matrix products of CUDA deterministic. CUDA reads it at the first product of a process."""
@@ -30,11 +31,11 @@ def of_simulation(env_cfg: Any, arguments: Mapping[str, Json]) -> Iterator[None]
     """
     import warp
     from isaaclab.app import scan
-    from isaaclab_rl.entrypoints.common import request_determinism
 
+    request = release.required("isaaclab_rl.entrypoints.common", "request_determinism", "deterministic=True")
     scan(env_cfg, dict(arguments))  # PhysX that is chosen at the launch gets no request
     before = warp.config.deterministic
-    request_determinism(argparse.Namespace(deterministic=True), env_cfg)
+    request(argparse.Namespace(deterministic=True), env_cfg)
     os.environ.setdefault(CUBLAS, ":4096:8")
     try:
         yield

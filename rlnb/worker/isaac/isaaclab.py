@@ -1,4 +1,4 @@
-"""The only module that depends on Isaac Lab's version, startup, registry and private APIs.
+"""The only module that depends on Isaac Lab's startup and registry.
 
 Nothing here imports isaaclab at module level, because isaaclab reads the asset root when it is
 imported, so the asset root has to be set first.
@@ -25,9 +25,8 @@ from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Task
 from rlnb.storage.installation import install_line
 from rlnb.tasks.card import AssetRoot, Selectors
-from rlnb.version import ISAACLAB, ISAACLAB_REQUIREMENT
 from rlnb.worker.assets import root as assets
-from rlnb.worker.isaac import kit
+from rlnb.worker.isaac import kit, release
 from rlnb.worker.isaac.module import import_file
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 CLOUD = "https://omniverse-content-production.s3-us-west-2.amazonaws.com/Assets/Isaac/6.2"
 """Isaac Lab 3.0's default asset root. The reachability check contacts only the URL's host."""
 
+EVALUATION = "an evaluation"
+"""The part of rlnb that needs private parts of envs, for errors."""
 FORMER_NAMES = {
     "Isaac-Repose-Cube-Shadow-Vision-Direct": "Isaac-Reorient-Cube-Shadow-Camera-Direct",
     "Isaac-Repose-Cube-Shadow-Direct": "Isaac-Reorient-Cube-Shadow-Direct",
@@ -54,19 +55,9 @@ def start(asset_root: str | None = None) -> AssetRoot:
     """Set the asset root, import Isaac Lab and register its tasks, once per process.
 
     Raises:
-        RlnbError: Isaac Lab is missing, or belongs to another release line.
+        RlnbError: Isaac Lab is missing, or has another major version.
     """
-    try:
-        version = importlib.metadata.version("isaaclab")
-    except importlib.metadata.PackageNotFoundError as exc:
-        raise RlnbError(
-            f"isaaclab is not installed in {sys.executable}. Use pip install '{ISAACLAB_REQUIREMENT}'"
-        ) from exc
-    if not version.startswith(ISAACLAB):
-        raise RlnbError(
-            f"isaaclab {version} is installed in {sys.executable}, but rlnb needs {ISAACLAB}.x (Python 3.12). "
-            f"Use pip install '{ISAACLAB_REQUIREMENT}'"
-        )
+    release.check()
     wait_for_root = assets.search(asset_root, CLOUD)  # a subprocess searches during the imports
     import torch  # noqa: F401
     import warp
@@ -223,10 +214,12 @@ def resolve(task: Task, registered: Registered) -> Any:
 
 
 def preset_names(gym_id: str) -> Selectors:
-    """Return the names that each selector of a task accepts."""
-    from isaaclab_tasks.utils.preset_cli import enumerate_task_presets
-
-    presets = enumerate_task_presets(gym_id) or {}
+    """Return the names that each selector of a task accepts, or why they are unknown."""
+    module, feature = "isaaclab_tasks.utils.preset_cli", "the check of presets, physics= and renderer="
+    try:
+        presets = release.required(module, "enumerate_task_presets", feature)(gym_id) or {}
+    except RlnbError as exc:
+        return Selectors(error=str(exc))
     names = {target.value: tuple(sorted(options)) for target, options in presets.items()}
     return Selectors(
         physics=names.get("physics", ()),
@@ -292,9 +285,12 @@ def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
     """Call ``callback(env_ids)`` when episodes end, before their envs are reset.
 
     ``_reset_idx`` is private to Isaac Lab, but every workflow of release line 3.0 resets envs through it.
+
+    Raises:
+        RlnbError: The env has no such method.
     """
     raw = task_env(env)
-    reset = raw._reset_idx
+    reset = release.required(raw, "_reset_idx", EVALUATION)
 
     def wrapped(env_ids: Any) -> Any:
         callback(env_ids)
@@ -308,9 +304,12 @@ def reward_sums(env: Any) -> dict[str, torch.Tensor]:
 
     Only the manager-based workflow has reward terms. In release line 3.0, their per-env sums are a private attribute
     of the reward manager.
+
+    Raises:
+        RlnbError: The reward manager has no such attribute.
     """
     manager = getattr(env, "reward_manager", None)
-    return {} if manager is None else dict(manager._episode_sums)
+    return {} if manager is None else dict(release.required(manager, "_episode_sums", EVALUATION))
 
 
 def dump(path: Path, cfg: Any) -> None:

@@ -17,7 +17,7 @@ from rlnb.errors import FreshProcessError, RlnbError
 from rlnb.storage.isaacsim import isaacsim_folder, isaacsim_terms
 
 if TYPE_CHECKING:
-    from isaaclab.app.sim_launcher import Scan
+    from isaaclab.app import Scan
 
 OWN_RUNTIME = ("ovphysx", "ovrtx")
 """Modules that load their own copies of Kit's libraries, so that Kit cannot start after them."""
@@ -61,7 +61,7 @@ def arguments_of(device: str, world_size: int = 1, own: Mapping[str, Any] | None
 
 def needs_runtime(env_cfg: Any, arguments: Mapping[str, Any]) -> bool:
     """Return whether an env needs a runtime that this process has to start, which takes up to minutes."""
-    from isaaclab.app.sim_launcher import validate_launch
+    from isaaclab.app import validate_launch
 
     scan, sources = validate_launch(env_cfg, dict(arguments))
     return bool(sources or scan.launcher_types)
@@ -74,7 +74,7 @@ def missing_for(env_cfg: Any, own: Mapping[str, Any]) -> tuple[str, ...]:
         env_cfg: The env's config, whose automatic physics and renderers are resolved in place.
         own: Launcher arguments of the task.
     """
-    from isaaclab.app.sim_launcher import validate_launch
+    from isaaclab.app import validate_launch
 
     if isaacsim_folder() is not None:
         return ()
@@ -96,9 +96,8 @@ def launched(env_cfg: Any, arguments: Mapping[str, Any]) -> Iterator[None]:
         FreshProcessError: This process cannot run the env, but a fresh one can.
         RlnbError: Isaac Sim is needed and is not installed, or the user has not accepted its terms.
     """
-    from isaaclab.app import launch_simulation
-    from isaaclab.app.sim_launcher import validate_launch
-    from isaaclab.utils.version import has_kit
+    from isaaclab.app import launch_simulation, validate_launch
+    from isaaclab.utils import has_kit
 
     global _start
     scan, sources = validate_launch(env_cfg, passed := dict(arguments))

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb import plugins
 from rlnb.contracts import Backend, Policy
+from rlnb.errors import RlnbError
 from rlnb.records.evaluation import EvaluateOptions, EvaluationRecord
 from rlnb.records.options import options_of
 from rlnb.spec import Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks.agent_config import choice_of
+from rlnb.version import ISAACLAB_REQUIREMENT
 from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
-from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import OpenJob, open_job
@@ -94,7 +96,7 @@ def _step(env: Any, policy: Policy, episodes: _Episodes, tape: _Tape, film: Film
             actions = tape.keep(obs, policy)
             obs, *outcome, _ = env.step(actions)
             reward, terminated, truncated = joint(*outcome)
-            episodes.stepped(reward, truncated)
+            episodes.stepped(reward, terminated | truncated, truncated)
             policy.reset(terminated | truncated)
 
 
@@ -139,6 +141,7 @@ class _Episodes:
         import torch
 
         self._env, self._per_env, self._success_of = env, per_env, success
+        isaaclab.reward_sums(env)  # if it fails, then before the first step
         self._return = torch.zeros(env.num_envs, device=env.device)
         self._finished = torch.zeros(env.num_envs, dtype=torch.long, device=env.device)
         self._ending: Any = None
@@ -164,9 +167,19 @@ class _Episodes:
         if self._success_of is not None:
             self.successes += self._success_of(self._env)[ids].tolist()
 
-    def stepped(self, reward: Any, truncated: Any) -> None:
-        """Add the step's reward, and close the episodes that ended in it."""
+    def stepped(self, reward: Any, done: Any, truncated: Any) -> None:
+        """Add the step's reward, and close the episodes that ended in it.
+
+        Raises:
+            RlnbError: Episodes ended without a call of :meth:`ended`. The evaluation would never be complete.
+        """
         self._return += reward
+        if self._ending is None and bool(done.any()):
+            env = type(self._env).__name__
+            raise RlnbError(
+                f"{env}.step ends episodes without a call of {env}._reset_idx, by which an evaluation counts them. "
+                f"Call it there, or use {ISAACLAB_REQUIREMENT}, whose envs call it (installed: {release.installed()})."
+            )
         if self._ending is not None:
             self.returns += self._return[self._counted].tolist()
             self.timeouts += truncated[self._counted].tolist()

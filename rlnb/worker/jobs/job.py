@@ -39,11 +39,14 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
     Raises:
         FreshProcessError: The job needs a process that was started for it, which this one was not.
     """
+    from rlnb.worker.isaac import release
+
     try:
         do(kind, job_dir)
     except (Exception, SystemExit) as exc:  # Isaac Lab raises SystemExit if Isaac Sim is needed
         if isinstance(exc, FreshProcessError) and not fresh:
             raise
+        release.annotate(exc)
         traceback.print_exc()
         _report(kind, job_dir, exc)
         return 1

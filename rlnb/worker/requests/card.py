@@ -27,10 +27,11 @@ from rlnb.tasks.card import (
     Selectors,
     TaskCard,
 )
+from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import agents, config, isaaclab, kit
+from rlnb.worker.isaac import agents, config, isaaclab, kit, release
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -62,6 +63,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         assets=_assets(env_cfg, root),
         asset_root=root,
         versions=isaaclab.versions(),
+        warning=untested(release.installed()),
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since it changes the config
     )
 

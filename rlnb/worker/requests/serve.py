@@ -26,6 +26,7 @@ from rlnb.tasks import messages, requests
 from rlnb.tasks.card import AssetRoot, TaskCard
 from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready
 from rlnb.version import __version__
+from rlnb.worker.isaac import release
 from rlnb.worker.requests import memory
 from rlnb.worker.requests.chores import Chores, rehearse
 from rlnb.worker.requests.tuner import KeptEnv
@@ -107,6 +108,7 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
     except (Exception, SystemExit) as exc:
         # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
+        release.annotate(exc)
         return messages.failure(call.id, exc, settled=not chores.left)
     return Answer(id=call.id, value=value, settled=not chores.left)
 

@@ -1,10 +1,14 @@
-"""The joint outcome of a step of several agents."""
+"""The joint outcome of a step of several agents, and the episodes that an evaluation counts."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+import rlnb
 from rlnb.worker.acting import joint
+from rlnb.worker.jobs import evaluate
 
 torch = pytest.importorskip("torch")
 
@@ -23,3 +27,15 @@ def test_rewards_of_several_agents_add_up_and_an_episode_ends_when_all_end() -> 
 def test_a_step_of_one_agent_is_unchanged() -> None:
     outcome = torch.tensor([1.0]), torch.tensor([True]), torch.tensor([False])
     assert all(ours is theirs for ours, theirs in zip(joint(*outcome), outcome, strict=True))
+
+
+def test_an_env_that_ends_episodes_without_its_reset_method_is_an_error_instead_of_an_endless_evaluation() -> None:
+    env = SimpleNamespace(num_envs=2, device="cpu", episode_length_buf=torch.tensor([7, 3]))
+    episodes, none = evaluate._Episodes(env, 1, None), torch.tensor([False, False])
+    one, reward = torch.tensor([True, False]), torch.ones(2)
+    episodes.stepped(reward, none, none)
+    episodes.ended(torch.tensor([0]))
+    episodes.stepped(reward, one, none)
+    assert (episodes.returns, episodes.lengths) == ([2.0], [7])
+    with pytest.raises(rlnb.RlnbError, match=r"ends episodes without a call of SimpleNamespace\._reset_idx"):
+        episodes.stepped(reward, one, none)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +16,7 @@ from rlnb.records.record import JobRecord
 from rlnb.spec import JOB_FUNCTIONS, JobKind
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
+from rlnb.version import untested
 from rlnb.worker.jobs.job import do, work
 
 
@@ -49,6 +51,20 @@ def test_a_failure_is_the_result_of_the_job(job: JobDir, capsys: pytest.CaptureF
     assert result.error == "RuntimeError: echo crashes at iteration 0, as its agent option crash_at requests"
     assert "Traceback" in result.detail
     assert "Traceback" in capsys.readouterr().err, "the log has it too"
+
+
+def test_an_error_beside_an_untested_isaac_lab_says_so_in_the_result(
+    job: JobDir, install: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise AttributeError("'Scan' object has no attribute 'launcher_types'")
+
+    install("3.1.0")
+    monkeypatch.setattr(plugins.load(plugins.library("echo").backend), "train", fails)
+    assert work("train", job.path) == 1
+    result = JobRecord(job, "local").result
+    assert result is not None
+    assert untested("3.1.0") in result.detail
 
 
 def test_a_simulator_that_exits_is_a_failure_too(job: JobDir, monkeypatch: pytest.MonkeyPatch) -> None:

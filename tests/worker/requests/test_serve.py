@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,8 @@ from rlnb import plugins
 from rlnb.spec import Task
 from rlnb.tasks import requests
 from rlnb.tasks.card import AssetRoot
-from rlnb.tasks.messages import Answer, Call, Failure, call, line
+from rlnb.tasks.messages import Answer, Call, Failure, call, error_of, line
+from rlnb.version import untested
 from rlnb.worker.requests import serve
 from rlnb.worker.requests.chores import Chores
 from rlnb.worker.requests.serve import Exchange
@@ -73,6 +75,19 @@ def test_an_exit_of_the_tasks_code_is_a_failure_that_does_not_end_the_process(
     failure = reply(call(1, requests.Ping()), chores)
     assert isinstance(failure, Failure)
     assert (failure.kind, failure.error) == ("", "SystemExit: Isaac Sim is needed")
+
+
+def test_an_error_beside_an_untested_isaac_lab_says_so_in_the_notebook(
+    chores: Chores, install: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise ImportError("cannot import name 'Scan' from 'isaaclab.app'")
+
+    install("3.1.0")
+    monkeypatch.setattr(serve, "_HANDLERS", {**serve._HANDLERS, requests.Ping: fails})
+    failure = reply(call(1, requests.Ping()), chores)
+    assert isinstance(failure, Failure)
+    assert untested("3.1.0") in str(error_of(failure))
 
 
 def test_an_answer_tells_whether_chores_are_left(chores: Chores, monkeypatch: pytest.MonkeyPatch) -> None:

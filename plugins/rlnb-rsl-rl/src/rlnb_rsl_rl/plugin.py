@@ -41,6 +41,11 @@ RSL_RL = Library(
         "collection_s": "Perf/collection_time",
         "learning_s": "Perf/learning_time",
     },
+    former_metrics={
+        "value_loss": "Loss/value_function",
+        "action_std": "Policy/mean_noise_std",
+        "collection_s": "Perf/collection time",
+    },
     hidden=(r"/time$",),
     requires=("rsl-rl-lib>=5.5,<6",),
     exports=("torchscript", "onnx"),

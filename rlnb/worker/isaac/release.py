@@ -1,0 +1,77 @@
+"""The installed release of Isaac Lab: whether rlnb can use it, and the private parts that another release may lack."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import logging
+import sys
+from typing import Any
+
+from rlnb.errors import RlnbError
+from rlnb.version import ISAACLAB_MAJOR, ISAACLAB_REQUIREMENT, belongs_to, untested
+
+logger = logging.getLogger(__name__)
+
+FIX = f"Use pip install '{ISAACLAB_REQUIREMENT}'"
+
+
+def installed() -> str:
+    """Return the version of Isaac Lab in this interpreter; an empty string without it."""
+    try:
+        return importlib.metadata.version("isaaclab")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def check() -> None:
+    """Refuse an Isaac Lab that rlnb cannot use, and log a warning about one that rlnb was not tested with.
+
+    Raises:
+        RlnbError: Isaac Lab is missing, or has another major version.
+    """
+    version = installed()
+    if not version:
+        raise RlnbError(f"isaaclab is not installed in {sys.executable}. {FIX}")
+    if not belongs_to(version, ISAACLAB_MAJOR):
+        raise RlnbError(
+            f"isaaclab {version} is installed in {sys.executable}, but rlnb needs {ISAACLAB_MAJOR}.x (Python 3.12). "
+            f"{FIX}, or start a training script of that version with rlnb.train(script=...)."
+        )
+    if warning := untested(version):
+        logger.warning("%s", warning)
+
+
+def required(owner: Any, name: str, feature: str) -> Any:
+    """Return a private part of Isaac Lab.
+
+    Args:
+        owner: The object that has the part as an attribute, or the name of the part's module.
+        name: Name of the part.
+        feature: The part of rlnb that needs it, a noun for the error.
+
+    Raises:
+        RlnbError: This release of Isaac Lab does not have the part.
+    """
+    label = f"{owner if isinstance(owner, str) else type(owner).__name__}.{name}"
+    if isinstance(owner, str):
+        owner = _module(owner)
+    if not hasattr(owner, name):
+        raise RlnbError(f"isaaclab {installed()} has no {label}, which {feature} needs. {FIX}")
+    return getattr(owner, name)
+
+
+def _module(name: str) -> Any:
+    """Return a module; None if this release of Isaac Lab does not have it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as exc:
+        if exc.name is None or not belongs_to(name, exc.name):  # a package that the module imports is missing
+            raise
+        return None
+
+
+def annotate(exc: BaseException) -> None:
+    """Note on an error that the release of Isaac Lab is untested, if a changed part of it may be the cause."""
+    if isinstance(exc, AttributeError | ImportError | TypeError) and (warning := untested(installed())):
+        exc.add_note(warning)
