@@ -124,3 +124,5 @@ class TaskCard:
     """Versions of the worker's packages, by name."""
     isaac_sim: tuple[str, ...] = ()
     """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""
+    missing: tuple[str, ...] = ()
+    """Packages that the physics of the task needs and the worker's interpreter does not have."""

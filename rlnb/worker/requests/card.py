@@ -18,7 +18,7 @@ from rlnb.tasks.card import AgentCard, Asset, AssetRoot, CameraCard, ConfigField
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import config, isaaclab, kit
+from rlnb.worker.isaac import config, isaaclab, kit, ovphysx
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -46,7 +46,8 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         assets=_assets(env_cfg, root),
         asset_root=root,
         versions=isaaclab.versions(),
-        isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since it changes the config
+        isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
+        missing=ovphysx.missing_for(env_cfg, task.launcher_args),
     )
 
 
