@@ -96,7 +96,18 @@ def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that can affect a result."""
-    names = ("rlnb", "isaaclab", "isaacsim", "torch", "warp-lang", "newton", "mujoco-warp", "ovphysx", "gymnasium", "numpy")
+    names = (
+        "rlnb",
+        "isaaclab",
+        "isaacsim",
+        "torch",
+        "warp-lang",
+        "newton",
+        "mujoco-warp",
+        "ovphysx",
+        "gymnasium",
+        "numpy",
+    )
     versions = {"python": sys.version.split()[0]}
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

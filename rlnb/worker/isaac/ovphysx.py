@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from rlnb.errors import RlnbError
 from rlnb.storage.installation import install_line
@@ -70,7 +70,7 @@ def provide_pinned_memory() -> None:
         return
     if warp.__version__.startswith(WARP):
         cpu = warp.get_device("cpu")
-        cpu.pinned_allocator = cpu.default_allocator
+        cpu.pinned_allocator = cast(Any, cpu.default_allocator)
         return
     try:
         warp.zeros(1, device="cpu", pinned=True)
