@@ -40,10 +40,10 @@ $(VENV)/.installed: $(UV) pyproject.toml constraints.txt $(wildcard plugins/*/py
 		$(EDITABLE) $(WITH_PAGES) --editable '.[isaaclab,libraries,dask,report,lab,sweep,view,docs,dev]'
 	touch $@
 
-# Another gigabyte, for the slow tests only: skrl with JAX, and robots from URDF files.
+# More than a gigabyte, for the slow tests only: OvPhysX, skrl with JAX, and robots from URDF files.
 $(VENV)/.installed-slow: $(VENV)/.installed
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt \
-		$(EDITABLE) --editable '.[jax]' --editable 'plugins/rlnb-tasks[robots]'
+		$(EDITABLE) --editable '.[jax,physx]' --editable 'plugins/rlnb-tasks[robots]'
 	touch $@
 
 demo: install ## define, preview, train, evaluate and report a task on this machine

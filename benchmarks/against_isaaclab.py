@@ -42,6 +42,13 @@ class Case:
     task: str
     num_envs: int
     iterations: int
+    physics: str | None = None
+    """Physics selector; None for the task's default."""
+
+    @property
+    def selected(self) -> rlnb.Task:
+        """The task with its physics."""
+        return rlnb.task(self.task, physics=self.physics)
 
 
 CASES = (Case("Isaac-Cartpole-Direct", 512, 15), Case("Isaac-Cartpole-Camera-Direct", 16, 11))
@@ -65,12 +72,21 @@ ON_CPU = {
 """Overrides that each library needs on a CPU in addition to ``--device cpu``."""
 
 
+WITH_PINNED_MEMORY = (
+    "from rlnb.worker.isaac.ovphysx import provide_pinned_memory; from isaaclab.__main__ import main; "
+    "provide_pinned_memory(); main()"
+)
+"""``isaaclab`` for OvPhysX on a machine without CUDA, where it fails as published."""
+
+
 def stock_command(case: Case, iterations: int, library: str = "rsl_rl") -> list[str]:
     """Return the command line of ``isaaclab train``, as documented by Isaac Lab."""
+    isaaclab = [str(Path(sys.executable).parent / "isaaclab")]
     return [
-        *(str(Path(sys.executable).parent / "isaaclab"), "train", "--rl_library", library, "--task", case.task),
+        *([sys.executable, "-c", WITH_PINNED_MEMORY] if case.physics == "ovphysx" else isaaclab),
+        *("train", "--rl_library", library, "--task", case.task),
         *("--device", "cpu", "--num_envs", str(case.num_envs), "--max_iterations", str(iterations)),
-        *("--seed", str(SEED), *ON_CPU[library]),
+        *("--seed", str(SEED), *ON_CPU[library], *([f"physics={case.physics}"] if case.physics else [])),
     ]
 
 
@@ -89,7 +105,7 @@ def ours(case: Case, folder: Path, *, warm: bool) -> Outcome:
     rlnb.options.root = folder
     begun = time.time()
     run = rlnb.train(
-        case.task,
+        case.selected,
         num_envs=case.num_envs,
         max_iterations=case.iterations,
         seed=SEED,
@@ -123,7 +139,7 @@ def timed(tag: str) -> bool:
 
 def warm_up(case: Case) -> None:
     """Resolve the task card, so that no pair pays for it; this also starts the living simulator."""
-    rlnb.task_card(case.task)
+    rlnb.task_card(case.selected)
 
 
 def compare(case: Case, pairs: int, warm_runs: int) -> None:

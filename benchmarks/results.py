@@ -23,6 +23,7 @@ _PACKAGES = (
     "torch",
     "warp-lang",
     "newton",
+    "ovphysx",
     "rsl-rl-lib",
     "rl-games",
     "skrl",

@@ -122,7 +122,7 @@ def stock_side(case: Case, library: str, folder: Path) -> Iterator[Side]:
 def horizon_of(case: Case, library: str) -> int:
     """Return the env steps per iteration from the task's agent config."""
     key = {"rsl_rl": "num_steps_per_env", "rl_games": "params.config.horizon_length", "skrl": "agent.rollouts"}[library]
-    horizon: int = rlnb.task_card(case.task).agents[library].fields[key].value
+    horizon: int = rlnb.task_card(case.selected).agents[library].fields[key].value
     return horizon
 
 
@@ -130,7 +130,7 @@ def horizon_of(case: Case, library: str) -> int:
 def our_side(case: Case, library: str, **arguments: Any) -> Iterator[tuple[Side, rlnb.Run]]:
     """Start the same training through rlnb."""
     run = rlnb.train(
-        case.task,
+        case.selected,
         library=library,
         num_envs=case.num_envs,
         max_iterations=ENDLESS,
@@ -197,13 +197,13 @@ def ratios(
     """Measure one case; return rlnb's and stock's iterations per second of each pair."""
     base = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = base / "rlnb"
-    rlnb.task_card(case.task)
+    rlnb.task_card(case.selected)
     from rlnb.simulation import simulator
 
     simulator.shut_down()
     if arguments:  # the number that "auto" stands for is measured once, on the idle machine
         rlnb.train(
-            case.task, library=library, num_envs=case.num_envs, device="cpu", max_iterations=1, **arguments
+            case.selected, library=library, num_envs=case.num_envs, device="cpu", max_iterations=1, **arguments
         ).wait()
     found = []
     for start in range(starts):

@@ -98,7 +98,7 @@ def _installed(stamps: tuple[int, ...]) -> dict[str, str]:
     Args:
         stamps: Modification times of the package folders. They are the cache key, because a lookup takes 50 ms.
     """
-    names = {"isaaclab", "isaacsim", "rlnb"}
+    names = {"isaaclab", "isaacsim", "ovphysx", "ovstage", "rlnb"}
     names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
     for library in plugins.libraries().values():
         names |= {Requirement(text).name for text in library.requires}

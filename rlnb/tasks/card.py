@@ -145,3 +145,5 @@ class TaskCard:
     """Warning about these versions; empty if rlnb was tested with this release of Isaac Lab."""
     isaac_sim: tuple[str, ...] = ()
     """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""
+    missing: tuple[str, ...] = ()
+    """Packages that the physics of the task needs and the worker's interpreter does not have."""

@@ -49,6 +49,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
         problems += _check_training(manifest, library, card, lookup.agent)
         if isinstance(launcher, LocalLauncher):  # the nodes of a cluster, or their image, may have Isaac Sim
             problems += _check_isaac_sim(manifest, card)
+            problems += _check_ovphysx(manifest, card)
     problems = [*_check_arguments(manifest), *problems]
     if card is not None:
         problems += overrides.check(manifest.task, card)
@@ -150,6 +151,21 @@ def _check_isaac_sim(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
     yield Problem(
         what=f"{manifest.task.id} needs Isaac Sim, which {python} does not have: it uses {', '.join(card.isaac_sim)}.",
         fix=f"{fix}, or python= with an interpreter that has Isaac Sim.",
+    )
+
+
+def _check_ovphysx(manifest: Manifest, card: TaskCard) -> Iterator[Problem]:
+    """Find a task with OvPhysX, if the worker's interpreter does not have it."""
+    if not card.missing:
+        return
+    python = manifest.python or sys.executable
+    isaacsim = "isaacsim" in card.versions
+    preferred = ("isaacsim_physx", "newton_mjwarp") if isaacsim else ("newton_mjwarp",)
+    other = next((name for name in preferred if name in card.presets.physics), None)
+    fix = install_line("rlnb[physx]", python=manifest.python, isaacsim=isaacsim)
+    yield Problem(
+        what=f"{manifest.task.id} uses OvPhysX, which needs {' and '.join(card.missing)} in {python}.",
+        fix=f"physics={other!r}, or {fix}" if other else fix,
     )
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import getpass
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -118,13 +119,27 @@ def test_a_task_that_needs_a_missing_isaac_sim_is_a_problem(monkeypatch: pytest.
     assert "fewer launcher_args than livestream, or python=" in problem
 
 
-def test_the_nodes_of_a_cluster_may_have_an_isaac_sim_that_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    card = dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",))
+def test_a_task_that_needs_a_missing_ovphysx_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = dataclasses.replace(CARD, missing=("ovphysx", "ovstage"))
+    (problem,) = problems_of_card(monkeypatch, card)
+    assert f"Lift uses OvPhysX, which needs ovphysx and ovstage in {sys.executable}." in problem
+    assert problem.endswith(install_line("rlnb[physx]"))
+    selectors = Selectors(physics=("isaacsim_physx", "newton_kamino", "newton_mjwarp", "ovphysx", "physx"))
+    (problem,) = problems_of_card(monkeypatch, dataclasses.replace(card, presets=selectors), python="/my/python")
+    assert "in /my/python. physics='newton_mjwarp', or " in problem
+    assert problem.endswith(install_line("rlnb[physx]", python="/my/python"))
+    beside = dataclasses.replace(card, presets=selectors, versions={**CARD.versions, "isaacsim": "6.2.0.0"})
+    (problem,) = problems_of_card(monkeypatch, beside)
+    assert "physics='isaacsim_physx', or " in problem
+
+
+def test_the_nodes_of_a_cluster_may_have_what_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = dataclasses.replace(CARD, isaac_sim=("Isaac Sim PhysX physics (`PhysxCfg`)",), missing=("ovphysx",))
     monkeypatch.setattr(lookup, "card_of", lambda *_, **__: card)
     manifest = rlnb.Manifest(run_id="x", created="", task=rlnb.Task(id="Lift"), library="rsl_rl")
     launcher = plugins.make_launcher("slurm", {"walltime": "01:00:00", "container": "isaac.sif"})
     problems = find(manifest, launcher)
-    assert not [problem for problem in problems if "Isaac Sim" in problem.what]
+    assert not [problem for problem in problems if "Isaac Sim" in problem.what or "OvPhysX" in problem.what]
 
 
 def test_a_task_that_the_library_cannot_train_is_a_problem(root: Path) -> None:

@@ -79,6 +79,15 @@ def test_the_humanoid_joints_are_those_of_the_stock_actuators(assets: Path) -> N
     assert unused == []
 
 
+def test_no_link_of_the_humanoid_keeps_its_accelerations(assets: Path) -> None:
+    from pxr import Usd, UsdPhysics
+
+    stage = Usd.Stage.Open(str(assets / files.HUMANOID))
+    links = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
+    assert len(links) == 16
+    assert not any(link.HasAttribute("physxRigidBody:retainAccelerations") for link in links)
+
+
 def assert_possible(moments: list[float]) -> None:
     """Assert that principal moments are positive, and that none is larger than the sum of the other two."""
     assert min(moments) > 0

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from rlnb_tasks import plugin
+from rlnb_tasks import __version__, plugin
 
 from rlnb import AssetPack, Task
 
@@ -12,7 +12,7 @@ def test_the_packs_name_their_files_and_their_licences() -> None:
     primitives, hands, robots = plugin.rlnb_asset_packs()
     assert isinstance(primitives, AssetPack)
     assert primitives.build == "rlnb_tasks.build:primitives"
-    assert all(pack.version.startswith("0.1.0") for pack in (primitives, hands, robots))
+    assert all(pack.version.startswith(__version__) for pack in (primitives, hands, robots))
     assert [pack.on_request for pack in (primitives, hands, robots)] == [False, False, True]
     assert set(primitives.files.values()) == {"BSD-3-Clause", "Apache-2.0"}
     assert set(hands.files.values()) == {"BSD-3-Clause AND Apache-2.0"}

@@ -24,8 +24,12 @@ import torch
 from isaaclab.app import launch_simulation
 from isaaclab_tasks.utils import resolve_task_config
 
-for task in sys.argv[1:]:
-    cfg, _ = resolve_task_config(task, None, overrides=[])
+if sys.argv[1] == "ovphysx":
+    from rlnb.worker.isaac.ovphysx import provide_pinned_memory
+
+    provide_pinned_memory()
+for task in sys.argv[2:]:
+    cfg, _ = resolve_task_config(task, None, overrides=[f"physics={sys.argv[1]}"])
     cfg.scene.num_envs, cfg.sim.device, cfg.seed = 2, "cpu", 1
     with launch_simulation(cfg, {"device": "cpu"}):
         env = gym.make(task, cfg=cfg)
@@ -36,7 +40,8 @@ for task in sys.argv[1:]:
         state = torch.cat([robot.data.joint_pos.torch, robot.data.root_pos_w.torch], dim=1)
         print("FOUND", json.dumps({
             "task": task, "joints": robot.joint_names, "bodies": robot.body_names,
-            "finite": state.isfinite().all().item(), "height": robot.data.root_pos_w.torch[:, 2].mean().item(),
+            "finite": state.isfinite().all().item(), "fixed": robot.is_fixed_base,
+            "height": robot.data.root_pos_w.torch[:, 2].mean().item(),
             "off": (robot.data.joint_pos.torch - robot.data.default_joint_pos.torch).abs().max().item(),
             "mass": robot.data.body_mass.torch[0].sum().item(),
         }), flush=True)
@@ -78,6 +83,15 @@ def test_bodies_are_children_of_the_robot_and_masses_are_the_urdfs(robots: Path)
                 assert all(stage.GetPrimAtPath(target).IsValid() for target in end.GetTargets()), joint.GetPath()
 
 
+def test_the_arm_is_its_own_articulation_root_and_has_a_variant_for_each_engine(robots: Path) -> None:
+    from pxr import Usd, UsdPhysics
+
+    stage = Usd.Stage.Open(str(robots / files.PANDA))
+    roots = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
+    assert roots == [stage.GetDefaultPrim()]
+    assert stage.GetDefaultPrim().GetVariantSet("Physics").GetVariantNames() == ["mujoco", "physx"]
+
+
 def test_joint_frames_of_parent_and_child_coincide(robots: Path) -> None:
     from pxr import Gf, Usd, UsdGeom, UsdPhysics
 
@@ -109,16 +123,19 @@ def test_a_build_without_the_packages_names_the_command_to_install_them(
 
 @pytest.mark.isaaclab
 @pytest.mark.slow
-def test_stock_tasks_run_with_these_robots(robots: Path) -> None:
-    if importlib.util.find_spec("isaaclab") is None:
-        pytest.skip("isaaclab is not installed here")
+@pytest.mark.parametrize("physics", ["newton_mjwarp", "ovphysx"])
+def test_stock_tasks_run_with_these_robots(robots: Path, physics: str) -> None:
+    for name in ("isaaclab", *(["ovphysx"] if physics == "ovphysx" else [])):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed here")
     environment = {**os.environ, "ISAACSIM_ASSET_ROOT": str(robots)}
-    command = [sys.executable, "-c", SCRIPT, *TASKS]
+    command = [sys.executable, "-c", SCRIPT, physics, *TASKS]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
     found = {f["task"]: f for f in (json.loads(x[6:]) for x in done.stdout.splitlines() if x.startswith("FOUND "))}
     assert done.returncode == 0, f"after {list(found)}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     for task, joints in TASKS.items():
         assert len(found[task]["joints"]) == joints
         assert found[task]["finite"]
+    assert found["Isaac-Reach-Franka"]["fixed"]
     assert found["Isaac-Velocity-Flat-UnitreeGo2"]["height"] > 0.2, "the robot stands"
     assert found["Isaac-Reach-Franka"]["off"] < 0.3, "the robot holds its pose"

@@ -26,7 +26,7 @@ from rlnb.spec import Task
 from rlnb.storage.installation import install_line
 from rlnb.tasks.card import AssetRoot, Selectors
 from rlnb.worker.assets import root as assets
-from rlnb.worker.isaac import kit, release
+from rlnb.worker.isaac import kit, ovphysx, release
 from rlnb.worker.isaac.module import import_file
 
 if TYPE_CHECKING:
@@ -85,7 +85,18 @@ def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that can affect a result."""
-    names = ("rlnb", "isaaclab", "isaacsim", "torch", "warp-lang", "newton", "mujoco-warp", "gymnasium", "numpy")
+    names = (
+        "rlnb",
+        "isaaclab",
+        "isaacsim",
+        "torch",
+        "warp-lang",
+        "newton",
+        "mujoco-warp",
+        "ovphysx",
+        "gymnasium",
+        "numpy",
+    )
     versions = {"python": sys.version.split()[0]}
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -240,11 +251,13 @@ def made(gym_id: str, env_cfg: Any, arguments: Mapping[str, Any], *, join_agents
 
     Raises:
         FreshProcessError: This process cannot run the env, but a fresh one can.
-        RlnbError: Isaac Sim is needed and is not installed, or the user has not accepted its terms.
+        RlnbError: Isaac Sim or OvPhysX is needed and is not installed, or the user has not accepted the terms of Isaac
+            Sim.
     """
     import gymnasium
 
     with kit.launched(env_cfg, arguments):
+        ovphysx.prepare(env_cfg)
         from isaaclab.envs import DirectMARLEnv, multi_agent_to_single_agent  # loads USD, so not before Kit
 
         env = gymnasium.make(gym_id, cfg=env_cfg)

@@ -31,7 +31,7 @@ from rlnb.version import untested
 from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
-from rlnb.worker.isaac import agents, config, isaaclab, kit, release
+from rlnb.worker.isaac import agents, config, isaaclab, kit, ovphysx, release
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -64,7 +64,8 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         asset_root=root,
         versions=isaaclab.versions(),
         warning=untested(release.installed()),
-        isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since it changes the config
+        isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
+        missing=ovphysx.missing_for(env_cfg, task.launcher_args),
     )
 
 

@@ -15,6 +15,10 @@ from rlnb_tasks.stage import Vector, paint, save
 
 KNOWN_NEWTON = "1.6.1"
 """Version of newton that this module was written for."""
+RETAINED = "physxRigidBody:retainAccelerations"
+"""Attribute of the humanoid's links, which Newton does not read. With it, a humanoid in free fall reaches NaN under
+OvPhysX in the sixth step of the task. It falls with 9.8 m/s^2 without it, or if external forces are not applied in
+every iteration of the solver, which is Isaac Lab's default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,6 +125,7 @@ def _robot_stage(file: Path, robot: Robot) -> Usd.Stage:
             continue
         if robot.density_kgm3 is not None:
             UsdPhysics.MassAPI(link).CreateDensityAttr(robot.density_kgm3)
+        link.RemoveProperty(RETAINED)
         name = link.GetName()
         colour = next((value for key, value in robot.limb_colours.items() if key in name), robot.colour)
         for shape in Usd.PrimRange(link):

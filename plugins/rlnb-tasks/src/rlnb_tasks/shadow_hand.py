@@ -1,17 +1,21 @@
 """The Shadow Hand, extracted on the user's machine from a stage in the test data of the isaaclab wheel.
 
 Isaac Lab wrote that stage for its camera task. It contains the hand with the task's poses and with schemas that only
-Isaac Sim reads. This module writes only the hand, in the form that the stock tasks load.
+Isaac Sim reads. This module writes only the hand, in the form that the stock tasks load. The four tendons are written
+twice, since each engine reads only its own schemas: the variant ``physx`` has them as they are in the stage, and the
+variant ``mujoco`` in MuJoCo's schemas.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from pxr import Sdf, Usd, UsdGeom, UsdPhysics
 
@@ -31,12 +35,14 @@ IN_THE_STAGE = "/World/envs/env_0/Robot"
 HAND = Sdf.Path("/right_hand")
 DISABLED_WELD = HAND.AppendPath("Geometry/rh_forearm/PhysicsFixedJoint")
 """A second joint that holds the forearm. The stage disables it, but importers read it anyway."""
-OF_ISAAC_SIM = ("Isaac", "PhysxTendon", "PhysicsJointState")
+OF_ISAAC_SIM = ("Isaac", "PhysicsJointState")
 """Prefixes of the API schemas that only Isaac Sim reads."""
 KIT_NOTES = ("hide_in_stage_window", "no_delete")
-PROPERTIES_OF_ISAAC_SIM = ("isaac:", "physxTendon", "state:")
-VARIANTS = {"Physics": "mujoco", "Colliders": "simplified"}
-"""Variants of NVIDIA's asset that the stock config selects. The hand written here has only these."""
+PROPERTIES_OF_ISAAC_SIM = ("isaac:", "state:")
+TENDON_SCHEMA, TENDON_PROPERTY = "PhysxTendon", "physxTendon:"
+"""Prefixes of PhysX's schemas for tendons, and of their properties."""
+VARIANTS = {"Physics": ("mujoco", "physx"), "Colliders": ("simplified",)}
+"""Variants of NVIDIA's asset that the stock configs select, with the default first. The hand written here has these."""
 
 TENDON_RANGE_RAD = (0.0, 3.1415)
 """Control range of a tendon's motor: ``TENDON_POSITION_LIMITS`` of ``isaaclab_assets.robots.shadow_hand``."""
@@ -50,6 +56,16 @@ class Tendon:
 
     stiffness: float = 0.0
     joints: list[Sdf.Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Axes:
+    """What PhysX's schemas say about the tendons over a joint."""
+
+    schemas: list[str]
+    """Applied schemas."""
+    values: Mapping[str, tuple[Sdf.ValueTypeName, Any]]
+    """Type and value of each attribute, by name."""
 
 
 def write(folder: Path) -> None:
@@ -93,22 +109,32 @@ def hand(file: Path) -> Usd.Stage:
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
     for name in ("xformOp:translate", "xformOp:orient", "xformOp:scale", "xformOpOrder", "extentsHint"):
         root.RemoveProperty(name)  # the task's pose of the hand
-    for name, value in VARIANTS.items():
-        variants = root.GetVariantSets().AddVariantSet(name)
-        variants.AddVariant(value)
-        variants.SetVariantSelection(value)
     stage.RemovePrim(DISABLED_WELD)
-    tendons = _tendons(stage)
+    tendons, axes = _tendons(stage), _axes(stage)
     for prim in stage.Traverse():
         _strip(prim)
-        if prim.HasAPI(UsdPhysics.RigidBodyAPI):  # the equivalent of PhysX's disableGravity
-            prim.CreateAttribute("mjc:gravcomp", Sdf.ValueTypeNames.Double).Set(1.0)
         if colour := _colour(prim):
             paint(UsdGeom.Gprim(prim), colour)
-    UsdGeom.Scope.Define(stage, HAND.AppendChild("Physics"))
-    for name, tendon in sorted(tendons.items()):
-        _write_tendon(stage, name, tendon)
+    for name, values in VARIANTS.items():
+        variants = root.GetVariantSets().AddVariantSet(name)
+        for value in values:
+            variants.AddVariant(value)
+        variants.SetVariantSelection(values[0])
+    with _variant(root, "physx"):
+        _write_axes(stage, axes)
+    with _variant(root, "mujoco"):
+        _write_mujoco(stage, tendons)
     return stage
+
+
+@contextlib.contextmanager
+def _variant(root: Usd.Prim, value: str) -> Iterator[None]:
+    """Write into a variant of the physics, and select the default again at the end."""
+    variants = root.GetVariantSet("Physics")
+    variants.SetVariantSelection(value)
+    with variants.GetVariantEditContext():
+        yield
+    variants.SetVariantSelection(VARIANTS["Physics"][0])
 
 
 def _flat(file: Path) -> Sdf.Layer:
@@ -157,13 +183,26 @@ def _schemas(prim: Usd.Prim) -> list[str]:
     return list(listing.explicitItems) if listing else []
 
 
+def _axes(stage: Usd.Stage) -> dict[Sdf.Path, Axes]:
+    """Return what PhysX's schemas say about the tendons over each joint."""
+    found = {}
+    for prim in stage.Traverse():
+        schemas = [name for name in _schemas(prim) if name.startswith(TENDON_SCHEMA)]
+        if schemas:
+            attributes = [each for each in prim.GetAttributes() if each.GetName().startswith(TENDON_PROPERTY)]
+            values = {each.GetName(): (each.GetTypeName(), each.Get()) for each in attributes}
+            found[prim.GetPath()] = Axes(schemas=schemas, values=values)
+    return found
+
+
 def _strip(prim: Usd.Prim) -> None:
-    """Remove the schemas and properties that only Isaac Sim reads."""
+    """Remove the schemas and properties that only Isaac Sim or only PhysX reads."""
     if schemas := _schemas(prim):
-        others = [name for name in schemas if not name.startswith(OF_ISAAC_SIM)]
-        prim.SetMetadata("apiSchemas", Sdf.TokenListOp.CreateExplicit(others))
+        others = [name for name in schemas if not name.startswith((*OF_ISAAC_SIM, TENDON_SCHEMA))]
+        # An explicit list would hide the schemas of the variants.
+        prim.SetMetadata("apiSchemas", Sdf.TokenListOp.Create(prependedItems=others))
     for name in prim.GetAuthoredPropertyNames():
-        if name.startswith(PROPERTIES_OF_ISAAC_SIM):
+        if name.startswith((*PROPERTIES_OF_ISAAC_SIM, TENDON_PROPERTY)):
             prim.RemoveProperty(name)
 
 
@@ -173,6 +212,25 @@ def _colour(prim: Usd.Prim) -> tuple[float, float, float] | None:
     for material in binding.GetTargets() if binding else ():
         return prim.GetStage().GetAttributeAtPath(material.AppendProperty("inputs:diffuseColor")).Get()
     return None
+
+
+def _write_axes(stage: Usd.Stage, axes: Mapping[Sdf.Path, Axes]) -> None:
+    """Write the tendons in PhysX's schemas, as they were in the stage."""
+    for path, of_joint in axes.items():
+        prim = stage.OverridePrim(path)
+        prim.SetMetadata("apiSchemas", Sdf.TokenListOp.Create(prependedItems=of_joint.schemas))
+        for name, (kind, value) in of_joint.values.items():
+            prim.CreateAttribute(name, kind, custom=False).Set(value)
+
+
+def _write_mujoco(stage: Usd.Stage, tendons: Mapping[str, Tendon]) -> None:
+    """Write the tendons in MuJoCo's schemas, and its equivalent of PhysX's disableGravity."""
+    for prim in stage.Traverse():
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            prim.CreateAttribute("mjc:gravcomp", Sdf.ValueTypeNames.Double).Set(1.0)
+    UsdGeom.Scope.Define(stage, HAND.AppendChild("Physics"))
+    for name, tendon in sorted(tendons.items()):
+        _write_tendon(stage, name, tendon)
 
 
 def _write_tendon(stage: Usd.Stage, name: str, tendon: Tendon) -> None:

@@ -39,8 +39,8 @@ class Robot:
     """Whether the base moves freely."""
     drives: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Patterns of joint names, mapped to stiffness and damping (N m/rad and N m s/rad, or N/m and N s/m)."""
-    variants: Mapping[str, str] = field(default_factory=dict)
-    """Variants of NVIDIA's asset that the stock config selects. The file written here has only these."""
+    variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Variants of NVIDIA's asset that the stock configs select, with the default first. They are all alike here."""
 
 
 GO2 = Robot(
@@ -62,7 +62,7 @@ PANDA = Robot(
         "panda_finger_joint1": (350.0, 10.0),
         "panda_finger_joint2": (0.0, 0.0),  # follows joint 1 through a mimic constraint
     },
-    variants={"Physics": "mujoco", "Colliders": "primitives"},
+    variants={"Physics": ("mujoco", "physx"), "Colliders": ("primitives",)},
 )
 
 
@@ -132,10 +132,13 @@ def _finished(robot: Robot, layer: Sdf.Layer) -> Sdf.Layer:
     _flatten(stage, root)
     if robot.floats:
         stage.RemovePrim(root.GetPath().AppendPath("Physics/root_joint"))
-    for name, value in robot.variants.items():
+    else:
+        _move_articulation_root(stage, root)
+    for name, values in robot.variants.items():
         variants = root.GetVariantSets().AddVariantSet(name)
-        variants.AddVariant(value)
-        variants.SetVariantSelection(value)
+        for value in values:
+            variants.AddVariant(value)
+        variants.SetVariantSelection(values[0])
     for joint in [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.Joint)]:
         _drive(robot, joint)
     return layer
@@ -158,6 +161,17 @@ def _flatten(stage: Usd.Stage, root: Usd.Prim) -> None:
             body.GetPrim().RemoveProperty(f"xformOp:{operation}")
         body.AddTranslateOp().Set(pose.ExtractTranslation())
         body.AddOrientOp().Set(Gf.Quatf(pose.ExtractRotationQuat()))
+
+
+def _move_articulation_root(stage: Usd.Stage, root: Usd.Prim) -> None:
+    """Move the articulation's root from the base link to the robot.
+
+    PhysX holds a base that is the root itself by a joint outside of the articulation. The arm then reaches NaN at once.
+    """
+    base = next(prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.ArticulationRootAPI))
+    for schema in ("PhysicsArticulationRootAPI", "NewtonArticulationRootAPI"):
+        base.RemoveAppliedSchema(schema)
+        root.AddAppliedSchema(schema)
 
 
 def _drive(robot: Robot, joint: Usd.Prim) -> None:
