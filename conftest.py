@@ -1,6 +1,7 @@
-"""Hides GPUs from all tests except those that are marked ``gpu``.
+"""Hides GPUs from all tests except those that are marked ``gpu``, and compares no physics engines on its own.
 
-Elsewhere the device ``"auto"`` would be a GPU on one machine and the CPU on another.
+Elsewhere the device ``"auto"`` would be a GPU on one machine and the CPU on another, and each training of a test would
+first measure two engines.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 
 import pytest
 
+os.environ["RLNB_COMPARE_PHYSICS"] = "0"
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORIGINAL = os.environ.get(VARIABLE)
 

@@ -49,6 +49,10 @@ class Options:
     warm_idle_s: float | None = 1800.0
     """Seconds without a request after which the living simulator of a machine with NVIDIA GPUs ends, so that others can
     use its GPU memory; None means never. The next request starts a fresh one."""
+    compare_physics: bool = field(default_factory=lambda: os.environ.get("RLNB_COMPARE_PHYSICS") != "0")
+    """Whether ``rlnb.train`` says which physics engine is faster, if a task supports both Newton and PhysX and the user
+    has chosen none. The living simulator measures this once for each task and number of envs. The environment variable
+    ``RLNB_COMPARE_PHYSICS=0`` turns it off."""
     display: Literal["auto", "live", "static"] = "auto"
     """How results are shown. ``"live"`` shows widgets, ``"static"`` shows pictures, e.g. for papermill and nbconvert,
     and ``"auto"`` chooses by the front end."""

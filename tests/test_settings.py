@@ -14,8 +14,10 @@ def test_the_variables_set_the_defaults_and_an_assignment_takes_precedence(
 ) -> None:
     monkeypatch.setenv("RLNB_ROOT", str(tmp_path))
     monkeypatch.setenv("RLNB_PYTHON", "/opt/isaaclab/isaaclab.sh -p")
+    monkeypatch.setenv("RLNB_COMPARE_PHYSICS", "0")
     options = Options()
     assert (options.root, options.python) == (tmp_path, "/opt/isaaclab/isaaclab.sh -p")
+    assert not options.compare_physics
     options.root = tmp_path / "other"
     assert options.folders == Root(tmp_path / "other")
 

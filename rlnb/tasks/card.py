@@ -143,6 +143,9 @@ class TaskCard:
     """Versions of the worker's packages, by name."""
     warning: str = ""
     """Warning about these versions; empty if rlnb was tested with this release of Isaac Lab."""
+    engines: tuple[str, ...] = ()
+    """Two physics engines that can run the task in the worker's interpreter without Isaac Sim, the default one first;
+    empty if there are not two."""
     isaac_sim: tuple[str, ...] = ()
     """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""
     missing: tuple[str, ...] = ()

@@ -106,7 +106,7 @@ def _path(root: Root, manifest: Manifest) -> Path:
     parts = {
         "machine": [socket.gethostname(), len(os.sched_getaffinity(0))],
         "task": dataclasses.replace(manifest.task, source=None),
-        "library": [manifest.library, manifest.agent],
+        "library": [manifest.library, manifest.agent_name, manifest.agent],
         "device": [manifest.resources.device, manifest.deterministic],
         "python": manifest.python,
     }

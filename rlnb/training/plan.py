@@ -40,6 +40,8 @@ class Plan:
     """Reasons why the training would fail."""
     measure_ranks: bool
     """Whether the number of ranks is still to be measured."""
+    engines: tuple[str, ...] = ()
+    """Physics engines to compare, as in :attr:`rlnb.tasks.card.TaskCard.engines`; empty if the user has chosen one."""
 
 
 def make_plan(request: TrainRequest) -> Plan:
@@ -84,6 +86,7 @@ def make_plan(request: TrainRequest) -> Plan:
         card=lookup.card,
         problems=(*problems, *further),
         measure_ranks=measures,
+        engines=lookup.card.engines if lookup.card and not task.physics and isinstance(launcher, LocalLauncher) else (),
     )
 
 

@@ -9,6 +9,7 @@ from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run, refuse
+from rlnb.training.engines import say_faster
 from rlnb.training.plan import make_plan
 from rlnb.training.request import TrainRequest, signature
 
@@ -66,6 +67,8 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
     refuse(plan)
     if plan.measure_ranks:
         plan = with_fastest_ranks(plan)
+    if plan.engines:
+        say_faster(plan)
     return create_run(plan.root, plan.manifest, plan.launcher, plan.options, warm=request.warm)
 
 

@@ -29,6 +29,11 @@ def missing_for(env_cfg: Any, own: Mapping[str, Any]) -> tuple[str, ...]:
 
     if not scan(env_cfg, dict(own)).has_ovphysx_physics:
         return ()
+    return missing()
+
+
+def missing() -> tuple[str, ...]:
+    """Return the packages of OvPhysX that this interpreter lacks."""
     return tuple(name for name in PACKAGES if importlib.util.find_spec(name) is None)
 
 
@@ -45,9 +50,9 @@ def prepare(env_cfg: Any) -> None:
 
     if not isinstance(env_cfg.sim.physics, OvPhysxCfg):
         return
-    if missing := missing_for(env_cfg, {}):
+    if lacking := missing():
         raise RlnbError(
-            f"The env uses OvPhysX, which needs {' and '.join(missing)} in {sys.executable}. "
+            f"The env uses OvPhysX, which needs {' and '.join(lacking)} in {sys.executable}. "
             f'Use {install_line(EXTRA)}, or other physics, such as physics="newton_mjwarp".'
         )
     provide_pinned_memory()

@@ -32,6 +32,7 @@ from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
 from rlnb.worker.isaac import agents, config, isaaclab, kit, ovphysx, release
+from rlnb.worker.requests.engines import comparable
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -64,6 +65,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         asset_root=root,
         versions=isaaclab.versions(),
         warning=untested(release.installed()),
+        engines=comparable(env_cfg, selectors),
         isaac_sim=kit.missing_for(env_cfg, task.launcher_args),  # last, since these change the config
         missing=ovphysx.missing_for(env_cfg, task.launcher_args),
     )

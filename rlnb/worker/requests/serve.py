@@ -164,6 +164,12 @@ def _budget(request: requests.Budget, exchange: Exchange) -> requests.Costs:
     return budget(request, exchange.tell)
 
 
+def _engines(request: requests.Engines, exchange: Exchange) -> requests.EngineSpeeds:
+    from rlnb.worker.requests.engines import engines
+
+    return engines(request)
+
+
 def _run_job(request: requests.RunJob, exchange: Exchange) -> None:
     from rlnb.worker.jobs.job import do
 
@@ -220,6 +226,7 @@ _HANDLERS: Mapping[type[requests.Request[Any]], Handler] = {
     requests.Tasks: _tasks,
     requests.Preview: _preview,
     requests.Budget: _budget,
+    requests.Engines: _engines,
     requests.RunJob: _run_job,
     requests.View: _view,
     requests.Compile: _compile,
