@@ -19,7 +19,7 @@ ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost
 SCHEMA = 1
 """Version of the JSON form of the types below (:mod:`rlnb.storage.serial`). Readers refuse a newer version."""
 
-CARD_SCHEMA = 8
+CARD_SCHEMA = 9
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
@@ -81,7 +81,7 @@ class Task:
     """Arguments of Isaac Lab's launcher by name, e.g. ``{"kit_args": "--enable my.extension"}``."""
     success: str | None = None
     """Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,) that says
-    whether an ending episode succeeded."""
+    whether an ending episode succeeded. None takes the task's own, see :attr:`rlnb.Evaluation.success_source`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

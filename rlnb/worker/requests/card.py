@@ -19,6 +19,7 @@ from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
 from rlnb.worker.isaac import config, isaaclab, kit
+from rlnb.worker.isaac.success import source_in_config
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -40,6 +41,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         workflow=_workflow(env_cfg),
         num_envs=env_cfg.scene.num_envs,
         fields=_fields(env_cfg),
+        success=source_in_config(registered, env_cfg),
         presets=selectors,
         cameras=_cameras(env_cfg),
         agents=agents,
