@@ -44,22 +44,57 @@ class Case:
     """Isaac Lab's presets."""
 
 
+SHORT = {"episode_length_s": 0.5}
+RAIL = {**SHORT, "max_cart_pos": 0.8}
+RAIL_TERM = {**SHORT, "terminations.cart_out_of_bounds.params.bounds": [-0.8, 0.8]}
+BALANCE = {
+    "episode_length_s": 0.4,
+    "success_upright_angle": 1.2,
+    "success_duration_s": 0.05,
+    "max_cart_pos": 20.0,
+    "initial_pole_angle_range": [-0.02, 0.02],
+    "initial_pendulum_angle_range": [-0.02, 0.02],
+}
+TURN = {"episode_length_s": 0.2, "success_tolerance": 1.5}
+REACH = {
+    "episode_length_s": 1.0,
+    "commands.ee_pose.position_success_threshold": 0.3,
+    "commands.ee_pose.orientation_success_threshold": 1.5,
+}
+WALK = {
+    "episode_length_s": 0.5,
+    "commands.base_velocity.vel_xy_success_threshold": 0.8,
+    "commands.base_velocity.vel_yaw_success_threshold": 0.8,
+}
 NEWTON = ("newton_renderer",)
 CASES = {
-    "Isaac-Cartpole-Direct": Case(overrides={"episode_length_s": 0.5, "max_cart_pos": 0.05}),
-    "Isaac-Cartpole-Camera-Direct": Case(overrides={"episode_length_s": 0.5, "max_cart_pos": 0.05}, presets=NEWTON),
-    "Isaac-Cartpole": Case(
-        overrides={"episode_length_s": 0.5, "terminations.cart_out_of_bounds.params.bounds": (-0.05, 0.05)}
+    "Isaac-Cartpole-Direct": Case(overrides=RAIL),
+    "Isaac-Cartpole-Camera-Direct": Case(overrides=RAIL, presets=NEWTON),
+    "Isaac-Cartpole": Case(overrides=RAIL_TERM),
+    "Isaac-Cartpole-Camera": Case(overrides=RAIL_TERM, presets=NEWTON),
+    "IsaacContrib-Cartpole-Showcase-Direct": Case(overrides=RAIL),
+    "Isaac-Pendulum-MARL-Direct": Case(overrides=BALANCE, scale=0.3),
+    "Isaac-Ant-Direct": Case(overrides={**SHORT, "termination_height": 0.44}),
+    "Isaac-Ant": Case(overrides={**SHORT, "terminations.torso_height.params.minimum_height": 0.44}),
+    "Isaac-Humanoid-Direct": Case(overrides=SHORT),
+    "Isaac-Humanoid": Case(overrides=SHORT),
+    "Isaac-Reorient-Cube-Shadow-Direct": Case(overrides=TURN),
+    "Isaac-Reorient-Cube-Shadow": Case(
+        overrides={"episode_length_s": 0.2, "commands.object_pose.orientation_success_threshold": 1.5}
     ),
-    "Isaac-Ant-Direct": Case(overrides={"episode_length_s": 0.4, "termination_height": 0.48}),
-    "Isaac-Ant": Case(overrides={"episode_length_s": 0.4}),
-    "Isaac-Humanoid-Direct": Case(overrides={"episode_length_s": 0.6}),
-    "Isaac-Humanoid": Case(overrides={"episode_length_s": 0.6}),
-    "Isaac-Pendulum-MARL-Direct": Case(overrides={"episode_length_s": 1.2}),
-    "Isaac-Reorient-Cube-Shadow-Direct": Case(overrides={"episode_length_s": 1.0, "success_tolerance": 1.5}),
-    "Isaac-Reach-Franka": Case(overrides={"episode_length_s": 1.0}),
-    "Isaac-Velocity-Flat-UnitreeGo2": Case(overrides={"episode_length_s": 1.0}),
+    "IsaacContrib-Reorient-Cube-Shadow-OpenAI-FF-Direct": Case(overrides=TURN),
+    "Isaac-Shadow-Handover-Direct": Case(
+        overrides={"episode_length_s": 0.2, "success_distance_threshold": 0.6, "success_steps_required": 5}
+    ),
+    "Isaac-Shadow-Handover": Case(
+        overrides={"episode_length_s": 0.2, "commands.object_pose.success_distance_threshold": 0.6}
+    ),
+    "Isaac-Reach-Franka": Case(overrides=REACH),
+    "Isaac-Reach-Franka-OSC": Case(overrides=REACH),
+    "Isaac-Velocity-Flat-UnitreeGo2": Case(overrides=WALK),
+    "Isaac-Velocity-Rough-UnitreeGo2": Case(overrides=WALK),
 }
+"""The last four need the robots of ``rlnb assets build --robots``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
