@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlnb.worker.isaac.isaaclab import Registered
+from rlnb.worker.isaac.means import Means
 
 if TYPE_CHECKING:
     import torch
@@ -72,9 +73,8 @@ class Successes:
             self._values += self._function(self._env)[env_ids][counted].float().tolist()
             yield
             return
-        from rlnb.worker.isaac.means import Means
-
-        with Means() as means:
+        means = Means()
+        with means.noted():
             yield
         # Taken out of the log, so that a later reset that logs no rate does not find this one.
         rate = self._env.extras.get("log", {}).pop(LOGGED, None)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from rlnb.worker.isaac.means import Means
+
 torch = pytest.importorskip("torch")
 
 FLAGS = [True, False, True, True]
 
 
 def test_the_values_of_a_mean_are_found_by_its_tensor_or_by_the_number_made_of_it() -> None:
-    from rlnb.worker.isaac.means import Means
-
-    with torch.inference_mode(), Means() as means:
+    means = Means()
+    with torch.inference_mode(), means.noted():
         flags = torch.tensor(FLAGS)
         method, function = flags.float().mean(), torch.mean(flags.float())
         item, number = flags.float().mean().item(), float(flags.float().mean())
@@ -23,10 +24,9 @@ def test_the_values_of_a_mean_are_found_by_its_tensor_or_by_the_number_made_of_i
 
 
 def test_values_that_are_cleared_after_the_mean_are_kept() -> None:
-    from rlnb.worker.isaac.means import Means
-
     values = torch.ones(3)
-    with Means() as means:
+    means = Means()
+    with means.noted():
         mean = torch.mean(values[slice(None)])
         values[:] = 0.0
     kept = means.values_of(mean)
@@ -35,9 +35,8 @@ def test_values_that_are_cleared_after_the_mean_are_kept() -> None:
 
 
 def test_an_equal_number_that_is_not_a_mean_has_no_values() -> None:
-    from rlnb.worker.isaac.means import Means
-
-    with Means() as means:
+    means = Means()
+    with means.noted():
         mean = torch.tensor(FLAGS).float().mean()
         rows = torch.ones(2, 3).mean(dim=1)
     assert means.values_of(mean + 0.0) is None
@@ -46,13 +45,12 @@ def test_an_equal_number_that_is_not_a_mean_has_no_values() -> None:
 
 
 def test_a_scripted_function_runs_inside_the_context() -> None:
-    from rlnb.worker.isaac.means import Means
-
     @torch.jit.script
     def double(values: torch.Tensor) -> torch.Tensor:
         return 2.0 * values
 
-    with Means() as means:
+    means = Means()
+    with means.noted():
         mean = double(torch.ones(2)).mean()
     kept = means.values_of(mean)
     assert kept is not None

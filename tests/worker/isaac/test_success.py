@@ -87,6 +87,11 @@ def test_a_logged_rate_that_is_not_of_these_episodes_is_not_their_success(rate: 
     assert successes.values is None
 
 
+def test_a_mean_of_values_beyond_0_and_1_is_not_a_success() -> None:
+    env = Env([2.0, -1.0], lambda values: values.mean())
+    assert episodes(env, NO_FUNCTION, ended=[0, 1], counted=[True, True]).values is None
+
+
 def test_a_mean_of_other_values_than_one_per_reset_env_is_not_taken_apart() -> None:
     env = Env([True, False, True], lambda _: torch.tensor([1.0, 1.0, 0.0, 1.0]).mean())
     assert episodes(env, NO_FUNCTION, ended=[0, 1, 2], counted=[True] * 3).values is None
@@ -135,9 +140,9 @@ def test_a_termination_of_another_name_is_not_success() -> None:
 
 def test_the_tasks_own_function_comes_first() -> None:
     env = with_term(Env([True, True], lambda flags: 1.0 - flags.float().mean()), "success")
-    successes = episodes(env, LIFTED, ended=[0, 1], counted=[True, True])
+    successes = episodes(env, LIFTED, ended=[1, 0], counted=[True, False])
     assert successes.source == "my_tasks.success:lifted"
-    assert successes.values == (1.0, 1.0)
+    assert successes.values == (1.0,)
 
 
 def test_a_config_names_a_function_or_a_termination_but_not_a_rate() -> None:
