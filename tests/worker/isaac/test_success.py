@@ -139,10 +139,10 @@ def test_a_termination_of_another_name_is_not_success() -> None:
 
 
 def test_the_tasks_own_function_comes_first() -> None:
-    env = with_term(Env([True, True], lambda flags: 1.0 - flags.float().mean()), "success")
+    env = with_term(Env([True, False], lambda flags: 1.0 - flags.float().mean()), "success")
     successes = episodes(env, LIFTED, ended=[1, 0], counted=[True, False])
     assert successes.source == "my_tasks.success:lifted"
-    assert successes.values == (1.0,)
+    assert successes.values == (0.0,)
 
 
 def test_a_config_names_a_function_or_a_termination_but_not_a_rate() -> None:
