@@ -84,13 +84,13 @@ CASES = {
     ),
     "IsaacContrib-Reorient-Cube-Shadow-OpenAI-FF-Direct": Case(overrides=TURN),
     "Isaac-Shadow-Handover-Direct": Case(
-        overrides={"episode_length_s": 0.2, "success_distance_threshold": 0.6, "success_steps_required": 5}
+        overrides={"episode_length_s": 0.2, "success_distance_threshold": 0.35, "success_steps_required": 3}
     ),
     "Isaac-Shadow-Handover": Case(
-        overrides={"episode_length_s": 0.2, "commands.object_pose.success_distance_threshold": 0.6}
+        overrides={"episode_length_s": 0.6, "commands.object_pose.success_distance_threshold": 0.4}
     ),
     "Isaac-Reach-Franka": Case(overrides=REACH),
-    "Isaac-Reach-Franka-OSC": Case(overrides=REACH),
+    "Isaac-Reach-Franka-OSC": Case(overrides=REACH, scale=0.2),
     "Isaac-Velocity-Flat-UnitreeGo2": Case(overrides=WALK),
     "Isaac-Velocity-Rough-UnitreeGo2": Case(overrides=WALK),
 }
