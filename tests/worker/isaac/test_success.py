@@ -154,49 +154,69 @@ def test_a_config_names_a_function_or_a_termination_but_not_a_rate() -> None:
     assert source_in_config(NO_FUNCTION, SimpleNamespace()) == "", "a direct task"
 
 
+TERMINATED = "staying:StayingCfg"
+STAYING = """
+import isaaclab.envs.mdp as mdp
+from isaaclab.managers import TerminationTermCfg
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_manager_env_cfg import CartpoleEnvCfg
+
+@configclass
+class StayingCfg(CartpoleEnvCfg):
+    def __post_init__(self):
+        super().__post_init__()
+        self.terminations.success = TerminationTermCfg(func=mdp.time_out, time_out=True)
+"""
+"""A cart-pole with a termination ``success``, which is the time-out whose rate the task also logs."""
 SCRIPT = """
 import dataclasses, json, sys
 sys.path.append(sys.argv[1])
 from success import CASES, agreement
+CASES["staying:StayingCfg"] = CASES["Isaac-Cartpole"]
 for name in sys.argv[3:]:
     print("AGREEMENT", json.dumps(dataclasses.asdict(agreement(name, CASES[name], int(sys.argv[2])))), flush=True)
 """
 
 
-def agreements(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def agreements(names: Sequence[str], folder: Path) -> dict[str, dict[str, Any]]:
     """Return the agreement of each task, from one process with real Isaac Lab."""
     if importlib.util.find_spec("isaaclab") is None:
         pytest.skip("isaaclab is not installed here")
     from rlnb.worker.assets.packs import build
 
+    (folder / "staying.py").write_text(STAYING)
+    paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-c", SCRIPT, str(REPO / "benchmarks"), str(EPISODES), *names]
-    environment = {**os.environ, "ISAACSIM_ASSET_ROOT": str(build().folder)}
+    environment = {**os.environ, "ISAACSIM_ASSET_ROOT": str(build().folder), "PYTHONPATH": paths}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
     rows = [json.loads(line[10:]) for line in done.stdout.splitlines() if line.startswith("AGREEMENT ")]
     assert done.returncode == 0, f"after {rows}:\n{done.stderr[-4000:]}"
     return {row["task"]: row for row in rows}
 
 
-def agree(row: dict[str, Any]) -> None:
-    assert row["source"] == "Metrics/success_rate"
+def agree(row: dict[str, Any], source: str = "Metrics/success_rate") -> None:
+    assert row["source"] == source
     assert row["episodes"] >= EPISODES
     assert row["own"] == pytest.approx(row["logged"], abs=TOLERANCE)
     assert 0.0 < row["logged"] < 1.0, "the case tells successes from failures"
 
 
 @pytest.mark.isaaclab
-def test_a_direct_and_a_manager_based_task_have_the_success_that_they_log() -> None:
-    rows = agreements(FEW)
+def test_a_direct_and_a_manager_based_task_have_the_success_that_they_log(tmp_path: Path) -> None:
+    rows = agreements([*FEW, TERMINATED], tmp_path)
     for name in FEW:
         agree(rows[name])
         assert rows[name]["shares"] == 0, "each episode has a success of its own"
+    agree(rows[TERMINATED], "terminations.success")
 
 
 @pytest.mark.isaaclab
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_a_task_of_several_agents_and_one_with_several_goals_have_the_success_that_they_log() -> None:
-    rows = agreements(MORE)
+def test_a_task_of_several_agents_and_one_with_several_goals_have_the_success_that_they_log(
+    tmp_path: Path,
+) -> None:
+    rows = agreements(MORE, tmp_path)
     for name in MORE:
         agree(rows[name])
     assert rows["Isaac-Pendulum-MARL-Direct"]["shares"] == 0
