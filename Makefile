@@ -148,6 +148,8 @@ bench: install ## run the benchmarks of benchmarks/RESULTS.md on an otherwise id
 	$(BIN)/python benchmarks/kernel_side.py
 	$(BIN)/python benchmarks/edit_loop.py
 	$(BIN)/python benchmarks/swap.py
+	$(BIN)/python benchmarks/success.py
+	$(BIN)/python benchmarks/success.py --sources
 	$(BIN)/python benchmarks/first_image.py
 	$(BIN)/python benchmarks/cycles.py
 	$(BIN)/python benchmarks/viewer.py

@@ -81,7 +81,7 @@ class Task:
     """Arguments of Isaac Lab's launcher by name, e.g. ``{"kit_args": "--enable my.extension"}``."""
     success: str | None = None
     """Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,) that says
-    whether an ending episode succeeded."""
+    whether an ending episode succeeded. None takes the task's own, see :attr:`rlnb.Evaluation.success_source`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

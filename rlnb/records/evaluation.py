@@ -47,13 +47,15 @@ class EvaluationRecord:
     timeouts: tuple[bool | float, ...]
     """Whether each episode ended by its time limit."""
     successes: tuple[bool | float, ...] | None
-    """Whether each episode succeeded, as a bool or as 1 or 0; None if the task defines no success."""
+    """Success of each episode, as a bool or as a number from 0 to 1; None if it is not known."""
     checkpoint: str
     """Evaluated checkpoint, relative to the run folder."""
     num_envs: int
     """Number of parallel envs."""
     seed: int
     """Seed of the env."""
+    success_source: str = ""
+    """Source of the success, see :attr:`Evaluation.success_source`."""
     episodes: int = 0
     """Number of episodes, the length of each list."""
     deterministic: bool = True
@@ -74,14 +76,25 @@ class Evaluation:
     """Length of each episode, in env steps."""
     timeouts: tuple[bool, ...]
     """Whether each episode ended by its time limit."""
-    successes: tuple[bool, ...] | None
-    """Whether each episode succeeded; None if the task defines no success."""
+    successes: tuple[bool | float, ...] | None
+    """Whether each episode succeeded; None if that is not known.
+
+    An episode with several goals has the share of goals that it reached, if the task counts them. If the env logs only
+    a rate over the episodes that end in the same step, each of them has that rate.
+    """
     checkpoint: str
     """Evaluated checkpoint, relative to the run folder."""
     num_envs: int
     """Number of parallel envs."""
     seed: int
     """Seed of the env."""
+    success_source: str = ""
+    """Source of the success.
+
+    This is the task's own function as ``"module:function"``, the termination term as ``"terminations.success"``, or the
+    rate that the env itself logs as ``"Metrics/success_rate"``. It is empty if there is no success, if a library
+    without a simulator evaluated the run, or if rlnb 0.1 did.
+    """
     deterministic: bool = True
     """Whether the policy took its mean (or most likely) actions; otherwise it sampled them."""
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -104,10 +117,11 @@ class Evaluation:
             returns=record.returns,
             lengths=record.lengths,
             timeouts=tuple(map(bool, record.timeouts)),
-            successes=None if record.successes is None else tuple(map(bool, record.successes)),
+            successes=None if record.successes is None else tuple(map(_success, record.successes)),
             checkpoint=record.checkpoint,
             num_envs=record.num_envs,
             seed=record.seed,
+            success_source=record.success_source,
             deterministic=record.deterministic,
             terms=record.terms,
             video=Video(video) if video and video.exists() else None,
@@ -120,18 +134,26 @@ class Evaluation:
 
     @property
     def success_rate(self) -> float | None:
-        """Share of episodes that succeeded; None if the task defines no success."""
+        """Share of episodes that succeeded; None if that is not known."""
         return None if self.successes is None else sum(self.successes) / len(self.successes)
 
     @property
     def success_interval(self) -> tuple[float, float] | None:
-        """95 % Wilson interval of the success rate (Wilson 1927, JASA, volume 22, page 209)."""
-        if self.successes is None:
-            return None
-        from scipy.stats import binomtest
+        """95 % Wilson interval of the success rate (Wilson 1927, JASA, volume 22, page 209).
 
-        interval = binomtest(sum(self.successes), len(self.successes)).proportion_ci(CONFIDENCE, method="wilson")
-        return float(interval.low), float(interval.high)
+        If episodes have shares between 0 and 1, it is at least as wide as needed: shares with the same mean vary less
+        than successes and failures do.
+        """
+        rate = self.success_rate
+        if rate is None or self.successes is None:
+            return None
+        from scipy.stats import norm
+
+        z, count = float(norm.ppf(0.5 + CONFIDENCE / 2)), len(self.successes)
+        centre = rate + z**2 / (2 * count)
+        half = z * math.sqrt(rate * (1 - rate) / count + (z / (2 * count)) ** 2)
+        scale = 1 + z**2 / count
+        return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
     @property
     def mean_return(self) -> float:
@@ -154,11 +176,7 @@ class Evaluation:
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the name, value and 95 % interval of each statistic, as text."""
         rows = [("episodes", str(self.episodes), "")]
-        if self.success_rate is None:
-            rows.append(("success rate", "not defined for this task", ""))
-        else:
-            low, high = self.success_interval or (math.nan, math.nan)
-            rows.append(("success rate", f"{self.success_rate:.3f}", f"{low:.3f} to {high:.3f}"))
+        rows += self._success_rows()
         low, high = self.return_interval
         rows.append(("return", f"{self.mean_return:.3f}", f"{low:.3f} to {high:.3f}"))
         for name, values in self.terms.items():
@@ -167,6 +185,14 @@ class Evaluation:
         low, high = self.length_interval
         rows.append(("length (steps)", f"{self.mean_length:.1f}", f"{low:.1f} to {high:.1f}"))
         return rows
+
+    def _success_rows(self) -> list[tuple[str, str, str]]:
+        if self.success_rate is None:
+            unknown = f"not known: {self.success_source} is not of single episodes"
+            return [("success rate", unknown if self.success_source else "not defined for this task", "")]
+        low, high = self.success_interval or (math.nan, math.nan)
+        rows = [("success rate", f"{self.success_rate:.3f}", f"{low:.3f} to {high:.3f}")]
+        return [*rows, ("success from", self.success_source, "")] if self.success_source else rows
 
     def __repr__(self) -> str:
         success = "not defined" if self.success_rate is None else f"{self.success_rate:.3f}"
@@ -187,6 +213,10 @@ def evaluation_of(job: JobDir) -> Evaluation | None:
     data = files.read_json(job.evaluation)
     record = None if data is None else from_json(EvaluationRecord, data, ignore_unknown=True)
     return None if record is None else Evaluation.from_record(record, job)
+
+
+def _success(value: bool | float) -> bool | float:
+    return bool(value) if value in (0, 1) else float(value)
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:

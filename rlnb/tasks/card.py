@@ -120,6 +120,8 @@ class TaskCard:
     """Default number of envs of the task."""
     fields: Fields = field(default_factory=dict)
     """Values of the env config, by dotted path."""
+    success: str = ""
+    """Source of success: a function or ``"terminations.success"``; empty if only the rate is left that envs log."""
     presets: Selectors = Selectors()
     """Names that the task's selectors accept."""
     cameras: Mapping[str, CameraCard] = field(default_factory=dict)

@@ -40,7 +40,8 @@ def task(
             ``info``, with the meaning that they have there. Most of them are read only if Isaac Sim starts. Arguments
             that rlnb sets itself, such as ``device``, are refused.
         success: Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,)
-            that says whether an ending episode succeeded.
+            that says whether an ending episode succeeded. Without one, an evaluation takes the task's own function, the
+            termination term ``success``, or the rate that the env itself logs, in this order.
 
     Raises:
         CheckError: ``num_envs`` is not a positive whole number, an override is not a JSON value, or a launcher argument

@@ -44,6 +44,25 @@ def test_no_success_at_all_still_has_an_upper_bound() -> None:
     assert evaluation(successes=[False] * 10).success_interval == pytest.approx(WILSON_0_OF_10, abs=1e-5)
 
 
+def test_shares_of_goals_count_as_shares_and_have_wilsons_interval_of_their_mean() -> None:
+    shares = evaluation(successes=[0.9, 1.0] * (EPISODES // 2))
+    assert shares.successes is not None
+    assert shares.successes[:2] == (0.9, True)
+    assert shares.success_rate == pytest.approx(0.95)
+    assert shares.success_interval == pytest.approx(WILSON_95_OF_100, abs=1e-5)
+
+
+def test_the_table_names_the_source_of_success() -> None:
+    rows = evaluation(success_source="terminations.success").rows()
+    assert [row[:2] for row in rows[1:3]] == [("success rate", "0.950"), ("success from", "terminations.success")]
+    assert not any(name == "success from" for name, _, _ in evaluation().rows()), "a record without a source"
+
+
+def test_a_rate_that_is_not_of_single_episodes_is_named() -> None:
+    result = evaluation(successes=None, success_source="Metrics/success_rate")
+    assert ("success rate", "not known: Metrics/success_rate is not of single episodes", "") in result.rows()
+
+
 def test_the_mean_return_has_students_interval() -> None:
     result = evaluation(returns=list(range(1, 11)))
     half = T_975_9 * (55 / 6 / 10) ** 0.5  # variance of 1..10 is 55/6

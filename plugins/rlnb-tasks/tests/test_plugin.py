@@ -20,15 +20,15 @@ def test_the_packs_name_their_files_and_their_licences() -> None:
     assert all(path.startswith("Isaac/") for pack in (primitives, hands, robots) for path in pack.files)
 
 
-def test_the_stock_tasks_with_a_notion_of_success_have_a_success_function() -> None:
+def test_only_the_stock_tasks_that_log_another_rate_get_a_success_function() -> None:
     tasks = plugin.rlnb_tasks()
     assert all(isinstance(task, Task) for task in tasks)
     assert {task.id: task.success for task in tasks} == {
-        "Isaac-Cartpole": "rlnb_tasks.success:survived",
-        "Isaac-Cartpole-Camera": "rlnb_tasks.success:survived",
-        "Isaac-Cartpole-Camera-Direct": "rlnb_tasks.success:survived",
-        "Isaac-Cartpole-Direct": "rlnb_tasks.success:survived",
-        "Isaac-Pendulum-MARL-Direct": "rlnb_tasks.success:balanced",
+        "Isaac-Lift-Franka": "rlnb_tasks.success:reached",
+        "Isaac-Lift-KukaAllegro": "rlnb_tasks.success:reached",
+        "Isaac-Lift-KukaAllegro-Camera": "rlnb_tasks.success:reached",
+        "Isaac-Reorient-KukaAllegro": "rlnb_tasks.success:reached",
+        "Isaac-Reorient-KukaAllegro-Camera": "rlnb_tasks.success:reached",
     }
 
 

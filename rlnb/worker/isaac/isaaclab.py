@@ -141,6 +141,8 @@ class Registered:
     gym_id: str
     success: Callable[[Any], Any] | None
     """Function that takes the env and returns the success of each env, called when episodes end; None if undefined."""
+    success_source: str = ""
+    """Name of the success function, ``"module:function"``; empty if there is none."""
     agents: dict[str, Any]
     """Agent configs that the task's own module defines, by library or by the name that ``agent=`` takes."""
 
@@ -162,8 +164,9 @@ def register(task: Task, source: Path | None = None) -> Registered:
         return _register_module(task, sys.modules[module_name], attribute)
     gym_id = current_name(task.id)
     entry = plugins.tasks().get(gym_id)
-    reference = task.success or (entry.success if entry else None)
-    return Registered(gym_id=gym_id, success=plugins.load(reference) if reference else None, agents={})
+    reference = task.success or (entry.success if entry else None) or ""
+    success = plugins.load(reference) if reference else None
+    return Registered(gym_id=gym_id, success=success, success_source=reference, agents={})
 
 
 def _register_module(task: Task, module: ModuleType, attribute: str | None = None) -> Registered:
@@ -189,7 +192,8 @@ def _register_module(task: Task, module: ModuleType, attribute: str | None = Non
     if gym_id not in gymnasium.registry:
         gymnasium.register(id=gym_id, entry_point=entry, disable_env_checker=True, kwargs={"env_cfg_entry_point": cfg})
     success = plugins.load(task.success) if task.success else getattr(module, "success", None)
-    return Registered(gym_id=gym_id, success=success, agents=agents)
+    source = task.success or (f"{task.id.partition(':')[0]}:success" if success else "")
+    return Registered(gym_id=gym_id, success=success, success_source=source, agents=agents)
 
 
 def _default(cfg: type) -> type:
@@ -294,8 +298,8 @@ def task_env(env: Any) -> Any:
     return inner if isinstance(inner, DirectMARLEnv) else raw
 
 
-def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
-    """Call ``callback(env_ids)`` when episodes end, before their envs are reset.
+def around_reset(env: Any, context: Callable[[Any], contextlib.AbstractContextManager[None]]) -> None:
+    """Enter ``context(env_ids)`` when episodes end, before their envs are reset, and leave it after the reset.
 
     ``_reset_idx`` is private to Isaac Lab, but every workflow of release line 3.0 resets envs through it.
 
@@ -306,8 +310,8 @@ def before_reset(env: Any, callback: Callable[[Any], None]) -> None:
     reset = release.required(raw, "_reset_idx", EVALUATION)
 
     def wrapped(env_ids: Any) -> Any:
-        callback(env_ids)
-        return reset(env_ids)
+        with context(env_ids):
+            return reset(env_ids)
 
     raw._reset_idx = wrapped
 

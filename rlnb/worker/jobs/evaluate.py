@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
 from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.env import environment
+from rlnb.worker.isaac.success import Successes
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import OpenJob, open_job
 
@@ -50,7 +52,7 @@ def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> Evalu
     """Run the episodes in an env of the run's task, write film and rollout, and return the record."""
     manifest = job.manifest
     task = dataclasses.replace(manifest.task, num_envs=options.num_envs)
-    success = isaaclab.register(task, job.module).success
+    registered = isaaclab.register(task, job.module)
     film = Film(job.run.media / f"{job.folder.path.name}.mp4", options.camera) if options.video else None
     tape = _Tape(options.record)
     with environment(
@@ -72,7 +74,8 @@ def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> Evalu
             trust=options.trust,
             **({} if options.deterministic else {"deterministic": False}),
         )
-        episodes = _Episodes(raw, math.ceil(options.episodes / options.num_envs), success)
+        per_env = math.ceil(options.episodes / options.num_envs)
+        episodes = Episodes(raw, per_env, Successes(raw, registered))
         _step(env, policy, episodes, tape, film, options.seed)
     tape.write(job.folder.rollout)
     if film is not None:
@@ -80,13 +83,13 @@ def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> Evalu
     return episodes.record(options, str(film.path.relative_to(job.run.path)) if film else None)
 
 
-def _step(env: Any, policy: Policy, episodes: _Episodes, tape: _Tape, film: Film | None, seed: int) -> None:
+def _step(env: Any, policy: Policy, episodes: Episodes, tape: _Tape, film: Film | None, seed: int) -> None:
     """Step an env from reset until its episodes are complete."""
     import torch
 
     raw = isaaclab.task_env(env)
     obs, _ = env.reset(seed=seed)  # loading a policy may have changed the global seeds
-    isaaclab.before_reset(env, episodes.ended)
+    isaaclab.around_reset(env, episodes.ending)
     if film is not None:
         film.begin(raw)
     with torch.inference_mode():
@@ -134,13 +137,20 @@ def _columns(name: str, value: Any) -> dict[str, np.ndarray]:
     return {name: value.detach().cpu().numpy().copy()}
 
 
-class _Episodes:
+class Episodes:
     """Counts whole episodes, the same number per env; otherwise short episodes would be overrepresented."""
 
-    def __init__(self, env: Any, per_env: int, success: Any) -> None:
+    def __init__(self, env: Any, per_env: int, successes: Successes) -> None:
+        """Start with no episode.
+
+        Args:
+            env: The task's own env.
+            per_env: Number of episodes that count in each env.
+            successes: Reads the success of the episodes.
+        """
         import torch
 
-        self._env, self._per_env, self._success_of = env, per_env, success
+        self._env, self._per_env, self._successes = env, per_env, successes
         isaaclab.reward_sums(env)  # if it fails, then before the first step
         self._return = torch.zeros(env.num_envs, device=env.device)
         self._finished = torch.zeros(env.num_envs, dtype=torch.long, device=env.device)
@@ -148,24 +158,29 @@ class _Episodes:
         self.returns: list[float] = []
         self.lengths: list[int] = []
         self.timeouts: list[bool] = []
-        self.successes: list[bool] = []
         self.terms: dict[str, list[float]] = {}
 
     @property
     def complete(self) -> bool:
+        """Whether every env has ended its episodes."""
         return bool((self._finished >= self._per_env).all())
 
-    def ended(self, env_ids: Any) -> None:
-        """Note the envs whose episode ends in this step, before they are reset."""
-        counts = self._finished[env_ids] < self._per_env
-        ids = env_ids[counts]
+    @contextlib.contextmanager
+    def ending(self, env_ids: Any) -> Iterator[None]:
+        """Note the envs whose episode ends in this step, before and during their reset.
+
+        Args:
+            env_ids: Ids of the envs, shape (n,).
+        """
+        counted = self._finished[env_ids] < self._per_env
+        ids = env_ids[counted]
         self._ending = env_ids
         self._counted = ids
         self.lengths += self._env.episode_length_buf[ids].tolist()
         for name, sums in isaaclab.reward_sums(self._env).items():
             self.terms.setdefault(name, []).extend(sums[ids].tolist())
-        if self._success_of is not None:
-            self.successes += self._success_of(self._env)[ids].tolist()
+        with self._successes.of(env_ids, counted):
+            yield
 
     def stepped(self, reward: Any, done: Any, truncated: Any) -> None:
         """Add the step's reward, and close the episodes that ended in it.
@@ -194,12 +209,14 @@ class _Episodes:
             options: Options of the evaluation.
             video: Path of the film, relative to the run's folder.
         """
+        successes = self._successes.values
         return EvaluationRecord(
             episodes=len(self.returns),
             returns=tuple(self.returns),
             lengths=tuple(self.lengths),
             timeouts=tuple(self.timeouts),
-            successes=tuple(map(bool, self.successes)) if self._success_of is not None else None,
+            successes=None if successes is None else tuple(map(_plain, successes)),
+            success_source=self._successes.source,
             terms={name: tuple(values) for name, values in self.terms.items()},
             num_envs=options.num_envs,
             seed=options.seed,
@@ -207,3 +224,8 @@ class _Episodes:
             deterministic=options.deterministic,
             video=video,
         )
+
+
+def _plain(success: float) -> bool | float:
+    """Return a success of 0 or 1 as a bool, and a share between them as it is."""
+    return success if 0.0 < success < 1.0 else bool(success)

@@ -32,6 +32,7 @@ from rlnb.worker.assets import packs
 from rlnb.worker.assets import root as assets
 from rlnb.worker.cameras.rig import own_cameras
 from rlnb.worker.isaac import agents, config, isaaclab, kit, ovphysx, release
+from rlnb.worker.isaac.success import source_in_config
 from rlnb.worker.requests.engines import comparable
 
 
@@ -54,6 +55,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         workflow=_workflow(env_cfg),
         num_envs=env_cfg.scene.num_envs,
         fields=_fields(env_cfg),
+        success=source_in_config(registered, env_cfg),
         presets=selectors,
         cameras=_cameras(env_cfg),
         agents=usual,

@@ -116,7 +116,8 @@ def test_a_checkpoint_is_evaluated_from_reset_in_whole_episodes(folder: Path, tr
     evaluation = trained.evaluate(episodes=20, num_envs=8)
     assert evaluation.episodes == 24  # the same number in each env
     assert evaluation.successes is not None
-    assert all(success == timeout for success, timeout in zip(evaluation.successes, evaluation.timeouts, strict=True))
+    assert evaluation.success_source == "Metrics/success_rate", "the env logs which envs timed out"
+    assert evaluation.successes == evaluation.timeouts
     assert trained.evaluations[-1] == evaluation
 
 
@@ -228,6 +229,7 @@ def test_a_cell_with_a_direct_env_jit_and_warp_trains_and_defines_its_own_succes
     assert run.manifest.task.source_sha256 == cell.sha256(run.path / "source" / "upright.py")
     evaluation = run.evaluate(episodes=NUM_ENVS)
     assert evaluation.successes is not None
+    assert evaluation.success_source == rlnb.task_card("Upright").success == "Upright:success"
     assert evaluation.mean_return > 0  # twice the cosine of a small angle
 
 
@@ -245,6 +247,8 @@ def test_a_cell_with_a_manager_based_task_trains(folder: Path) -> None:
     assert "Episode_Reward/effort" in run.metrics.tags
     evaluation = run.evaluate(episodes=8, num_envs=4)
     assert "effort" in evaluation.terms
+    assert evaluation.success_source == "Metrics/success_rate", "the reward term success_rate logs it"
+    assert evaluation.successes == evaluation.timeouts
     sums = [sum(values) for values in zip(*evaluation.terms.values(), strict=True)]
     assert sums == pytest.approx(evaluation.returns, rel=1e-3, abs=1e-4), "the terms add up to the return"
     assert any(name == "return: effort" for name, _, _ in evaluation.rows())

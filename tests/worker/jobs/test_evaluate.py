@@ -8,6 +8,8 @@ import pytest
 
 import rlnb
 from rlnb.worker.acting import joint
+from rlnb.worker.isaac.isaaclab import Registered
+from rlnb.worker.isaac.success import Successes
 from rlnb.worker.jobs import evaluate
 
 torch = pytest.importorskip("torch")
@@ -30,11 +32,13 @@ def test_a_step_of_one_agent_is_unchanged() -> None:
 
 
 def test_an_env_that_ends_episodes_without_its_reset_method_is_an_error_instead_of_an_endless_evaluation() -> None:
-    env = SimpleNamespace(num_envs=2, device="cpu", episode_length_buf=torch.tensor([7, 3]))
-    episodes, none = evaluate._Episodes(env, 1, None), torch.tensor([False, False])
+    env = SimpleNamespace(num_envs=2, device="cpu", episode_length_buf=torch.tensor([7, 3]), extras={})
+    successes = Successes(env, Registered(gym_id="Demo", success=None, agents={}))
+    episodes, none = evaluate.Episodes(env, 1, successes), torch.tensor([False, False])
     one, reward = torch.tensor([True, False]), torch.ones(2)
     episodes.stepped(reward, none, none)
-    episodes.ended(torch.tensor([0]))
+    with episodes.ending(torch.tensor([0])):
+        pass
     episodes.stepped(reward, one, none)
     assert (episodes.returns, episodes.lengths) == ([2.0], [7])
     with pytest.raises(rlnb.RlnbError, match=r"ends episodes without a call of SimpleNamespace\._reset_idx"):

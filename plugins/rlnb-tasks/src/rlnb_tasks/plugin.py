@@ -7,12 +7,14 @@ from importlib import metadata
 from rlnb import AssetPack, Task, hookimpl
 from rlnb_tasks import __version__, files
 
-CARTPOLE_TASKS = (
-    "Isaac-Cartpole",
-    "Isaac-Cartpole-Camera",
-    "Isaac-Cartpole-Camera-Direct",
-    "Isaac-Cartpole-Direct",
+LIFT_TASKS = (
+    "Isaac-Lift-Franka",
+    "Isaac-Lift-KukaAllegro",
+    "Isaac-Lift-KukaAllegro-Camera",
+    "Isaac-Reorient-KukaAllegro",
+    "Isaac-Reorient-KukaAllegro-Camera",
 )
+"""Stock tasks that log the success rate of a bank of start states, not of episodes."""
 
 
 @hookimpl
@@ -42,5 +44,4 @@ def _with(package: str) -> str:
 
 @hookimpl
 def rlnb_tasks() -> list[Task]:
-    cartpoles = [Task(id=name, success="rlnb_tasks.success:survived") for name in CARTPOLE_TASKS]
-    return [*cartpoles, Task(id="Isaac-Pendulum-MARL-Direct", success="rlnb_tasks.success:balanced")]
+    return [Task(id=name, success="rlnb_tasks.success:reached") for name in LIFT_TASKS]

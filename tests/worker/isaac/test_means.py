@@ -1,0 +1,57 @@
+"""The values behind a mean, found by the mean itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlnb.worker.isaac.means import Means
+
+torch = pytest.importorskip("torch")
+
+FLAGS = [True, False, True, True]
+
+
+def test_the_values_of_a_mean_are_found_by_its_tensor_or_by_the_number_made_of_it() -> None:
+    means = Means()
+    with torch.inference_mode(), means.noted():
+        flags = torch.tensor(FLAGS)
+        method, function = flags.float().mean(), torch.mean(flags.float())
+        item, number = flags.float().mean().item(), float(flags.float().mean())
+    for mean in (method, function, item, number):
+        values = means.values_of(mean)
+        assert values is not None
+        assert values.tolist() == FLAGS
+
+
+def test_values_that_are_cleared_after_the_mean_are_kept() -> None:
+    values = torch.ones(3)
+    means = Means()
+    with means.noted():
+        mean = torch.mean(values[slice(None)])
+        values[:] = 0.0
+    kept = means.values_of(mean)
+    assert kept is not None
+    assert kept.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_an_equal_number_that_is_not_a_mean_has_no_values() -> None:
+    means = Means()
+    with means.noted():
+        mean = torch.tensor(FLAGS).float().mean()
+        rows = torch.ones(2, 3).mean(dim=1)
+    assert means.values_of(mean + 0.0) is None
+    assert means.values_of(mean.item()) is None, "taken after the context"
+    assert means.values_of(rows) is None, "means of rows are not one mean"
+
+
+def test_a_scripted_function_runs_inside_the_context() -> None:
+    @torch.jit.script
+    def double(values: torch.Tensor) -> torch.Tensor:
+        return 2.0 * values
+
+    means = Means()
+    with means.noted():
+        mean = double(torch.ones(2)).mean()
+    kept = means.values_of(mean)
+    assert kept is not None
+    assert kept.tolist() == [2.0, 2.0]
