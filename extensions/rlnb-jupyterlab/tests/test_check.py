@@ -140,10 +140,3 @@ def test_agent_values_are_never_read_from_a_file(root: Path) -> None:
 def test_a_form_of_a_library_without_a_simulator_has_no_agent_config(root: Path) -> None:
     assert agent({"task": "Echo", "library": "echo"}) == FormAgent()
     assert agent({"task": "", "library": ""}) == FormAgent()
-
-
-@pytest.mark.isaaclab
-def test_the_agent_config_of_a_form_is_named(root: Path) -> None:
-    form = agent({"task": "Isaac-Cartpole-Direct", "library": "", "agent_config": ""})
-    assert form.source == "rsl_rl_cfg_entry_point of the task"
-    assert "generic" in form.names

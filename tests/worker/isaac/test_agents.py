@@ -118,3 +118,12 @@ def test_the_default_library_of_a_registration_is_used_and_others_need_a_config(
     (problem,) = [problem for problem in rlnb.check(task, library="rsl_rl") if "agent config" in problem.what]
     assert problem.what.startswith(f"{task} brings no agent config for rsl_rl, only skrl_amp_cfg_entry_point, skrl_cfg")
     assert problem.fix.startswith("library='skrl' or library='skrl_jax' or agent=\"generic\"")
+
+
+@pytest.mark.isaaclab
+def test_the_form_in_jupyterlab_names_the_agent_config(folder: Path) -> None:
+    from rlnb_jupyterlab.check import agent
+
+    form = agent({"task": "Isaac-Cartpole", "library": "", "agent_config": ""})
+    assert form.source == "rsl_rl_cfg_entry_point of the task"
+    assert form.names == (SYMMETRY, "generic")
