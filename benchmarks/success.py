@@ -274,15 +274,19 @@ def record_agreements() -> None:
         result = Agreement(**json.loads(rows[0].partition(" ")[2]))
         count += result.holds
         record(
-            f"success of {name}, {result.episodes} episodes of random actions",
-            f"{result.own} by {result.source or 'no source'}, {result.logged} as the env logs it; "
-            f"{result.shares} episodes between 0 and 1",
+            f"success of {name}, {EPISODES} episodes or more of random actions",
+            f"{_rate(result.own)} by {result.source or 'no source'}, {_rate(result.logged)} as the env logs it; "
+            f"{result.shares} of {result.episodes} episodes between 0 and 1",
             f"within {TOLERANCE}",
             result.holds,
         )
     record(
         "tasks whose success agrees with their own rate", str(count), f">= {TASKS_AT_LEAST}", count >= TASKS_AT_LEAST
     )
+
+
+def _rate(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4f}"
 
 
 def record_sources() -> None:
