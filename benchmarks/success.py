@@ -56,6 +56,7 @@ BALANCE = {
     "initial_pendulum_angle_range": [-0.02, 0.02],
 }
 TURN = {"episode_length_s": 0.2, "success_tolerance": 1.5}
+TURN_TERM = {"episode_length_s": 0.2, "commands.object_pose.orientation_success_threshold": 1.5}
 REACH = {
     "episode_length_s": 1.0,
     "commands.ee_pose.position_success_threshold": 0.3,
@@ -79,10 +80,12 @@ CASES = {
     "Isaac-Humanoid-Direct": Case(overrides=SHORT),
     "Isaac-Humanoid": Case(overrides=SHORT),
     "Isaac-Reorient-Cube-Shadow-Direct": Case(overrides=TURN),
-    "Isaac-Reorient-Cube-Shadow": Case(
-        overrides={"episode_length_s": 0.2, "commands.object_pose.orientation_success_threshold": 1.5}
-    ),
+    "Isaac-Reorient-Cube-Shadow-Camera-Direct": Case(overrides=TURN, presets=NEWTON),
+    "Isaac-Reorient-Cube-Shadow": Case(overrides=TURN_TERM),
+    "Isaac-Reorient-Cube-Shadow-Camera": Case(overrides=TURN_TERM, presets=NEWTON),
+    "IsaacContrib-Reorient-Cube-Shadow-Camera-Benchmark-Direct": Case(overrides=TURN, presets=NEWTON),
     "IsaacContrib-Reorient-Cube-Shadow-OpenAI-FF-Direct": Case(overrides=TURN),
+    "IsaacContrib-Reorient-Cube-Shadow-OpenAI-LSTM-Direct": Case(overrides=TURN),
     "Isaac-Shadow-Handover-Direct": Case(
         overrides={"episode_length_s": 0.2, "success_distance_threshold": 0.35, "success_steps_required": 3}
     ),
