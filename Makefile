@@ -135,7 +135,7 @@ test-kernels: $(UV)
 			-n 3 -m "not isaaclab and not slow and not gpu" || exit 1; \
 	done
 
-bench: install ## run the benchmarks of benchmarks/RESULTS.md on an otherwise idle machine
+bench: $(VENV)/.installed-slow ## run the benchmarks of benchmarks/RESULTS.md on an otherwise idle machine
 	$(BIN)/python benchmarks/against_isaaclab.py
 	$(BIN)/python benchmarks/steps_per_s.py
 	$(BIN)/python benchmarks/steps_per_s.py --library rl_games --case 0
@@ -164,6 +164,10 @@ bench: install ## run the benchmarks of benchmarks/RESULTS.md on an otherwise id
 	$(BIN)/python benchmarks/cold_start.py hang
 	$(BIN)/python benchmarks/cold_start.py packs
 	$(BIN)/python benchmarks/isaacsim_pins.py
+	$(BIN)/python benchmarks/physx.py equal
+	$(BIN)/python benchmarks/physx.py rate
+	$(BIN)/python benchmarks/physx.py engines
+	$(BIN)/python benchmarks/physx.py learning
 
 clean:
 	rm -rf $(VENV) .venv-* $(OUT) dist docs/_build .pytest_cache .mypy_cache .ruff_cache

@@ -56,6 +56,7 @@ BALANCE = {
     "initial_pendulum_angle_range": [-0.02, 0.02],
 }
 TURN = {"episode_length_s": 0.2, "success_tolerance": 1.5}
+TURN_TERM = {"episode_length_s": 0.2, "commands.object_pose.orientation_success_threshold": 1.5}
 REACH = {
     "episode_length_s": 1.0,
     "commands.ee_pose.position_success_threshold": 0.3,
@@ -79,10 +80,12 @@ CASES = {
     "Isaac-Humanoid-Direct": Case(overrides=SHORT),
     "Isaac-Humanoid": Case(overrides=SHORT),
     "Isaac-Reorient-Cube-Shadow-Direct": Case(overrides=TURN),
-    "Isaac-Reorient-Cube-Shadow": Case(
-        overrides={"episode_length_s": 0.2, "commands.object_pose.orientation_success_threshold": 1.5}
-    ),
+    "Isaac-Reorient-Cube-Shadow-Camera-Direct": Case(overrides=TURN, presets=NEWTON),
+    "Isaac-Reorient-Cube-Shadow": Case(overrides=TURN_TERM),
+    "Isaac-Reorient-Cube-Shadow-Camera": Case(overrides=TURN_TERM, presets=NEWTON),
+    "IsaacContrib-Reorient-Cube-Shadow-Camera-Benchmark-Direct": Case(overrides=TURN, presets=NEWTON),
     "IsaacContrib-Reorient-Cube-Shadow-OpenAI-FF-Direct": Case(overrides=TURN),
+    "IsaacContrib-Reorient-Cube-Shadow-OpenAI-LSTM-Direct": Case(overrides=TURN),
     "Isaac-Shadow-Handover-Direct": Case(
         overrides={"episode_length_s": 0.2, "success_distance_threshold": 0.35, "success_steps_required": 3}
     ),
@@ -274,15 +277,19 @@ def record_agreements() -> None:
         result = Agreement(**json.loads(rows[0].partition(" ")[2]))
         count += result.holds
         record(
-            f"success of {name}, {result.episodes} episodes of random actions",
-            f"{result.own} by {result.source or 'no source'}, {result.logged} as the env logs it; "
-            f"{result.shares} episodes between 0 and 1",
+            f"success of {name}, {EPISODES} episodes or more of random actions",
+            f"{_rate(result.own)} by {result.source or 'no source'}, {_rate(result.logged)} as the env logs it; "
+            f"{result.shares} of {result.episodes} episodes between 0 and 1",
             f"within {TOLERANCE}",
             result.holds,
         )
     record(
         "tasks whose success agrees with their own rate", str(count), f">= {TASKS_AT_LEAST}", count >= TASKS_AT_LEAST
     )
+
+
+def _rate(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4f}"
 
 
 def record_sources() -> None:

@@ -126,6 +126,7 @@ def check_worker(worker: Worker, driver: str, asset_root: str | None, env: Mappi
         check_worker_rlnb(worker),
         check_isaaclab(worker),
         check_isaacsim(worker, env),
+        check_ovphysx(worker),
         check_torch(worker, driver),
         check_driver(worker, driver),
         check_bytecode(worker),
@@ -170,6 +171,14 @@ def check_isaacsim(worker: Worker, env: Mapping[str, str]) -> Finding:
         text = f"{text}. {CAPABILITIES} is {capabilities}, without graphics, so its cameras cannot render."
         return warning("Isaac Sim", text, f"Start the container with {CAPABILITIES}=all.")
     return ok("Isaac Sim", text)
+
+
+def check_ovphysx(worker: Worker) -> Finding:
+    """Report whether tasks can use PhysX without Isaac Sim."""
+    version = worker.version("ovphysx")
+    if version is not None:
+        return ok("OvPhysX", f"{version}, which is PhysX without Isaac Sim")
+    return ok("OvPhysX", f'not installed; physics="ovphysx" needs it: {worker.install_line("rlnb[physx]")}')
 
 
 def check_torch(worker: Worker, driver: str) -> Finding:

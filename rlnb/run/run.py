@@ -79,7 +79,7 @@ class Run(RunFacts):
 
         Args:
             cameras: Names of the task's cameras; None is all. For a task without cameras, one is added that follows
-                its robots (rgb, with Newton physics).
+                its robots (rgb, with Newton or OvPhysX).
             data_types: Isaac Lab's names of data types that the cameras render in this training; None is all.
             num_envs: Number of envs to show, from the first.
             size: Width and height of an added camera, in pixels.

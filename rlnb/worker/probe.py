@@ -15,7 +15,7 @@ import re
 import sys
 from typing import Any
 
-PACKAGES = ("rlnb", "isaaclab", "isaacsim", "torch", "warp-lang")
+PACKAGES = ("rlnb", "isaaclab", "isaacsim", "ovphysx", "torch", "warp-lang")
 
 
 @dataclasses.dataclass(frozen=True)

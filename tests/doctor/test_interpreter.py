@@ -65,6 +65,14 @@ def test_another_major_version_of_isaac_lab_is_a_fault_but_its_scripts_can_be_ru
     assert finding.fix.endswith(f", or use rlnb.train(script=...) for training scripts of Isaac Lab {version}")
 
 
+def test_the_doctor_says_whether_tasks_can_use_physx_without_isaac_sim() -> None:
+    assert interpreter.check_ovphysx(_with(FIT, "ovphysx", "0.6.4")).text.startswith("0.6.4, ")
+    finding = interpreter.check_ovphysx(FIT)
+    assert finding.level == "ok", "no task needs it unless it selects it"
+    assert 'physics="ovphysx" needs it' in finding.text
+    assert "[physx]" in finding.text
+
+
 def test_on_python_3_11_the_doctor_names_the_isaac_lab_that_pip_installs_and_the_python_to_use() -> None:
     finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", "2.3.2.post1", python="3.11.9"))
     assert finding.level == "fault"

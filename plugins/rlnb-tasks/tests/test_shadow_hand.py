@@ -39,6 +39,7 @@ def test_each_variant_of_the_hand_has_the_tendons_of_its_engine_only(assets: Pat
     from pxr import Usd
 
     stage = Usd.Stage.Open(str(assets / files.SHADOW_HAND))
+    stage.SetEditTarget(stage.GetSessionLayer())  # other tests may get the same layer
     variants = stage.GetDefaultPrim().GetVariantSet("Physics")
     assert variants.GetVariantNames() == ["mujoco", "physx"]
     assert variants.GetVariantSelection() == "mujoco"

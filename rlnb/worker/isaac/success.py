@@ -96,7 +96,7 @@ def _shares(rate: float, values: torch.Tensor | None, counted: torch.Tensor) -> 
     """Return the success of the episodes that count, 0 to 1 each; None if the rate does not tell it.
 
     Without the values behind the rate, it can still be a number of successes among the envs that are reset. Then each
-    episode gets the rate itself, which leaves the success rate of the evaluation as it is.
+    episode gets the rate itself. That is exact in sum if the episodes of all these envs count.
 
     Args:
         rate: The logged rate.
