@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,19 @@ def test_a_card_of_another_version_of_rlnb_is_not_read(root: Path, monkeypatch: 
     before = cards.card_path(options.folders, task, None, None)
     monkeypatch.setattr(cards, "CARD_SCHEMA", cards.CARD_SCHEMA + 1)
     assert cards.card_path(options.folders, task, None, None) != before
+
+
+def test_a_card_from_before_the_installation_of_ovphysx_is_not_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = metadata.version
+    paths = set()
+    for version in ("0.6", "0.7"):
+        monkeypatch.setattr(metadata, "version", lambda name, v=version: v if name == "ovphysx" else installed(name))
+        cards._installed.cache_clear()
+        paths.add(cards.card_path(options.folders, rlnb.task("Demo"), None, None))
+    cards._installed.cache_clear()
+    assert len(paths) == 2
 
 
 def test_a_card_survives_its_file_unchanged(root: Path) -> None:

@@ -17,8 +17,8 @@ KNOWN_NEWTON = "1.6.1"
 """Version of newton that this module was written for."""
 RETAINED = "physxRigidBody:retainAccelerations"
 """Attribute of the humanoid's links, which Newton does not read. With it, a humanoid in free fall reaches NaN under
-OvPhysX in the sixth step of the task. It falls with 9.8 m/s^2 without it, or if external forces are not applied in
-every iteration of the solver, which is Isaac Lab's default."""
+OvPhysX in the sixth step of the task; without it, the humanoid falls with 9.8 m/s^2. The attribute does no harm if
+OvPhysX does not apply external forces in every iteration of its solver, but by Isaac Lab's default it does."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
