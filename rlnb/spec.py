@@ -126,8 +126,8 @@ class Manifest:
     agent: Mapping[str, Json] = field(default_factory=dict)
     """Agent config values that the user passed, by dotted path."""
     agent_name: str | None = None
-    """Name of the agent config that the user chose: an entry point of the task, or ``"generic"``; None for the
-    library's usual one."""
+    """Name of the agent config that the user chose, an entry point of the task or ``"generic"``; None for the library's
+    usual one."""
     agent_source: str = ""
     """Description of the agent config that the run trains with, for people."""
     resources: Resources = Resources()
