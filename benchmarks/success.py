@@ -140,7 +140,8 @@ def agreement(name: str, case: Case, episodes: int = EPISODES, num_envs: int = N
         isaaclab.around_reset(raw, counter.ending)
         while log.episodes < episodes:
             env.step(random_actions(raw, case.scale))
-            counter.stepped(torch.zeros(num_envs), torch.zeros(num_envs, dtype=torch.bool))
+            no_env = torch.zeros(num_envs, dtype=torch.bool)
+            counter.stepped(torch.zeros(num_envs), no_env, no_env)
         values = successes.values
         return Agreement(
             task=name,

@@ -186,7 +186,7 @@ class Episodes:
         """Add the step's reward, and close the episodes that ended in it.
 
         Raises:
-            RlnbError: Episodes ended without a call of :meth:`ended`. The evaluation would never be complete.
+            RlnbError: Episodes ended without a call of :meth:`ending`. The evaluation would never be complete.
         """
         self._return += reward
         if self._ending is None and bool(done.any()):
