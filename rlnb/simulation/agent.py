@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,7 +107,9 @@ def agent_of(card: TaskCard, library: str, name: str | None) -> AgentCard | None
         return usual
     if spec is not None and name == spec.agent_key and name in card.registered_agents:
         return usual
-    return card.generic_agents.get(library) if name == GENERIC else card.named_agents.get(name)
+    other = card.generic_agents.get(library) if name == GENERIC else card.named_agents.get(name)
+    # A named config can be for several libraries, such as skrl and skrl_jax, whose requirements differ.
+    return other if other is None or usual is None else dataclasses.replace(other, missing=usual.missing)
 
 
 def names_for(card: TaskCard, library: str) -> list[str]:

@@ -55,7 +55,8 @@ class AgentCard:
     takes_more: tuple[str, ...] = ()
     """Groups that are dicts, so that values can be added to them; ``""`` is the whole config."""
     missing: tuple[str, ...] = ()
-    """Requirements of the library that the worker's interpreter does not meet; empty if it meets all."""
+    """Requirements of the library that the worker's interpreter does not meet; empty if it meets all, and for the
+    configs in :attr:`TaskCard.named_agents`."""
     error: str = ""
     """Reason why the config does not load; empty if it loads."""
 

@@ -51,6 +51,13 @@ def test_the_config_and_its_source_are_shown(name: str | None, gamma: float, sou
     assert f"<td style='text-align:left'>{gamma}</td>" in result._repr_html_()
 
 
+def test_a_named_config_has_the_requirements_of_the_library() -> None:
+    card = dataclasses.replace(CARD, agents={"rsl_rl": AgentCard(missing=("rsl-rl-lib>=5 (not installed)",))})
+    named = agent.agent_of(card, "rsl_rl", SYMMETRY)
+    assert named is not None
+    assert named.missing == ("rsl-rl-lib>=5 (not installed)",)
+
+
 def test_the_other_configs_are_named() -> None:
     assert rlnb.agent("Reach").others == (SYMMETRY, "generic")
     assert rlnb.agent("Reach", name="generic").others == (SYMMETRY,)

@@ -112,7 +112,8 @@ class Context:
             RlnbError: The backend has changed a value that the user set.
         """
         changes = self.agent_changes()
-        for path, value in self.agent.items():
+        for name, value in self.agent.items():
+            path = name.removeprefix("+")
             if path in changes and changes[path] != value:
                 raise RlnbError(
                     f"The agent config value {path}={value!r} is not possible with {self._manifest.library}, which "

@@ -127,7 +127,7 @@ def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> tuple
     for name in agents.names(registered):
         library = plugins.library(libraries_of(name, plugins.libraries())[0])
         if (origin := agents.origin_of(registered, library, name)) is not None:
-            named[name] = _agent(task, registered, origin, _missing(library.requires))
+            named[name] = _agent(task, registered, origin, ())
     return usual, generic, named
 
 
