@@ -148,6 +148,7 @@ bench: $(VENV)/.installed-slow ## run the benchmarks of benchmarks/RESULTS.md on
 	$(BIN)/python benchmarks/kernel_side.py
 	$(BIN)/python benchmarks/edit_loop.py
 	$(BIN)/python benchmarks/swap.py
+	$(BIN)/python benchmarks/agents.py
 	$(BIN)/python benchmarks/success.py
 	$(BIN)/python benchmarks/success.py --sources
 	$(BIN)/python benchmarks/first_image.py

@@ -305,15 +305,15 @@ class Library:
     horizon_key: str = "num_steps_per_env"
     """Name of the agent config value that holds the env steps per iteration, which is read to count frames."""
     overruled: Mapping[str, str] = field(default_factory=lambda: {"seed": "seed"})
-    """Agent config paths that the backend sets itself, to the name of the argument of :func:`rlnb.train` that decides
-    the value (``"seed"``, ``"max_iterations"`` or ``"device"``), or to an empty string if none does, as for the folder
-    of the event files. A path that ends with ``.*`` stands for all values below it. An agent value that contradicts the
-    argument is refused, and so is one that no argument decides."""
+    """Agent config paths that the backend sets itself, each mapped to the argument of :func:`rlnb.train` that decides
+    its value (``"seed"``, ``"max_iterations"`` or ``"device"``), or to an empty string if none does, as for the folder
+    of the event files. An agent value that contradicts the argument is refused, and so is one that no argument
+    decides."""
     adapted: tuple[str, ...] = ()
     """Agent config paths whose default the backend adapts to the number of envs or to the machine. A value of the user
     must be kept, or refused by the plugin's ``rlnb_check``."""
-    former_names: Mapping[str, str] = field(default_factory=dict)
-    """Agent config paths of older versions of the library, to their present paths. Errors name the present one."""
+    former_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Agent config paths of older versions of the library, each mapped to its present paths, which errors name."""
     checkpoint_glob: str = "**/*.pt"
     """Glob of checkpoint files below a run's ``logs/``."""
     checkpoint_pattern: str = r"(\d+)\.pt$"

@@ -25,6 +25,6 @@ def untested(isaaclab: str) -> str:
     if not isaaclab or belongs_to(isaaclab, ISAACLAB):
         return ""
     return (
-        f"isaaclab {isaaclab} is installed, but rlnb {__version__} was tested with isaaclab {ISAACLAB}.x only. If a "
-        "part of Isaac Lab that rlnb uses has changed, the calls that need it fail with an error that names the part."
+        f"isaaclab {isaaclab} is not a release that rlnb {__version__} is tested with. Use isaaclab {ISAACLAB}.0. With "
+        "another 3.x, a call fails if a part that it needs has changed, and its error names the part."
     )

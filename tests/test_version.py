@@ -29,5 +29,5 @@ def test_a_release_line_has_versions_with_its_numbers_only() -> None:
 
 def test_only_an_untested_isaac_lab_has_a_warning_and_it_names_both_versions() -> None:
     assert untested("") == untested("3.0.4") == ""
-    assert "isaaclab 3.1.0 is installed" in untested("3.1.0")
-    assert f"tested with isaaclab {ISAACLAB}.x" in untested("3.1.0")
+    assert "isaaclab 3.1.0 is not a release that rlnb" in untested("3.1.0")
+    assert f"Use isaaclab {ISAACLAB}.0." in untested("3.1.0")

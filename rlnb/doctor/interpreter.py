@@ -153,8 +153,8 @@ def check_isaaclab(worker: Worker) -> Finding:
     if not belongs_to(version, ISAACLAB_MAJOR):
         script = f", or use rlnb.train(script=...) for training scripts of Isaac Lab {version}" if version else ""
         return fault("Isaac Lab", f"{text}. Isaac Lab {ISAACLAB} {LINE}.", f"{fix}{script}")
-    if text_of_untested := untested(version):
-        return warning("Isaac Lab", f"{text}: {text_of_untested}", fix)
+    if caution := untested(version):
+        return warning("Isaac Lab", f"{text}: {caution}", fix)
     return ok("Isaac Lab", text)
 
 

@@ -141,8 +141,7 @@ class Evaluation:
     def success_interval(self) -> tuple[float, float] | None:
         """95 % Wilson interval of the success rate (Wilson 1927, JASA, volume 22, page 209).
 
-        If episodes have shares between 0 and 1, it is at least as wide as needed: shares with the same mean vary less
-        than successes and failures do.
+        For shares between 0 and 1 the interval is conservative, because they vary less than bools with the same mean.
         """
         rate = self.success_rate
         if rate is None or self.successes is None:
@@ -188,14 +187,15 @@ class Evaluation:
 
     def _success_rows(self) -> list[tuple[str, str, str]]:
         if self.success_rate is None:
-            unknown = f"not known: {self.success_source} is not of single episodes"
+            unknown = f"unknown: {self.success_source} is not a rate of these episodes"
             return [("success rate", unknown if self.success_source else "not defined for this task", "")]
         low, high = self.success_interval or (math.nan, math.nan)
         rows = [("success rate", f"{self.success_rate:.3f}", f"{low:.3f} to {high:.3f}")]
-        return [*rows, ("success from", self.success_source, "")] if self.success_source else rows
+        return [*rows, ("success source", self.success_source, "")] if self.success_source else rows
 
     def __repr__(self) -> str:
-        success = "not defined" if self.success_rate is None else f"{self.success_rate:.3f}"
+        unknown = "unknown" if self.success_source else "not defined"
+        success = unknown if self.success_rate is None else f"{self.success_rate:.3f}"
         return f"Evaluation({self.episodes} episodes, success={success}, return={self.mean_return:.3f})"
 
     def _repr_html_(self) -> str:

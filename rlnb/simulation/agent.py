@@ -1,4 +1,4 @@
-"""``rlnb.agent``: the agent config that a training would use, before any value of the user."""
+"""``rlnb.agent``: an agent config of a task for an RL library, before any value of the user."""
 
 from __future__ import annotations
 
@@ -65,13 +65,15 @@ def agent(
     python: str | None = None,
     asset_root: str | None = None,
 ) -> AgentConfig:
-    """Return the agent config that :func:`rlnb.train` would use for a task and an RL library.
+    """Return the agent config of a task for an RL library.
 
     Args:
         task: A task, or its name (see :func:`rlnb.task`).
         library: Name of the RL library; None takes the default library of the task's registration, or RSL-RL.
         name: Name of one of the task's agent configs, e.g. ``"rsl_rl_with_symmetry_cfg_entry_point"``, or
-            ``"generic"`` for rlnb's own; None takes the config that the task has for the library, or rlnb's own.
+            ``"generic"`` for rlnb's own; None takes the task's own config for the library, or else rlnb's generic one.
+            :func:`rlnb.train` refuses the generic one without ``agent="generic"`` if the task brings configs for other
+            libraries.
         python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
 
@@ -79,9 +81,13 @@ def agent(
         NotFoundError: The library is not installed, or the task has no such agent config.
         RlnbError: The library has no simulator, the task does not resolve, or the config does not load.
     """
+    task = as_task(task)
     if library and not plugins.library(library).simulator:
-        raise RlnbError(f"{library} trains without Isaac Lab, so {as_task(task).id} has no agent config for it.")
-    card = card_of(options.folders, as_task(task), python or options.python, asset_root or options.asset_root)
+        raise RlnbError(
+            f"{library} is not a library for Isaac Lab, so {task.id} has no agent config for it. "
+            f"Use another library, such as library={FIRST_LIBRARY!r}."
+        )
+    card = card_of(options.folders, task, python or options.python, asset_root or options.asset_root)
     library = library or default_library(card)
     names = names_for(card, library)
     config = agent_of(card, library, name)
@@ -114,8 +120,11 @@ def agent_of(card: TaskCard, library: str, name: str | None) -> AgentCard | None
 
 def names_for(card: TaskCard, library: str) -> list[str]:
     """Return the names by which ``agent=`` chooses an agent config of a task for a library."""
-    named = [name for name in card.named_agents if library in libraries_of(name, plugins.libraries())]
-    return [*named, *([GENERIC] if agent_of(card, library, GENERIC) else [])]
+    libraries = plugins.libraries()
+    key = libraries[library].agent_key if library in libraries else ""
+    usual = [key] if key in card.registered_agents else []
+    named = [name for name in card.named_agents if library in libraries_of(name, libraries)]
+    return [*usual, *named, *([GENERIC] if agent_of(card, library, GENERIC) else [])]
 
 
 def default_library(card: TaskCard) -> str:

@@ -213,7 +213,7 @@ def scaling_study(
 
     Args:
         task: A task, or its name.
-        library: Name of the RL library.
+        library: Name of the RL library; RSL-RL by default, also if the task's registration names another one.
         gpus: Numbers of ranks to try: GPUs, or processes on a CPU.
         mode: ``"horizontal"`` (weak scaling): ``num_envs`` is the number of each rank, so that more ranks collect more
             frames per iteration. ``"vertical"`` (strong scaling): ``num_envs`` is the number of all ranks together, so

@@ -237,7 +237,7 @@ def sweep(
 
     Args:
         task: A task, or its name.
-        library: Name of the RL library.
+        library: Name of the RL library; RSL-RL by default, also if the task's registration names another one.
         space: Search space by name. An entry is a range ``(low, high)`` of whole or real numbers, a logarithmic range
             ``(low, high, "log")``, a list of choices, or an Optuna distribution. Names are ``"agent.<path>"`` for
             values of the agent config, ``"<path>"`` for overrides of the task, and ``"num_envs"``,

@@ -83,7 +83,7 @@ def verify_sync(
 
     Args:
         task: A task, or its name.
-        library: Name of the RL library.
+        library: Name of the RL library; RSL-RL by default, also if the task's registration names another one.
         nproc_per_node: Number of ranks, at least 2.
         iterations: Learning iterations of each run.
         num_envs: Environments over all ranks.
@@ -173,7 +173,7 @@ def verify_determinism(
 
     Args:
         task: A task, or its name.
-        library: Name of the RL library.
+        library: Name of the RL library; RSL-RL by default, also if the task's registration names another one.
         iterations: Learning iterations of each run.
         num_envs: Environments in total.
         timeout_s: Seconds that each run may take; None sets no limit.

@@ -104,6 +104,11 @@ def _parts(agent: AgentArgument) -> list[AgentValues]:
 
 def _values(agent: AgentValues) -> dict[str, Json]:
     """Return the values of one part by dotted path."""
+    if isinstance(agent, str) and not Path(agent).suffix and not Path(agent).exists():
+        raise RlnbError(
+            f"agent={agent!r} is not a file or the name of an agent config. Use a name that rlnb.agent(task, library) "
+            f"lists. It ends with {SUFFIX!r}."
+        )
     if isinstance(agent, (str, Path)):
         agent = read_agent(Path(agent))
     if not isinstance(agent, Mapping):

@@ -122,7 +122,7 @@ class TaskCard:
     fields: Fields = field(default_factory=dict)
     """Values of the env config, by dotted path."""
     success: str = ""
-    """Source of success: a function or ``"terminations.success"``; empty if only the rate is left that envs log."""
+    """Source of success, a function or ``"terminations.success"``; empty if the task has neither."""
     presets: Selectors = Selectors()
     """Names that the task's selectors accept."""
     cameras: Mapping[str, CameraCard] = field(default_factory=dict)

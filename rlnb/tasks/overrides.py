@@ -79,7 +79,7 @@ def check_values(
     subject: str,
     *,
     takes_more: Sequence[str] = (),
-    former_names: Mapping[str, str] = MappingProxyType({}),
+    former_names: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> list[Problem]:
     """Return a problem for each value whose path does not exist or whose type does not fit.
 
@@ -88,7 +88,7 @@ def check_values(
         fields: Values of the config, from a task card.
         subject: Name of the config, for the problems.
         takes_more: Groups that are dicts, so that values can be added to them; ``""`` is the whole config.
-        former_names: Paths of older versions, to their present paths.
+        former_names: Paths of older versions, each mapped to its present paths.
     """
     groups = {*takes_more, *(group for name in fields for group in _groups_of(name))}
     problems = []
@@ -100,8 +100,8 @@ def check_values(
             if adds and free and inside in takes_more:
                 continue
             if path in former_names:
-                what = f"{subject}: no config value {path!r}. Its present name is {former_names[path]!r}."
-                problems.append(Problem(what=what, fix=f"Use {former_names[path]!r}."))
+                what = f"{subject}: {path!r} is the name of an older version."
+                problems.append(Problem(what=what, fix=f"Use {' and '.join(map(repr, former_names[path]))}."))
                 continue
             below = [name for name in fields if name.startswith(f"{path}.")]
             hint = f" It is a group: {', '.join(below[:5])}, ..." if below else did_you_mean(path, fields)

@@ -265,7 +265,7 @@ def _check_overruled(
     }
     for name, value in values.items():
         path = name.removeprefix("+")
-        argument = next((overruled[key] for key in overruled if matches(path, key)), None)
+        argument = overruled.get(path)
         exists = path in fields or name != path  # a path with a + need not exist
         # A value equal to the config's default is not a request: it appears in every dumped config file.
         if argument is None or not exists or value == fields.get(path, _NO_FIELD).value:
@@ -279,8 +279,3 @@ def _check_overruled(
                 what=f"{subject}: {path} is {value!r}, but rlnb.train has {argument}={ruling!r}.",
                 fix=f"Leave it out here, and pass {argument}= to rlnb.train.",
             )
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Return whether a path of :attr:`rlnb.Library.overruled` stands for a path of an agent config."""
-    return path.startswith(pattern[:-1]) if pattern.endswith(".*") else path == pattern

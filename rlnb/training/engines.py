@@ -39,10 +39,10 @@ def say_faster(plan: Plan) -> None:
         files.write_once(path, speeds)
     if {*names} <= speeds.keys():
         num_envs = manifest.task.num_envs or (plan.card.num_envs if plan.card else 1)
-        files.warn_once(text(manifest.task.id, num_envs, names[0], speeds))
+        files.warn_once(comparison_line(manifest.task.id, num_envs, names[0], speeds))
 
 
-def text(task: str, num_envs: int, default: str, speeds: Mapping[str, float]) -> str:
+def comparison_line(task: str, num_envs: int, default: str, speeds: Mapping[str, float]) -> str:
     """Return the line that names the faster engine.
 
     Args:

@@ -50,7 +50,7 @@ def look_up(
     """
     library = plugins.libraries().get(name) if name else None
     if library is not None and not library.simulator:
-        return Lookup(name=library.name, library=library, problems=_without_simulator(task, library))
+        return Lookup(name=library.name, library=library, problems=_without_simulator(task, library, agent_name))
     problems: list[Problem] = []
     if name and library is None:
         error = unknown("RL library", name, plugins.libraries())
@@ -68,13 +68,16 @@ def look_up(
     return Lookup(name=name, library=libraries.get(name), card=card, agent=agent, problems=tuple(problems))
 
 
-def _without_simulator(task: Task, library: Library) -> tuple[Problem, ...]:
-    """Return a problem if a library without a simulator does not have a task."""
-    tasks = _tasks_without_simulator()
-    if task.id in tasks:
-        return ()
-    error = unknown("task", task.id, tasks, has=f"{library.name} trains without a simulator, on")
-    return (Problem(what=str(error)),)
+def _without_simulator(task: Task, library: Library, agent_name: str | None) -> tuple[Problem, ...]:
+    """Return a problem for a task and for an agent config that a library without a simulator does not have."""
+    tasks, problems = _tasks_without_simulator(), []
+    if task.id not in tasks:
+        error = unknown("task", task.id, tasks, has=f"{library.name} trains without a simulator, on")
+        problems.append(Problem(what=str(error)))
+    if agent_name:
+        what = f"agent={agent_name!r} is not an agent config of {library.name}, which trains without Isaac Lab."
+        problems.append(Problem(what=what, fix="Leave the name out. agent={...} sets values."))
+    return tuple(problems)
 
 
 def _trainable(task: Task) -> str:

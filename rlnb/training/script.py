@@ -36,12 +36,11 @@ def with_interpreter(manifest: Manifest, launcher: Launcher) -> tuple[Manifest, 
         manifest = dataclasses.replace(manifest, python=shlex.join([executable, *options]))
     if shutil.which(executable) is None:
         problem = Problem(
-            what=f"the Python of the script, {executable!r}, does not exist on this machine.",
-            fix='python="/path/to/python", or python="/path/to/isaaclab.sh -p"',
+            what=f"python={manifest.python!r} is not an interpreter on this machine.",
+            fix='Use python="/path/to/python" or python="/path/to/isaaclab.sh -p".',
         )
-        return dataclasses.replace(manifest, versions=versions), [problem] if isinstance(
-            launcher, LocalLauncher
-        ) else []
+        problems = [problem] if isinstance(launcher, LocalLauncher) else []
+        return dataclasses.replace(manifest, versions=versions), problems
     worker = look(manifest.python, TIMEOUT_S)
     if not worker.error:  # a slow one may still start the script
         versions["python"] = worker.python

@@ -164,3 +164,16 @@ def test_resume_continues_in_the_same_run(invoke: Invoke, start: Start, ended: E
     assert result.exit_code == 0, result.output
     assert re.search(rf"iteration +{2 * ITERATIONS} of {2 * ITERATIONS}", result.stdout)
     assert len(rlnb.runs()) == 1
+
+
+def test_a_file_or_a_name_of_an_agent_config_is_combined_with_values(
+    start: Start, ended: Ended, invoke: Invoke, tmp_path: Path
+) -> None:
+    path = tmp_path / "agent.yaml"
+    path.write_text("iteration_s: 0.01\nnote: file\n")
+    id = start("--agent-config", str(path), "--agent", "note=option")
+    assert rlnb.get_run(id).manifest.agent == {"iteration_s": 0.01, "note": "option"}
+    ended(id)
+    result = invoke("train", "Echo", "--library", "echo", "--agent-config", "generic")
+    assert result.exit_code == 2
+    assert "agent='generic' is not an agent config of echo" in result.output

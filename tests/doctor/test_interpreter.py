@@ -52,7 +52,8 @@ def test_another_release_line_of_isaac_lab_is_a_warning_that_names_the_tested_on
     finding = interpreter.check_isaaclab(_with(FIT, "isaaclab", version))
     assert finding.level == "warning"
     assert (
-        f"isaaclab {version} is installed, but rlnb {rlnb.__version__} was tested with isaaclab 3.0.x" in finding.text
+        f"isaaclab {version} is not a release that rlnb {rlnb.__version__} is tested with. Use isaaclab 3.0.0."
+        in finding.text
     )
     assert finding.fix == install_line("rlnb[isaaclab]", python="python")
 

@@ -19,6 +19,7 @@ MANIFEST = rlnb.Manifest(
     seed=0,
     deterministic=True,
     agent={"gamma": 0.99, "+normalize_input": True},
+    agent_name="generic",
     resources=rlnb.Resources(device="cpu", nodes=2, nproc_per_node=4),
     tags=("baseline", "first"),
 )
@@ -27,6 +28,7 @@ MANIFEST = rlnb.Manifest(
 def test_overrides_and_agent_values_are_keyed_by_their_paths() -> None:
     values = asked(MANIFEST)
     assert (values["sim.dt"], values["agent.gamma"]) == (0.005, 0.99)
+    assert values["agent"] == "generic"
     assert values["agent.normalize_input"] is True, "the leading + of an added key is removed"
     assert (values["launcher_args.livestream"], values["deterministic"]) == (2, True)
 

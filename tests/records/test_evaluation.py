@@ -54,13 +54,13 @@ def test_shares_of_goals_count_as_shares_and_have_wilsons_interval_of_their_mean
 
 def test_the_table_names_the_source_of_success() -> None:
     rows = evaluation(success_source="terminations.success").rows()
-    assert [row[:2] for row in rows[1:3]] == [("success rate", "0.950"), ("success from", "terminations.success")]
-    assert not any(name == "success from" for name, _, _ in evaluation().rows()), "a record without a source"
+    assert [row[:2] for row in rows[1:3]] == [("success rate", "0.950"), ("success source", "terminations.success")]
+    assert not any(name == "success source" for name, _, _ in evaluation().rows()), "a record without a source"
 
 
 def test_a_rate_that_is_not_of_single_episodes_is_named() -> None:
     result = evaluation(successes=None, success_source="Metrics/success_rate")
-    assert ("success rate", "not known: Metrics/success_rate is not of single episodes", "") in result.rows()
+    assert ("success rate", "unknown: Metrics/success_rate is not a rate of these episodes", "") in result.rows()
 
 
 def test_the_mean_return_has_students_interval() -> None:

@@ -14,7 +14,9 @@ from PIL import Image
 
 import rlnb
 from rlnb.display.video import Mp4
+from rlnb.records.layout import RunDir
 from rlnb.reports import sections
+from rlnb.storage import files
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +137,12 @@ def test_a_short_film_plays_in_the_report_and_a_long_one_is_a_still(run, monkeyp
 def test_a_report_ends_with_the_films():
     cells = nbformat.read(Path(sections.__file__).with_name("report.ipynb"), 4).cells
     assert cells[-1].source == "HTML(sections.films(runs))"
+
+
+def test_the_code_of_a_run_names_its_agent_config(run, root):
+    folder = RunDir(root / "runs" / "named")
+    folder.path.mkdir(parents=True)
+    manifest = dataclasses.replace(run.manifest, run_id="named", agent_name="generic", agent={"gamma": 0.9})
+    files.write_once(folder.manifest, manifest)
+    (named,) = rlnb.runs()
+    assert "agent=['generic', {'gamma': 0.9}]" in sections._lines(named)

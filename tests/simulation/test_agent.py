@@ -60,17 +60,18 @@ def test_a_named_config_has_the_requirements_of_the_library() -> None:
 
 def test_the_other_configs_are_named() -> None:
     assert rlnb.agent("Reach").others == (SYMMETRY, "generic")
-    assert rlnb.agent("Reach", name="generic").others == (SYMMETRY,)
+    assert rlnb.agent("Reach", name="generic").others == ("rsl_rl_cfg_entry_point", SYMMETRY)
 
 
 def test_a_wrong_name_is_refused() -> None:
     with pytest.raises(
-        rlnb.NotFoundError, match=f"Reach has for rsl_rl: generic, {SYMMETRY}.*Did you mean {SYMMETRY!r}"
+        rlnb.NotFoundError,
+        match=f"Reach has for rsl_rl: generic, rsl_rl_cfg_entry_point, {SYMMETRY}.*Did you mean {SYMMETRY!r}",
     ):
         rlnb.agent("Reach", name="rsl_rl_with_symmetri_cfg_entry_point")
     with pytest.raises(rlnb.NotFoundError, match="No RL library named 'rslrl'"):
         rlnb.agent("Reach", "rslrl")
-    with pytest.raises(rlnb.RlnbError, match="echo trains without Isaac Lab, so Reach has no agent config"):
+    with pytest.raises(rlnb.RlnbError, match="echo is not a library for Isaac Lab, so Reach has no agent config"):
         rlnb.agent("Reach", "echo")
     with pytest.raises(rlnb.RlnbError, match="does not load: no module"):
         rlnb.agent("Reach", "sb3")

@@ -73,6 +73,13 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         agent_values(tmp_path / "none.yaml")
 
 
+def test_a_name_without_its_end_is_answered_with_the_form_of_names() -> None:
+    with pytest.raises(
+        rlnb.RlnbError, match="agent='rsl_rl_with_symmetry' is not a file or the name of an agent config"
+    ):
+        agent_values("rsl_rl_with_symmetry")
+
+
 def test_a_run_uses_the_values_of_a_file(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "agent.yaml"
     path.write_text("iteration_s: 1e-3\n")

@@ -70,7 +70,9 @@ def test_the_measurement_is_kept_by_task_and_number_of_envs(root: Path, monkeypa
     assert len(measurements) == 1, "seed and iterations do not change the rate"
     auto_ranks.resources(manifest(task=Task(id="Isaac-Cartpole-Direct", num_envs=32)), NUM_ENVS)
     assert len(measurements) == 2
-    (first, _) = sorted(options.folders.cards.glob("ranks-*.json"), key=lambda path: path.stat().st_mtime)
+    auto_ranks.resources(manifest(agent_name="generic"), NUM_ENVS)
+    assert len(measurements) == 3
+    (first, *_) = sorted(options.folders.cards.glob("ranks-*.json"), key=lambda path: path.stat().st_mtime)
     assert files.read_json(first) == {"1x2": 1.0, "2x1": 2.0}
 
 

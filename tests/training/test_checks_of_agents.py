@@ -62,7 +62,7 @@ def test_the_name_of_a_config_is_checked_against_task_and_library() -> None:
     )
     assert not problems(card, agent_name=SYMMETRY)
     (problem,) = problems(card, agent_name="rsl_rl_with_symetry_cfg_entry_point")
-    assert f"It has: {SYMMETRY}. Did you mean {SYMMETRY!r}?" in problem.what
+    assert f"It has: rsl_rl_cfg_entry_point, {SYMMETRY}. Did you mean {SYMMETRY!r}?" in problem.what
     (problem,) = problems(card, "rl_games", agent_name=SYMMETRY)
     assert problem.what == f"agent={SYMMETRY!r} is not a config for rl_games, but for rsl_rl."
     assert problem.fix == f"library='rsl_rl', agent={SYMMETRY!r}"
@@ -72,18 +72,19 @@ def test_a_former_name_is_answered_with_the_present_one() -> None:
     fields = {"actor.hidden_dims": ConfigField(type="list", value=[32])}
     card = dataclasses.replace(FACTORY, agents={"rsl_rl": AgentCard(fields=fields)})
     (problem,) = problems(card, agent={"policy.actor_hidden_dims": [64]})
-    assert problem.what.endswith("no config value 'policy.actor_hidden_dims'. Its present name is 'actor.hidden_dims'.")
+    assert problem.what == "agent config of rsl_rl: 'policy.actor_hidden_dims' is the name of an older version."
     assert problem.fix == "Use 'actor.hidden_dims'."
+    (problem,) = problems(card, agent={"empirical_normalization": True})
+    assert problem.fix == "Use 'actor.obs_normalization' and 'critic.obs_normalization'."
     old = AgentCard(fields={"policy.actor_hidden_dims": ConfigField(type="list", value=[32])})
     values = {"policy.actor_hidden_dims": [64]}
     assert not problems(dataclasses.replace(card, agents={"rsl_rl": old}), agent=values), "a task of an older Isaac Lab"
 
 
-OVERRULED = {"device": "device", "logger": "", "experiment.*": ""}
+OVERRULED = {"device": "device", "logger": ""}
 FIELDS = {
     "device": ConfigField(type="str", value="cuda:0"),
     "logger": ConfigField(type="str", value="tensorboard"),
-    "experiment.directory": ConfigField(type="str", value=""),
 }
 
 
@@ -92,7 +93,6 @@ FIELDS = {
     [
         ({"+device": "cpu"}, "agent config: device is 'cpu', but rlnb.train has device='auto'."),
         ({"logger": "wandb"}, "agent config: logger is 'wandb', but rlnb sets it itself."),
-        ({"experiment.directory": "here"}, "agent config: experiment.directory is 'here', but rlnb sets it itself."),
     ],
 )
 def test_a_value_that_would_be_overruled_is_refused(values: dict[str, Any], what: str) -> None:

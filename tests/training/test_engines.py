@@ -117,7 +117,20 @@ def test_a_measurement_that_fails_does_not_stop_the_training(
 
 
 def test_the_line_says_if_the_training_uses_the_faster_engine() -> None:
-    line = engines.text("Ant", 4096, "newton_mjwarp", {"newton_mjwarp": 90_000.0, "ovphysx": 50_000.0})
+    line = engines.comparison_line("Ant", 4096, "newton_mjwarp", {"newton_mjwarp": 90_000.0, "ovphysx": 50_000.0})
     assert line.endswith(
         "(90,000 against 50,000 env steps/s with random actions, 4096 envs), which this training uses."
     )
+
+
+def test_a_training_says_which_engine_is_faster_before_it_starts(
+    plan: Plan, measured: list[Engines], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def submit(*_: object) -> None:
+        raise RuntimeError("submitted")
+
+    monkeypatch.setattr("rlnb.training.train.make_plan", lambda _: plan)
+    monkeypatch.setattr(rlnb.LocalLauncher, "submit", submit)
+    with pytest.raises(RuntimeError, match="submitted"):
+        rlnb.train("Ant")
+    assert [record.message for record in caplog.records] == [FASTER]

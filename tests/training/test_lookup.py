@@ -12,6 +12,8 @@ from rlnb.spec import Task
 from rlnb.tasks.card import AgentCard, TaskCard
 from rlnb.training import lookup
 from rlnb.training.lookup import Lookup
+from rlnb.training.plan import make_plan
+from rlnb.training.request import TrainRequest
 
 OWN, SMALL, GENERIC = AgentCard(source="own"), AgentCard(source="small"), AgentCard(source="generic", generic=True)
 CARD = TaskCard(
@@ -77,4 +79,14 @@ def test_a_task_that_does_not_resolve_is_a_problem(monkeypatch: pytest.MonkeyPat
 
 def test_a_library_without_a_simulator_needs_no_card() -> None:
     assert look_up("Echo", "echo") == Lookup(name="echo", library=plugins.library("echo"))
-    assert "No task named 'Ecko'" in look_up("Ecko", "echo").problems[0].what
+    task, agent = look_up("Ecko", "echo", "generic").problems
+    assert "No task named 'Ecko'" in task.what
+    assert agent.what == "agent='generic' is not an agent config of echo, which trains without Isaac Lab."
+
+
+@pytest.mark.usefixtures("card")
+def test_the_manifest_has_the_name_and_the_source_of_the_agent_config() -> None:
+    name = "rsl_rl_small_cfg_entry_point"
+    manifest = make_plan(TrainRequest(task="Isaac-Lift", agent=[name, {"gamma": 0.9}])).manifest
+    assert (manifest.library, manifest.agent_name, manifest.agent_source) == ("rsl_rl", name, "small")
+    assert manifest.agent == {"gamma": 0.9}

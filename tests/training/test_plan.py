@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 import rlnb
+from rlnb import plugins
+from rlnb.tasks.card import TaskCard
+from rlnb.training import lookup
 from rlnb.training.create import refuse
 from rlnb.training.plan import make_plan
 from rlnb.training.request import TrainRequest
@@ -67,3 +70,14 @@ def test_arguments_of_a_script_need_a_script_and_a_training_needs_a_task(root: P
 
 def test_ranks_are_measured_on_this_machine_only(root: Path) -> None:
     assert make_plan(TrainRequest(task="Echo", library="echo", nproc_per_node="auto")).measure_ranks
+
+
+def test_engines_are_compared_on_this_machine_unless_the_user_has_chosen_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = TaskCard(task="Isaac-Ant", engines=("newton_mjwarp", "ovphysx"))
+    monkeypatch.setattr(lookup, "card_of", lambda *_: card)
+    slurm = plugins.make_launcher("slurm", {"walltime": "01:00:00"})
+    assert make_plan(TrainRequest(task="Isaac-Ant")).engines == card.engines
+    assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", physics="ovphysx"))).engines == ()
+    assert make_plan(TrainRequest(task="Isaac-Ant", launcher=slurm)).engines == ()

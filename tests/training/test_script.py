@@ -58,9 +58,9 @@ def test_a_missing_interpreter_is_a_problem_on_this_machine_but_not_on_a_cluster
     missing = manifest("/opt/isaaclab/isaaclab.sh -p")
     _, problems = script.with_interpreter(missing, LocalLauncher())
     assert [problem.what for problem in problems] == [
-        "the Python of the script, '/opt/isaaclab/isaaclab.sh', does not exist on this machine."
+        "python='/opt/isaaclab/isaaclab.sh -p' is not an interpreter on this machine."
     ]
-    assert problems[0].fix.startswith("python=")
+    assert problems[0].fix.startswith("Use python=")
     on_nodes, problems = script.with_interpreter(missing, Nodes())
     assert (problems, on_nodes.versions) == ([], {"rlnb": __version__}), "the kernel's Python is not the script's"
 

@@ -1,6 +1,7 @@
 """Access to Isaac Lab. ``release`` checks its version, and gets its private parts or names the missing one.
 
-``isaaclab`` starts it and reads its registry, ``kit`` starts Isaac Sim.
+``isaaclab`` starts it and reads its registry, ``agents`` finds agent configs, ``kit`` starts Isaac Sim, and ``ovphysx``
+prepares PhysX without Isaac Sim. ``success`` and ``means`` read the success of episodes.
 ``env`` makes an env, ``config`` reads and changes its config, ``module`` imports the module of a ``%%task`` cell, and
 ``terms`` swaps rewards, terminations, events and commands in a living env.
 """

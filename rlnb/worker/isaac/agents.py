@@ -67,7 +67,7 @@ def resolve(task: Task, registered: Registered, library: Library, name: str | No
     origin = origin_of(registered, library, name)
     if origin is None:
         if name:
-            raise unknown("agent config", name, names(registered), has=f"{task.id} has")
+            raise unknown("agent config", name, named_choices(registered), has=f"{task.id} has")
         return None
     return load(task, registered, origin)
 
@@ -97,15 +97,15 @@ def generic(reference: str) -> Any:
         return read_agent(path)
 
 
-def names_in(registered: Registered) -> list[str]:
+def all_names(registered: Registered) -> list[str]:
     """Return the names of all agent configs that a task's registration or module brings."""
     return sorted({*_keys(registered), *registered.agents})
 
 
-def names(registered: Registered) -> Iterator[str]:
+def named_choices(registered: Registered) -> Iterator[str]:
     """Yield the name of each agent config that ``agent=`` can choose, beside the usual ones of the libraries."""
     usual = {library.agent_key for library in plugins.libraries().values()} | plugins.libraries().keys()
-    for key in names_in(registered):
+    for key in all_names(registered):
         if key not in usual and libraries_of(key, plugins.libraries()):
             yield key
 

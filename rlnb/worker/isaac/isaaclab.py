@@ -1,4 +1,4 @@
-"""The only module that depends on Isaac Lab's startup and registry.
+"""The start of Isaac Lab, and its registry of tasks.
 
 Nothing here imports isaaclab at module level, because isaaclab reads the asset root when it is
 imported, so the asset root has to be set first.

@@ -13,7 +13,7 @@ from rlnb.version import ISAACLAB_MAJOR, ISAACLAB_REQUIREMENT, belongs_to, untes
 
 logger = logging.getLogger(__name__)
 
-FIX = f"Use pip install '{ISAACLAB_REQUIREMENT}'"
+FIX = f"Use `pip install '{ISAACLAB_REQUIREMENT}'`"
 
 
 def installed() -> str:
@@ -32,7 +32,7 @@ def check() -> None:
     """
     version = installed()
     if not version:
-        raise RlnbError(f"isaaclab is not installed in {sys.executable}. {FIX}")
+        raise RlnbError(f"isaaclab is not installed in {sys.executable}. {FIX}.")
     if not belongs_to(version, ISAACLAB_MAJOR):
         raise RlnbError(
             f"isaaclab {version} is installed in {sys.executable}, but rlnb needs {ISAACLAB_MAJOR}.x (Python 3.12). "
@@ -57,7 +57,7 @@ def required(owner: Any, name: str, feature: str) -> Any:
     if isinstance(owner, str):
         owner = _module(owner)
     if not hasattr(owner, name):
-        raise RlnbError(f"isaaclab {installed()} has no {label}, which {feature} needs. {FIX}")
+        raise RlnbError(f"{label} is not in isaaclab {installed()}, and {feature} needs it. {FIX}.")
     return getattr(owner, name)
 
 

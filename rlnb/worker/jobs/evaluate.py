@@ -151,7 +151,7 @@ class Episodes:
         import torch
 
         self._env, self._per_env, self._successes = env, per_env, successes
-        isaaclab.reward_sums(env)  # if it fails, then before the first step
+        isaaclab.reward_sums(env)  # fails before the first step if the attribute is missing
         self._return = torch.zeros(env.num_envs, device=env.device)
         self._finished = torch.zeros(env.num_envs, dtype=torch.long, device=env.device)
         self._ending: Any = None
@@ -192,8 +192,8 @@ class Episodes:
         if self._ending is None and bool(done.any()):
             env = type(self._env).__name__
             raise RlnbError(
-                f"{env}.step ends episodes without a call of {env}._reset_idx, by which an evaluation counts them. "
-                f"Call it there, or use {ISAACLAB_REQUIREMENT}, whose envs call it (installed: {release.installed()})."
+                f"{env}.step does not call {env}._reset_idx when episodes end, so an evaluation cannot count them. "
+                f"Call _reset_idx in step, or use {ISAACLAB_REQUIREMENT} (installed: {release.installed()})."
             )
         if self._ending is not None:
             self.returns += self._return[self._counted].tolist()

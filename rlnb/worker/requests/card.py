@@ -61,7 +61,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         agents=usual,
         named_agents=named,
         generic_agents=generic,
-        registered_agents=tuple(agents.names_in(registered)),
+        registered_agents=tuple(agents.all_names(registered)),
         default_library=agents.default_library(registered),
         assets=_assets(env_cfg, root),
         asset_root=root,
@@ -124,7 +124,7 @@ def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> tuple
             if own is not None and own != origin:
                 generic[name] = _agent(task, registered, own, _missing(library.requires))
     named = {}
-    for name in agents.names(registered):
+    for name in agents.named_choices(registered):
         library = plugins.library(libraries_of(name, plugins.libraries())[0])
         if (origin := agents.origin_of(registered, library, name)) is not None:
             named[name] = _agent(task, registered, origin, ())
@@ -134,22 +134,12 @@ def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> tuple
 def _agent(
     task: Task, registered: isaaclab.Registered, origin: agents.AgentOrigin, missing: tuple[str, ...]
 ) -> AgentCard:
+    card = AgentCard(source=str(origin), generic=origin.kind == "generic", missing=missing)
     try:
         agent_cfg = agents.load(task, registered, origin)
     except Exception as exc:  # an error in one agent config must not hide the task
-        return AgentCard(
-            source=str(origin),
-            generic=origin.kind == GENERIC,
-            missing=missing,
-            error=f"{type(exc).__name__}: {exc}"[:500],
-        )
-    return AgentCard(
-        source=str(origin),
-        generic=origin.kind == GENERIC,
-        fields=_fields(agent_cfg),
-        takes_more=tuple(sorted(config.dicts(agent_cfg))),
-        missing=missing,
-    )
+        return dataclasses.replace(card, error=f"{type(exc).__name__}: {exc}"[:500])
+    return dataclasses.replace(card, fields=_fields(agent_cfg), takes_more=tuple(sorted(config.dicts(agent_cfg))))
 
 
 def _missing(requirements: Sequence[str]) -> tuple[str, ...]:

@@ -79,14 +79,16 @@ def test_the_origin_of_a_config_is_known(
 
 
 def test_a_registration_tells_its_configs_and_its_default_library(registered: Registered) -> None:
-    assert agents.names_in(registered) == [
+    assert agents.all_names(registered) == [
         "rl_games_small_cfg_entry_point",
         "robomimic_bc_cfg_entry_point",
         "rsl_rl_cfg_entry_point",
         SYMMETRY,
         "skrl",
     ]
-    assert list(agents.names(registered)) == ["rl_games_small_cfg_entry_point", SYMMETRY], "those beside the usual ones"
+    assert list(agents.named_choices(registered)) == ["rl_games_small_cfg_entry_point", SYMMETRY], (
+        "those beside the usual ones"
+    )
     assert agents.default_library(registered) == "rsl_rl"
 
 
@@ -107,6 +109,7 @@ def test_a_run_trains_and_acts_with_the_named_config_and_says_so(folder: Path) -
     assert "gamma: 0.98" in text
     assert run.evaluate(episodes=4, num_envs=4).episodes == 4
     assert run.started is not None
+    assert run.started.agent_changes["max_iterations"] == 1, "the argument's value"
     assert "algorithm.gamma" not in run.started.agent_changes, "the user's value is kept"
 
 

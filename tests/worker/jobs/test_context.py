@@ -145,3 +145,17 @@ def test_the_model_of_the_gpu_and_its_driver_are_recorded(monkeypatch: pytest.Mo
     assert gpu_model("cpu") == ""
     monkeypatch.setitem(sys.modules, "pynvml", None)  # type: ignore[arg-type]
     assert gpu_model("cuda:1") == "NVIDIA L40S", "without NVML"
+
+
+def test_a_value_of_the_user_that_the_backend_has_changed_ends_the_training(tmp_path: Path) -> None:
+    context = context_of(tmp_path, 1)
+    context.agent_changes = lambda: {"minibatch_size": 512, "seed": 7}
+    context.agent = {"+minibatch_size": 500}
+    with pytest.raises(
+        rlnb.RlnbError, match=r"minibatch_size=500 is not possible with echo.* with 512\. Use that value"
+    ):
+        context.started(horizon=1, frames_per_step=1.0, max_iterations=1)
+    context.agent = {"minibatch_size": 512}
+    context.started(horizon=1, frames_per_step=1.0, max_iterations=1)
+    started = files.read_json(tmp_path / "jobs" / "0-train" / "started.json") or {}
+    assert started["agent_changes"] == {"minibatch_size": 512, "seed": 7}

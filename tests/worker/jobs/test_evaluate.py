@@ -41,5 +41,5 @@ def test_an_env_that_ends_episodes_without_its_reset_method_is_an_error_instead_
         pass
     episodes.stepped(reward, one, none)
     assert (episodes.returns, episodes.lengths) == ([2.0], [7])
-    with pytest.raises(rlnb.RlnbError, match=r"ends episodes without a call of SimpleNamespace\._reset_idx"):
+    with pytest.raises(rlnb.RlnbError, match=r"SimpleNamespace.step does not call SimpleNamespace\._reset_idx"):
         episodes.stepped(reward, one, none)

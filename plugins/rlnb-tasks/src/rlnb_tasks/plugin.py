@@ -7,7 +7,7 @@ from importlib import metadata
 from rlnb import AssetPack, Task, hookimpl
 from rlnb_tasks import __version__, files
 
-LIFT_TASKS = (
+START_STATE_TASKS = (
     "Isaac-Lift-Franka",
     "Isaac-Lift-KukaAllegro",
     "Isaac-Lift-KukaAllegro-Camera",
@@ -44,4 +44,4 @@ def _with(package: str) -> str:
 
 @hookimpl
 def rlnb_tasks() -> list[Task]:
-    return [Task(id=name, success="rlnb_tasks.success:reached") for name in LIFT_TASKS]
+    return [Task(id=name, success="rlnb_tasks.success:reached") for name in START_STATE_TASKS]

@@ -60,7 +60,7 @@ class Tendon:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axes:
-    """What PhysX's schemas say about the tendons over a joint."""
+    """The schemas and attributes of PhysX for the tendons over a joint."""
 
     schemas: list[str]
     """Applied schemas."""
@@ -185,14 +185,14 @@ def _schemas(prim: Usd.Prim) -> list[str]:
 
 def _axes(stage: Usd.Stage) -> dict[Sdf.Path, Axes]:
     """Return what PhysX's schemas say about the tendons over each joint."""
-    found = {}
+    axes = {}
     for prim in stage.Traverse():
         schemas = [name for name in _schemas(prim) if name.startswith(TENDON_SCHEMA)]
         if schemas:
             attributes = [each for each in prim.GetAttributes() if each.GetName().startswith(TENDON_PROPERTY)]
             values = {each.GetName(): (each.GetTypeName(), each.Get()) for each in attributes}
-            found[prim.GetPath()] = Axes(schemas=schemas, values=values)
-    return found
+            axes[prim.GetPath()] = Axes(schemas=schemas, values=values)
+    return axes
 
 
 def _strip(prim: Usd.Prim) -> None:
