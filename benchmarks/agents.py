@@ -61,7 +61,7 @@ def main() -> None:
         for library in libraries:
             plan = make_plan(TrainRequest(task=task, library=library, device="cpu"))
             refused = any("brings no agent config" in problem.what and problem.fix for problem in plan.problems)
-            generic = plan.manifest.agent_source.startswith("rlnb's generic config")
+            generic = plan.manifest.agent_source.startswith("the generic config")
             kind = "refused" if refused else "generic" if generic else "own"
             sources[kind] += 1
             if not plan.manifest.agent_source:

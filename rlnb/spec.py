@@ -19,7 +19,7 @@ ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost
 SCHEMA = 1
 """Version of the JSON form of the types below (:mod:`rlnb.storage.serial`). Readers refuse a newer version."""
 
-CARD_SCHEMA = 9
+CARD_SCHEMA = 10
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"

@@ -71,9 +71,9 @@ def agent(
         task: A task, or its name (see :func:`rlnb.task`).
         library: Name of the RL library; None takes the default library of the task's registration, or RSL-RL.
         name: Name of one of the task's agent configs, e.g. ``"rsl_rl_with_symmetry_cfg_entry_point"``, or
-            ``"generic"`` for rlnb's own; None takes the task's own config for the library, or else rlnb's generic one.
-            :func:`rlnb.train` refuses the generic one without ``agent="generic"`` if the task brings configs for other
-            libraries.
+            ``"generic"`` for that of the library's plugin; None takes the task's own config for the library, or else
+            the generic one. :func:`rlnb.train` takes the generic one only by its name if the task brings configs for
+            other libraries, and other tasks bring configs for this one.
         python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
 

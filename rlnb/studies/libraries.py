@@ -176,11 +176,7 @@ def compare_libraries(
     task = as_task(task)
     card = task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root"))
     envs = num_envs or task.num_envs or card.num_envs
-    usable = [
-        name
-        for name, agent_card in card.agents.items()
-        if agent_card.usable and not (agent_card.generic and card.registered_agents)
-    ]
+    usable = [name for name, agent_card in card.agents.items() if agent_card.usable and not agent_card.needs_choice]
     names = list(libraries) if libraries is not None else sorted(usable)
     choices = {name: agent_choice((agent or {}).get(name)) for name in names}
     problems = []

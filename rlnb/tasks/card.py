@@ -39,7 +39,7 @@ class CameraCard:
 
 
 GENERIC = "generic"
-"""Name by which ``agent=`` chooses rlnb's own agent config of a library."""
+"""Name by which ``agent=`` chooses the generic agent config of a library's plugin."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,10 @@ class AgentCard:
     source: str = ""
     """Place that the config comes from, for people."""
     generic: bool = False
-    """Whether the config is rlnb's generic one, which no task brings."""
+    """Whether the config is the generic one of the library's plugin, which no task brings."""
+    needs_choice: bool = False
+    """Whether the user has to choose the config by name, because it is generic, other tasks bring configs for the
+    library, and this one brings configs for other libraries only."""
     fields: Fields = field(default_factory=dict)
     """Values of the config, by dotted path."""
     takes_more: tuple[str, ...] = ()
@@ -133,7 +136,7 @@ class TaskCard:
     """Further agent configs of the task, by the name that ``agent=`` takes, e.g.
     ``"rsl_rl_with_symmetry_cfg_entry_point"``."""
     generic_agents: Mapping[str, AgentCard] = field(default_factory=dict)
-    """rlnb's generic agent config of each library whose usual one is the task's own, by library."""
+    """Generic agent config of each library whose usual one is the task's own, by library."""
     registered_agents: tuple[str, ...] = ()
     """Names of all agent configs that the task's registration or module brings, also those for other libraries."""
     default_library: str = ""

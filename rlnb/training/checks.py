@@ -191,7 +191,7 @@ def _check_agent(manifest: Manifest, library: Library, card: TaskCard, agent: Ag
         libraries = ", ".join(sorted(card.agents)) or "none"
         yield Problem(what=f"{manifest.task.id} has no agent config for {library.name}; it has: {libraries}.")
     else:
-        if manifest.agent_name is None and agent.generic and card.registered_agents:
+        if manifest.agent_name is None and agent.needs_choice:
             yield _generic_beside_others(library, card)
         yield from _check_config(manifest, library, agent)
 
@@ -215,7 +215,7 @@ def _generic_beside_others(library: Library, card: TaskCard) -> Problem:
     """Return the problem of a generic config for a task that brings configs of other libraries only."""
     what = (
         f"{card.task} brings no agent config for {library.name}, only {', '.join(card.registered_agents)}. "
-        "rlnb's generic config is not made for this task."
+        "The generic config of its plugin is not made for this task."
     )
     names = [name for name in card.registered_agents if libraries_of(name, plugins.libraries())]
     choices = [f"library={name!r}" for name in _own_libraries(card)]

@@ -30,7 +30,7 @@ def say_faster(plan: Plan) -> None:
     names, manifest = plan.engines, plan.manifest
     if manifest.resources.world_size > 1 or any(path.startswith("sim.physics.") for path in manifest.task.overrides):
         return  # several ranks share the cores, and the values of one engine do not fit the other
-    path = _path(plan.root, manifest)
+    path = _path(plan.root, manifest, plan.card.versions if plan.card else {})
     record = files.read_json(path) or {}
     speeds = {name: float(speed) for name, speed in record.items() if isinstance(speed, int | float)}
     if not speeds and options.warm and options.compare_physics:
@@ -68,12 +68,13 @@ def _measure(manifest: Manifest, names: tuple[str, ...]) -> Mapping[str, float]:
         return {}
 
 
-def _path(root: Root, manifest: Manifest) -> Path:
+def _path(root: Root, manifest: Manifest, versions: Mapping[str, str]) -> Path:
     parts = {
         "machine": [socket.gethostname(), len(os.sched_getaffinity(0))],
         "task": dataclasses.replace(manifest.task, source=None),
         "device": manifest.resources.device,
         "python": manifest.python,
+        "versions": versions,
     }
     key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()
     return root.cards / f"engines-{key[:24]}.json"

@@ -37,8 +37,8 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         agent: Agent config values by dotted path (``{"algorithm.learning_rate": 3e-4}``) or nested, the path of a YAML
             file, or the name of one of the task's agent configs (``"rsl_rl_with_symmetry_cfg_entry_point"``), which
             :func:`rlnb.agent` lists. A list combines them; later values replace earlier ones. Without a name, the
-            training uses the task's own config for the library, or rlnb's generic one if the task brings none for any
-            library; ``"generic"`` chooses the generic one. A ``+`` before a path adds a value that the config lacks
+            training uses the task's own config for the library, or the plugin's generic one if the task brings none for
+            any library; ``"generic"`` chooses the generic one. A ``+`` before a path adds a value that the config lacks
             (``{"+normalize_input": True}``). Nothing can be added to the configs of RSL-RL, which are classes. A value
             that contradicts another argument, such as ``seed``, is refused, and so is one that rlnb sets itself.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, or ``"auto"``, which takes a GPU if the machine has one.

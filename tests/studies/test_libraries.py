@@ -26,9 +26,8 @@ CARD = TaskCard(
         "skrl": AgentCard(fields={"agent.rollouts": field(32)}),
         "skrl_jax": AgentCard(fields={"agent.rollouts": field(32)}, missing=("jax (not installed)",)),
         "sb3": AgentCard(error="it does not load"),
-        "rl_games": AgentCard(fields={"params.config.horizon_length": field(16)}, generic=True),
+        "rl_games": AgentCard(fields={"params.config.horizon_length": field(16)}, generic=True, needs_choice=True),
     },
-    registered_agents=("rsl_rl_cfg_entry_point", "skrl_cfg_entry_point"),
     versions={"rlnb": rlnb.__version__},
 )
 

@@ -16,7 +16,7 @@ from rlnb.tasks.card import AgentCard, ConfigField, TaskCard
 from rlnb.training import checks
 
 OWN = AgentCard(source="the task's own")
-GENERIC = AgentCard(source="rlnb's generic one", generic=True)
+GENERIC = AgentCard(source="its plugin's generic one", generic=True, needs_choice=True)
 SYMMETRY = "rsl_rl_with_symmetry_cfg_entry_point"
 FACTORY = TaskCard(
     task="Factory",
@@ -38,7 +38,8 @@ def test_a_generic_config_is_refused_if_the_task_brings_configs_of_other_librari
     assert problem.fix == "library='rl_games' or agent=\"generic\" to train with the generic config"
     assert not problems(agent_name="generic"), "the user has chosen it"
     assert not problems(library="rl_games")
-    assert not problems(dataclasses.replace(FACTORY, registered_agents=())), "a task without any agent config"
+    alone = dataclasses.replace(GENERIC, needs_choice=False)
+    assert not problems(dataclasses.replace(FACTORY, agents={"rsl_rl": alone})), "a task without any agent config"
 
 
 def test_the_fix_names_a_config_if_no_library_has_a_usual_one() -> None:

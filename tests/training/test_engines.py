@@ -71,11 +71,13 @@ def test_the_faster_engine_is_named_once_and_measured_once(
     assert len(measured) == 1
 
 
-def test_another_number_of_envs_is_measured_again(plan: Plan, measured: list[Engines]) -> None:
+def test_another_number_of_envs_and_another_version_are_measured_again(plan: Plan, measured: list[Engines]) -> None:
     engines.say_faster(plan)
     task = dataclasses.replace(plan.manifest.task, num_envs=512)
     engines.say_faster(dataclasses.replace(plan, manifest=dataclasses.replace(plan.manifest, task=task)))
     assert [message.task.num_envs for message in measured] == [None, 512]
+    engines.say_faster(dataclasses.replace(plan, card=TaskCard(task="Ant", num_envs=64, versions={"newton": "2.0"})))
+    assert len(measured) == 3, "another version of an engine"
 
 
 @pytest.mark.parametrize("option", ["warm", "compare_physics"])

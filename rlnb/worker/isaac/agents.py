@@ -1,4 +1,4 @@
-"""The agent configs of a task: those of its registration and of its module, and rlnb's generic ones."""
+"""The agent configs of a task: those of its registration and of its module, and the generic ones of plugins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AgentOrigin:
         texts = {
             "registered": f"{self.name} of the task",
             "module": f"AGENTS[{self.name!r}] of the task's module",
-            "generic": f"rlnb's generic config, {self.name}",
+            "generic": f"the generic config of the library's plugin, {self.name}",
         }
         return texts[self.kind]
 
@@ -108,6 +108,18 @@ def named_choices(registered: Registered) -> Iterator[str]:
     for key in all_names(registered):
         if key not in usual and libraries_of(key, plugins.libraries()):
             yield key
+
+
+def needs_choice(registered: Registered, library: Library, origin: AgentOrigin) -> bool:
+    """Return whether a user has to choose a config by name, as in :attr:`rlnb.tasks.card.AgentCard.needs_choice`.
+
+    A library that no registered task has a config for has only its plugin's config, which needs no choice.
+    """
+    import gymnasium
+
+    if origin.kind != "generic" or not all_names(registered):
+        return False
+    return any(library.agent_key in (spec.kwargs or {}) for spec in gymnasium.registry.values())
 
 
 def default_library(registered: Registered) -> str:

@@ -120,7 +120,8 @@ def _agents(task: Task, registered: isaaclab.Registered, workflow: str) -> tuple
             origin = agents.origin_of(registered, library)
             own = agents.origin_of(registered, library, GENERIC)
             if origin is not None:
-                usual[name] = _agent(task, registered, origin, _missing(library.requires))
+                agent = _agent(task, registered, origin, _missing(library.requires))
+                usual[name] = dataclasses.replace(agent, needs_choice=agents.needs_choice(registered, library, origin))
             if own is not None and own != origin:
                 generic[name] = _agent(task, registered, own, _missing(library.requires))
     named = {}

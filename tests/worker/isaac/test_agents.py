@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,24 @@ def test_a_registration_tells_its_configs_and_its_default_library(registered: Re
         "those beside the usual ones"
     )
     assert agents.default_library(registered) == "rsl_rl"
+
+
+@pytest.mark.parametrize(
+    ("library", "needs"),
+    [("rsl_rl", False), ("skrl", False), ("sb3", False), ("rl_games", True)],
+    ids=["registered", "of the module", "no task has a config for it", "generic"],
+)
+def test_a_generic_config_needs_a_choice_if_other_tasks_bring_one(
+    registered: Registered, library: str, needs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = gymnasium.spec(registered.gym_id)
+    rl_games = {**other.kwargs, "rl_games_cfg_entry_point": "m:Ppo"}
+    registry = {registered.gym_id: other, "other": dataclasses.replace(other, kwargs=rl_games)}
+    monkeypatch.setattr(gymnasium, "registry", registry)
+    spec = plugins.library(library)
+    origin = agents.origin_of(registered, spec)
+    assert origin is not None
+    assert agents.needs_choice(registered, spec, origin) is needs
 
 
 def test_a_name_without_a_config_is_refused_with_the_closest_one(registered: Registered) -> None:
