@@ -28,15 +28,18 @@ def say_faster(plan: Plan) -> None:
     from a file below ``cards/``. Without a living simulator nothing is measured.
     """
     names, manifest = plan.engines, plan.manifest
+    if not options.compare_physics:
+        return
     if manifest.resources.world_size > 1 or any(path.startswith("sim.physics.") for path in manifest.task.overrides):
         return  # several ranks share the cores, and the values of one engine do not fit the other
     path = _path(plan.root, manifest, plan.card.versions if plan.card else {})
     record = files.read_json(path) or {}
     speeds = {name: float(speed) for name, speed in record.items() if isinstance(speed, int | float)}
-    if not speeds and options.warm and options.compare_physics:
+    if not speeds and options.warm:
         speeds = dict(_measure(manifest, names))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_once(path, speeds)
+        if speeds:  # a failure is no result; a later training may measure again
+            path.parent.mkdir(parents=True, exist_ok=True)
+            files.write_once(path, speeds)
     if {*names} <= speeds.keys():
         num_envs = manifest.task.num_envs or (plan.card.num_envs if plan.card else 1)
         files.warn_once(comparison_line(manifest.task.id, num_envs, names[0], speeds))

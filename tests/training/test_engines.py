@@ -116,6 +116,7 @@ def test_a_measurement_that_fails_does_not_stop_the_training(
     with caplog.at_level(logging.WARNING):
         engines.say_faster(plan)
     assert "The speed of newton_mjwarp and ovphysx could not be measured: no memory" in caplog.text
+    assert not list(plan.root.cards.glob("engines-*")), "a failure is not remembered as a result"
 
 
 def test_the_line_says_if_the_training_uses_the_faster_engine() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -159,3 +160,16 @@ def test_a_value_of_the_user_that_the_backend_has_changed_ends_the_training(tmp_
     context.started(horizon=1, frames_per_step=1.0, max_iterations=1)
     started = files.read_json(tmp_path / "jobs" / "0-train" / "started.json") or {}
     assert started["agent_changes"] == {"minibatch_size": 512, "seed": 7}
+
+
+def test_a_value_that_belongs_to_an_argument_or_to_rlnb_does_not_end_the_training(tmp_path: Path) -> None:
+    """A dumped config file has all of them, and a resumed training may be longer than its agent config says."""
+    context = context_of(tmp_path, 1)
+    context._manifest = dataclasses.replace(context._manifest, library="rsl_rl")
+    context.agent = {"max_iterations": 100, "seed": 42, "logger": "tensorboard"}
+    context.agent_changes = lambda: {"max_iterations": 200, "seed": 7, "logger": "rlnb_rsl_rl.backend:EventWriter"}
+    assert context._changes()["max_iterations"] == 200
+    context.agent = {"algorithm.gamma": 0.9}
+    context.agent_changes = lambda: {"algorithm.gamma": 0.99}
+    with pytest.raises(rlnb.RlnbError, match=r"algorithm\.gamma=0\.9 is not possible"):
+        context._changes()
