@@ -19,7 +19,7 @@ ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost
 SCHEMA = 1
 """Version of the JSON form of the types below (:mod:`rlnb.storage.serial`). Readers refuse a newer version."""
 
-CARD_SCHEMA = 10
+CARD_SCHEMA = 11
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
@@ -129,7 +129,7 @@ class Manifest:
     """Name of the agent config that the user chose, an entry point of the task or ``"generic"``; None for the library's
     usual one."""
     agent_source: str = ""
-    """Description of the agent config that the run trains with, for people."""
+    """Origin of the agent config that the run trains with, as text."""
     resources: Resources = Resources()
     """Machines, ranks and device."""
     launcher: str = "local"

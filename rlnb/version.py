@@ -7,6 +7,20 @@ ISAACLAB = "3.0"
 """Release line of Isaac Lab that rlnb is tested with. Private APIs change between lines."""
 ISAACLAB_MAJOR = "3"
 """Major version of Isaac Lab that the worker can use. Its other release lines get a warning."""
+PACKAGES = (
+    "rlnb",
+    "isaaclab",
+    "isaacsim",
+    "torch",
+    "warp-lang",
+    "newton",
+    "mujoco-warp",
+    "ovphysx",
+    "ovstage",
+    "gymnasium",
+    "numpy",
+)
+"""Packages of the worker whose versions can affect a result or a task card."""
 ISAACLAB_REQUIREMENT = f"isaaclab=={ISAACLAB}.0"
 """Isaac Lab as a pip requirement."""
 

@@ -14,11 +14,8 @@ from rlnb.settings import options
 from rlnb.simulation.card import card_of
 from rlnb.spec import Json, Task
 from rlnb.tasks.agent_config import libraries_of
-from rlnb.tasks.card import GENERIC, AgentCard, TaskCard
+from rlnb.tasks.card import FIRST_LIBRARY, GENERIC, AgentCard, TaskCard
 from rlnb.tasks.task import as_task
-
-FIRST_LIBRARY = "rsl_rl"
-"""Library of a training that names none, on a task whose registration names none either."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +27,7 @@ class AgentConfig:
     library: str
     """Name of the library."""
     source: str
-    """Place that the config comes from, for people."""
+    """Origin of the config as text, e.g. ``"rsl_rl_cfg_entry_point of the task"``."""
     values: Mapping[str, Json]
     """Values by dotted path, as ``rlnb.train(agent=...)`` takes them."""
     others: tuple[str, ...] = ()
@@ -46,7 +43,7 @@ class AgentConfig:
     def _repr_html_(self) -> str:
         rows = [[path, repr(value)] for path, value in self.values.items()]
         hint = "".join(f"<p>{html.escape(line)}</p>" for line in self._hint)
-        return table(["value", "default"], rows, caption=self._title) + hint
+        return table(["path", "value"], rows, caption=self._title) + hint
 
     @property
     def _title(self) -> str:
@@ -88,7 +85,7 @@ def agent(
             f"Use another library, such as library={FIRST_LIBRARY!r}."
         )
     card = card_of(options.folders, task, python or options.python, asset_root or options.asset_root)
-    library = library or default_library(card)
+    library = library or card.default_library
     names = names_for(card, library)
     config = agent_of(card, library, name)
     if config is None or (name in card.named_agents and name not in names):
@@ -125,8 +122,3 @@ def names_for(card: TaskCard, library: str) -> list[str]:
     usual = [key] if key in card.registered_agents else []
     named = [name for name in card.named_agents if library in libraries_of(name, libraries)]
     return [*usual, *named, *([GENERIC] if agent_of(card, library, GENERIC) else [])]
-
-
-def default_library(card: TaskCard) -> str:
-    """Return the library that a task's registration names as its default; RSL-RL if it names none."""
-    return card.default_library if card.default_library in plugins.libraries() else FIRST_LIBRARY

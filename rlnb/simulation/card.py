@@ -24,6 +24,7 @@ from rlnb.storage.serial import from_json
 from rlnb.tasks import requests
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
+from rlnb.version import PACKAGES
 
 
 def task_card(task: Task | str, *, python: str | None = None, asset_root: str | None = None) -> TaskCard:
@@ -93,13 +94,14 @@ def _stamps() -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=1)
 def _installed(stamps: tuple[int, ...]) -> dict[str, str]:
-    """Return the versions of the packages that a card depends on: Isaac Lab, rlnb, plugins and library requirements.
+    """Return the versions of the packages that a card depends on, plugins and packages of tasks included.
 
     Args:
         stamps: Modification times of the package folders. They are the cache key, because a lookup takes 50 ms.
     """
-    names = {"isaaclab", "isaacsim", "ovphysx", "ovstage", "rlnb"}
-    names |= {entry.dist.name for entry in importlib.metadata.entry_points(group="rlnb") if entry.dist}
+    names = {*PACKAGES}
+    for group in ("rlnb", "isaaclab.tasks"):
+        names |= {entry.dist.name for entry in importlib.metadata.entry_points(group=group) if entry.dist}
     for library in plugins.libraries().values():
         names |= {Requirement(text).name for text in library.requires}
     versions = {}

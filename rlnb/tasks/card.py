@@ -38,6 +38,8 @@ class CameraCard:
     """Height of a frame, pixels."""
 
 
+FIRST_LIBRARY = "rsl_rl"
+"""Library of a training that names none, on a task whose registration names none either."""
 GENERIC = "generic"
 """Name by which ``agent=`` chooses the generic agent config of a library's plugin."""
 
@@ -47,7 +49,7 @@ class AgentCard:
     """An agent config for a task."""
 
     source: str = ""
-    """Place that the config comes from, for people."""
+    """Origin of the config as text, e.g. ``"rsl_rl_cfg_entry_point of the task"``."""
     generic: bool = False
     """Whether the config is the generic one of the library's plugin, which no task brings."""
     needs_choice: bool = False
@@ -139,8 +141,9 @@ class TaskCard:
     """Generic agent config of each library whose usual one is the task's own, by library."""
     registered_agents: tuple[str, ...] = ()
     """Names of all agent configs that the task's registration or module brings, also those for other libraries."""
-    default_library: str = ""
-    """Library that the task's registration names as its default (``default_agent``); empty if it names none."""
+    default_library: str = FIRST_LIBRARY
+    """Library of a training that names none: the one that the task's registration names as its default
+    (``default_agent``) if the worker's interpreter has its plugin, otherwise RSL-RL."""
     assets: Mapping[str, Asset] = field(default_factory=dict)
     """Asset files that the task names, by path below the asset root."""
     asset_root: AssetRoot = AssetRoot()

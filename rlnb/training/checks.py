@@ -205,10 +205,11 @@ def _wrong_name(name: str, library: Library, card: TaskCard) -> Problem:
     owners = libraries_of(name, plugins.libraries()) if name in card.registered_agents else ()
     if owners and library.name not in owners:
         what = f"agent={name!r} is not a config for {library.name}, but for {' and '.join(owners)}."
-        return Problem(what=what, fix=f"library={owners[0]!r}, agent={name!r}")
+        return Problem(what=what, fix=f"Use library={owners[0]!r}, agent={name!r}.")
     names = names_for(card, library.name)
     what = f"{card.task} has no agent config named {name!r} for {library.name}. It has: {', '.join(names) or 'none'}."
-    return Problem(what=what + did_you_mean(name, names), fix="Use one of these, or leave the name out.")
+    fix = "Use one of these, or leave the name out." if names else "Leave the name out."
+    return Problem(what=what + did_you_mean(name, names), fix=fix)
 
 
 def _generic_beside_others(library: Library, card: TaskCard) -> Problem:
@@ -221,7 +222,7 @@ def _generic_beside_others(library: Library, card: TaskCard) -> Problem:
     choices = [f"library={name!r}" for name in _own_libraries(card)]
     if not choices and names:
         choices = [f"library={libraries_of(names[0], plugins.libraries())[0]!r}, agent={names[0]!r}"]
-    return Problem(what=what, fix=" or ".join([*choices, 'agent="generic" to train with the generic config']))
+    return Problem(what=what, fix=f"Use {' or '.join([*choices, 'agent=' + repr(GENERIC)])}.")
 
 
 def _own_libraries(card: TaskCard) -> list[str]:

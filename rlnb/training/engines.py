@@ -18,6 +18,7 @@ from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.tasks import requests
+from rlnb.tasks.card import TaskCard
 from rlnb.training.plan import Plan
 
 
@@ -32,9 +33,9 @@ def say_faster(plan: Plan) -> None:
         return
     if manifest.resources.world_size > 1 or any(path.startswith("sim.physics.") for path in manifest.task.overrides):
         return  # several ranks share the cores, and the values of one engine do not fit the other
-    path = _path(plan.root, manifest, plan.card.versions if plan.card else {})
+    path = _path(plan.root, manifest, plan.card)
     record = files.read_json(path) or {}
-    speeds = {name: float(speed) for name, speed in record.items() if isinstance(speed, int | float)}
+    speeds = {name: float(speed) for name in names if isinstance(speed := record.get(name), int | float)}
     if not speeds and options.warm:
         speeds = dict(_measure(manifest, names))
         if speeds:  # a failure is no result; a later training may measure again
@@ -71,13 +72,14 @@ def _measure(manifest: Manifest, names: tuple[str, ...]) -> Mapping[str, float]:
         return {}
 
 
-def _path(root: Root, manifest: Manifest, versions: Mapping[str, str]) -> Path:
+def _path(root: Root, manifest: Manifest, card: TaskCard | None) -> Path:
     parts = {
         "machine": [socket.gethostname(), len(os.sched_getaffinity(0))],
         "task": dataclasses.replace(manifest.task, source=None),
         "device": manifest.resources.device,
         "python": manifest.python,
-        "versions": versions,
+        "versions": card.versions if card else {},
+        "asset_root": card.asset_root.path if card else "",
     }
     key = hashlib.sha256(json.dumps(to_json(parts), sort_keys=True).encode()).hexdigest()
     return root.cards / f"engines-{key[:24]}.json"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from rlnb import plugins
 from rlnb.errors import Problem, RlnbError, unknown
 from rlnb.settings import Root
-from rlnb.simulation.agent import FIRST_LIBRARY, agent_of
+from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import card_of
 from rlnb.spec import Library, Task
-from rlnb.tasks.card import AgentCard, TaskCard
+from rlnb.tasks.card import FIRST_LIBRARY, AgentCard, TaskCard
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,10 +62,9 @@ def look_up(
     except RlnbError as exc:
         problems.append(Problem(what=str(exc), fix=_trainable(task)))
         return Lookup(name=name or FIRST_LIBRARY, library=library, problems=tuple(problems))
-    libraries = plugins.libraries()
-    name = name or (card.default_library if card.default_library in libraries else FIRST_LIBRARY)
+    name = name or card.default_library
     agent = card.agents.get(name) if agent_name is None else agent_of(card, name, agent_name)
-    return Lookup(name=name, library=libraries.get(name), card=card, agent=agent, problems=tuple(problems))
+    return Lookup(name=name, library=plugins.libraries().get(name), card=card, agent=agent, problems=tuple(problems))
 
 
 def _without_simulator(task: Task, library: Library, agent_name: str | None) -> tuple[Problem, ...]:

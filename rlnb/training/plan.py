@@ -77,6 +77,7 @@ def make_plan(request: TrainRequest) -> Plan:
     if manifest.script:
         manifest, of_interpreter = with_interpreter(manifest, launcher)
         problems += of_interpreter
+    chooses_none = not task.physics and lookup.card and {*task.presets}.isdisjoint(lookup.card.presets.physics)
     further = find_problems(manifest, launcher, root, lookup)
     return Plan(
         root=root,
@@ -86,7 +87,7 @@ def make_plan(request: TrainRequest) -> Plan:
         card=lookup.card,
         problems=(*problems, *further),
         measure_ranks=measures,
-        engines=lookup.card.engines if lookup.card and not task.physics and isinstance(launcher, LocalLauncher) else (),
+        engines=lookup.card.engines if lookup.card and chooses_none and isinstance(launcher, LocalLauncher) else (),
     )
 
 

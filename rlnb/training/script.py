@@ -36,7 +36,7 @@ def with_interpreter(manifest: Manifest, launcher: Launcher) -> tuple[Manifest, 
         manifest = dataclasses.replace(manifest, python=shlex.join([executable, *options]))
     if shutil.which(executable) is None:
         problem = Problem(
-            what=f"python={manifest.python!r} is not an interpreter on this machine.",
+            what=f"python={manifest.python!r} is not an executable on this machine.",
             fix='Use python="/path/to/python" or python="/path/to/isaaclab.sh -p".',
         )
         problems = [problem] if isinstance(launcher, LocalLauncher) else []

@@ -67,7 +67,7 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
     refuse(plan)
     if plan.measure_ranks:
         plan = with_fastest_ranks(plan)
-    if plan.engines:
+    if plan.engines and request.warm is not False:  # without the living simulator nothing can be measured
         say_faster(plan)
     return create_run(plan.root, plan.manifest, plan.launcher, plan.options, warm=request.warm)
 

@@ -77,7 +77,7 @@ def test_a_wrong_name_is_refused() -> None:
         rlnb.agent("Reach", "sb3")
 
 
-def test_the_default_library_is_the_one_of_the_registration_if_it_is_installed() -> None:
-    assert agent.default_library(dataclasses.replace(CARD, default_library="skrl")) == "skrl"
-    assert agent.default_library(dataclasses.replace(CARD, default_library="torchrl")) == "rsl_rl"
-    assert agent.default_library(dataclasses.replace(CARD, default_library="")) == "rsl_rl"
+def test_without_a_library_the_default_one_of_the_task_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = dataclasses.replace(CARD, agents={**CARD.agents, "skrl": config("skrl's", 0.9)}, default_library="skrl")
+    monkeypatch.setattr(agent, "card_of", lambda *_: card)
+    assert rlnb.agent("Reach").source == "skrl's"

@@ -87,13 +87,14 @@ def test_a_card_of_another_version_of_rlnb_is_not_read(root: Path, monkeypatch: 
     assert cards.card_path(options.folders, task, None, None) != before
 
 
-def test_a_card_from_before_the_installation_of_ovphysx_is_not_read(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("package", ["ovphysx", "newton", "torch"])
+def test_a_card_from_before_the_upgrade_of_a_package_is_not_read(
+    package: str, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = metadata.version
     paths = set()
     for version in ("0.6", "0.7"):
-        monkeypatch.setattr(metadata, "version", lambda name, v=version: v if name == "ovphysx" else installed(name))
+        monkeypatch.setattr(metadata, "version", lambda name, v=version: v if name == package else installed(name))
         cards._installed.cache_clear()
         paths.add(cards.card_path(options.folders, rlnb.task("Demo"), None, None))
     cards._installed.cache_clear()

@@ -35,7 +35,7 @@ def problems(card: TaskCard = FACTORY, library: str = "rsl_rl", **values: Any) -
 def test_a_generic_config_is_refused_if_the_task_brings_configs_of_other_libraries_only() -> None:
     (problem,) = problems()
     assert problem.what.startswith("Factory brings no agent config for rsl_rl, only rl_games_cfg_entry_point.")
-    assert problem.fix == "library='rl_games' or agent=\"generic\" to train with the generic config"
+    assert problem.fix == "Use library='rl_games' or agent='generic'."
     assert not problems(agent_name="generic"), "the user has chosen it"
     assert not problems(library="rl_games")
     alone = dataclasses.replace(GENERIC, needs_choice=False)
@@ -49,9 +49,9 @@ def test_the_fix_names_a_config_if_no_library_has_a_usual_one() -> None:
         registered_agents=("skrl_amp_cfg_entry_point",),
         named_agents={"skrl_amp": OWN},
     )
-    assert problems(card)[0].fix.startswith("library='skrl', agent='skrl_amp_cfg_entry_point' or ")
+    assert problems(card)[0].fix.startswith("Use library='skrl', agent='skrl_amp_cfg_entry_point' or ")
     (problem,) = problems(dataclasses.replace(card, registered_agents=("robomimic_bc_cfg_entry_point",)))
-    assert problem.fix == 'agent="generic" to train with the generic config'
+    assert problem.fix == "Use agent='generic'."
 
 
 def test_the_name_of_a_config_is_checked_against_task_and_library() -> None:
@@ -66,7 +66,7 @@ def test_the_name_of_a_config_is_checked_against_task_and_library() -> None:
     assert f"It has: rsl_rl_cfg_entry_point, {SYMMETRY}. Did you mean {SYMMETRY!r}?" in problem.what
     (problem,) = problems(card, "rl_games", agent_name=SYMMETRY)
     assert problem.what == f"agent={SYMMETRY!r} is not a config for rl_games, but for rsl_rl."
-    assert problem.fix == f"library='rsl_rl', agent={SYMMETRY!r}"
+    assert problem.fix == f"Use library='rsl_rl', agent={SYMMETRY!r}."
 
 
 def test_a_former_name_is_answered_with_the_present_one() -> None:

@@ -137,3 +137,7 @@ def test_a_training_says_which_engine_is_faster_before_it_starts(
     with pytest.raises(RuntimeError, match="submitted"):
         rlnb.train("Ant")
     assert [record.message for record in caplog.records] == [FASTER]
+    files.warn_once.cache_clear()
+    with pytest.raises(RuntimeError, match="submitted"):
+        rlnb.train("Ant", warm=False)
+    assert len(caplog.records) == 1, "a study starts its trainings like this"

@@ -50,12 +50,9 @@ def test_the_agent_config_of_a_training_is_found(library: str, agent_name: str |
     assert of_run == Lookup(name=library, library=plugins.library(library), card=CARD, agent=agent)
 
 
-@pytest.mark.parametrize(("registered", "library"), [("skrl", "skrl"), ("torchrl", "rsl_rl"), ("", "rsl_rl")])
-def test_the_library_of_a_registration_is_the_default_if_it_is_installed(
-    registered: str, library: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lookup, "card_of", lambda *_: dataclasses.replace(CARD, default_library=registered))
-    assert look_up("Lift", None).name == library
+def test_the_default_library_of_the_task_is_used_if_the_user_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "card_of", lambda *_: dataclasses.replace(CARD, default_library="skrl"))
+    assert look_up("Lift", None).name == "skrl"
     assert look_up("Lift", "sb3").name == "sb3", "the user has chosen one"
 
 

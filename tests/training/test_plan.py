@@ -9,7 +9,7 @@ import pytest
 
 import rlnb
 from rlnb import plugins
-from rlnb.tasks.card import TaskCard
+from rlnb.tasks.card import Selectors, TaskCard
 from rlnb.training import lookup
 from rlnb.training.create import refuse
 from rlnb.training.plan import make_plan
@@ -75,9 +75,12 @@ def test_ranks_are_measured_on_this_machine_only(root: Path) -> None:
 def test_engines_are_compared_on_this_machine_unless_the_user_has_chosen_one(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    card = TaskCard(task="Isaac-Ant", engines=("newton_mjwarp", "ovphysx"))
+    names = ("newton_mjwarp", "ovphysx")
+    card = TaskCard(task="Isaac-Ant", engines=names, presets=Selectors(physics=names, presets=(*names, "small")))
     monkeypatch.setattr(lookup, "card_of", lambda *_: card)
     slurm = plugins.make_launcher("slurm", {"walltime": "01:00:00"})
     assert make_plan(TrainRequest(task="Isaac-Ant")).engines == card.engines
     assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", physics="ovphysx"))).engines == ()
+    assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", presets=["ovphysx"]))).engines == ()
+    assert make_plan(TrainRequest(task=rlnb.task("Isaac-Ant", presets=["small"]))).engines == card.engines
     assert make_plan(TrainRequest(task="Isaac-Ant", launcher=slurm)).engines == ()

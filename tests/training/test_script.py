@@ -58,7 +58,7 @@ def test_a_missing_interpreter_is_a_problem_on_this_machine_but_not_on_a_cluster
     missing = manifest("/opt/isaaclab/isaaclab.sh -p")
     _, problems = script.with_interpreter(missing, LocalLauncher())
     assert [problem.what for problem in problems] == [
-        "python='/opt/isaaclab/isaaclab.sh -p' is not an interpreter on this machine."
+        "python='/opt/isaaclab/isaaclab.sh -p' is not an executable on this machine."
     ]
     assert problems[0].fix.startswith("Use python=")
     on_nodes, problems = script.with_interpreter(missing, Nodes())

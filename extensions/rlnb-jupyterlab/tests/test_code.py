@@ -96,3 +96,10 @@ def test_the_form_of_a_run_is_read_back_unchanged() -> None:
     form = form_of(MANIFEST)
     assert form.launcher == "slurm(nodes=2, walltime='08:00:00')"
     assert read(dataclasses.asdict(form)) == form
+
+
+@pytest.mark.parametrize("name", ["/etc/agent.yaml", "agent.yaml", "notes", "generic.yaml"])
+def test_an_agent_config_is_a_name_and_never_a_file(name: str) -> None:
+    with pytest.raises(Malformed, match="is not the name of an agent config"):
+        read({"task": "Echo", "agent_config": name})
+    assert read({"task": "Echo", "agent_config": "generic"}).agent_config == "generic"

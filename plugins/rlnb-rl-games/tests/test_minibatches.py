@@ -1,6 +1,5 @@
 """The number of minibatches per batch, for numbers of envs other than those that Isaac Lab's agent configs expect."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,12 +13,11 @@ def fitted(
     own: int,
     *,
     seq_length: int | None = None,
-    overrides: Mapping[str, Any] | None = None,
 ) -> int:
     params: dict[str, Any] = {"config": {"horizon_length": horizon, "minibatch_size": size}, "network": {}}
     if seq_length:
         params["config"]["seq_length"], params["network"]["rnn"] = seq_length, {"name": "lstm"}
-    minibatches.fit(params, envs, own, overrides or {})
+    minibatches.fit(params, envs, own)
     fitted_size = params["config"]["minibatch_size"]
     assert isinstance(fitted_size, int)
     assert horizon * envs % fitted_size == 0, "RL-Games refuses to start"
@@ -51,17 +49,12 @@ def test_sequences_are_not_cut() -> None:
     assert fitted(16, 512, 1, 128, seq_length=128) == 16, "RL-Games refuses it with its own message"
 
 
-def test_a_size_that_the_user_sets_is_only_rounded_down() -> None:
-    assert fitted(32, 1024, 16, 4096, overrides={"params.config.minibatch_size": 1024}) == 512
-    assert fitted(32, 1024, 16, 4096, overrides={"params.config.learning_rate": 1e-4}) == 4
-
-
 def test_a_central_value_function_has_its_own_size(caplog: pytest.LogCaptureFixture) -> None:
     params: dict[str, Any] = {
         "network": {},
         "config": {"horizon_length": 16, "minibatch_size": 16384, "central_value_config": {"minibatch_size": 32768}},
     }
-    minibatches.fit(params, 64, 8192, {})
+    minibatches.fit(params, 64, 8192)
     assert params["config"]["minibatch_size"] == 128
     assert params["config"]["central_value_config"]["minibatch_size"] == 256
     assert "params.config.central_value_config.minibatch_size=32768 does not divide the batch of 64 envs" in caplog.text

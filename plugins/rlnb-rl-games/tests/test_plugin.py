@@ -46,18 +46,21 @@ def test_the_name_of_a_checkpoint_has_its_epoch() -> None:
         (96, None, 2, None),
         (128, None, 2, 96),
         (10_000, 1, 1, 24),
+        (16_384, None, 1, None),
+        (100, -5, 1, None),
     ],
 )
 def test_a_minibatch_size_that_does_not_divide_the_frames_is_refused(
     size: int, num_envs: int | None, ranks: int, fix: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = AgentCard(fields={"params.config.horizon_length": ConfigField(type="int", value=24)})
+    path = "params.config.minibatch_size"
+    values = {"params.config.horizon_length": 24, path: 16_384}
+    agent = AgentCard(fields={name: ConfigField(type="int", value=value) for name, value in values.items()})
     card = TaskCard(task="Demo", num_envs=16, agents={"rl_games": agent})
     monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
     monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
-    path = "params.config.minibatch_size"
-    task, resources = rlnb.task("Demo", num_envs=num_envs), rlnb.Resources(nproc_per_node=ranks)
+    task, resources = rlnb.Task(id="Demo", num_envs=num_envs), rlnb.Resources(nproc_per_node=ranks)
     manifest = rlnb.Manifest(
         run_id="r", created="", task=task, library="rl_games", agent={path: size}, resources=resources
     )
-    assert [problem.fix for problem in rlnb_check(manifest)] == ([f"{path}={fix}"] if fix else [])
+    assert [problem.fix for problem in rlnb_check(manifest)] == ([f"Use {path}={fix}."] if fix else [])

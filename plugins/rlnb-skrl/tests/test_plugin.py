@@ -110,15 +110,18 @@ def test_a_model_that_takes_the_state_needs_a_task_with_a_state(
 
 @pytest.mark.parametrize(
     ("interval", "rollouts", "fix"),
-    [(48, None, None), (50, None, 48), (5, None, 24), (50, 25, None), ("auto", None, None)],
+    [(48, None, None), (50, None, 48), (5, None, 24), (50, 25, None), ("auto", None, None), (1000, None, None)],
 )
 def test_an_interval_of_checkpoints_that_is_not_whole_iterations_is_refused(
     interval: int | str, rollouts: int | None, fix: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = AgentCard(fields={"agent.rollouts": ConfigField(type="int", value=24)})
+    fields = {"agent.rollouts": ConfigField(type="int", value=24), plugin.INTERVAL: ConfigField(type="int", value=1000)}
+    agent = AgentCard(fields=fields)
     card = TaskCard(task="Demo", agents={"skrl": agent})
     monkeypatch.setattr(rlnb, "task_card", lambda *_, **__: card)
     monkeypatch.setattr("rlnb.simulation.agent.card_of", lambda *_: card)
     values = {plugin.INTERVAL: interval, **({"agent.rollouts": rollouts} if rollouts else {})}
     manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.task("Demo"), library="skrl", agent=values)
-    assert [problem.fix for problem in plugin.rlnb_check(manifest)] == ([f"{plugin.INTERVAL}={fix}"] if fix else [])
+    assert [problem.fix for problem in plugin.rlnb_check(manifest)] == (
+        [f"Use {plugin.INTERVAL}={fix}."] if fix else []
+    )

@@ -1,4 +1,4 @@
-"""Access to Isaac Lab. ``release`` checks its version, and gets its private parts or names the missing one.
+"""Access to Isaac Lab. ``release`` checks its version, and looks up the private APIs that rlnb uses.
 
 ``isaaclab`` starts it and reads its registry, ``agents`` finds agent configs, ``kit`` starts Isaac Sim, and ``ovphysx``
 prepares PhysX without Isaac Sim. ``success`` and ``means`` read the success of episodes.

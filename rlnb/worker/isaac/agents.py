@@ -11,7 +11,7 @@ from rlnb import plugins
 from rlnb.errors import RlnbError, unknown
 from rlnb.spec import Library, Task
 from rlnb.tasks.agent_config import SUFFIX, libraries_of, read_agent
-from rlnb.tasks.card import GENERIC
+from rlnb.tasks.card import FIRST_LIBRARY, GENERIC
 from rlnb.worker.isaac.isaaclab import Registered, selectors
 
 
@@ -48,7 +48,7 @@ def origin_of(registered: Registered, library: Library, name: str | None = None)
             return AgentOrigin(kind="registered", name=key)
         # Libraries with the same agent key, such as skrl and skrl_jax, share their agent configs.
         alike = [other.name for other in plugins.libraries().values() if other.agent_key == library.agent_key]
-        for candidate in (name,) if name else (library.name, *alike):
+        for candidate in (name,) if name else (library.agent_key, library.name, *alike):
             if candidate in registered.agents:
                 return AgentOrigin(kind="module", name=candidate)
     if name in (None, GENERIC) and library.default_agent:
@@ -59,7 +59,11 @@ def origin_of(registered: Registered, library: Library, name: str | None = None)
 def resolve(task: Task, registered: Registered, library: Library, name: str | None = None) -> Any:
     """Return a library's agent config for a task, with presets resolved; None if the library has none for it.
 
-    The arguments are those of :func:`origin_of`.
+    Args:
+        task: The task, for its presets.
+        registered: As in :func:`origin_of`, like the other arguments.
+        library: The library.
+        name: Name of the config.
 
     Raises:
         NotFoundError: The task has no agent config with this name.
@@ -123,10 +127,11 @@ def needs_choice(registered: Registered, library: Library, origin: AgentOrigin) 
 
 
 def default_library(registered: Registered) -> str:
-    """Return the library that the task's registration names as its default; empty if it names none."""
+    """Return the installed library that the task's registration names as its default; RSL-RL if it names none."""
     import gymnasium
 
-    return str(gymnasium.spec(registered.gym_id).kwargs.get("default_agent", ""))
+    name = gymnasium.spec(registered.gym_id).kwargs.get("default_agent")
+    return name if name in plugins.libraries() else FIRST_LIBRARY
 
 
 def _keys(registered: Registered) -> list[str]:

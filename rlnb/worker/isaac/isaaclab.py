@@ -25,6 +25,7 @@ from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Task
 from rlnb.storage.installation import install_line
 from rlnb.tasks.card import AssetRoot, Selectors
+from rlnb.version import PACKAGES
 from rlnb.worker.assets import root as assets
 from rlnb.worker.isaac import kit, ovphysx, release
 from rlnb.worker.isaac.module import import_file
@@ -36,7 +37,7 @@ CLOUD = "https://omniverse-content-production.s3-us-west-2.amazonaws.com/Assets/
 """Isaac Lab 3.0's default asset root. The reachability check contacts only the URL's host."""
 
 EVALUATION = "an evaluation"
-"""The part of rlnb that needs private parts of envs, for errors."""
+"""The part of rlnb that needs private APIs of envs, for errors."""
 FORMER_NAMES = {
     "Isaac-Repose-Cube-Shadow-Vision-Direct": "Isaac-Reorient-Cube-Shadow-Camera-Direct",
     "Isaac-Repose-Cube-Shadow-Direct": "Isaac-Reorient-Cube-Shadow-Direct",
@@ -85,20 +86,8 @@ def load_tasks(entry_points: Iterable[importlib.metadata.EntryPoint]) -> None:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that can affect a result."""
-    names = (
-        "rlnb",
-        "isaaclab",
-        "isaacsim",
-        "torch",
-        "warp-lang",
-        "newton",
-        "mujoco-warp",
-        "ovphysx",
-        "gymnasium",
-        "numpy",
-    )
     versions = {"python": sys.version.split()[0]}
-    for name in names:
+    for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions

@@ -1,4 +1,4 @@
-"""The installed release of Isaac Lab: whether rlnb can use it, and the private parts that another release may lack."""
+"""The installed release of Isaac Lab: whether rlnb can use it, and the private APIs that another release may lack."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def check() -> None:
 
 
 def required(owner: Any, name: str, feature: str) -> Any:
-    """Return a private part of Isaac Lab.
+    """Return a private API of Isaac Lab.
 
     Args:
-        owner: The object that has the part as an attribute, or the name of the part's module.
-        name: Name of the part.
+        owner: The object that has the API as an attribute, or the name of its module.
+        name: Name of the API.
         feature: The part of rlnb that needs it, a noun for the error.
 
     Raises:
-        RlnbError: This release of Isaac Lab does not have the part.
+        RlnbError: This release of Isaac Lab does not have the API.
     """
     label = f"{owner if isinstance(owner, str) else type(owner).__name__}.{name}"
     if isinstance(owner, str):

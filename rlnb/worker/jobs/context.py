@@ -112,10 +112,11 @@ class Context:
             RlnbError: The backend has changed a value that the user set.
         """
         changes = self.agent_changes()
-        overruled = plugins.library(self._manifest.library).overruled  # checked before the run was made
+        library = plugins.library(self._manifest.library)
+        checked = {*library.overruled, *library.adapted}  # before the run was made
         for name, value in self.agent.items():
             path = name.removeprefix("+")
-            if path not in overruled and path in changes and changes[path] != value:
+            if path not in checked and path in changes and changes[path] != value:
                 raise RlnbError(
                     f"The agent config value {path}={value!r} is not possible with {self._manifest.library}, which "
                     f"would train with {changes[path]!r}. Use that value, or leave it out."

@@ -54,7 +54,9 @@ def registered() -> Iterator[Registered]:
     }
     gymnasium.register(id="rlnb-agents-test", entry_point="m:Env", kwargs=keys)
     yield Registered(
-        gym_id="rlnb-agents-test", success=None, agents={"skrl": dict, "rl_games_small_cfg_entry_point": dict}
+        gym_id="rlnb-agents-test",
+        success=None,
+        agents={"skrl": dict, "rl_games_small_cfg_entry_point": dict},
     )
     del gymnasium.registry["rlnb-agents-test"]
 
@@ -79,6 +81,13 @@ def test_the_origin_of_a_config_is_known(
     assert result == (agents.AgentOrigin(kind=origin[0], name=origin[1]) if origin else None)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("key", ["rl_games", "rl_games_cfg_entry_point"])
+def test_a_module_may_name_a_config_by_library_or_by_entry_point(registered: Registered, key: str) -> None:
+    module = dataclasses.replace(registered, agents={key: dict})
+    origin = agents.origin_of(module, plugins.library("rl_games"))
+    assert origin == agents.AgentOrigin(kind="module", name=key)
+
+
 def test_a_registration_tells_its_configs_and_its_default_library(registered: Registered) -> None:
     assert agents.all_names(registered) == [
         "rl_games_small_cfg_entry_point",
@@ -90,7 +99,10 @@ def test_a_registration_tells_its_configs_and_its_default_library(registered: Re
     assert list(agents.named_choices(registered)) == ["rl_games_small_cfg_entry_point", SYMMETRY], (
         "those beside the usual ones"
     )
-    assert agents.default_library(registered) == "rsl_rl"
+    kwargs = gymnasium.spec(registered.gym_id).kwargs
+    for default, library in (("skrl", "skrl"), ("torchrl", "rsl_rl"), (None, "rsl_rl")):
+        kwargs["default_agent"] = default
+        assert agents.default_library(registered) == library
 
 
 @pytest.mark.parametrize(
@@ -139,7 +151,7 @@ def test_the_default_library_of_a_registration_is_used_and_others_need_a_config(
     assert rlnb.agent(task).others == ("skrl_amp_cfg_entry_point", "generic")
     (problem,) = [problem for problem in rlnb.check(task, library="rsl_rl") if "agent config" in problem.what]
     assert problem.what.startswith(f"{task} brings no agent config for rsl_rl, only skrl_amp_cfg_entry_point, skrl_cfg")
-    assert problem.fix.startswith("library='skrl' or library='skrl_jax' or agent=\"generic\"")
+    assert problem.fix.startswith("Use library='skrl' or library='skrl_jax' or agent='generic'.")
 
 
 @pytest.mark.isaaclab

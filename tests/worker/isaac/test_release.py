@@ -1,4 +1,4 @@
-"""Releases of Isaac Lab: refused, untested, and with a private part that has another name."""
+"""Releases of Isaac Lab: refused, untested, and with a private API that has another name."""
 
 from __future__ import annotations
 

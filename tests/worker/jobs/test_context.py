@@ -169,6 +169,10 @@ def test_a_value_that_belongs_to_an_argument_or_to_rlnb_does_not_end_the_trainin
     context.agent = {"max_iterations": 100, "seed": 42, "logger": "tensorboard"}
     context.agent_changes = lambda: {"max_iterations": 200, "seed": 7, "logger": "rlnb_rsl_rl.backend:EventWriter"}
     assert context._changes()["max_iterations"] == 200
+    context._manifest = dataclasses.replace(context._manifest, library="rl_games")
+    context.agent, size = {"params.config.minibatch_size": 16_384}, "params.config.minibatch_size"
+    context.agent_changes = lambda: {size: 512}
+    assert context._changes() == {size: 512}, "the plugin has checked it"
     context.agent = {"algorithm.gamma": 0.9}
     context.agent_changes = lambda: {"algorithm.gamma": 0.99}
     with pytest.raises(rlnb.RlnbError, match=r"algorithm\.gamma=0\.9 is not possible"):

@@ -12,8 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import rlnb
-from rlnb_jupyterlab.code import Malformed, arguments, launcher_of, read
+from rlnb_jupyterlab.code import Form, Malformed, arguments, launcher_of, read
 from rlnb_jupyterlab.messages import Json, encoded
+
+WRONG_TYPE = (AttributeError, TypeError, ValueError)
+"""Errors of a value of the wrong type, such as a number where text is expected."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,19 +32,19 @@ class FormAgent:
     """The agent config that a form's run would use."""
 
     source: str = ""
-    """Place that the config comes from, for people; empty if there is none."""
+    """Origin of the config as text; empty if there is none."""
     names: Sequence[str] = ()
     """Names of the task's other agent configs for the library."""
 
 
 def agent(fields: Mapping[str, Json]) -> FormAgent:
-    """Return the agent config of a form; an empty one if the task, the library or the config does not exist."""
+    """Return the agent config of a form; an empty one if the form has a problem that hides the config."""
     try:
         form = read(fields)
         if not form.task:
             return FormAgent()
-        config = rlnb.agent(form.task, form.library or None, form.agent_config or None)
-    except (Malformed, rlnb.RlnbError):
+        config = rlnb.agent(_task(form), form.library or None, form.agent_config or None)
+    except (Malformed, rlnb.RlnbError, *WRONG_TYPE):
         return FormAgent()  # the problems of the form say why
     return FormAgent(source=config.source, names=config.others)
 
@@ -56,24 +59,28 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
         if not form.task:
             return [FormProblem(what="No task is chosen.", fix="Choose a task, or type its name.")]
         launcher = rlnb.make_launcher(name, settings)
-        task = rlnb.task(
-            form.task,
-            overrides=form.overrides,
-            presets=form.presets,
-            physics=form.physics,
-            renderer=form.renderer,
-            launcher_args=form.launcher_args,
-        )
+        task = _task(form)
         _, of_train = arguments(form)
         items = rlnb.check(task, launcher=launcher, **of_train)
     except rlnb.CheckError as exc:
         items = exc.problems
     except (Malformed, rlnb.RlnbError) as exc:
         items = [rlnb.Problem(what=str(exc))]
-    except (AttributeError, TypeError, ValueError) as exc:  # such as a number where text is expected
+    except WRONG_TYPE as exc:
         fix = "Use the types that help(rlnb.train) and the help of the launcher list, such as help(rlnb.slurm)."
         items = [rlnb.Problem(what=f"A field has a value of the wrong type: {exc}.", fix=fix)]
     return [FormProblem(what=problem.what, fix=problem.fix or "") for problem in items]
+
+
+def _task(form: Form) -> rlnb.Task:
+    return rlnb.task(
+        form.task,
+        overrides=form.overrides,
+        presets=form.presets,
+        physics=form.physics,
+        renderer=form.renderer,
+        launcher_args=form.launcher_args,
+    )
 
 
 if __name__ == "__main__":

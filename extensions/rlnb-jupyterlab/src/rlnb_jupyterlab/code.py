@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -65,6 +66,11 @@ def read(fields: Mapping[str, Json]) -> Form:
     for name in ("task", "library", "agent_config", "device", "launcher"):
         if not isinstance(getattr(form, name), str):
             raise Malformed(f"{name} is not text.")
+    if form.agent_config and not re.fullmatch(r"generic|\w+_cfg_entry_point", form.agent_config):  # a file is not read
+        raise Malformed(
+            f"{form.agent_config!r} is not the name of an agent config. Use generic or a name that ends "
+            "with _cfg_entry_point."
+        )
     return form
 
 

@@ -31,7 +31,7 @@ class RlGames:
         wrapper = _prepare(env, agent_cfg, ctx.device)
         params = agent_cfg["params"]
         task_num_envs = resolve_presets(type(env.unwrapped.cfg)()).scene.num_envs
-        minibatches.fit(params, wrapper.num_envs, task_num_envs, ctx.agent)
+        minibatches.fit(params, wrapper.num_envs, task_num_envs)
         _set_up_rank(params, ctx)
         if ctx.rank == 0:
             dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)

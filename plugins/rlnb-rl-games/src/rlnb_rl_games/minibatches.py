@@ -9,7 +9,7 @@ same: their configs have the number of minibatches.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from rlnb_rl_games.config import CentralValue, Params, Settings
@@ -19,22 +19,20 @@ logger = logging.getLogger(__name__)
 SIZE: Final = "minibatch_size"
 
 
-def fit(params: Params, num_envs: int, task_num_envs: int, overrides: Collection[str]) -> None:
+def fit(params: Params, num_envs: int, task_num_envs: int) -> None:
     """Replace, in place, minibatch sizes that do not divide the batch: the policy's and the central value function's.
 
     Args:
         params: An agent config's ``params``.
         num_envs: Number of envs of this rank.
         task_num_envs: Default number of envs of the task.
-        overrides: Dotted paths that the user has set in the agent config. A size that the user has set is replaced with
-            the next smaller size that divides the batch.
     """
     for path, settings in _sized(params):
         horizon = params["config"]["horizon_length"]
         batch, size = horizon * num_envs, settings[SIZE]
         if batch % size == 0:
             continue
-        count = 1 if f"{path}.{SIZE}" in overrides else max(1, horizon * task_num_envs // size)
+        count = max(1, horizon * task_num_envs // size)
         sequence = params["config"].get("seq_length", 4) if "rnn" in params["network"] else 1
         # The list is empty if the batch is shorter than a sequence; RL-Games refuses that with its own message.
         sizes = [other for other in range(sequence, batch + 1, sequence) if batch % other == 0] or [batch]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import rlnb
 from rlnb import Library, Manifest, Problem, RlnbError, hookimpl
@@ -69,22 +69,24 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
     try:
         worker = {"python": manifest.python, "asset_root": manifest.asset_root}
         card = rlnb.task_card(manifest.task, **worker)
-        values = {**rlnb.agent(manifest.task, manifest.library, manifest.agent_name, **worker).values, **manifest.agent}
+        defaults = rlnb.agent(manifest.task, manifest.library, manifest.agent_name, **worker).values
     except RlnbError:
         return []  # rlnb reports this error itself
-    horizon = values.get(f"params.config.{RL_GAMES.horizon_key}")
-    num_envs = (manifest.task.num_envs or card.num_envs) // manifest.resources.world_size
-    if not isinstance(horizon, int):
-        return []
-    return list(_odd_sizes(manifest, sorted(sizes), horizon * num_envs))
+    horizon = {**defaults, **manifest.agent}.get(f"params.config.{RL_GAMES.horizon_key}")
+    num_envs = manifest.task.num_envs or card.num_envs
+    if not isinstance(horizon, int) or not isinstance(num_envs, int) or min(horizon, num_envs) < 1:
+        return []  # rlnb reports this error itself
+    batch = horizon * num_envs // manifest.resources.world_size
+    # A size equal to the default is not a request: it appears in every dumped config file.
+    requests = {path: manifest.agent[path] for path in sizes if manifest.agent[path] != defaults.get(path)}
+    return list(_odd_sizes(requests, batch))
 
 
-def _odd_sizes(manifest: Manifest, paths: list[str], batch: int) -> Iterator[Problem]:
+def _odd_sizes(sizes: Mapping[str, object], batch: int) -> Iterator[Problem]:
     """Find sizes that do not divide a batch, which is a number of frames."""
-    for path in paths:
-        size = manifest.agent[path]
+    for path, size in sorted(sizes.items()):
         if isinstance(size, int) and size > 0 and batch % size:
             smaller = max(n for n in range(1, min(size, batch) + 1) if batch % n == 0)
             yield Problem(
-                what=f"{path}={size} does not divide the {batch} frames of an iteration.", fix=f"{path}={smaller}"
+                what=f"{path}={size} does not divide the {batch} frames of an iteration.", fix=f"Use {path}={smaller}."
             )

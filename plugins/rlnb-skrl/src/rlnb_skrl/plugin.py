@@ -98,9 +98,11 @@ def rlnb_check(manifest: Manifest) -> list[Problem]:
 def _odd_interval(manifest: Manifest, fields: Mapping[str, object]) -> Iterator[Problem]:
     """Find an interval of checkpoints that ends within an iteration, from where a run does not resume exactly."""
     interval, horizon = manifest.agent.get(INTERVAL), manifest.agent.get("agent.rollouts", fields.get("agent.rollouts"))
+    if interval == fields.get(INTERVAL):
+        return  # not a request: it appears in every dumped config file
     if isinstance(interval, int) and isinstance(horizon, int) and horizon > 0 and interval % horizon:
         what = f"{INTERVAL}={interval} is not a multiple of agent.rollouts={horizon}, the timesteps of an iteration."
-        yield Problem(what=what, fix=f"{INTERVAL}={max(1, round(interval / horizon)) * horizon}")
+        yield Problem(what=what, fix=f"Use {INTERVAL}={max(1, round(interval / horizon)) * horizon}.")
 
 
 def _missing_state(manifest: Manifest, state: object, fields: Mapping[str, object]) -> Iterator[Problem]:
