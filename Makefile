@@ -23,7 +23,7 @@ OUT ?= outputs
 # Isaac Lab and torch are 6,000 modules. In images that forbid writing bytecode, each start compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-gpu test-kernels test-extension test-pages extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
+.PHONY: help install demo test test-all test-gpu test-kernels test-extension test-pages chaos extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -134,6 +134,10 @@ test-kernels: $(UV)
 		.venv-$$version/bin/python -m pytest -q $(KERNEL_TESTS) \
 			-n 3 -m "not isaaclab and not slow and not gpu" || exit 1; \
 	done
+
+CHAOS ?= episodes --seeds 1:20
+chaos: install ## hit trainings at random moments; CHAOS="episodes --seeds 1:100", "points" or "resumes --tries 200"
+	PYTHONPATH=tests/rig $(BIN)/python -m chaos $(CHAOS)
 
 bench: $(VENV)/.installed-slow ## run the benchmarks of benchmarks/RESULTS.md on an otherwise idle machine
 	$(BIN)/python benchmarks/against_isaaclab.py

@@ -174,6 +174,8 @@ class Job:
     """``"train"``, ``"evaluate"`` or ``"export"``."""
     options: Mapping[str, Json] = field(default_factory=dict)
     """Arguments of the job, e.g. ``{"episodes": 100, "checkpoint": "logs/model_49.pt"}``."""
+    after: str = ""
+    """Folder name of the training that this one continues, e.g. ``"0-train"``; empty for any other job."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

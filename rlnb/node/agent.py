@@ -204,8 +204,14 @@ class Agent:
         """Return whether every node has started. Until then the ranks wait for each other in silence."""
         return all(files.there(self._job.running(node)) for node in range(self._member.nodes))
 
+    def _superseded(self) -> bool:
+        """Return whether the run goes on in another job, which was started while this job could not be seen."""
+        return files.there(self._job.successor)
+
     def _stopped(self) -> tuple[Outcome, str]:
         """Return why the job was told to end: by the user, or, on one of several nodes, by the queue."""
+        if self._superseded():
+            return "cancelled", f"stopped: {self._job.successor_name()} was started to continue this run"
         if files.there(self._job.cancel) or not (self._several or self._lifeline):
             return "cancelled", "cancelled"
         self._interrupted = True
@@ -269,7 +275,7 @@ class Agent:
             self._beat = time.monotonic()
             with contextlib.suppress(OSError):  # a full disk must not end the job
                 self._job.alive(self._node).touch()
-        return self._signalled or self._let_go or files.there(self._job.cancel)
+        return self._signalled or self._let_go or files.there(self._job.cancel) or self._superseded()
 
     def _end(self, outcome: Outcome, error: str, code: int | None) -> int:
         """Write the result, unless the worker already wrote its own, which is more detailed."""

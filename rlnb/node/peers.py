@@ -92,7 +92,7 @@ def newest_training(run_dir: Path) -> JobDir:
     Raises:
         RlnbError: The run has no training.
     """
-    trainings = [job for job in RunDir(run_dir).jobs() if job.kind == "train"]
+    trainings = [job for job in RunDir(run_dir).jobs() if job.kind == "train" and job.counts()]
     if not trainings:
         raise RlnbError(f"{run_dir} has no training to run. Use the folder of a run that is mounted here.")
     return trainings[-1]

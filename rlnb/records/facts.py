@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -17,6 +16,7 @@ from rlnb.records.record import JobRecord, RunRecord, StockRecord
 from rlnb.records.script_record import ScriptRecord
 from rlnb.spec import ENDED, State
 from rlnb.storage import files
+from rlnb.storage.clock import age_s
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -200,7 +200,8 @@ class RunFacts:
         started, (done, total) = self.started, self.progress
         if started is None or self.state != "running" or done <= started.first_iteration:
             return None
-        return (time.time() - started.time_s) / (done - started.first_iteration) * (total - done)
+        running_s = age_s(job.folder.started) if (job := self._record.training) else 0.0
+        return running_s / (done - started.first_iteration) * (total - done)
 
     @property
     def command(self) -> str:

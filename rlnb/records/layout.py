@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlnb.errors import RlnbError
 from rlnb.spec import SYSTEM
 from rlnb.storage import files
 
@@ -117,11 +118,12 @@ class RunDir:
             records: ``function(name)`` returns the first records of the job whose folder is ``name``, by file name.
         """
         while True:
+            self.jobs_folder.mkdir(exist_ok=True)  # fails if the run was deleted meanwhile
             names = (_NUMBER.match(child.name) for child in _children(self.jobs_folder))
             number = max((int(match[1]) for match in names if match), default=-1) + 1
             draft, job = JobDir(self.jobs_folder / f".{number}"), JobDir(self.jobs_folder / f"{number}-{kind}")
             try:
-                draft.path.mkdir(parents=True)
+                draft.path.mkdir()
             except FileExistsError:  # another kernel is using that number
                 continue
             try:
@@ -178,6 +180,34 @@ class JobDir:
     def cancel(self) -> Path:
         """Marker file; it exists once the job has been cancelled."""
         return self.path / "cancel.json"
+
+    @property
+    def successor(self) -> Path:
+        """Name of the training that continues this one. The first process to write it is the one that continues."""
+        return self.path / "successor.json"
+
+    def successor_name(self) -> str:
+        """Return the folder name of the training that continues this one; an empty string if there is none."""
+        return str((files.read_json(self.successor, files.RECORD_BYTES) or {}).get("job", ""))
+
+    def sibling(self, name: str) -> JobDir | None:
+        """Return the job of the same run with a folder name; None if there is none."""
+        job = JobDir(self.path.parent / name)
+        return job if _JOB.fullmatch(name) and job.path.is_dir() else None
+
+    def counts(self) -> bool:
+        """Return whether the job belongs to its run.
+
+        Two processes may resume a run at the same moment, and each makes the folder of a job. Only the job that the
+        earlier training names as its successor is started. The other folder is removed, unless its process is killed.
+        """
+        if files.there(self.handle) or files.there(self.running()):
+            return True
+        try:
+            earlier = self.sibling(str((files.read_json(self.job, files.RECORD_BYTES) or {}).get("after") or ""))
+            return earlier is None or earlier.successor_name() == self.path.name
+        except RlnbError:  # a damaged record is no reason to hide a job
+            return True
 
     @property
     def reserve(self) -> Path:

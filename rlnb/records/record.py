@@ -17,12 +17,15 @@ from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.submission import Submission
 from rlnb.spec import Json, Library, Manifest, Result, Started, State
 from rlnb.storage import files
+from rlnb.storage.clock import age_s
 from rlnb.storage.serial import from_json
 
 LOST_AFTER_S = 5.0
 """Seconds without a heartbeat after which a job whose process is gone counts as lost."""
 SILENT_AFTER_S = 60.0
 """Like ``LOST_AFTER_S``, for launchers that cannot tell whether the process lives (on another host)."""
+CLOCKS_APART_S = 3600.0
+"""Largest difference between the clocks of two machines, where the file system's clock cannot be read."""
 _FIRST_SCALAR_BYTES = 200
 """Largest size of an event file that holds only its version record and no scalar."""
 _MOST_COUNT = 1e15
@@ -52,6 +55,7 @@ class JobRecord:
         self._launcher = launcher
         self._result: Result | None = None
         self._started: Started | None = None
+        self._counts = False
 
     @property
     def kind(self) -> str:
@@ -91,8 +95,14 @@ class JobRecord:
     @property
     def options(self) -> Mapping[str, Json]:
         """Options as stored in ``job.json``; see :func:`rlnb.records.options.options_of`."""
-        options = (files.read_json(self.folder.job) or {}).get("options")
+        options = (files.read_json(self.folder.job, files.RECORD_BYTES) or {}).get("options")
         return options if isinstance(options, Mapping) else {}
+
+    @property
+    def counts(self) -> bool:
+        """Whether the job belongs to the run; see :meth:`rlnb.records.layout.JobDir.counts`."""
+        self._counts = self._counts or self.folder.counts()
+        return self._counts
 
     @property
     def handle(self) -> Mapping[str, Json] | None:
@@ -111,7 +121,7 @@ class JobRecord:
             has_records = self.folder.command.exists() or self.folder.result.exists()
         except OSError:  # a folder of another user
             return False
-        return not has_records and files.age_s(self.folder.path) > SILENT_AFTER_S
+        return not has_records and age_s(self.folder.path) > SILENT_AFTER_S
 
     def state(self) -> State:
         """Return the state of the job, from its files and from whether its process lives."""
@@ -152,12 +162,13 @@ class JobRecord:
     def _gone(self) -> bool:
         alive = self._alive()
         if alive is None:  # includes a kernel that died between command.json and handle.json
-            return files.age_s(self.folder.command) > SILENT_AFTER_S and self._silence_s() > SILENT_AFTER_S
+            command_s = age_s(self.folder.command, doubt_s=CLOCKS_APART_S)
+            return command_s > SILENT_AFTER_S and self._silence_s(doubt_s=CLOCKS_APART_S) > SILENT_AFTER_S
         # The delay gives result.json time to become visible, so that a job whose agent has just exited is not lost.
         return not alive and self._silence_s() > LOST_AFTER_S and not self.folder.result.exists()
 
-    def _silence_s(self) -> float:
-        return min((files.age_s(beat) for beat in self.folder.beats()), default=files.age_s(self.folder.command))
+    def _silence_s(self, doubt_s: float = 0.0) -> float:
+        return min(age_s(path, doubt_s) for path in (self.folder.beats() or [self.folder.command]))
 
     def _has_metrics(self, mark: Path) -> bool:
         """Return whether the job has logged a scalar since ``mark``, the file that records its start, was written."""
@@ -221,7 +232,10 @@ class RunRecord:
 
     @property
     def jobs(self) -> list[JobRecord]:
-        """Every job of the run, oldest first; empty if their folder is unreadable, which is logged once."""
+        """Every job of the run, oldest first; empty if their folder is unreadable, which is logged once.
+
+        A job that lost against another process, which has resumed the run at the same moment, is not among them.
+        """
         try:
             folders = self.folder.jobs()
         except OSError as exc:
@@ -230,7 +244,7 @@ class RunRecord:
         for folder in folders:
             if folder.path not in self._jobs:
                 self._jobs[folder.path] = JobRecord(folder, self.manifest.launcher)
-        return [self._jobs[folder.path] for folder in folders]
+        return [job for folder in folders if (job := self._jobs[folder.path]).counts]
 
     @property
     def training(self) -> JobRecord | None:
@@ -248,7 +262,7 @@ class RunRecord:
         """State of the training; "queued" between a job that the cluster interrupted and the job that continues it."""
         job = self.training
         if job is None:
-            return "lost" if files.age_s(self.folder.manifest) > SILENT_AFTER_S else "created"
+            return "lost" if age_s(self.folder.manifest) > SILENT_AFTER_S else "created"
         state = job.state()
         return "queued" if state in ("timeout", "failed") and job.goes_on() else state
 
@@ -318,7 +332,7 @@ class StockRecord(RunRecord):
     @property
     def state(self) -> State:
         """State: "running" while event files grow, else "completed", since stock runs do not record their end."""
-        newest_s = min((files.age_s(path) for path in self.path.rglob("*tfevents*")), default=float("inf"))
+        newest_s = min((age_s(path) for path in self.path.rglob("*tfevents*")), default=float("inf"))
         return "running" if newest_s < SILENT_AFTER_S else "completed"
 
     @property

@@ -13,7 +13,7 @@ from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.records.submission import Submission
-from rlnb.run.jobs import start_job
+from rlnb.run.jobs import ResumedError, start_job
 from rlnb.spec import Command, Manifest, Outcome, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
@@ -136,5 +136,8 @@ class HostedJob:
                 options = run.what_is_left(trust=options.trust)
         except RlnbError:  # no iterations left: the interruption came at the very end
             return False
-        start_job(self._record, "train", options)
+        try:
+            start_job(self._record, "train", options, after=jobs[-1])
+        except ResumedError:  # by the user
+            return False
         return True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from rlnb.contracts import Launcher
 from rlnb.errors import RlnbError, RunError, WorkerError
 from rlnb.launch.command import runs_one_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
-from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir
+from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
 from rlnb.records.options import CheckpointOptions, TrainOptions
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.settings import options
@@ -26,6 +28,10 @@ from rlnb.storage.serial import to_json
 from rlnb.tasks import requests
 
 POLL_S = 0.25
+
+
+class ResumedError(RunError):
+    """Another process has resumed the run first."""
 
 
 def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobDir:
@@ -131,8 +137,8 @@ class NewJob:
         )
         return {JOB: self.job, COMMAND: self.command}
 
-    def start(self, folder: JobDir, *, warm: bool | None, undo: Path) -> None:
-        """Start the job, in the living simulator if it can run there; remove the folder ``undo`` if the start fails."""
+    def start(self, folder: JobDir, *, warm: bool | None, undo: Callable[[], None]) -> None:
+        """Start the job, in the living simulator if it can run there; call ``undo`` if the start fails."""
         assert self.command is not None, "records() was called"
         worker = None
         if (options.warm if warm is None else warm) and self.fits_simulator:
@@ -140,7 +146,7 @@ class NewJob:
         try:
             handle = worker.adopt(folder.path) if worker else self.launcher.submit(self.command, folder.path)
         except Exception:  # no process was started
-            shutil.rmtree(undo, ignore_errors=True)
+            undo()
             raise
         if worker is not None:
             simulator.let_go(self.manifest.python, self.manifest.asset_root)
@@ -170,23 +176,77 @@ def submit(run_dir: RunDir, manifest: Manifest, job: Job, launcher: Launcher, *,
     """Add a job to a run and start it, in the living simulator if it can run there.
 
     Raises:
+        ResumedError: Another process has resumed the run; the run is unchanged.
         RlnbError: The job's records could not be written; the run is unchanged.
     """
     new = NewJob(run_path=run_dir.path, manifest=manifest, job=job, launcher=launcher)
     try:
         folder = run_dir.next_job(job.kind, new.records)
+        if job.after:
+            _claim(folder, JobDir(run_dir.jobs_folder / job.after))
+    except FileNotFoundError as exc:
+        raise RunError(f"{run_dir.path} was deleted or moved while its job was made. No process was started.") from exc
     except OSError as exc:
         raise RlnbError(
             f"The records of the job could not be written in {run_dir.jobs_folder}: {exc}. No process was started, and "
             "the run is unchanged."
         ) from exc
-    new.start(folder, warm=warm, undo=folder.path)
+    new.start(folder, warm=warm, undo=lambda: _withdraw(folder, job.after))
     return folder
 
 
+def _claim(job: JobDir, earlier: JobDir) -> None:
+    """Make a job the one successor of an earlier training. If the earlier one has another successor, remove the job.
+
+    The claim comes after the job's folder, so that it never names a job that does not exist, and before the job's
+    process, so that at most one process is ever started. A reader ignores the folder of a job without a claim.
+
+    Raises:
+        ResumedError: The earlier training has another successor.
+        OSError: The claim could not be written; the job's folder is removed.
+    """
+    claim = {"job": job.path.name, "host": socket.gethostname(), "pid": os.getpid(), "time": files.now()}
+    try:
+        # NFS may report "exists" for a link that this very call created, so the content decides.
+        ours = files.write_once(earlier.successor, claim) or files.read_json(earlier.successor) == claim
+    except (OSError, RlnbError):
+        shutil.rmtree(job.path, ignore_errors=True)
+        raise
+    if not ours:
+        shutil.rmtree(job.path, ignore_errors=True)
+        id, first = run_dir_of(job.path).path.name, earlier.successor_name()
+        if job.sibling(first) is None:  # somebody has deleted its folder
+            raise RunError(f"The job {first!r}, which has resumed {id}, does not exist. Delete {earlier.successor}.")
+        raise ResumedError(
+            f"{id} has already been resumed, as job {first}. Wait for it, or cancel it: rlnb.get_run({id!r}).cancel()"
+        )
+
+
+def _withdraw(job: JobDir, after: str) -> None:
+    """Undo a job that was not started. Its claim goes first: a claim without a job would block the run."""
+    with contextlib.suppress(OSError):
+        if after:
+            JobDir(job.path.parent / after).successor.unlink()
+        shutil.rmtree(job.path, ignore_errors=True)
+
+
 def start_job(
-    record: RunRecord, kind: JobKind, job_options: CheckpointOptions | TrainOptions, *, warm: bool | None = None
+    record: RunRecord,
+    kind: JobKind,
+    job_options: CheckpointOptions | TrainOptions,
+    *,
+    after: JobRecord | None = None,
+    warm: bool | None = None,
 ) -> JobDir:
-    """Start another job of an existing run."""
-    job, launcher = Job(kind=kind, options=to_json(job_options)), plugins.launcher_of(record.manifest)
+    """Start another job of an existing run.
+
+    Args:
+        record: The run.
+        kind: Kind of the job.
+        job_options: Arguments of the job.
+        after: For a training: the training that it continues, which has ended.
+        warm: Whether the living simulator may become the job's process; None takes ``rlnb.options.warm``.
+    """
+    job = Job(kind=kind, options=to_json(job_options), after=after.folder.path.name if after else "")
+    launcher = plugins.launcher_of(record.manifest)
     return submit(record.folder, record.manifest, job, launcher, warm=warm)

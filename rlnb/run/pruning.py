@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlnb.errors import RlnbError
-from rlnb.records.find import run_of
+from rlnb.errors import RlnbError, RunError
+from rlnb.records.find import open_record, run_of
 from rlnb.records.record import RunRecord, StockRecord
 from rlnb.run.run import Run
 from rlnb.spec import ENDED
@@ -59,6 +59,8 @@ class Pruning:
                 _remove(path)
             except OSError as exc:
                 failed.append(f"{path}: {exc.strerror or exc}")
+            except RunError as exc:
+                failed.append(str(exc))
         if failed:
             raise RlnbError("Some items could not be removed:\n  " + "\n  ".join(failed))
         return dataclasses.replace(self, done=True)
@@ -130,6 +132,10 @@ def _remove(path: Path) -> None:
         if _REMOVED.fullmatch(remnant.name) and time.time() - remnant.lstat().st_ctime > LEFT_S:
             shutil.rmtree(remnant, ignore_errors=True)
     trash = path.rename(path.with_name(f".{path.name}.{secrets.token_hex(4)}.removed"))
+    # A job that was added before the rename is in the folder now; one that comes later finds no folder.
+    if not idle(open_record(trash)):
+        trash.rename(path)
+        raise RunError(f"{path.name}: is active again and was kept")
     try:
         shutil.rmtree(trash)
     except OSError as exc:

@@ -120,16 +120,19 @@ class Run(RunFacts):
             trust: Whether to load a checkpoint that holds more than weights.
 
         Raises:
-            RunError: The training has not ended, it has no checkpoint, or no iterations are left.
+            RunError: The training has not ended, another process has just resumed it, it has no checkpoint, or no
+                iterations are left.
         """
         from rlnb.run import jobs
 
         self._let_cancel_end()
+        training = self._record.training  # looked up before its state is: a later one is found when this one is claimed
         if self.state not in ENDED:
             raise RunError(f"{self.id} is still {self.state}. Wait for it, or cancel it: run.cancel()")
         if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
             raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number.")
-        jobs.start_job(self._record, "train", self.what_is_left(max_iterations, checkpoint, trust))
+        rest = self.what_is_left(max_iterations, checkpoint, trust)
+        jobs.start_job(self._record, "train", rest, after=training)
         return self
 
     def what_is_left(

@@ -11,7 +11,6 @@ import logging
 import os
 import secrets
 import stat
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,14 +30,6 @@ LARGEST_BYTES = 1 << 30
 def now() -> str:
     """Return the current time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def age_s(path: Path) -> float:
-    """Return the seconds since a file was last written or touched; infinity if it does not exist."""
-    try:
-        return time.time() - path.stat().st_mtime
-    except FileNotFoundError:
-        return float("inf")
 
 
 def there(path: Path) -> bool:

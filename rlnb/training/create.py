@@ -53,7 +53,7 @@ def create_run(
     job = Job(kind="train", options=options or {})
     new = NewJob(run_path=run_path, manifest=manifest, job=job, launcher=launcher)
     folder = _create(root.runs / f".{manifest.run_id}", run_path, new)
-    new.start(folder, warm=warm, undo=run_path)
+    new.start(folder, warm=warm, undo=lambda: shutil.rmtree(run_path, ignore_errors=True))
     record = ScriptRecord if manifest.script else RunRecord
     return Run.of(record(run_path, manifest))
 

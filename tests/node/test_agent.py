@@ -101,6 +101,17 @@ def test_the_cancel_file_cancels_a_queued_job(job: JobDir) -> None:
     assert not job.running().exists()
 
 
+def test_an_agent_whose_run_goes_on_in_another_job_stops(job: JobDir) -> None:
+    agent = start(job, python(SLEEPS))
+    until(lambda: job.log().exists() and job.log().read_text())
+    job.successor.write_text('{"job": "1-train"}')
+    agent.communicate(timeout=WAIT_S)
+    assert (result(job).outcome, result(job).error) == (
+        "cancelled",
+        "stopped: 1-train was started to continue this run",
+    )
+
+
 def test_a_signal_cancels_a_job_on_one_node(job: JobDir) -> None:
     agent = start(job, python(SLEEPS))
     until(lambda: job.log().exists() and job.log().read_text())

@@ -19,11 +19,12 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
 from rlnb.launch.hosted import handle_of
+from rlnb.node.peers import newest_training
 from rlnb.records.find import find
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import LOST_AFTER_S, SILENT_AFTER_S, RunRecord
-from rlnb.spec import Started, State
-from rlnb.storage import files
+from rlnb.spec import Job, Started, State
+from rlnb.storage import clock, files
 from rlnb.storage.serial import to_json
 
 HORIZON, NUM_ENVS = 16, 4
@@ -192,6 +193,48 @@ def test_a_job_of_another_host_is_lost_only_after_a_long_silence(root: Path, gon
     assert RunRecord(run.path).state == "queued"
     silent_for(job, SILENT_AFTER_S + 1)
     assert RunRecord(run.path).state == "lost"
+
+
+def test_a_job_of_another_host_lives_whatever_this_machines_clock_says(
+    root: Path, gone: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, {**gone, "host": f"not-{socket.gethostname()}"})
+    job.alive().touch()
+    real = time.time
+    monkeypatch.setattr(clock, "_offsets", {})
+    monkeypatch.setattr(time, "time", lambda: real() + 2 * SILENT_AFTER_S)
+    assert RunRecord(run.path).state == "queued"
+
+
+def test_a_heartbeat_in_the_future_does_not_keep_an_ended_process_alive(root: Path, gone: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, gone)
+    job.alive().touch()
+    silent_for(job, -LONG_AGO_S)
+    assert RunRecord(run.path).state == "lost", "the clock was set back"
+
+
+def test_a_job_that_lost_against_another_one_is_not_a_job_of_the_run(root: Path, gone: dict[str, object]) -> None:
+    first = commanded(run := run_folder(root))
+    files.write_once(first.result, to_json(rlnb.Result(outcome="completed")))
+    later = [run.next_job("train", lambda _: {"job.json": Job(kind="train", after="0-train")}) for _ in range(2)]
+    assert [job.folder.path.name for job in RunRecord(run.path).jobs] == ["0-train"], "neither has begun"
+    files.write_once(first.successor, {"job": "2-train"})
+    assert [job.folder.path.name for job in RunRecord(run.path).jobs] == ["0-train", "2-train"]
+    assert newest_training(run.path) == later[1]
+    later[0].running().touch()
+    assert len(RunRecord(run.path).jobs) == 3, "a job that was started cannot be ignored"
+    first.successor.write_text("{")
+    (later[0].running()).unlink()
+    assert len(RunRecord(run.path).jobs) == 3, "a damaged record hides no job"
+
+
+@pytest.mark.parametrize("after", ["../../other/jobs/0-train", "9-train", 7])
+def test_an_odd_name_of_an_earlier_job_hides_nothing(root: Path, after: object) -> None:
+    run = run_folder(root)
+    run.next_job("train", lambda _: {"job.json": {"kind": "train", "after": after}})
+    assert len(RunRecord(run.path).jobs) == 1
 
 
 def test_a_job_whose_kernel_died_before_writing_the_handle_is_lost(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,7 @@ def test_a_job_that_its_launcher_cannot_start_leaves_no_files(root: Path, monkey
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         run.resume(max_iterations=4)
     assert (len(run.jobs), run.state) == (1, "completed")
+    assert not list(run.path.glob("jobs/0-train/successor.json")), "it can be resumed later"
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         rlnb.train("Echo", library="echo", max_iterations=2)
     assert [each.id for each in rlnb.runs()] == [run.id]
@@ -79,3 +81,42 @@ def test_a_deterministic_training_gets_a_process_of_its_own(root: Path, determin
     new = jobs.NewJob(run_path=root / "r", manifest=manifest, job=Job(kind="train"), launcher=rlnb.LocalLauncher())
     new.records("0-train")
     assert new.fits_simulator is not deterministic
+
+
+def resume_twice(run: rlnb.Run) -> None:
+    """Resume a run after another process has resumed it, but as if that had happened at the same moment."""
+    earlier, rest = run.record.training, run.what_is_left(20)
+    run.resume(max_iterations=20)
+    jobs.start_job(run.record, "train", rest, after=earlier)
+
+
+def test_only_one_of_two_jobs_can_continue_a_training(root: Path) -> None:
+    run = echo(max_iterations=10).wait(WAIT_S)
+    with pytest.raises(jobs.ResumedError) as caught:
+        resume_twice(run)
+    assert str(caught.value) == (
+        f"{run.id} has already been resumed, as job 1-train. Wait for it, or cancel it: "
+        f"rlnb.get_run({run.id!r}).cancel()"
+    )
+    assert [folder.path.name for folder in run.record.folder.jobs()] == ["0-train", "1-train"]
+    assert run.wait(WAIT_S).metrics["reward"].iterations == [*range(20)]
+
+
+def test_the_error_names_the_record_of_a_job_whose_folder_was_deleted(root: Path) -> None:
+    run = echo(max_iterations=10).wait(WAIT_S)
+    run.resume(max_iterations=20).wait(WAIT_S)
+    shutil.rmtree(run.path / "jobs" / "1-train")
+    record = run.path / "jobs" / "0-train" / "successor.json"
+    with pytest.raises(rlnb.RunError, match=f"The job '1-train', which has resumed .* Delete {record}"):
+        run.resume(max_iterations=30)
+    record.unlink()
+    run.resume(max_iterations=30).wait(WAIT_S)
+
+
+def test_a_job_is_not_added_to_a_run_that_has_been_deleted(root: Path) -> None:
+    run = echo(max_iterations=10).wait(WAIT_S)
+    earlier, rest = run.record.training, run.what_is_left(20)
+    shutil.rmtree(run.path)
+    with pytest.raises(rlnb.RunError, match="was deleted or moved while its job was made"):
+        jobs.start_job(run.record, "train", rest, after=earlier)
+    assert not run.path.exists()

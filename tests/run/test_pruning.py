@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -37,6 +38,23 @@ def test_a_resumed_run_is_not_removed(root: Path) -> None:
     assert not other.path.exists()
     run.cancel()
     until(lambda: run.state == "cancelled")
+
+
+def test_a_run_that_is_resumed_in_the_last_moment_is_not_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = echo(max_iterations=10).wait(WAIT_S)
+    real = secrets.token_hex
+
+    def resume_first(count: int) -> str:
+        monkeypatch.setattr(secrets, "token_hex", real)
+        run.resume(max_iterations=20)
+        return real(count)
+
+    plan = rlnb.runs().prune(whole=True)
+    monkeypatch.setattr(secrets, "token_hex", resume_first)
+    with pytest.raises(rlnb.RlnbError, match=f"{run.id}: is active again and was kept"):
+        plan.apply()
+    assert [folder.name for folder in run.path.parent.iterdir()] == [run.id]
+    assert run.wait(WAIT_S).progress == (20, 20)
 
 
 def test_a_whole_run_is_removed_while_its_agent_exits(root: Path) -> None:

@@ -27,6 +27,7 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.spec import AssetPack
 from rlnb.storage import files
+from rlnb.storage.clock import age_s
 from rlnb.storage.installation import install_line
 from rlnb.storage.serial import from_json, to_json
 
@@ -217,7 +218,7 @@ def _built(pack: AssetPack, *, force: bool) -> Path:
     if _is_built(pack) and not force:
         return folder
     for leftover in folder.parent.glob(f"{_BUILDING}*"):  # left by a killed process
-        if files.age_s(leftover) > _LEFT_S:
+        if age_s(leftover) > _LEFT_S:
             shutil.rmtree(leftover, ignore_errors=True)
     logger.info("building asset pack %s %s", pack.name, pack.version)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_BUILDING) as temporary:

@@ -1,0 +1,55 @@
+"""The age of files, by the clock of their file system. Standard library only.
+
+Several machines write to a shared file system, and their clocks differ. The times of its files all come from one clock,
+that of the file server, so a file is compared with another one that has just been made there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+VALID_S = 10.0
+"""Seconds for which the difference between two clocks is used again."""
+FUTURE_S = 5.0
+"""Seconds by which a file may lie in the future, since clocks and time stamps are not exact."""
+
+_offsets: dict[int, tuple[float, float]] = {}
+"""By device of a file system: when its clock was read (monotonic), and its seconds ahead of this machine's clock."""
+
+
+def age_s(path: Path, doubt_s: float = 0.0) -> float:
+    """Return the seconds since a file was last written or touched, by the clock of its file system.
+
+    A file that does not exist is infinitely old. So is one with a time in the future: the clock was set back, and no
+    living process has touched the file since.
+
+    Args:
+        path: The file.
+        doubt_s: Seconds to subtract if the folder is not writable, because the clock of its file system cannot be read.
+            This machine's clock is used then.
+    """
+    try:
+        stat = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return float("inf")
+    offset = _offset_s(path.parent, stat.st_dev)
+    age = time.time() + (offset or 0.0) - stat.st_mtime
+    if offset is None:
+        return max(0.0, age - doubt_s)
+    return max(0.0, age) if age > -FUTURE_S else float("inf")
+
+
+def _offset_s(folder: Path, device: int) -> float | None:
+    """Return the seconds by which a file system's clock is ahead of this machine's; None if that is unknown."""
+    read_s, offset = _offsets.get(device, (float("-inf"), 0.0))
+    if time.monotonic() - read_s > VALID_S:
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                offset = os.fstat(file.fileno()).st_mtime - time.time()
+        except OSError:
+            return None
+        _offsets[device] = time.monotonic(), offset
+    return offset
