@@ -164,6 +164,21 @@ class TrainContext(Protocol):
         """
         ...
 
+    def iteration_finished(self, save: Callable[[], object]) -> None:
+        """Report that an iteration was learned and logged, so that a training that is cancelled loses none.
+
+        A library with ``saves_when_stopped=True`` calls it after every iteration, on every rank. The call is cheap. If
+        the training was cancelled, or its time is over, rank 0 calls ``save``, and the call does not return.
+
+        Args:
+            save: ``function()`` that writes a checkpoint of this iteration in the library's usual way, and flushes the
+                event file.
+
+        Raises:
+            Exception: The training ends. Do not catch it, except to close files and raise it again.
+        """
+        ...
+
     def pool(self, mean: Any, variance: Any) -> None:
         """Replace a rank's running mean and variance by those over the data of all ranks, in place.
 

@@ -48,6 +48,10 @@ class FreshProcessError(RlnbError):
     """Raised by a worker that cannot serve a request with the modules that it has loaded. A fresh worker can."""
 
 
+class TrainingStopped(Exception):
+    """Raised in a worker to end a training that was told to stop and has saved a checkpoint. It is not a failure."""
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest of the names, else an empty string."""
     matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)

@@ -203,6 +203,8 @@ class Command:
     """Device of a training, as in :class:`Resources`. Unless it is ``"cpu"``, the training's slots are GPUs."""
     walltime_s: float | None = None
     """Seconds after which the job is stopped with outcome ``timeout``."""
+    save_s: float = 0.0
+    """Seconds that a training which is stopped has to finish its iteration and save a checkpoint."""
 
     def shell(self) -> str:
         """Return the command as a line for a shell. With several nodes, a comment names the values to set on each."""
@@ -336,6 +338,8 @@ class Library:
     """Packages that the library needs in the worker's interpreter, as pip requirements."""
     exports: tuple[str, ...] = ()
     """Export formats of the library's policies, e.g. ``"torchscript"`` and ``"onnx"``."""
+    saves_when_stopped: bool = False
+    """Whether the backend calls :meth:`rlnb.backend.TrainContext.iteration_finished` after every iteration."""
     simulator: bool = True
     """Whether the library trains an Isaac Lab env. The echo library needs no simulator."""
 

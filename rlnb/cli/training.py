@@ -176,6 +176,8 @@ def _wait_or_detach(run: Run, wait: bool) -> None:
         screen.say(f"No longer waiting for {run.id}. {hint}", stderr=True)
         raise typer.Exit(INTERRUPTED) from None
     show_run(run)
+    if run.state == "cancelled":
+        raise typer.Exit(1)
 
 
 def show(run: RunId) -> None:

@@ -36,6 +36,10 @@ TERM_GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 EXIT_GRACE_S = 20.0
 """Seconds that a worker has to exit after it wrote its result. Some simulators never exit by themselves."""
+LEAVE_S = 3.0
+"""Seconds that a worker has to exit after it was stopped and wrote its result."""
+SAVE_POLL_S = 0.05
+"""Seconds between checks whether a training that is stopped has saved."""
 RESERVE_BYTES = 32768
 ROOT_CAUSE_S = 10.0
 """Seconds that a node whose ranks failed waits for the result of the node whose rank failed first."""
@@ -162,12 +166,15 @@ class Agent:
         with wakes(child, POLL_S, lifeline=self._lifeline) as wait, self._sampling() as sample:
             while (code := child.poll()) is None:
                 if self._must_stop():
-                    return self._stopped()
+                    return self._after_saving(child, *self._stopped())
                 if deadline is not None and time.monotonic() > deadline:
-                    return "timeout", f"stopped after its walltime of {self._command.walltime_s:.0f} s"
+                    reason = f"stopped after its walltime of {self._command.walltime_s:.0f} s"
+                    return self._after_saving(child, "timeout", reason)
                 if self._deadline is not None and time.time() > self._deadline:
                     self._interrupted = True
-                    return "timeout", "stopped shortly before the end of the queue's walltime"
+                    return self._after_saving(
+                        child, "timeout", "stopped shortly before the end of the queue's walltime"
+                    )
                 if self._peers is not None and (loss := self._peers.missing()):
                     self._interrupted = True
                     return "failed", loss
@@ -203,6 +210,26 @@ class Agent:
     def _all_begun(self) -> bool:
         """Return whether every node has started. Until then the ranks wait for each other in silence."""
         return all(files.there(self._job.running(node)) for node in range(self._member.nodes))
+
+    def _after_saving(self, child: subprocess.Popen[bytes], outcome: Outcome, error: str) -> tuple[Outcome, str]:
+        """Give a training that has begun its iterations the time to save a checkpoint; return the arguments."""
+        cancel = files.read_json(self._job.cancel) or {}
+        saves = self._command.save_s > 0 and cancel.get("save", True) and not self._superseded()
+        if saves and not self._let_go and files.there(self._job.started):
+            with contextlib.suppress(OSError):  # a full disk, to which no checkpoint could be written either
+                files.write_once(self._job.stop, self._result(outcome, error))
+                self._wait_for_the_result(child)
+        return outcome, error
+
+    def _wait_for_the_result(self, child: subprocess.Popen[bytes]) -> None:
+        """Wait until the worker has saved, written its result, and called the plugins' hooks, or its time is over."""
+        deadline = time.monotonic() + self._command.save_s
+        has_result = False
+        while child.poll() is None and time.monotonic() < deadline:
+            self._must_stop()  # keeps the heartbeat
+            if not has_result and files.there(self._job.result):
+                has_result, deadline = True, min(deadline, time.monotonic() + LEAVE_S)
+            time.sleep(SAVE_POLL_S)
 
     def _superseded(self) -> bool:
         """Return whether the run goes on in another job, which was started while this job could not be seen."""
@@ -283,17 +310,19 @@ class Agent:
             return 0  # the first node writes it
         if outcome == "failed" and shutil.disk_usage(self._job.path).free < FULL_BYTES:
             error += f". No space left on the disk of {self._job.path}"  # the full disk may have truncated the log
-        detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
-        values: dict[str, Json] = {"node": self._node} if self._several else {}
-        if self._interrupted:  # by the cluster, so the job may continue elsewhere
-            values["interrupted"] = True
-        result = Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
         try:
-            files.write_once(self._job.result, result, self._job.reserve)
+            files.write_once(self._job.result, self._result(outcome, error, code), self._job.reserve)
         except OSError as exc:
             sys.stderr.write(f"rlnb.node: the result could not be written: {exc}\n")
             return 1
         return 0 if outcome == "completed" else 1
+
+    def _result(self, outcome: Outcome, error: str, code: int | None = None) -> Result:
+        detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
+        values: dict[str, Json] = {"node": self._node} if self._several else {}
+        if self._interrupted:  # by the cluster, so the job may continue elsewhere
+            values["interrupted"] = True
+        return Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
 
 
 def _size(paths: Sequence[Path]) -> int:

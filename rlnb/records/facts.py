@@ -229,14 +229,18 @@ class RunFacts:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
         return "\n".join(files.tail(path, lines) for path in record.folder.logs())
 
-    def cancel(self) -> Self:
+    def cancel(self, *, save: bool = True) -> Self:
         """Ask every unfinished job of the run to end, and return at once. The checkpoints are kept.
 
-        Does not stop a job in the living simulator: interrupt the cell that waits for that job instead.
+        A training finishes its iteration and saves a checkpoint first, if its library can. After 25 s it is ended
+        anyway. Does not stop a job in the living simulator: interrupt the cell that waits for that job instead.
+
+        Args:
+            save: Whether a training may save first; False ends it at once.
         """
         for job in self.jobs:
             if job.folder.command.exists() and (job.state() not in ENDED or job.goes_on()):
-                files.write_once(job.folder.cancel, {"time": files.now()})
+                files.write_once(job.folder.cancel, {"time": files.now(), "save": save})
                 handle = job.handle
                 if handle is not None:
                     launcher = plugins.load(plugins.launcher(self.manifest.launcher).factory)()

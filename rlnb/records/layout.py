@@ -182,6 +182,11 @@ class JobDir:
         return self.path / "cancel.json"
 
     @property
+    def stop(self) -> Path:
+        """Result that the worker writes once it has saved a checkpoint; the agent's request to end early."""
+        return self.path / "stop.json"
+
+    @property
     def successor(self) -> Path:
         """Name of the training that continues this one. The first process to write it is the one that continues."""
         return self.path / "successor.json"

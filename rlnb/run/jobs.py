@@ -28,6 +28,8 @@ from rlnb.storage.serial import to_json
 from rlnb.tasks import requests
 
 POLL_S = 0.25
+SAVE_S = 25.0
+"""Seconds that a training which is stopped has to finish its iteration and save. Slurm kills 30 s after its signal."""
 
 
 class ResumedError(RunError):
@@ -94,8 +96,9 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     loss = f"its process ended without a result (it was killed, or its machine went down){end}"
     reason = result.error if result else loss
     verb = "resume()" if record.checkpoints else "logs(200)"
+    end = state if reason == state else f"{state}: {reason}"
     raise RunError(
-        f"{record.id} ({job.kind}) {state}: {reason}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"
+        f"{record.id} ({job.kind}) {end}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"
         + (f"\n\n{result.detail}" if result and result.detail else "")
     )
 
@@ -156,7 +159,7 @@ class NewJob:
 
 def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Path, job_path: Path) -> Command:
     """Return the command of a job before any plugin wraps it."""
-    local, gpus = isinstance(launcher, LocalLauncher), gpu_count()
+    local, gpus, library = isinstance(launcher, LocalLauncher), gpu_count(), plugins.libraries().get(manifest.library)
     return worker_command(
         manifest,
         kind,
@@ -169,6 +172,7 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Pa
         and manifest.resources.device in ("auto", "cuda")
         and max(manifest.resources.nproc_per_node, launcher.max_running or 1) <= gpus,
         threads=launcher.threads if isinstance(launcher, LocalLauncher) else None,
+        save_s=SAVE_S if library and library.saves_when_stopped else 0.0,
     )
 
 

@@ -43,8 +43,11 @@ class Run(RunFacts):
     def wait(self, timeout_s: float | None = None) -> Run:
         """Wait for the training to end, and show its progress. An interrupt ends the wait, never the run.
 
+        A training that was cancelled has ended as its user wished: its state is "cancelled", and nothing is raised.
+
         Raises:
-            RunError: The training did not complete. The message names the log and a suitable next call.
+            RunError: The training failed, was lost, or reached its walltime. The message names the log and a suitable
+                next call.
             TimeoutError: The training has not ended after ``timeout_s`` seconds; it continues.
         """
         from rlnb.curves.progress import progress
@@ -60,6 +63,18 @@ class Run(RunFacts):
                     raise TimeoutError(f"{self.id} is still {state} after {timeout_s} s. It continues.")
                 time.sleep(POLL_S)
             show()
+        if state != "cancelled":
+            raise_unless_completed(self._record, self._record.training)
+        return self
+
+    def wait_for_completion(self, timeout_s: float | None = None) -> Run:
+        """Wait like :meth:`wait`, for a caller that needs the whole training.
+
+        Raises:
+            RunError: The training did not complete, or was cancelled.
+            TimeoutError: The training has not ended after ``timeout_s`` seconds; it continues.
+        """
+        self.wait(timeout_s)
         raise_unless_completed(self._record, self._record.training)
         return self
 

@@ -207,7 +207,9 @@ def compare_libraries(
         training["library"]: [train.train(task, **training, seed=seed, warm=False) for seed in range(seeds)]
         for training in trainings
     }
-    evaluations = {name: [run.wait().evaluate(episodes) for run in of_library] for name, of_library in runs.items()}
+    evaluations = {
+        name: [run.wait_for_completion().evaluate(episodes) for run in of_library] for name, of_library in runs.items()
+    }
     return Comparison(runs=runs, evaluations=evaluations)
 
 

@@ -27,6 +27,8 @@ POLL_S = 1.0
 """Seconds between two looks at the running trials."""
 REPORTS = 50
 """Largest number of reports of a trial to the pruner. They are at the same iterations in every trial."""
+NEVER_STARTED = "never_started"
+"""Attribute of a trial whose kernel died before it made the run."""
 TAIL = 0.1
 """Share of the last points whose mean is the value of a trial. A single point is too noisy."""
 
@@ -93,10 +95,17 @@ class Driver:
 
     def _left(self) -> int:
         """Return the number of trials that are still to be started."""
-        return 0 if self._stopped.is_set() else self._search.n_trials - len(self._study.trials)
+        if self._stopped.is_set():
+            return 0
+        from optuna.trial import TrialState
+
+        trials = self._study.get_trials(deepcopy=False)
+        return self._search.n_trials - sum(
+            trial.state != TrialState.WAITING and NEVER_STARTED not in trial.user_attrs for trial in trials
+        )
 
     def _take_up(self) -> None:
-        """Watch the running trials of an earlier kernel. A trial that has no run yet fails."""
+        """Watch the running trials of an earlier kernel. A trial that has no run yet is tried again, as a new one."""
         from optuna import Trial
         from optuna.trial import TrialState
 
@@ -104,6 +113,8 @@ class Driver:
             trial = Trial(self._study, record._trial_id)
             run = runs_of(self._study.study_name).get(record.number)
             if run is None:
+                trial.set_user_attr(NEVER_STARTED, True)
+                self._study.enqueue_trial(record.params)
                 self._study.tell(trial, state=TrialState.FAIL)
                 continue
             trial.set_user_attr("run", run.id)

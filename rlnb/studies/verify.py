@@ -120,7 +120,7 @@ def verify_sync(
         plan = make_plan(request)
         refuse(plan)
         job_options = {**plan.options, "synchronised": synchronised}
-        run = create_run(plan.root, plan.manifest, plan.launcher, job_options).wait(timeout_s)
+        run = create_run(plan.root, plan.manifest, plan.launcher, job_options).wait_for_completion(timeout_s)
         ranks = ranks_of(run.jobs[0].result)
         assert ranks is not None, "the result of a completed training in the simulator holds the digests of its ranks"
         return ranks
@@ -193,7 +193,7 @@ def verify_determinism(
             warm=False,
             tags=["verify-determinism"],
             **arguments,
-        ).wait(timeout_s)
+        ).wait_for_completion(timeout_s)
         for _ in range(2)
     )
     tags = [tag for tag in sorted({*first.metrics.tags, *second.metrics.tags}) if not _TIMED.search(tag)]

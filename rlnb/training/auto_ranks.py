@@ -148,7 +148,7 @@ def _rate(manifest: Manifest, root: Root) -> float:
             if deadline is not None and time.monotonic() > deadline:
                 raise RunError(f"{LEAST_ITERATIONS} iterations take more than {LONGEST_S:.0f} s.")
             if run.state in ENDED:
-                run.wait()  # raises the reason
+                run.wait_for_completion()  # raises the reason
                 raise RunError(f"{run.id} ended before it could be measured.")
             time.sleep(_POLL_S)
         started, fps = run.started, run.metrics["fps"]

@@ -118,8 +118,7 @@ def test_pruning_lists_the_files_first_and_apply_removes_them(root: Path) -> Non
     assert numbers(run) == [4, 24, 29]
     assert rlnb.runs().prune(keep=2).items == ()
     long.cancel()
-    with pytest.raises(rlnb.RunError, match="cancelled"):
-        long.wait(WAIT_S)
+    assert long.wait(WAIT_S).state == "cancelled"
 
 
 def test_whole_runs_are_removed_only_with_whole(root: Path) -> None:

@@ -50,7 +50,9 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
 
 
 def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
-    """Write a file that appears under its name only when complete, since the process may be killed at any time.
+    """Write a file that appears under its name only when complete and on the disk.
+
+    The process may be killed at any time, and the machine may lose its power.
 
     Args:
         path: The file.
@@ -59,8 +61,19 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
     path = Path(path)
     part = path.with_name(f".part-{path.name}")
     write(str(part))
+    _sync(part)
     os.replace(part, path)
+    _sync(path.parent)
     return path
+
+
+def _sync(path: Path) -> None:
+    """Write a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class RandomState(TypedDict):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlnb import plugins
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, TrainingStopped
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import TrainOptions
 from rlnb.spec import Json, Manifest, Started
@@ -22,6 +22,8 @@ from rlnb.storage.serial import from_json
 from rlnb.worker.jobs.resumed import RESTORED, restored
 
 logger = logging.getLogger(__name__)
+LOOK_S = 0.2
+"""Least seconds between two looks for a request to stop."""
 COMMUNICATION = ("NCCL_", "TORCH_NCCL_", "GLOO_")
 """Prefixes of the environment variables that control how ranks communicate."""
 
@@ -50,6 +52,7 @@ class Context:
         self.restored: Mapping[str, str] = {}
         self.agent_changes: Callable[[], Mapping[str, Json]] = dict
         self._run, self._job, self._manifest = run, job, manifest
+        self._next_look_s = 0.0
 
     def resumed(self, save: Callable[[str], object]) -> None:
         """Report which parts of the checkpoint were restored. Rank 0 only.
@@ -104,6 +107,16 @@ class Context:
         )
         files.write_once(self._job.started, started)
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
+
+    def iteration_finished(self, save: Callable[[], object]) -> None:
+        """Save and end the training if it was told to stop. Rank 0 decides; the agents end the other ranks."""
+        now = time.monotonic()
+        if self.rank != 0 or now < self._next_look_s:
+            return
+        self._next_look_s = now + LOOK_S
+        if files.there(self._job.stop):
+            save()
+            raise TrainingStopped
 
     def _changes(self) -> Mapping[str, Json]:
         """Return the values of the agent config that the backend has changed, by dotted path.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rlnb.errors import FreshProcessError
+from rlnb.errors import FreshProcessError, TrainingStopped
+
+if TYPE_CHECKING:
+    from rlnb.spec import Result
 
 ECHO_S = 5.0
 """Seconds a rank waits before reporting a lost peer, so that the peer can report the real cause first."""
@@ -43,6 +48,8 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
 
     try:
         do(kind, job_dir)
+    except TrainingStopped:
+        _write(job_dir, kind, _stopped(job_dir))
     except (Exception, SystemExit) as exc:  # Isaac Lab raises SystemExit if Isaac Sim is needed
         if isinstance(exc, FreshProcessError) and not fresh:
             raise
@@ -54,11 +61,9 @@ def work(kind: str, job_dir: Path, *, fresh: bool = True) -> int:
 
 
 def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
-    from rlnb import plugins
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result
     from rlnb.storage import files
-    from rlnb.worker.jobs.context import open_job
 
     if _is_echo(exc):
         deadline = time.monotonic() + ECHO_S
@@ -71,6 +76,32 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
         exit_code=1,
         ended=files.now(),
     )
+    _write(job_dir, kind, result)
+
+
+def _stopped(job_dir: Path) -> Result:
+    """Return the result that the agent requested, with the newest checkpoint."""
+    from rlnb import plugins
+    from rlnb.records.layout import JobDir
+    from rlnb.spec import Result
+    from rlnb.storage import files
+    from rlnb.storage.serial import from_json
+    from rlnb.worker.jobs.context import open_job
+
+    opened = open_job(job_dir)
+    library = plugins.library(opened.manifest.library)
+    checkpoints = opened.run.checkpoints(library.checkpoint_glob, library.checkpoint_pattern)
+    result = from_json(Result, files.read_json(JobDir(job_dir).stop) or {})
+    return dataclasses.replace(result, checkpoint=str(checkpoints[-1].relative_to(opened.run.path)), ended=files.now())
+
+
+def _write(job_dir: Path, kind: str, result: Result) -> None:
+    """Write the result of a job, and call the plugins' hook."""
+    from rlnb import plugins
+    from rlnb.records.layout import JobDir
+    from rlnb.storage import files
+    from rlnb.worker.jobs.context import open_job
+
     job = JobDir(job_dir)
     # The result already exists if, for example, a hook raised after the run completed.
     first = files.write_once(job.result, result, job.reserve)

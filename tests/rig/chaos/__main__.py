@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     part = parts.add_parser("episodes", help="faults in episodes")
     part.add_argument("--seeds", default="1:20", help="first and last seed")
     part.add_argument("--only", nargs="+", choices=FAULTS, default=[*FAULTS], metavar="FAULT")
+    part.add_argument("--but", nargs="+", choices=FAULTS, default=[], metavar="FAULT")
     part.add_argument("--disk", action="store_true", help="a small disk for each episode")
     part.add_argument("--isaaclab", action="store_true", help="trainings of Isaac Lab instead of the echo library")
     part.add_argument("--length", type=int, default=1, help="factor of the trainings' iterations")
@@ -43,31 +44,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         text, violations = _run(asked, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    for violation in violations:
-        print(violation)
     print(f"{text}, {len(violations)} violations, {time.monotonic() - begin_s:.0f} s")
     return 1 if violations else 0
 
 
-def _run(asked: argparse.Namespace, folder: Path) -> tuple[str, list[str]]:
+def _run(asked: argparse.Namespace, folder: Path) -> tuple[str, Sequence[object]]:
     if asked.part == "resumes":
         os.environ.update(RLNB_ROOT=str(folder / "root"), RLNB_QUEUE=str(folder / "queue"))
         rlnb.options.root, rlnb.options.warm = folder / "root", False
         done = tries(folder / "root", asked.tries, asked.seed)
+        print(*done.violations, sep="\n")
         return f"{done.count} tries with {done.processes} processes", done.violations
     if asked.part == "points":
         count, violations = points(folder, tuple(asked.verbs))
-        return f"{count} kernels killed", [as_line(violation) for violation in violations]
+        print(*map(as_line, violations), sep="\n")
+        return f"{count} kernels killed", violations
     counts: collections.Counter[str] = collections.Counter()
     violations: list[Violation] = []
+    names = [name for name in asked.only if name not in asked.but]
     first, _, last = asked.seeds.partition(":")
     for seed in range(int(first), int(last or first) + 1):
         subject = ISAACLAB if asked.isaaclab else ECHO
-        new = episode(folder, seed, asked.only, counts, subject=subject, disk=asked.disk, length=asked.length)
-        for violation in new:
-            print(as_line(violation), flush=True)
-        violations += new
-    return f"{counts.total()} faults {dict(counts)}", [as_line(violation) for violation in violations]
+        of_seed = episode(folder, seed, names, counts, subject=subject, disk=asked.disk, length=asked.length)
+        print(f"seed {seed}: {counts.total()} faults", *map(as_line, of_seed), sep="\n", flush=True)
+        violations += of_seed
+    return f"{counts.total()} faults {dict(counts)}", violations
 
 
 if __name__ == "__main__":

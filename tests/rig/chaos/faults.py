@@ -220,7 +220,7 @@ def other_host(world: World) -> bool:
     run = world.folder()
     handles = [*run.glob("jobs/*/handle.json")] if run else []
     for path in handles:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, TypeError):
             path.write_text(json.dumps({**json.loads(path.read_text()), "host": "elsewhere"}))
     return bool(handles)
 

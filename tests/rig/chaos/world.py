@@ -221,7 +221,8 @@ class World:
         then = time.time() - SILENT_AFTER_S - 1.0
         for run in self.folders():
             if not self.agents(run):
-                for path in (*run.glob("jobs/*/*.alive"), *run.glob("jobs/*/command.json"), *run.glob("jobs/*")):
+                patterns = ("jobs/*/*.alive", "jobs/*/command.json", "jobs/*", "manifest.json")
+                for path in (path for pattern in patterns for path in run.glob(pattern)):
                     with contextlib.suppress(OSError):
                         os.utime(path, (then, then))
 

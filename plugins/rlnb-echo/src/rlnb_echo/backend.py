@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -79,8 +80,10 @@ class Echo:
             if writer is None:
                 continue
             _log(writer, iteration, scalars)
+            checkpoint: Checkpoint = {"iteration": iteration, "level": _level(iteration, total)}
             if iteration % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 or iteration == total - 1:
-                _write(ctx.log_dir, {"iteration": iteration, "level": _level(iteration, total)})
+                _write(ctx.log_dir, checkpoint)
+            ctx.iteration_finished(partial(_save, writer, ctx.log_dir, checkpoint))
         if writer is not None:
             writer.close()
 
@@ -137,6 +140,11 @@ def _log(writer: Any, iteration: int, scalars: Mapping[str, float]) -> None:
 
     values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
     writer.add_event(Event(wall_time=time.time(), step=iteration, summary=Summary(value=values)))
+
+
+def _save(writer: Any, folder: Path, checkpoint: Checkpoint) -> None:
+    writer.close()
+    _write(folder, checkpoint)
 
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:

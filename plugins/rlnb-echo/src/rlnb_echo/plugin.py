@@ -7,6 +7,7 @@ ECHO = Library(
     backend="rlnb_echo.backend:Echo",
     checkpoint_glob="model_*.json",
     checkpoint_pattern=r"model_(\d+)\.json$",
+    saves_when_stopped=True,
     metrics={
         "reward": "Train/mean_reward",
         "episode_length": "Train/mean_episode_length",

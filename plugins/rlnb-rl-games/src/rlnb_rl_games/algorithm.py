@@ -36,6 +36,7 @@ class _Recorded(A2CBase):
 
     writer: Any
     _best: float | None = None
+    _first_epoch: int
 
     def join(self, ctx: TrainContext, on_start: Callable[[int], None]) -> None:
         """Turn this algorithm into one of the ranks.
@@ -73,6 +74,7 @@ class _Recorded(A2CBase):
                 self.set_central_value_function_weights(weights)
         self._ctx.resumed(self._save_for_comparison)
         self._on_start(self.epoch_num)
+        self._first_epoch = self.epoch_num
         try:
             return super().train()
         finally:
@@ -85,7 +87,14 @@ class _Recorded(A2CBase):
             self.last_mean_rewards, self._best = self._best, None
         if self.writer is not None:
             self.writer.flush()
+        if self.epoch_num > self._first_epoch:
+            self._ctx.iteration_finished(self._save_last)
         return super().update_epoch()
+
+    def _save_last(self) -> None:
+        """Write a checkpoint of the last epoch, named as RL-Games names its regular ones."""
+        reward = self.game_rewards.get_mean()[0] if self.game_rewards.current_size else 0.0
+        self.save(f"{self.nn_dir}/last_{self.config['name']}_ep_{self.epoch_num}_rew_{reward}")
 
     def train_epoch(self) -> Any:
         """Collect and learn; pool the normalisers' statistics, which RL-Games keeps per rank, over all ranks."""

@@ -78,6 +78,7 @@ class RslRl:
             max_iterations=agent_cfg.max_iterations,
             num_envs=wrapper.num_envs * ctx.world_size,
         )
+        _stop_when_told(runner, ctx)
         runner.learn(
             num_learning_iterations=max(0, agent_cfg.max_iterations - first),
             init_at_random_ep_len=agent_cfg.init_at_random_ep_len,
@@ -171,6 +172,21 @@ def _runner(
         runner = create_rsl_rl_runner(wrapper, agent_cfg, log_dir=log_dir)
     _save_whole(runner)
     return runner, wrapper
+
+
+def _stop_when_told(runner: Any, ctx: TrainContext) -> None:
+    """Let the context end the training after an iteration, once it was logged and before the next one begins."""
+    log = runner.logger.log
+
+    def save() -> None:
+        runner.save(str(ctx.log_dir / f"model_{runner.current_learning_iteration}.pt"))
+        runner.logger.stop_logging_writer()
+
+    def log_and_stop(**values: Any) -> None:
+        log(**values)
+        ctx.iteration_finished(save)
+
+    runner.logger.log = log_and_stop
 
 
 def _save_whole(runner: Any) -> None:

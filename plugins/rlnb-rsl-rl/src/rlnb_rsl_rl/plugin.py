@@ -27,6 +27,7 @@ RSL_RL = Library(
         "empirical_normalization": ("actor.obs_normalization", "critic.obs_normalization"),
     },
     checkpoint_glob="model_*.pt",
+    saves_when_stopped=True,
     checkpoint_pattern=r"model_(\d+)\.pt$",
     metrics={
         "reward": "Train/mean_reward",

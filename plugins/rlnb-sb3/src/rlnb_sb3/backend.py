@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Sb3:
         agent = _agent(env, {**agent_cfg, "seed": ctx.seed}, ctx.device)
         frames = agent.n_steps * agent.n_envs
         iterations = ctx.max_iterations or max(1, int(agent_cfg["n_timesteps"]) // frames)
-        agent.folder, agent.last = ctx.log_dir, iterations
+        agent.folder, agent.last, agent.finished = ctx.log_dir, iterations, ctx.iteration_finished
         agent.set_logger(configure(str(ctx.log_dir), ["tensorboard"]))
         if source := ctx.checkpoint or ctx.init_from:
             agent.restore(source, ctx.trust, weights_only=ctx.checkpoint is None)
@@ -72,6 +72,7 @@ class _Ppo(PPO):
 
     folder: Path
     last: int
+    finished: Callable[[Callable[[], object]], None]
 
     def collect_rollouts(self, *args: Any, **options: Any) -> bool:
         """Collect rollouts, and record the start time."""
@@ -91,6 +92,7 @@ class _Ppo(PPO):
         self.dump_logs(iteration)
         if iteration % max(1, self.last // CHECKPOINTS) == 0 or iteration == self.last:
             write_whole(self.folder / f"model_{iteration}.pt", self.keep)
+        self.finished(lambda: write_whole(self.folder / f"model_{iteration}.pt", self.keep))
 
     def keep(self, path: str) -> None:
         """Write a checkpoint: models, optimiser, normaliser, step counter and random state."""

@@ -12,6 +12,7 @@ SB3 = Library(
     horizon_key="n_steps",
     overruled={"seed": "seed", "n_timesteps": "max_iterations", "device": "device"},
     checkpoint_counts_finished=True,
+    saves_when_stopped=True,
     metrics={
         "reward": "rollout/ep_rew_mean",
         "episode_length": "rollout/ep_len_mean",

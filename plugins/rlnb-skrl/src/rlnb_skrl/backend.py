@@ -83,6 +83,7 @@ class Skrl:
             num_envs=num_envs,
         )
         recorder.begin()
+        recorder.iteration_finished = ctx.iteration_finished
         runner.run()
         if ctx.rank == 0:
             runner.agent.write_checkpoint(timestep=timesteps, timesteps=timesteps)

@@ -30,6 +30,7 @@ SKRL = Library(
     },
     adapted=(INTERVAL,),
     checkpoint_glob="checkpoints/*.pt",
+    saves_when_stopped=True,
     checkpoint_pattern=r"agent_(\d+)\.pt$",
     checkpoint_counts_finished=True,
     checkpoint_unit="timestep",

@@ -59,6 +59,7 @@ class Recorder:
         self._write, agent.write_tracking_data = agent.write_tracking_data, self._write_tracking_data
         agent.write_checkpoint = self._write_checkpoint
         self._start_s = time.monotonic()
+        self.iteration_finished: Callable[[Callable[[], object]], None] = lambda save: None
 
     def complete(self) -> None:
         """Add the state that skrl leaves out to the agent's checkpoints."""
@@ -140,6 +141,7 @@ class Recorder:
         data.update(means_over(self._parts, data))
         self._write(timestep=timestep, timesteps=timesteps)
         self._agent.writer.flush()
+        self.iteration_finished(lambda: self._write_checkpoint(timestep=timestep, timesteps=timesteps))
 
     def _write_checkpoint(self, *, timestep: int, timesteps: int) -> None:
         # By default, skrl writes an iteration's scalars after its checkpoint. A run killed between the two would resume
