@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +12,25 @@ from typing import Protocol
 from rlnb.errors import RlnbError
 from rlnb.metrics.metrics import Metrics
 from rlnb.spec import Library, Started
+from rlnb.storage import files
+
+logger = logging.getLogger(__name__)
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether a checkpoint is complete, as far as that shows without loading it.
+
+    A loss of power, a full disk or a broken copy leaves an empty or a truncated file. ``torch.save`` writes a zip
+    archive, which ends with its directory (section 4.3.6 of PKWARE's APPNOTE).
+    """
+    try:
+        with files.open_regular(path) as file:
+            begin = file.read(2)
+            if begin == b"PK":
+                return zipfile.is_zipfile(file)
+        return bool(begin) and (path.suffix != ".json" or files.read_json(path) is not None)
+    except (OSError, RlnbError):
+        return False
 
 
 class Trained(Protocol):
@@ -36,6 +57,22 @@ class Checkpoints(list[Path]):
     def last(self) -> Path | None:
         """The newest checkpoint; None if the run has none."""
         return self[-1] if self else None
+
+    def last_whole(self, before: Path | None = None) -> Path | None:
+        """Return the newest checkpoint that is not torn; None if there is none. A warning names those passed over.
+
+        Args:
+            before: Checkpoint of the run; only older ones are considered. None considers all.
+        """
+        torn: list[str] = []
+        older = self[: self.index(before)] if before is not None and before in self else self
+        for path in reversed(older):
+            if is_whole(path):
+                if torn:
+                    logger.warning("%s is incomplete. %s is used instead.", ", ".join(torn), path.name)
+                return path
+            torn.append(path.name)
+        return None
 
     def best(self, metric: str = "reward", *, lowest: bool = False) -> Path | None:
         """Return the checkpoint at whose iteration a metric was best: the newest of equals, None if the run has none.

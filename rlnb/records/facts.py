@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from rlnb import plugins
 from rlnb.errors import RunError, unknown
 from rlnb.records.asked import asked
+from rlnb.records.checkpoints import is_whole
 from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
 from rlnb.records.notes import Notes, Tags
@@ -35,7 +36,7 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         name: Name or path of the checkpoint; None is the last.
 
     Raises:
-        RunError: The run has no checkpoint, or its checkpoints cannot be loaded by rlnb.
+        RunError: The run has no complete checkpoint, the named one is torn, or rlnb cannot load the run's checkpoints.
         NotFoundError: There is no such file.
     """
     if isinstance(record, StockRecord):
@@ -46,10 +47,16 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
     if name is None and not checkpoints:
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
     if name is None:
-        return str(checkpoints[-1].relative_to(record.path))
+        if (newest := checkpoints.last_whole()) is None:
+            raise RunError(f"{record.id} ({record.state}) has no complete checkpoint: all of them are torn.")
+        return str(newest.relative_to(record.path))
     path = next((path for path in checkpoints if path.name == str(name) or path == Path(name)), Path(name))
     if not path.is_file():
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
+    if not is_whole(path):
+        earlier = checkpoints.last_whole(before=path)
+        fix = f"Use checkpoint={earlier.name!r}." if earlier else "Use another file."
+        raise RunError(f"{path} is not a complete checkpoint: it is torn. {fix}")
     return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
 
 

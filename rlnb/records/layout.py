@@ -93,7 +93,8 @@ class RunDir:
         """
         numbered = []
         for path in self.logs.glob(glob):
-            if not path.name.startswith("."):  # being written, see rlnb.backend.write_whole
+            # A file that is being written has a name with a dot; see rlnb.backend.write_whole.
+            if not path.name.startswith(".") and path.is_file():
                 match = re.search(pattern, path.name)
                 numbered.append((int(match.group(1)) if match else -1, path))
         return [path for _, path in sorted(numbered)]

@@ -147,8 +147,24 @@ class Run(RunFacts):
         if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
             raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number.")
         rest = self.what_is_left(max_iterations, checkpoint, trust)
+        self._say_where(rest)
         jobs.start_job(self._record, "train", rest, after=training)
         return self
+
+    def _say_where(self, rest: TrainOptions) -> None:
+        """Log the iteration that the training continues from; warn if more is lost than a checkpoint interval."""
+        numbers = dict(zip(self.checkpoints, self.checkpoints.iterations, strict=True))
+        last = numbers.get(self.path / str(rest.checkpoint))
+        if last is None:
+            return
+        begin, done = int(last) + 1, self.progress[0]
+        logger.info(
+            "%s continues from %s, at iteration %d of %s.", self.id, rest.checkpoint, begin, rest.max_iterations
+        )
+        earlier = [number for number in numbers.values() if number is not None and number < last]
+        interval = last - max(earlier, default=-1)
+        if done - begin > interval:
+            logger.warning("%s had finished %d iterations. %d of them are trained again.", self.id, done, done - begin)
 
     def what_is_left(
         self, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False
@@ -163,7 +179,8 @@ class Run(RunFacts):
         limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
         total = limit or (started.max_iterations if started else 0)
         # A cancelled or failed job restarts at its last checkpoint, so it may also end before the point it had reached.
-        reached = max((iteration for iteration in self.checkpoints.iterations if iteration is not None), default=0)
+        numbers = dict(zip(self.checkpoints, self.checkpoints.iterations, strict=True))
+        reached = numbers.get(self.path / start) or 0
         nothing_left = total <= (done if self.state == "completed" else reached)
         if total < 1 or (checkpoint is None and nothing_left):
             raise RunError(

@@ -104,9 +104,10 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
     if isinstance(init_from, Run):
         if init_from.library != library:
             raise RlnbError(f"{init_from.id} was trained with {init_from.library}: its weights do not fit {library}.")
-        if init_from.checkpoints.last is None:
-            raise RlnbError(f"{init_from.id} ({init_from.state}) has no checkpoint to start from.")
-        return Origin(checkpoint=str(init_from.checkpoints.last), parent=init_from.id)
+        newest = init_from.checkpoints.last_whole()
+        if newest is None:
+            raise RlnbError(f"{init_from.id} ({init_from.state}) has no complete checkpoint to start from.")
+        return Origin(checkpoint=str(newest), parent=init_from.id)
     path = Path(init_from).absolute()
     run = run_of(path)
     if run is not None and run.library != library:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import rlnb
-from rlnb.records.checkpoints import Checkpoints
+from rlnb.records.checkpoints import Checkpoints, is_whole
 from rlnb.records.record import RunRecord
 
 ITERATIONS = 30
@@ -95,7 +98,7 @@ def test_missing_weights_are_refused_before_a_run_is_created(root: Path, tmp_pat
     empty = rlnb.train("Echo", library="echo", max_iterations=1, agent={"crash_at": 0})
     with pytest.raises(rlnb.RunError):
         empty.wait(WAIT_S)
-    with pytest.raises(rlnb.RlnbError, match="no checkpoint to start from"):
+    with pytest.raises(rlnb.RlnbError, match="no complete checkpoint to start from"):
         echo(init_from=empty)
     with pytest.raises(rlnb.RlnbError, match="was trained with echo"):
         rlnb.train("Echo", library="another", init_from=empty)
@@ -154,3 +157,48 @@ def test_stock_folders_are_not_pruned(root: Path, tmp_path: Path) -> None:
         (stock / name).write_text("")
     assert len(rlnb.runs(tmp_path / "logs")) == 1
     assert rlnb.runs(tmp_path / "logs").prune(whole=True).items == ()
+
+
+def test_a_torn_checkpoint_is_passed_over_and_the_one_before_is_named(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = echo()
+    os.truncate(run.checkpoints[-1], 0)
+    os.truncate(run.checkpoints[-2], 10)
+    assert run.evaluate(episodes=4).checkpoint == "logs/model_19.json"
+    assert "model_29.json, model_24.json is incomplete. model_19.json is used instead." in caplog.text
+    with pytest.raises(
+        rlnb.RunError, match=r"model_24\.json is not a complete checkpoint.*Use checkpoint='model_19\.json'"
+    ):
+        run.evaluate(episodes=4, checkpoint="model_24.json")
+    assert rlnb.train("Echo", library="echo", init_from=run).wait(WAIT_S).manifest.parent == run.id
+    caplog.set_level(logging.INFO)
+    run.resume(max_iterations=40).wait(WAIT_S)
+    assert f"{run.id} continues from logs/model_19.json, at iteration 20 of 40." in caplog.text
+    assert f"{run.id} had finished 30 iterations. 10 of them are trained again." in caplog.text
+    assert run.progress == (40, 40)
+    for path in run.checkpoints:
+        os.truncate(path, 0)
+    with pytest.raises(rlnb.RunError, match="has no complete checkpoint"):
+        run.evaluate(episodes=4)
+
+
+def test_an_archive_without_its_end_is_torn(tmp_path: Path) -> None:
+    path = tmp_path / "model_1.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", b"0" * 1000)
+    assert is_whole(path)
+    os.truncate(path, path.stat().st_size - 30)
+    assert not is_whole(path)
+    os.mkfifo(tmp_path / "model_2.pt")
+    assert not is_whole(tmp_path / "model_2.pt")
+    assert not is_whole(tmp_path)
+    (tmp_path / "legacy.pt").write_bytes(b"\x80\x02")
+    assert is_whole(tmp_path / "legacy.pt"), "a pickle of torch before 1.6 does not tell its length"
+
+
+def test_a_pipe_or_a_folder_is_no_checkpoint(root: Path) -> None:
+    run = echo()
+    os.mkfifo(run.path / "logs" / "model_99.json")
+    (run.path / "logs" / "model_98.json").mkdir()
+    assert numbers(run) == WRITTEN

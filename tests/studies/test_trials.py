@@ -63,3 +63,11 @@ def test_runs_of_other_sweeps_or_without_a_trial_number_are_not_trials_of_the_sw
     rlnb.train("Echo", library="echo", max_iterations=1, tags=["sweep:other", "trial:0"]).wait(60)
     rlnb.train("Echo", library="echo", max_iterations=1, tags=["sweep:one", "trial:x"]).wait(60)
     assert runs_of("one") == {}
+
+
+def test_a_trial_whose_kernel_died_before_it_made_the_run_is_tried_again(root, tmp_path, study):
+    lost = study.ask({"goal": optuna.distributions.FloatDistribution(0.0, 1.0)})
+    assert drive(study, tmp_path).error is None
+    assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE", "COMPLETE"]
+    assert study.trials[1].params == lost.params
+    assert sorted(runs_of("one")) == [1, 2]
