@@ -203,8 +203,6 @@ class Command:
     """Device of a training, as in :class:`Resources`. Unless it is ``"cpu"``, the training's slots are GPUs."""
     walltime_s: float | None = None
     """Seconds after which the job is stopped with outcome ``timeout``."""
-    save_s: float = 0.0
-    """Seconds that a training which is stopped has to finish its iteration and save a checkpoint."""
 
     def shell(self) -> str:
         """Return the command as a line for a shell. With several nodes, a comment names the values to set on each."""
@@ -247,6 +245,8 @@ class Started:
     """SHA-256 of the asset files in use, by path; an empty string for a remote file."""
     agent_changes: Mapping[str, Json] = field(default_factory=dict)
     """Values of the agent config that the library's backend has changed, by dotted path."""
+    saves_when_stopped: bool = False
+    """Whether the training finishes its iteration and saves a checkpoint when it is stopped."""
     restored: Mapping[str, str] = field(default_factory=dict)
     """Whether each part of the resumed checkpoint was restored exactly, by name of the part."""
     gpu: str = ""

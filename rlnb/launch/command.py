@@ -36,13 +36,12 @@ def worker_command(
     walltime_s: float | None = None,
     gpu_per_slot: bool = False,
     threads: int | None = None,
-    save_s: float = 0.0,
 ) -> Command:
     """Return the command of one job on one node: plain Python for one process, torchrun for more.
 
     Only a training waits in the machine's queue, and only with ``max_running``; an evaluation or an export of a
-    finished run starts at once. Only a training gets ``save_s`` to save a checkpoint when it is stopped. ``threads``
-    applies to a single process whose manifest sets none; torchrun gives each of several ranks one thread.
+    finished run starts at once. ``threads`` applies to a single process whose manifest sets none; torchrun gives each
+    of several ranks one thread.
     """
     python = interpreter(manifest.python)
     worker = manifest.script or ("-m", WORKER, kind, str(run_dir), str(job_dir))
@@ -61,7 +60,6 @@ def worker_command(
         gpu_per_slot=gpu_per_slot,
         device=manifest.resources.device if kind == "train" else "cpu",
         walltime_s=walltime_s,
-        save_s=save_s if kind == "train" else 0.0,
         nodes=ranks.nodes,
     )
 

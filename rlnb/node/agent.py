@@ -38,6 +38,8 @@ EXIT_GRACE_S = 20.0
 """Seconds that a worker has to exit after it wrote its result. Some simulators never exit by themselves."""
 LEAVE_S = 3.0
 """Seconds that a worker has to exit after it was stopped and wrote its result."""
+SAVE_S = 25.0
+"""Seconds that a training that is stopped has to finish its iteration and save. Slurm kills 30 s after its signal."""
 SAVE_POLL_S = 0.05
 """Seconds between checks whether a training that is stopped has saved."""
 RESERVE_BYTES = 32768
@@ -213,17 +215,17 @@ class Agent:
 
     def _after_saving(self, child: subprocess.Popen[bytes], outcome: Outcome, error: str) -> tuple[Outcome, str]:
         """Give a training that has begun its iterations the time to save a checkpoint; return the arguments."""
-        cancel = files.read_json(self._job.cancel) or {}
-        saves = self._command.save_s > 0 and cancel.get("save", True) and not self._superseded()
-        if saves and not self._let_go and files.there(self._job.started):
+        started = files.read_json(self._job.started) or {}
+        save_s = float((files.read_json(self._job.cancel) or {}).get("save_s", SAVE_S))  # type: ignore[arg-type]
+        if started.get("saves_when_stopped") and save_s > 0 and not (self._let_go or self._superseded()):
             with contextlib.suppress(OSError):  # a full disk, to which no checkpoint could be written either
                 files.write_once(self._job.stop, self._result(outcome, error))
-                self._wait_for_the_result(child)
+                self._wait_for_the_result(child, save_s)
         return outcome, error
 
-    def _wait_for_the_result(self, child: subprocess.Popen[bytes]) -> None:
+    def _wait_for_the_result(self, child: subprocess.Popen[bytes], save_s: float) -> None:
         """Wait until the worker has saved, written its result, and called the plugins' hooks, or its time is over."""
-        deadline = time.monotonic() + self._command.save_s
+        deadline = time.monotonic() + save_s
         has_result = False
         while child.poll() is None and time.monotonic() < deadline:
             self._must_stop()  # keeps the heartbeat

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rlnb import plugins
-from rlnb.errors import RunError, unknown
+from rlnb.errors import RlnbError, RunError, unknown
 from rlnb.records.asked import asked
 from rlnb.records.checkpoints import is_whole
 from rlnb.records.config import resolved
@@ -236,18 +237,23 @@ class RunFacts:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
         return "\n".join(files.tail(path, lines) for path in record.folder.logs())
 
-    def cancel(self, *, save: bool = True) -> Self:
+    def cancel(self, *, save_s: float = 25.0) -> Self:
         """Ask every unfinished job of the run to end, and return at once. The checkpoints are kept.
 
-        A training finishes its iteration and saves a checkpoint first, if its library can. After 25 s it is ended
-        anyway. Does not stop a job in the living simulator: interrupt the cell that waits for that job instead.
+        A training finishes its iteration and saves a checkpoint first, if its library can. Does not stop a job in the
+        living simulator: interrupt the cell that waits for that job instead.
 
         Args:
-            save: Whether a training may save first; False ends it at once.
+            save_s: Seconds after which a training is ended even if it has not saved; 0 ends it at once.
+
+        Raises:
+            RlnbError: ``save_s`` is not a number of seconds.
         """
+        if isinstance(save_s, bool) or not isinstance(save_s, int | float) or not 0 <= save_s < math.inf:
+            raise RlnbError(f"save_s={save_s!r} is not a number of seconds. Use 0 or more.")
         for job in self.jobs:
             if job.folder.command.exists() and (job.state() not in ENDED or job.goes_on()):
-                files.write_once(job.folder.cancel, {"time": files.now(), "save": save})
+                files.write_once(job.folder.cancel, {"time": files.now(), "save_s": save_s})
                 handle = job.handle
                 if handle is not None:
                     launcher = plugins.load(plugins.launcher(self.manifest.launcher).factory)()

@@ -28,8 +28,6 @@ from rlnb.storage.serial import to_json
 from rlnb.tasks import requests
 
 POLL_S = 0.25
-SAVE_S = 25.0
-"""Seconds that a training which is stopped has to finish its iteration and save. Slurm kills 30 s after its signal."""
 
 
 class ResumedError(RunError):
@@ -159,7 +157,7 @@ class NewJob:
 
 def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Path, job_path: Path) -> Command:
     """Return the command of a job before any plugin wraps it."""
-    local, gpus, library = isinstance(launcher, LocalLauncher), gpu_count(), plugins.libraries().get(manifest.library)
+    local, gpus = isinstance(launcher, LocalLauncher), gpu_count()
     return worker_command(
         manifest,
         kind,
@@ -172,7 +170,6 @@ def _command(manifest: Manifest, kind: JobKind, launcher: Launcher, run_path: Pa
         and manifest.resources.device in ("auto", "cuda")
         and max(manifest.resources.nproc_per_node, launcher.max_running or 1) <= gpus,
         threads=launcher.threads if isinstance(launcher, LocalLauncher) else None,
-        save_s=SAVE_S if library and library.saves_when_stopped else 0.0,
     )
 
 
@@ -219,7 +216,7 @@ def _claim(job: JobDir, earlier: JobDir) -> None:
     if not ours:
         shutil.rmtree(job.path, ignore_errors=True)
         id, first = run_dir_of(job.path).path.name, earlier.successor_name()
-        if job.sibling(first) is None:  # somebody has deleted its folder
+        if job.sibling(first) is None:  # a person has deleted its folder
             raise RunError(f"The job {first!r}, which has resumed {id}, does not exist. Delete {earlier.successor}.")
         raise ResumedError(
             f"{id} has already been resumed, as job {first}. Wait for it, or cancel it: rlnb.get_run({id!r}).cancel()"

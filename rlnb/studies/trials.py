@@ -141,7 +141,7 @@ class Driver:
         self._report(trial, run)
         if state not in ENDED:
             if trial.should_prune():
-                run.cancel(save=False)
+                run.cancel(save_s=0)
                 trial.set_user_attr("pruned", True)
             return
         del self._going[trial.number]

@@ -157,7 +157,7 @@ def _rate(manifest: Manifest, root: Root) -> float:
         per_iteration = statistics.median(later - earlier for earlier, later in itertools.pairwise(times))
         return started.horizon * started.num_envs / per_iteration
     finally:
-        run.cancel(save=False)
+        run.cancel(save_s=0)
         while run.state not in ENDED:
             time.sleep(_POLL_S)
 

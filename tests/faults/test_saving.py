@@ -77,22 +77,28 @@ def test_a_training_whose_agent_gets_a_signal_loses_no_iteration(root: Path) -> 
 
 def test_a_training_that_is_cancelled_without_saving_ends_at_once(root: Path) -> None:
     run = running(agent={"iteration_s": 0.5})
-    run.cancel(save=False)
+    run.cancel(save_s=0)
     assert run.wait(WAIT_S).state == "cancelled"
     assert not run.checkpoints, "the first is due after five iterations"
     assert not (run.path / "jobs" / "0-train" / "stop.json").exists()
 
 
-def test_a_training_that_hangs_is_ended_after_its_time_to_save(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlnb.run.jobs.SAVE_S", 1.0)
+def test_a_training_that_hangs_is_ended_after_its_time_to_save(root: Path) -> None:
     run = running(agent={"hang_at": 2})
     begin_s = time.monotonic()
-    run.cancel()
+    run.cancel(save_s=1.0)
     assert run.wait(WAIT_S).state == "cancelled"
     assert 0.9 < time.monotonic() - begin_s < 10.0
     assert not any(
         str(run.path) in " ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])
     )
+
+
+@pytest.mark.parametrize("save_s", [-1, float("nan"), float("inf"), True, "5"])
+def test_an_odd_time_to_save_is_refused(root: Path, save_s: object) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(WAIT_S)
+    with pytest.raises(rlnb.RlnbError, match="is not a number of seconds"):
+        run.cancel(save_s=save_s)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -169,7 +169,7 @@ def test_a_job_with_a_running_agent_is_neither_resumed_nor_pruned(older_runs: Pa
 
 def test_a_running_agent_obeys_cancel_and_the_run_can_then_be_resumed(older_runs: Path, agent: Agent) -> None:
     run = rlnb.get_run(RUNNING).cancel()
-    assert json.loads(agent.job.cancel.read_text()).keys() == {"time"}
+    assert json.loads(agent.job.cancel.read_text()).keys() == {"time", "save_s"}
     assert agent.process.wait(WAIT_S) == 0
     assert run.state == "cancelled"
     run.resume(max_iterations=11).wait(WAIT_S)

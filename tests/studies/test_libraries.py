@@ -38,7 +38,7 @@ def requested(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
     found: list[tuple[str, int, int]] = []
 
     class Evaluated:
-        def wait(self) -> Evaluated:
+        def wait_for_completion(self) -> Evaluated:
             return self
 
         def evaluate(self, episodes: int) -> int:

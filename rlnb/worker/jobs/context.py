@@ -102,6 +102,7 @@ class Context:
             assets=self.assets,
             agent_changes=self._changes(),
             restored=self.restored,
+            saves_when_stopped=plugins.library(self._manifest.library).saves_when_stopped,
             gpu=gpu_model(self.device),
             communication=communication() if self.world_size > 1 else {},
         )

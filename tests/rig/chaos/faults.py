@@ -216,7 +216,7 @@ def _all_down(world: World, later_s: float) -> bool:
 
 
 def other_host(world: World) -> bool:
-    """Give this machine another name in a run's handles, so that nobody can tell whether its process lives."""
+    """Give this machine another name in a run's handles, so that no reader can tell if its process lives."""
     run = world.folder()
     handles = [*run.glob("jobs/*/handle.json")] if run else []
     for path in handles:
