@@ -383,6 +383,7 @@ def kill_sweep(world: World) -> bool:
     kernel.begin(Call(verb="sweep", arguments=arguments))
     time.sleep(world.rng.uniform(1.5, 4.5))
     kernel.kill()
+    world.heal()  # a run that is stopped keeps its slot, and the trials would wait for it
     second = world.kernel()
     second.begin(Call(verb="sweep", arguments=arguments))
     answer = second.answer()

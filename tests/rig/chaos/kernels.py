@@ -7,12 +7,15 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 CLOCK_S = 120.0
 """Seconds by which the clock of the second host is ahead."""
+ANSWER_S = 90.0
+"""Longest time that a call may take, in seconds. Optuna releases the lock of a killed sweep after 30 s."""
 SCRIPT = """
 import json, os, signal, sys, time
 real, ahead_s, last = time.time, float(sys.argv[1]), int(sys.argv[2])
@@ -114,12 +117,21 @@ class Kernel:
             self._ready = True
 
     def answer(self) -> str:
-        """Return the answer to a call: "accepted", "refused: " or "foreign: " with an error, or "" if it was killed."""
+        """Return the answer to a call.
+
+        It is "accepted", "refused: " or "foreign: " with an error, or an empty string if the kernel was killed. A
+        kernel that does not answer within ``ANSWER_S`` is killed.
+        """
         assert self.process.stdout is not None
-        while line := self.process.stdout.readline():
-            if line.startswith('"'):
-                return str(json.loads(line))
-        return ""
+        limit = threading.Timer(ANSWER_S, self.process.kill)
+        limit.start()
+        try:
+            while line := self.process.stdout.readline():
+                if line.startswith('"'):
+                    return str(json.loads(line))
+            return ""
+        finally:
+            limit.cancel()
 
     def kill(self) -> None:
         """Kill the process."""
