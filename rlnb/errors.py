@@ -96,6 +96,16 @@ class Problem:
     """The call, command or edit that removes the fault; empty if there is none."""
 
 
+def refuse_other_than_text(name: str, value: object) -> None:
+    """Refuse a value that is not text.
+
+    Raises:
+        NotFoundError: ``value`` is not a string.
+    """
+    if not isinstance(value, str):
+        raise NotFoundError(f"{name}={value!r} is not text. Use a name.")
+
+
 def whole_number(name: str, value: object, *, least: int = 1, example: int | None = None) -> list[Problem]:
     """Return one problem if a value is not a whole number or is too small, else an empty list.
 

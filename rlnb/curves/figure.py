@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlnb.display.pictures import PALETTE
-from rlnb.errors import NotFoundError, unknown
+from rlnb.errors import NotFoundError, refuse_other_than_text, unknown
 from rlnb.metrics.thinning import decimate
 from rlnb.records.asked import asked
 from rlnb.spec import METRICS, SYSTEM
@@ -252,12 +252,15 @@ def facts(run: RunFacts) -> dict[str, str]:
 
 def select(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]:
     """Return the metrics to draw. Refuse a name that no run has, unless nothing has been logged yet."""
+    if isinstance(metrics, bytes) or not isinstance(metrics, Sequence | None):
+        raise NotFoundError(f'metrics={metrics!r} is not a list of names. Use metrics=["reward"].')
     logged = [set(run.metrics.names) for run in runs]
     if metrics is None:
         every = set[str]().union(*logged)
         return [name for name in DEFAULT_METRICS if name in every] or sorted(every)[:MOST_OTHERS]
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
+        refuse_other_than_text("metric", name)
         reading = any(source(run, name).behind for run in runs)  # the unread part of the log may have the metric
         if name not in METRICS and any(logged) and not reading and all(series_of(run, name) is None for run in runs):
             tags = {tag for run in runs for tag in (*run.metrics.tags, *run.system.tags)}

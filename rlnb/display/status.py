@@ -34,9 +34,10 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
             output.update(HTML(done))
     else:
         from rich.console import Console
+        from rich.text import Text
 
         console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
         if not console.is_terminal:  # a log file, which cannot show the spinner
             console.print(f"{text} ...")
-        with console.status(text):
+        with console.status(Text(text)):
             yield lambda value: None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, refuse_other_than_text
 from rlnb.metrics.metrics import Metrics
 from rlnb.spec import Library, Started
 from rlnb.storage import files
@@ -86,6 +86,7 @@ class Checkpoints(list[Path]):
             NotFoundError: The run logs no such metric.
             RlnbError: Nothing was logged before the first checkpoint.
         """
+        refuse_other_than_text("metric", metric)
         rated = self._rated(metric, -1 if lowest else 1)
         if self and not rated:
             raise RlnbError(f"{metric!r} of {self._record.id} has no value at any of its {len(self)} checkpoints.")

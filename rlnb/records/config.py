@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
+from rlnb.storage import files
+from rlnb.tasks import yaml_file
 
 
 def resolved(folder: RunDir) -> dict[str, Json]:
@@ -34,12 +37,12 @@ def _values(part: str, path: Path, mtime_ns: int, size: int) -> dict[str, Json]:
 
 def _load(path: Path) -> Any:
     """Parse a dump without constructing objects from its Python tags."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        return YAML(typ="rt").load(path)
-    except (OSError, YAMLError):
+        return yaml_file.load(path, "rt")
+    except OSError:
+        return {}
+    except RlnbError as exc:
+        files.warn_once(str(exc))
         return {}
 
 

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlnb.display.video import Video
+from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import CheckpointOptions
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
 CONFIDENCE = 0.95
+MOST_EPISODES = 1_000_000
+"""Most episodes, and most envs, of an evaluation. Their record is 100 MB."""
+MOST_ROWS = 100_000_000
+"""Most rows of observations and actions that an evaluation keeps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,6 +207,23 @@ class Evaluation:
         from rlnb.display.table import table
 
         return table(["", "value", "95 % interval"], self.rows(), caption=f"Evaluation of {self.checkpoint}")
+
+
+def refuse_odd_numbers(episodes: object, num_envs: object, seed: object, record: object) -> None:
+    """Refuse numbers with which an evaluation would fail or never end.
+
+    Raises:
+        RlnbError: One of the numbers is not whole, or out of range.
+    """
+    limits = {
+        "episodes": (episodes, 1, MOST_EPISODES),
+        "num_envs": (1 if num_envs is None else num_envs, 1, MOST_EPISODES),
+        "seed": (seed, 0, 2**32 - 1),
+        "record": (record, 0, MOST_ROWS),
+    }
+    for name, (value, least, most) in limits.items():
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise RlnbError(f"{name}={value!r} is not a whole number from {least} to {most:,}.")
 
 
 def evaluation_of(job: JobDir) -> Evaluation | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rlnb import plugins
-from rlnb.errors import RlnbError, RunError, unknown
+from rlnb.errors import RlnbError, RunError, unknown, whole_number
 from rlnb.records.asked import asked
 from rlnb.records.checkpoints import is_whole
 from rlnb.records.config import resolved
@@ -19,6 +19,7 @@ from rlnb.records.script_record import ScriptRecord
 from rlnb.spec import ENDED, State
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
+from rlnb.storage.scalars import builtin
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,8 +52,10 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         if (newest := checkpoints.last_whole()) is None:
             raise RunError(f"{record.id} ({record.state}) has no complete checkpoint: all of them are torn.")
         return str(newest.relative_to(record.path))
+    if not isinstance(name, str | Path):
+        raise RunError(f"checkpoint={name!r} is not a name or a path. Use one of run.checkpoints.")
     path = next((path for path in checkpoints if path.name == str(name) or path == Path(name)), Path(name))
-    if not path.is_file():
+    if not files.there(path) or not path.is_file():
         raise unknown("checkpoint", str(name), [path.name for path in checkpoints], has=record.id)
     if not is_whole(path):
         earlier = checkpoints.last_whole(before=path)
@@ -228,11 +231,14 @@ class RunFacts:
             lines: Number of lines, from the end of the log.
             job: Number of the job; None is the newest job with a log. Jobs in the living simulator have no log.
         """
+        if problems := whole_number("lines", lines):
+            raise RlnbError(f"{problems[0].what} Use lines=40.")
         jobs = self.jobs
         if not jobs:
             return ""
         newest = next((j for j in reversed(jobs) if j.folder.logs()), jobs[-1])
-        record = newest if job is None else next((j for j in jobs if j.folder.number == job), None)
+        number = builtin(job)
+        record = newest if job is None else next((j for j in jobs if j.folder.number == number), None)
         if record is None:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")
         return "\n".join(files.tail(path, lines) for path in record.folder.logs())

@@ -65,7 +65,7 @@ def find_one(root: Root, id: str) -> RunRecord:
         NotFoundError: No run matches, or several do.
     """
     folder = Path(id).absolute()
-    if folder.is_dir() and (record := next((record for record in find(folder) if record.path == folder), None)):
+    if files.there(folder) and (record := next((record for record in find(folder) if record.path == folder), None)):
         return record
     records = {record.id: record for record in find(root.path)}
     matches = [name for name in records if id in name]

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from rlnb.errors import RlnbError
 from rlnb.storage import files
-from rlnb.storage.serial import from_json
+from rlnb.storage.serial import from_json, to_json
 
 Kind = Literal["note", "tag", "untag", "archive", "restore"]
 
@@ -53,7 +53,7 @@ def write(folder: Path, kind: Kind, text: str = "") -> None:
         author = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in containers
         author = ""
-    note = Note(kind=kind, text=text, time=files.now(), author=author)
+    note = to_json(Note(kind=kind, text=text, time=files.now(), author=author))
     try:
         folder.mkdir(exist_ok=True)
         files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note)
@@ -74,8 +74,8 @@ class Notes(Sequence[Note]):
         Raises:
             RlnbError: The text is empty, or the notes folder is not writable.
         """
-        if not text.strip():
-            raise RlnbError("The text of the note is empty. Write at least one word.")
+        if not isinstance(text, str) or not text.strip():
+            raise RlnbError(f"{text!r} is not the text of a note. Write at least one word.")
         write(self._folder, "note", text)
         self._notes = Notes(self._folder)._notes
 
@@ -113,8 +113,8 @@ class Tags(MutableSet[str]):
         Raises:
             RlnbError: The tag is empty, or the notes folder is not writable.
         """
-        if not value.strip():
-            raise RlnbError("The tag is empty. Use at least one letter.")
+        if not isinstance(value, str) or not value.strip():
+            raise RlnbError(f"{value!r} is not a tag. Use text with at least one letter.")
         if value not in self._tags:
             write(self._folder, "tag", value)
             self._tags[value] = None

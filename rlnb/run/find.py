@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -46,12 +48,18 @@ def runs(
         NotFoundError: No such state or library exists, no run has such an argument, or the root is not a folder.
     """
     selection = Selection(
-        task=task, library=library, state=state, tag=tag, since=moment(since), where=where or {}, archived=archived
+        task=task,
+        library=library,
+        state=state,
+        tag=tag,
+        since=moment(since),
+        where={} if where is None else where,
+        archived=archived,
     )
     if path is None and options.folders.path.exists() and not options.folders.path.is_dir():
         raise NotFoundError(f"{options.folders.path} is not a folder. Set rlnb.options.root to one.")
     readable, matches = [], []
-    for record in find(Path(path).absolute() if path is not None else options.folders.path):
+    for record in find(_folder(path) if path is not None else options.folders.path):
         try:
             if selection.fits(record):
                 matches.append(record)
@@ -63,10 +71,23 @@ def runs(
     return Runs([Run.of(record) for record in matches])
 
 
+def _folder(path: str | Path) -> Path:
+    try:
+        folder = Path(path).absolute()
+        os.fsencode(folder)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            folder.stat()
+    except (TypeError, ValueError, OSError) as exc:
+        raise NotFoundError(f"path={path!r} is not the path of a folder. Use one with runs.") from exc
+    return folder
+
+
 def get_run(id: str) -> Run:
     """Return a run by its id, by a unique part of its id, or by its folder.
 
     Raises:
         NotFoundError: No run matches, or several do.
     """
-    return Run.of(find_one(options.folders, id))
+    if not isinstance(id, str | Path):
+        raise NotFoundError(f"{id!r} is not the id of a run. Use one that rlnb.runs() lists.")
+    return Run.of(find_one(options.folders, str(id)))

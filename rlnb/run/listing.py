@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb.errors import unknown
+from rlnb.errors import refuse_other_than_text, unknown
 from rlnb.records import notes
 from rlnb.records.asked import asked
 from rlnb.run.run import Run
@@ -76,6 +76,7 @@ class Runs(Sequence[Run]):
         Raises:
             NotFoundError: None of the runs has such a metric or argument.
         """
+        refuse_other_than_text("name", name)
         values = [asked(run.manifest).get(name) for run in self]
         if all(value is None for value in values):
             lasts = [_last(run, name) for run in self]

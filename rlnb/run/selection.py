@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from rlnb import plugins
-from rlnb.errors import RlnbError, unknown
+from rlnb.errors import NotFoundError, RlnbError, refuse_other_than_text, unknown
 from rlnb.records.asked import asked
 from rlnb.records.facts import tags_of
 from rlnb.records.notes import archived
@@ -31,6 +31,11 @@ class Selection:
     """Whether to select only archived runs; otherwise they are omitted."""
 
     def __post_init__(self) -> None:
+        for name in ("task", "library", "state", "tag"):
+            if (value := getattr(self, name)) is not None:
+                refuse_other_than_text(name, value)
+        if not isinstance(self.where, Mapping) or not all(isinstance(name, str) for name in self.where):
+            raise NotFoundError(f'where={self.where!r} is not a mapping of names. Use where={{"num_envs": 512}}.')
         if self.state is not None and self.state not in get_args(State):
             raise unknown("state", self.state, get_args(State), has="States")
 
@@ -84,8 +89,8 @@ def moment(since: str | datetime | timedelta | None) -> datetime | None:
     if isinstance(since, timedelta):
         return datetime.now().astimezone() - since
     try:
-        return (datetime.fromisoformat(since) if isinstance(since, str) else since).astimezone()
-    except ValueError as exc:
+        return (since if isinstance(since, datetime) else datetime.fromisoformat(since)).astimezone()
+    except (TypeError, ValueError, OverflowError) as exc:
         raise RlnbError(f"since={since!r} is not a date. Use one like '2026-11-20' or '2026-11-20T14:30'.") from exc
 
 

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from rlnb.errors import RlnbError
 from rlnb.spec import Json
+from rlnb.storage.scalars import builtin
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +34,13 @@ def now() -> str:
 
 
 def there(path: Path) -> bool:
-    """Return whether a file exists; False after an error such as NFS's ESTALE, so that the caller retries later."""
+    """Return whether a file exists.
+
+    False after an error such as NFS's ESTALE, so that the caller retries later, and for what cannot be a path.
+    """
     try:
         return path.exists()
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
@@ -52,6 +56,8 @@ def plain(value: object) -> object:
         return dict(value)
     if isinstance(value, Path):
         return str(value)
+    if (number := builtin(value)) is not value:
+        return number
     raise RlnbError(
         f"{value!r} ({type(value).__name__}) cannot be written as JSON. Use numbers, strings, lists, dicts."
     )

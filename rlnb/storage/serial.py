@@ -22,15 +22,27 @@ def to_json(value: Any) -> Any:
     """Return ``value`` as plain JSON types: dataclasses become dicts, tuples become lists, paths become strings.
 
     Raises:
-        RlnbError: The value cannot be written as JSON.
+        RlnbError: The value cannot be written as JSON, or contains itself.
     """
+    try:
+        return _to_json(value)
+    except RecursionError:
+        raise RlnbError("A value contains itself, or is nested too deeply for JSON. Use a flatter one.") from None
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise RlnbError(f"{value!r} has characters that do not exist in Unicode. Remove them.") from None
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    return to_json(files.plain(value))
+        return {str(key): _to_json(item) for key, item in value.items()}
+    return _to_json(files.plain(value))
 
 
 def from_json(cls: type[T], data: Mapping[str, Json], *, ignore_unknown: bool = False) -> T:

@@ -9,6 +9,9 @@ from typing import TypeAlias
 
 from rlnb.errors import RlnbError
 from rlnb.spec import Json, Library, Manifest
+from rlnb.storage import files
+from rlnb.storage.scalars import builtin
+from rlnb.tasks import yaml_file
 from rlnb.tasks.card import GENERIC
 
 SUFFIX = "_cfg_entry_point"
@@ -104,7 +107,7 @@ def _parts(agent: AgentArgument) -> list[AgentValues]:
 
 def _values(agent: AgentValues) -> dict[str, Json]:
     """Return the values of one part by dotted path."""
-    if isinstance(agent, str) and not Path(agent).suffix and not Path(agent).exists():
+    if isinstance(agent, str) and not Path(agent).suffix and not files.there(Path(agent)):
         raise RlnbError(
             f"agent={agent!r} is not a file or the name of an agent config. Use a name that rlnb.agent(task, library) "
             f"lists. It ends with {SUFFIX!r}."
@@ -117,7 +120,11 @@ def _values(agent: AgentValues) -> dict[str, Json]:
             "Use {'algorithm.learning_rate': 3e-4}."
         )
     values: dict[str, Json] = {}
-    for path, value in _flat(agent):
+    try:
+        rows = _flat(agent)
+    except RecursionError:
+        raise RlnbError("agent contains itself, or is nested too deeply. Use dotted paths.") from None
+    for path, value in rows:
         marked = _marked(path)
         if twins := _twins(marked) & set(values):
             before = values[twins.pop()]
@@ -137,15 +144,12 @@ def read_agent(path: Path) -> dict[str, Json]:
     Raises:
         RlnbError: The file cannot be read, or does not hold a mapping.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        values = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as exc:
+        values = yaml_file.load(path, "safe")
+    except OSError as exc:
         raise RlnbError(f"The agent config {path} cannot be read: {exc}.") from exc
-    except YAMLError as exc:
-        raise RlnbError(f"The agent config {path} is not plain YAML: {exc}") from exc
+    except RlnbError as exc:
+        raise RlnbError(f"The agent config {exc}") from exc
     if not isinstance(values, dict):
         raise RlnbError(f"The agent config {path} holds a {type(values).__name__}, not a mapping of names to values.")
     return values
@@ -162,5 +166,5 @@ def _flat(values: Mapping[str, Json], above: str = "") -> list[tuple[str, Json]]
     rows: list[tuple[str, Json]] = []
     for name, value in values.items():
         path = f"{above}{name}"
-        rows += _flat(value, f"{path}.") if isinstance(value, Mapping) else [(path, value)]
+        rows += _flat(value, f"{path}.") if isinstance(value, Mapping) else [(path, builtin(value))]
     return rows

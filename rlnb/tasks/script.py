@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rlnb.errors import CheckError, Problem
 from rlnb.spec import Json, Task
+from rlnb.storage import files
 
 OFTEN_ITS = ("task", "max_iterations", "seed", "num_envs", "device", "deterministic")
 """Arguments of ``rlnb.train`` that many training scripts have too."""
@@ -25,6 +26,8 @@ def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, J
     Raises:
         CheckError: The file does not exist, an argument is not a string, or an argument in ``refused`` was given.
     """
+    if not isinstance(script, str | Path):
+        raise CheckError("script", [Problem(what=f"script={script!r} is not a path.", fix='script="train.py"')])
     path = Path(script).absolute()
     if problems := list(_problems(path, args, refused)):
         raise CheckError(f"script {script}", problems)
@@ -35,7 +38,7 @@ def script_task(script: str | Path, args: Sequence[str], refused: Mapping[str, J
 
 
 def _problems(path: Path, args: Sequence[str], refused: Mapping[str, Json]) -> Iterator[Problem]:
-    if not path.is_file():
+    if not files.there(path) or not path.is_file():
         yield Problem(what=f"the script {path} does not exist.")
     if isinstance(args, str) or not isinstance(args, Sequence) or not all(isinstance(word, str) for word in args):
         yield Problem(what=f"args={args!r} is not a list of strings.", fix='args=["--num_envs", "64"]')

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Task
+from rlnb.storage.scalars import builtin
 from rlnb.storage.serial import to_json
 from rlnb.tasks import launcher_args as launcher_arguments
 from rlnb.tasks.cell import local_files, module_path, sha256
@@ -47,6 +48,7 @@ def task(
         CheckError: ``num_envs`` is not a positive whole number, an override is not a JSON value, or a launcher argument
             is not valid.
     """
+    num_envs = builtin(num_envs)
     problems = [] if num_envs is None else whole_number("num_envs", num_envs, example=64)
     if not isinstance(overrides, Mapping | None):
         problems.append(Problem(what=f"overrides={overrides!r} is not a mapping.", fix='overrides={"sim.dt": 0.005}'))
@@ -66,7 +68,7 @@ def task(
         presets=(presets,) if isinstance(presets, str) else tuple(presets),
         physics=physics,
         renderer=renderer,
-        overrides=dict(overrides or {}),
+        overrides={path: builtin(value) for path, value in (overrides or {}).items()},
         launcher_args=dict(launcher_args or {}),
         success=success,
     )

@@ -71,7 +71,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
         yield Problem(what=f"seed={manifest.seed!r} is not a whole number from 0 to {MOST_SEED}.", fix="seed=42")
     if not isinstance(manifest.deterministic, bool):
         yield Problem(what=f"deterministic={manifest.deterministic!r} is not True or False.", fix="deterministic=True")
-    if not all(isinstance(tag, str) and tag.strip() for tag in manifest.tags):
+    if not all(isinstance(tag, str) and tag.strip() and _is_unicode(tag) for tag in manifest.tags):
         yield Problem(what=f"tags={list(manifest.tags)!r} is not a list of non-empty strings.", fix='tags=["baseline"]')
     for path, setting in manifest.agent.items():
         try:
@@ -90,6 +90,11 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
     for name, value in numbers.items():
         if value is not None:
             yield from whole_number(name, value, example=_EXAMPLES[name])
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogates, which UTF-8 cannot represent."""
+    return text.isascii() or not any(0xD800 <= ord(character) < 0xE000 for character in text)
 
 
 def _check_root(root: Path) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ import dataclasses
 import secrets
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from rlnb.run.find import get_run
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
+from rlnb.storage import files
 from rlnb.tasks.agent_config import AgentChoice
 from rlnb.training.lookup import Lookup
 from rlnb.training.request import TrainRequest
@@ -56,6 +58,7 @@ def make_manifest(
     """
     if request.num_envs is not None:
         task = dataclasses.replace(task, num_envs=request.num_envs)
+    are_tags = isinstance(request.tags, Collection) and not isinstance(request.tags, str | bytes)
     now, git = datetime.now().astimezone(), _git()
     name = "".join(c if c.isalnum() else "-" for c in task.id.removeprefix("Isaac-")).strip("-").lower()
     return Manifest(
@@ -79,7 +82,7 @@ def make_manifest(
         asset_root=request.asset_root or options.asset_root,
         git=git,
         versions={"rlnb": __version__, "python": sys.version.split()[0]},
-        tags=() if isinstance(request.tags, str) else tuple(request.tags),
+        tags=tuple(request.tags) if are_tags else (),
     )
 
 
@@ -94,7 +97,7 @@ def origin_of(init_from: Run | str | Path | None, library: str) -> Origin:
         return Origin()
     if not isinstance(init_from, Run | str | Path):
         raise RlnbError(f"init_from={init_from!r} is neither a run nor the file of a checkpoint.")
-    if not isinstance(init_from, Run) and not Path(init_from).is_file():
+    if not isinstance(init_from, Run) and not files.there(Path(init_from)):
         try:
             init_from = get_run(str(init_from))
         except NotFoundError as exc:

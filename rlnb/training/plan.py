@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rlnb import plugins
@@ -54,7 +54,8 @@ def make_plan(request: TrainRequest) -> Plan:
     root, launcher = options.folders, request.launcher or LocalLauncher()
     python, asset_root = request.python or options.python, request.asset_root or options.asset_root
     measures = request.nproc_per_node == "auto" and isinstance(launcher, LocalLauncher)
-    problems = [*_odd_arguments(request)] if request.args or isinstance(request.tags, str) else []
+    are_tags = isinstance(request.tags, Collection) and not isinstance(request.tags, str | bytes)
+    problems = [*_odd_arguments(request, are_tags)] if request.args or not are_tags else []
     origin, agent = Origin(), AgentChoice()
     try:
         agent = agent_choice(request.agent)
@@ -91,13 +92,13 @@ def make_plan(request: TrainRequest) -> Plan:
     )
 
 
-def _odd_arguments(request: TrainRequest) -> Iterator[Problem]:
+def _odd_arguments(request: TrainRequest, are_tags: bool) -> Iterator[Problem]:
     """Find arguments that do not fit the others."""
     if request.args and request.script is None:
         yield Problem(
             what=f"args={request.args!r} needs a script.",
             fix='script="train.py". For a task, use agent={...} or rlnb.task(..., overrides={...}).',
         )
-    if isinstance(request.tags, str):
-        what = f"tags={request.tags!r} is a string, not a list."
-        yield Problem(what=what, fix=f"tags=[{request.tags!r}]")
+    if not are_tags:
+        kind = "a string, not a list" if isinstance(request.tags, str) else "not a list"
+        yield Problem(what=f"tags={request.tags!r} is {kind}.", fix=f"tags=[{str(request.tags)!r}]")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlnb import plugins
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.spec import Task
+from rlnb.storage.scalars import builtin
 from rlnb.tasks.agent_config import AgentArgument
 
 if TYPE_CHECKING:
@@ -89,10 +90,15 @@ class TrainRequest:
             if name not in names:
                 hint = did_you_mean(name, names)
                 raise TypeError(f"rlnb.train() got an unexpected keyword argument {name!r}.{hint}")
+        if any(type(value).__module__ == "numpy" for value in arguments.values()):
+            arguments = {name: builtin(value) for name, value in arguments.items()}
         request = cls(task=task, **arguments)
-        if isinstance(request.launcher, str):
+        if request.launcher is not None and not hasattr(request.launcher, "submit"):
             calls = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
-            raise RlnbError(f"launcher={request.launcher!r} is a name, not a launcher. Use one of {calls}.")
+            kind = "a name, not a launcher" if isinstance(request.launcher, str) else "not a launcher"
+            raise RlnbError(f"launcher={request.launcher!r} is {kind}. Use one of {calls}.")
+        if request.library is not None and not isinstance(request.library, str):
+            raise RlnbError(f"library={request.library!r} is not text. Use one of {', '.join(plugins.libraries())}.")
         if request.script is None and task is None:
             raise RlnbError('rlnb.train() needs a task, as in rlnb.train("Isaac-Cartpole-Direct"), or a script.')
         return request

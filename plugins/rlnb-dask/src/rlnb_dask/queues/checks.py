@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import shlex
 import shutil
@@ -75,12 +76,22 @@ def queue_problems(launcher: QueueLauncher) -> Iterator[Problem]:
 def _numbers(launcher: QueueLauncher) -> Iterator[Problem]:
     for name in ("nodes", "cpus_per_node", "memory_gib_per_node"):
         value = getattr(launcher, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value <= 0):
+        if value is not None and not _is_positive(value):
             yield Problem(what=f"{name}={value!r} is not a number above 0.", fix=f"Use {name}=1.")
+    if launcher.nodes is None or (_is_positive(launcher.nodes) and launcher.nodes != int(launcher.nodes)):
+        yield Problem(what=f"nodes={launcher.nodes!r} is not a whole number.", fix="Use nodes=1.")
+    if launcher.hang_after_s is not None and not _is_positive(launcher.hang_after_s):
+        what = f"hang_after_s={launcher.hang_after_s!r} is not a number of seconds above 0."
+        yield Problem(what=what, fix="Use hang_after_s=900, or None to wait forever.")
     for name in ("gpus_per_node", "max_restarts", "grace_s"):
         value = getattr(launcher, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             yield Problem(what=f"{name}={value!r} is not a whole number of 0 or more.", fix=f"Use {name}=0.")
+
+
+def _is_positive(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value > 0  # type: ignore[arg-type, operator]
 
 
 def _walltime(launcher: QueueLauncher) -> Iterator[Problem]:
@@ -105,3 +116,6 @@ def _lines(launcher: QueueLauncher) -> Iterator[Problem]:
     for name, value in values.items():
         if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
             yield Problem(what=f"{name}={value!r} is not a single line of text for the job script.")
+    for number, line in enumerate(launcher.prologue):
+        if not isinstance(line, str) or "\0" in line:
+            yield Problem(what=f"prologue[{number}]={line!r} is not text for the job script.")

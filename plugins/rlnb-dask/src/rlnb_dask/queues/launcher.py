@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from rlnb import HostedLauncher, Manifest, Problem
+from rlnb import CheckError, HostedLauncher, Manifest, Problem
 from rlnb_dask.queues import checks
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 
@@ -96,6 +96,10 @@ class QueueLauncher(HostedLauncher):
         for name in ("directives", "prologue"):
             lines = getattr(self, name)
             object.__setattr__(self, name, (lines,) if isinstance(lines, str) else tuple(lines))
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if hasattr(value, "dtype") and hasattr(value, "item"):  # NumPy's numbers are numbers
+                object.__setattr__(self, field.name, value.item())
         for name in ("partition", "account"):
             value = getattr(self, name)
             object.__setattr__(self, name, str(value) if isinstance(value, int) else value)
@@ -131,7 +135,12 @@ class QueueLauncher(HostedLauncher):
 
         Args:
             nodes: Number of nodes; None is the launcher's own number.
+
+        Raises:
+            CheckError: A setting is missing or malformed.
         """
+        if problems := [*checks.setting_problems(self)]:
+            raise CheckError(f"rlnb.{self.name}(...)", problems)
         job = self.job_class()("<scheduler>", name="<name>", **self.job_arguments(nodes or self.nodes))
         return str(job.job_script())
 

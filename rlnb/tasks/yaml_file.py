@@ -1,0 +1,78 @@
+"""YAML files of other people: bounded before they are loaded.
+
+A few hundred bytes of YAML can stand for more values than fit into memory, because an alias repeats what its anchor
+holds. The parser's events tell how many values a file stands for, without making them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlnb.errors import RlnbError
+from rlnb.storage import files
+
+if TYPE_CHECKING:
+    from ruamel.yaml.events import Event
+
+LARGEST_BYTES = 1 << 20
+"""Largest YAML file that is read, in bytes. The config of Isaac Lab's largest env has a tenth of it."""
+MOST_VALUES = 20_000
+"""Largest number of values in a YAML file, with those that its aliases repeat."""
+DEEPEST = 100
+"""Largest depth of nested values."""
+
+
+def load(path: Path, kind: Literal["safe", "rt"]) -> Any:
+    """Return the content of a YAML file (version 1.2).
+
+    Args:
+        path: The file.
+        kind: ruamel's loader: ``"safe"`` refuses tags of Python objects, and ``"rt"`` ignores them.
+
+    Raises:
+        RlnbError: The file is not valid YAML, or is too large, too deep, or contains itself.
+        OSError: The file cannot be read.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    with files.open_regular(path) as file:
+        content = file.read(LARGEST_BYTES + 1)
+    if len(content) > LARGEST_BYTES:
+        raise RlnbError(f"{path} is larger than {LARGEST_BYTES >> 20} MiB. Use a smaller file.")
+    try:
+        text = content.decode("utf-8")
+        _check(path, YAML(typ="safe", pure=True).parse(text))
+        return YAML(typ=kind, pure=True).load(text)
+    except (YAMLError, ValueError) as exc:  # a number with thousands of digits is a ValueError
+        raise RlnbError(f"{path} is not plain YAML: {exc}") from exc
+
+
+def _check(path: Path, events: Iterator[Event]) -> None:
+    """Refuse a file that stands for too many values."""
+    sizes: dict[str, int] = {}  # of the anchors' values
+    parents: list[tuple[str | None, int]] = []  # by depth: anchor, and the count where the value begins
+    count = 0
+    for event in events:
+        name, anchor = type(event).__name__, getattr(event, "anchor", None)
+        if name == "AliasEvent":
+            if anchor not in sizes:
+                raise RlnbError(f"{path} contains itself at *{anchor}. Remove that alias.")
+            count += sizes[anchor]
+        elif name in ("MappingStartEvent", "SequenceStartEvent"):
+            parents.append((anchor, count))
+            count += 1
+        elif name in ("MappingEndEvent", "SequenceEndEvent"):
+            begun, start = parents.pop()
+            if begun is not None:
+                sizes[begun] = count - start
+        elif name == "ScalarEvent":
+            count += 1
+            if anchor is not None:
+                sizes[anchor] = 1
+        if count > MOST_VALUES:
+            raise RlnbError(f"{path} stands for more than {MOST_VALUES:,} values. Use a smaller file.")
+        if len(parents) > DEEPEST:
+            raise RlnbError(f"{path} is nested deeper than {DEEPEST} levels. Use a flatter file.")
