@@ -11,6 +11,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts, checkpoint_of
 from rlnb.records.find import find_one
 from rlnb.records.layout import RunDir
+from rlnb.records.owner import refuse_another_users
 from rlnb.settings import options
 from rlnb.spec import Task
 from rlnb.tasks.requests import Policy
@@ -54,6 +55,9 @@ def subject(
     run = RunFacts.of(find_one(options.folders, policy)) if isinstance(policy, str) else policy
     if run is None and isinstance(task, RunFacts):
         run = task
+    for subject in (task, run):
+        if isinstance(subject, RunFacts):
+            refuse_another_users(subject.record, trust=trust)
     return Subject(
         task=task_of(task) if isinstance(task, RunFacts) else as_task(task),
         policy=acting(run, checkpoint, trust),

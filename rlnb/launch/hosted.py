@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import ClassVar
 
 from rlnb.errors import require_linux
 from rlnb.spec import Json
+from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
 
@@ -27,7 +29,7 @@ class Hosts:
         if sys.platform != "linux":
             require_linux("A job")
         self._processes = [process for process in self._processes if process.poll() is None]
-        with open(log, "ab") as output:
+        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, files.FILE_MODE), "ab") as output:
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,

@@ -57,6 +57,7 @@ def run_job(argv: Sequence[str]) -> int:
 
 def main(argv: Sequence[str]) -> int:
     adopt_orphans()
+    files.restrict_umask()
     if argv[:1] == ["--beside"]:
         return keep_beside(argv[1:])
     if argv[:1] == ["--warm"]:

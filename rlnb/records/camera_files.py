@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
+from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class FrameReader:
         self._token = secrets.token_hex(8)
         request = dataclasses.replace(request, token=self._token)
         try:
-            self._run.view.mkdir(exist_ok=True)
+            self._run.view.mkdir(files.FOLDER_MODE, exist_ok=True)
             _replace(self._run.wanted, json.dumps(to_json(request)).encode())
         except OSError as exc:
             raise RlnbError(f"A request for frames cannot be written to {self._run.view}: {exc}") from exc
@@ -174,7 +175,7 @@ def _replace(path: Path, content: bytes) -> None:
     """Replace a file atomically, without fsync: unlike a record, a lost frame is soon followed by the next one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        temporary.write_bytes(content)
+        files.write_bytes(temporary, content)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -55,7 +55,7 @@ def write(folder: Path, kind: Kind, text: str = "") -> None:
         author = ""
     note = to_json(Note(kind=kind, text=text, time=files.now(), author=author))
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(files.FOLDER_MODE, exist_ok=True)
         files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note)
     except OSError as exc:
         raise RlnbError(f"Notes and tags cannot be written to {folder}: {exc.strerror or exc}") from exc

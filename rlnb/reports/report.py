@@ -21,6 +21,7 @@ from rlnb.display.browser import find_browser
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
 from rlnb.settings import options
+from rlnb.storage import files
 from rlnb.storage.installation import install_line
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _print(browser: str, page: Path) -> None:
 def _replace(target: Path, content: bytes) -> None:
     try:
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        temporary.write_bytes(content)
+        files.write_bytes(temporary, content)
         temporary.replace(target)
     except OSError as exc:
         raise _unwritable(target, exc) from exc

@@ -19,6 +19,7 @@ from rlnb.launch.command import runs_one_worker, worker_command
 from rlnb.launch.local import LocalLauncher, gpu_count
 from rlnb.records.layout import COMMAND, HANDLE, JOB, JOBS, JobDir, RunDir, run_dir_of
 from rlnb.records.options import CheckpointOptions, TrainOptions
+from rlnb.records.owner import refuse_another_users
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.settings import options
 from rlnb.simulation import simulator
@@ -42,6 +43,7 @@ def do(record: RunRecord, kind: JobKind, job_options: CheckpointOptions) -> JobD
     """
     from rlnb.display.status import status
 
+    refuse_another_users(record, trust=job_options.trust)
     with status(f"{kind} {job_options.checkpoint}"):
         # A wrapped command may run in a container, whose environment differs from the living simulator's.
         plain = Command(argv=(sys.executable,))
@@ -248,6 +250,7 @@ def start_job(
         after: For a training: the training that it continues, which has ended.
         warm: Whether the living simulator may become the job's process; None takes ``rlnb.options.warm``.
     """
+    refuse_another_users(record, trust=job_options.trust)
     job = Job(kind=kind, options=to_json(job_options), after=after.folder.path.name if after else "")
     launcher = plugins.launcher_of(record.manifest)
     return submit(record.folder, record.manifest, job, launcher, warm=warm)

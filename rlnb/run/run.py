@@ -133,7 +133,7 @@ class Run(RunFacts):
         Args:
             max_iterations: Iteration to end at; None keeps that of the previous job.
             checkpoint: Checkpoint to start from; None is the last.
-            trust: Whether to load a checkpoint that holds more than weights.
+            trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
 
         Raises:
             RunError: The training has not ended, another process has just resumed it, it has no checkpoint, or no
@@ -222,7 +222,7 @@ class Run(RunFacts):
             num_envs: Number of parallel envs; None is ``min(episodes, 64)``.
             seed: Seed of the env, independent of the training's.
             checkpoint: Checkpoint to evaluate; None is the last.
-            trust: Whether to load a checkpoint that holds more than weights.
+            trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
             deterministic: Whether the policy takes its mean actions; otherwise it samples them, as in training.
             video: Whether to record up to a minute of the first 4 envs. A camera renders all envs, so few envs are
                 faster.
@@ -271,7 +271,7 @@ class Run(RunFacts):
             num_envs: Number of envs, of which the video shows at most 4.
             seed: Seed of the env.
             checkpoint: Checkpoint to play; None is the last.
-            trust: Whether to load a checkpoint that holds more than weights.
+            trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
             deterministic: Whether the policy takes its mean actions; otherwise it samples them.
             camera: Which of the task's cameras to use; None is its first, or an added one if the task has none.
         """
@@ -296,7 +296,7 @@ class Run(RunFacts):
         Args:
             formats: ``"torchscript"``, ``"onnx"``; none for every format that the library supports.
             checkpoint: Checkpoint to export; None is the last.
-            trust: Whether to load a checkpoint that holds more than weights.
+            trust: Whether to act on a run of another user, and to load a checkpoint that holds more than weights.
 
         Raises:
             RunError: The run has no checkpoint, or the export failed.

@@ -54,7 +54,7 @@ def _new_card(root: Root, task: Task, python: str | None, asset_root: str | None
     path = card_path(root, task, python, asset_root)
     if path is not None:
         with contextlib.suppress(OSError):  # only a cache; other code reports an unwritable root
-            path.parent.mkdir(parents=True, exist_ok=True)
+            files.make_folder(path.parent)
             path.unlink(missing_ok=True)
             files.write_once(path, card)
     return card

@@ -67,7 +67,7 @@ class SimulatorProcess:
             raise RlnbError(
                 f"The worker's Python {command[0]!r} is missing. Use python=None for this one, {sys.executable}."
             )
-        log.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(log.parent)
         argv = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log)]
         argv += [*command, "-m", "rlnb.worker", "serve"]
         self._agent = subprocess.Popen(

@@ -28,6 +28,47 @@ LARGEST_BYTES = 1 << 30
 """Largest JSON file that is read, in bytes; an evaluation holds every episode."""
 
 
+def restrict_umask() -> None:
+    """Take write access from other users to what this process makes, if its umask gives it to all.
+
+    A umask that gives write access to the group only is left as it is: a team may share a root.
+    """
+    if not (umask := os.umask(0o022)) & stat.S_IWOTH:
+        umask |= 0o022
+    os.umask(umask)
+
+
+def _modes() -> tuple[int, int]:
+    """Return the modes of new files and folders, on which Linux then applies the umask.
+
+    The umask itself is that of the whole notebook and stays as it is.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        umask = next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
+    except (OSError, StopIteration):  # another system
+        umask = 0o022
+    taken = 0 if umask & stat.S_IWOTH else 0o022
+    return 0o666 & ~taken, 0o777 & ~taken
+
+
+FILE_MODE, FOLDER_MODE = _modes()
+"""Modes of what this process makes. If the umask gives write access to all users, only the owner gets it."""
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, unless they exist."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir(FOLDER_MODE, exist_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file as a whole; an existing one is replaced."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as file:
+        file.write(content)
+
+
 def now() -> str:
     """Return the current time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -85,7 +126,7 @@ def write_once(path: Path, data: object, reserve: Path | None = None) -> bool:
         if reserve is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(reserve, temporary)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as file:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT, FILE_MODE), "wb") as file:
             file.write(text.encode())
             file.truncate()
             file.flush()

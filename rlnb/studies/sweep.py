@@ -21,6 +21,7 @@ from rlnb.run.listing import Runs
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import METRICS, Task
+from rlnb.storage import files
 from rlnb.storage.installation import install_line
 from rlnb.studies.journal import Subject, common, hold, storage
 from rlnb.studies.space import Trainings, check
@@ -328,7 +329,7 @@ def _begin(
     """
     import optuna
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folder(path.parent)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     lock = hold(path.with_suffix(".lock"), name)
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.settings import Root
+from rlnb.storage import files
 
 _SHIPPED = (
     ".usd",
@@ -65,9 +66,9 @@ def write_module(root: Root, name: str, body: str, owner: str) -> Path:
                 f"The task {name!r} belongs to {old_owner.group(2)}, with another body ({path}). "
                 "Use another name for this task, or delete that file."
             )
-    root.tasks.mkdir(parents=True, exist_ok=True)
+    files.make_folder(root.tasks)
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(header + body, encoding="utf-8")
+    files.write_bytes(temporary, (header + body).encode())
     temporary.replace(path)
     return path
 

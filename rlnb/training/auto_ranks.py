@@ -75,7 +75,7 @@ def resources(manifest: Manifest, num_envs: int) -> Resources:
     rates = {name: float(rate) for name, rate in record.items() if isinstance(rate, int | float)}
     if not rates:
         rates = _measure(manifest, candidates(len(os.sched_getaffinity(0)), num_envs))
-        remembered.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(remembered.parent)
         files.write_once(remembered, rates)
     ranks, threads = choose(rates)
     logger.info("%s: %d ranks of %d threads; measured frames/s: %s", manifest.task.id, ranks, threads, rates)

@@ -63,14 +63,17 @@ def _create(staging: Path, run_path: Path, new: NewJob) -> JobDir:
     draft, manifest = RunDir(staging), new.manifest
     record, logs = draft.manifest, draft.logs
     try:
-        logs.mkdir(parents=True)
+        if not staging.parent.exists():
+            files.make_folder(staging.parent)
+        staging.mkdir(files.FOLDER_MODE)
+        logs.mkdir(files.FOLDER_MODE)
         if manifest.task.source:
             module = Path(manifest.task.source)
-            draft.source.mkdir()
-            shutil.copy2(module, draft.source / module.name)
-            for name in manifest.task.files:
-                (draft.source / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(module.parent / name, draft.source / name)
+            draft.source.mkdir(files.FOLDER_MODE)
+            for name in (module.name, *manifest.task.files):
+                files.make_folder((draft.source / name).parent)
+                copy = Path(shutil.copy2(module.parent / name, draft.source / name))
+                copy.chmod(copy.stat().st_mode & files.FOLDER_MODE)
         job = draft.next_job(new.job.kind, new.records)
         files.write_once(record, manifest)
         staging.rename(run_path)

@@ -39,7 +39,7 @@ def say_faster(plan: Plan) -> None:
     if not speeds and options.warm:
         speeds = dict(_measure(manifest, names))
         if speeds:  # a failure is no result; a later training may measure again
-            path.parent.mkdir(parents=True, exist_ok=True)
+            files.make_folder(path.parent)
             files.write_once(path, speeds)
     if {*names} <= speeds.keys():
         num_envs = manifest.task.num_envs or (plan.card.num_envs if plan.card else 1)

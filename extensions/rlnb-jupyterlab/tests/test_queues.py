@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +18,43 @@ from rlnb_jupyterlab.choices import Choices, LauncherChoice
 from rlnb_jupyterlab.watcher import key_of
 
 import rlnb
+from rlnb.launch.hosted import handle_of
+
+LISTENS = """
+import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+time.sleep(600)
+"""
 
 
-async def test_the_dashboard_of_dask_is_linked_while_its_run_goes_on(jp_fetch: Any, root: Path) -> None:
+@pytest.fixture
+def listener() -> Iterator[subprocess.Popen[str]]:
+    """A process that prints the port on which it listens."""
+    process = subprocess.Popen([sys.executable, "-c", LISTENS], stdout=subprocess.PIPE, text=True)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+async def test_the_dashboard_of_dask_is_linked_while_its_run_goes_on(
+    jp_fetch: Any, root: Path, listener: subprocess.Popen[str]
+) -> None:
+    assert listener.stdout is not None
+    port = int(listener.stdout.readline())
     run = echo(max_iterations=1000, agent={"iteration_s": 0.1})
-    (run.jobs[0].folder.path / "submitted.json").write_text('{"queue": "slurm", "jobs": ["17"], "dashboard": 8787}')
+    job = run.jobs[0].folder
+    job.submitted.write_text(json.dumps({"queue": "slurm", "jobs": ["17"], "dashboard": port}))
     key = key_of(run)
     assert ["queue's job", "17"] in (await asked(jp_fetch, "runs", key))["overview"]
-    assert (await asked(jp_fetch, "cluster"))["links"] == [{"title": f"Dask for {run.id}", "url": "proxy/8787/status"}]
+    assert (await asked(jp_fetch, "cluster"))["links"] == [], "the port belongs to another process than the run's"
+    handle = job.handle.read_text()
+    job.handle.write_text(json.dumps(handle_of(listener.pid)))
+    links = [{"title": f"Dask for {run.id}", "url": f"proxy/{port}/status"}]
+    assert (await asked(jp_fetch, "cluster"))["links"] == links
+    job.handle.write_text(handle)
     run.cancel()
-    with pytest.raises(rlnb.RunError):
-        run.wait(60)
+    assert run.wait(60).state == "cancelled"
     assert (await asked(jp_fetch, "cluster"))["links"] == []
 
 

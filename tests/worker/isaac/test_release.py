@@ -148,6 +148,6 @@ def test_on_another_release_line_only_the_call_that_needs_a_renamed_part_fails(
     ) as caught:
         run.evaluate(episodes=4)
     assert "isaaclab 3.1.0" in str(caught.value)
-    assert f"Use pip install '{ISAACLAB_REQUIREMENT}'" in str(caught.value)
+    assert f"Use `pip install '{ISAACLAB_REQUIREMENT}'`." in str(caught.value)
     assert run.evaluations == []
     assert rlnb.preview(task, num_envs=2, steps=0, device="cpu").frames["preview"]["rgb"].any(), "the rest still works"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import psutil
 
 import rlnb
 from rlnb_jupyterlab.choices import LauncherChoice
@@ -62,9 +65,28 @@ def dashboards(runs: Sequence[rlnb.Run]) -> list[Link]:
             if job is None or job.state() in rlnb.ENDED:
                 continue
             port = job.submission.dashboard
-            if isinstance(port, int) and (job.handle or {}).get("host") == socket.gethostname():
+            if isinstance(port, int) and _listens(job.handle or {}, port):
                 links.append(Link(title=f"Dask for {run.id}", url=f"proxy/{port}/status"))
     return links
+
+
+def _listens(handle: Mapping[str, object], port: int) -> bool:
+    """Return whether a run's own process, of this user and on this machine, listens on a port.
+
+    A record can name any port, also one where another user's process waits for this user's session.
+    """
+    pid = handle.get("pid")
+    if handle.get("host") != socket.gethostname() or not isinstance(pid, int):
+        return False
+    with contextlib.suppress(psutil.Error, ValueError, OverflowError):
+        host = psutil.Process(pid)
+        for process in (host, *host.children(recursive=True)):
+            if process.uids().real == os.getuid() and any(
+                connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+                for connection in process.net_connections("tcp")
+            ):
+                return True
+    return False
 
 
 async def _table(launcher: str, table: rlnb.QueueTable) -> Table:
