@@ -213,10 +213,10 @@ def _claim(job: JobDir, earlier: JobDir) -> None:
         # NFS may report "exists" for a link that this very call created, so the content decides.
         ours = files.write_once(earlier.successor, claim) or files.read_json(earlier.successor) == claim
     except (OSError, RlnbError):
-        shutil.rmtree(job.path, ignore_errors=True)
+        _remove(job)
         raise
     if not ours:
-        shutil.rmtree(job.path, ignore_errors=True)
+        _remove(job)
         id, first = run_dir_of(job.path).path.name, earlier.successor_name()
         if job.sibling(first) is None:  # a person has deleted its folder
             raise RunError(f"The job {first!r}, which has resumed {id}, does not exist. Delete {earlier.successor}.")
@@ -230,7 +230,15 @@ def _withdraw(job: JobDir, after: str) -> None:
     with contextlib.suppress(OSError):
         if after:
             JobDir(job.path.parent / after).successor.unlink()
-        shutil.rmtree(job.path, ignore_errors=True)
+        _remove(job)
+
+
+def _remove(job: JobDir) -> None:
+    """Remove the folder of a job that was not started. It is hidden first: half of it could be taken for a job."""
+    hidden = job.path.with_name(f".{job.path.name}")
+    with contextlib.suppress(OSError):
+        job.path.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
 
 
 def start_job(
