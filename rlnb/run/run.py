@@ -149,17 +149,23 @@ class Run(RunFacts):
         if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
             raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number.")
         rest = self.what_is_left(max_iterations, checkpoint, trust)
-        self._say_where(rest)
+        done = self.progress[0]
         jobs.start_job(self._record, "train", rest, after=training)
+        self._say_where(rest, done)
         return self
 
-    def _say_where(self, rest: TrainOptions) -> None:
-        """Log the iteration that the training continues from; warn if more is lost than a checkpoint interval."""
+    def _say_where(self, rest: TrainOptions, done: int) -> None:
+        """Log the iteration that the training continues from; warn if more is lost than a checkpoint interval.
+
+        Args:
+            rest: Options of the job that continues the training.
+            done: Number of iterations that were finished before.
+        """
         numbers = dict(zip(self.checkpoints, self.checkpoints.iterations, strict=True))
         last = numbers.get(self.path / str(rest.checkpoint))
         if last is None:
             return
-        begin, done = int(last) + 1, self.progress[0]
+        begin = int(last) + 1
         logger.info(
             "%s continues from %s, at iteration %d of %s.", self.id, rest.checkpoint, begin, rest.max_iterations
         )
