@@ -1,8 +1,9 @@
-"""Whose run it is. The records of a run name programs and modules, so who acts on a run trusts its owner."""
+"""The owner of a run. Its records name programs and modules, so a user who acts on a run trusts its owner."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 
 from rlnb.errors import RunError
@@ -24,9 +25,9 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
     """
     try:
         owner = os.lstat(record.folder.manifest).st_uid
-    except OSError:  # the run was deleted; whoever adds a job to it finds out
+    except OSError:  # the run was deleted, and a job cannot be added to it
         return
-    if trust or owner in (os.getuid(), _uid_here(record)):
+    if trust or sys.platform == "win32" or owner in (os.getuid(), _uid_here(record)):
         return
     manifest = record.manifest
     settings = ", ".join(f"{name}={value!r}" for name, value in manifest.launcher_settings.items() if value)

@@ -154,6 +154,11 @@ class Run(RunFacts):
         self._say_where(rest, done)
         return self
 
+    def _iterations(self) -> dict[Path, float | None]:
+        """Return the last iteration of each checkpoint; see :attr:`rlnb.records.checkpoints.Checkpoints.iterations`."""
+        checkpoints = self.checkpoints  # listed once, since a training may add one
+        return dict(zip(checkpoints, checkpoints.iterations, strict=True))
+
     def _say_where(self, rest: TrainOptions, done: int) -> None:
         """Log the iteration that the training continues from; warn if more is lost than a checkpoint interval.
 
@@ -161,7 +166,7 @@ class Run(RunFacts):
             rest: Options of the job that continues the training.
             done: Number of iterations that were finished before.
         """
-        numbers = dict(zip(self.checkpoints, self.checkpoints.iterations, strict=True))
+        numbers = self._iterations()
         last = numbers.get(self.path / str(rest.checkpoint))
         if last is None:
             return
@@ -187,7 +192,7 @@ class Run(RunFacts):
         limit = max_iterations or (options_of(TrainOptions, training.folder).max_iterations if training else None)
         total = limit or (started.max_iterations if started else 0)
         # A cancelled or failed job restarts at its last checkpoint, so it may also end before the point it had reached.
-        numbers = dict(zip(self.checkpoints, self.checkpoints.iterations, strict=True))
+        numbers = self._iterations()
         reached = numbers.get(self.path / start) or 0
         nothing_left = total <= (done if self.state == "completed" else reached)
         if total < 1 or (checkpoint is None and nothing_left):

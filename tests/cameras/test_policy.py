@@ -30,7 +30,7 @@ def run_of(root: Path, library: str = "rsl_rl", source: str | None = None) -> Ru
     )
     files.write_once(folder.manifest, to_json(manifest))
     for name in ("model_5.pt", "model_20.pt"):
-        (folder.logs / name).touch()
+        (folder.logs / name).write_bytes(b"weights")
     return RunFacts(folder.path)
 
 

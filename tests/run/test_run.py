@@ -78,7 +78,7 @@ def test_the_error_for_a_missing_checkpoint_lists_the_existing_ones(run: rlnb.Ru
 
 
 def test_an_evaluation_of_no_episodes_and_a_video_without_a_simulator_are_refused(run: rlnb.Run) -> None:
-    with pytest.raises(rlnb.RlnbError, match="episodes=0 is not a positive whole number"):
+    with pytest.raises(rlnb.RlnbError, match="episodes=0 is not a whole number from 1"):
         run.evaluate(episodes=0)
     with pytest.raises(rlnb.RunError, match="no simulator, so it cannot record a video"):
         run.play()

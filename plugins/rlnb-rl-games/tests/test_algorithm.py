@@ -145,7 +145,8 @@ class Trainings:
     def _context(self, paths: dict[str, Path]) -> Any:
         """Return what rlnb tells an algorithm about its rank."""
         one = {"rank": 0, "world_size": 1, "device": "cpu", "trust": False, "pool": lambda *_: None}
-        return SimpleNamespace(**{"checkpoint": None, "init_from": None, **one, **paths}, resumed=self._report(paths))
+        values = {"checkpoint": None, "init_from": None, "iteration_finished": lambda save: None, **one, **paths}
+        return SimpleNamespace(**values, resumed=self._report(paths))
 
     def _report(self, paths: dict[str, Path]) -> Callable[[Callable[[str], object]], None]:
         from rlnb.worker.jobs.resumed import restored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Sb3:
         agent = _agent(env, {**agent_cfg, "seed": ctx.seed}, ctx.device)
         frames = agent.n_steps * agent.n_envs
         iterations = ctx.max_iterations or max(1, int(agent_cfg["n_timesteps"]) // frames)
-        agent.folder, agent.last, agent.finished = ctx.log_dir, iterations, ctx.iteration_finished
+        agent.ctx, agent.last = ctx, iterations
         agent.set_logger(configure(str(ctx.log_dir), ["tensorboard"]))
         if source := ctx.checkpoint or ctx.init_from:
             agent.restore(source, ctx.trust, weights_only=ctx.checkpoint is None)
@@ -70,9 +70,8 @@ def _agent(env: Any, agent_cfg: Mapping[str, Any], device: str) -> _Ppo:
 class _Ppo(PPO):
     """PPO that logs each iteration at its end, and writes complete checkpoints of tensors instead of pickles."""
 
-    folder: Path
+    ctx: TrainContext
     last: int
-    finished: Callable[[Callable[[], object]], None]
 
     def collect_rollouts(self, *args: Any, **options: Any) -> bool:
         """Collect rollouts, and record the start time."""
@@ -88,11 +87,10 @@ class _Ppo(PPO):
         self.logger.record("perf/collection_s", middle_s - self._start_s)
         self.logger.record("perf/learning_s", end_s - middle_s)
         self.logger.record("train/entropy", -self.logger.name_to_value["train/entropy_loss"])
-        iteration = self.num_timesteps // frames
-        self.dump_logs(iteration)
+        self.dump_logs(iteration := self.num_timesteps // frames)
         if iteration % max(1, self.last // CHECKPOINTS) == 0 or iteration == self.last:
-            write_whole(self.folder / f"model_{iteration}.pt", self.keep)
-        self.finished(lambda: write_whole(self.folder / f"model_{iteration}.pt", self.keep))
+            write_whole(self.ctx.log_dir / f"model_{iteration}.pt", self.keep)
+        self.ctx.iteration_finished(lambda: write_whole(self.ctx.log_dir / f"model_{iteration}.pt", self.keep))
 
     def keep(self, path: str) -> None:
         """Write a checkpoint: models, optimiser, normaliser, step counter and random state."""
@@ -116,8 +114,7 @@ class _Ppo(PPO):
 
     def _moments(self) -> dict[str, dict[str, np.ndarray | float]]:
         """Return the normaliser's running statistics, which may be modified; an empty dict without a normaliser."""
-        normaliser = self.get_vec_normalize_env()
-        return {"obs": vars(normaliser.obs_rms), "return": vars(normaliser.ret_rms)} if normaliser else {}
+        return {"obs": vars(n.obs_rms), "return": vars(n.ret_rms)} if (n := self.get_vec_normalize_env()) else {}
 
 
 def _log_env(local: dict[str, Any], _: Any) -> bool:
