@@ -33,7 +33,7 @@ def agent(backend: ModuleType, folder: Path, *, seed: int, normalises: bool = Tr
 
     env = make_vec_env("Pendulum-v1", 2, seed=seed)
     agent = backend._Ppo("MlpPolicy", VecNormalize(env) if normalises else env, n_steps=32, seed=seed, device="cpu")
-    agent.folder, agent.last = folder, 2
+    agent.ctx, agent.last = SimpleNamespace(log_dir=folder, iteration_finished=lambda save: None), 2
     return agent
 
 
