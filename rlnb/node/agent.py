@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from rlnb.errors import RlnbError
 from rlnb.launch.command import TORCHRUN, runs_worker
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import SlotRequest, take_slots
@@ -215,13 +216,21 @@ class Agent:
 
     def _after_saving(self, child: subprocess.Popen[bytes], outcome: Outcome, error: str) -> tuple[Outcome, str]:
         """Give a training that has begun its iterations the time to save a checkpoint; return the arguments."""
-        started = files.read_json(self._job.started) or {}
-        save_s = float((files.read_json(self._job.cancel) or {}).get("save_s", SAVE_S))  # type: ignore[arg-type]
-        if started.get("saves_when_stopped") and save_s > 0 and not (self._let_go or self._superseded()):
+        save_s = self._save_s()
+        if save_s > 0 and not (self._let_go or self._superseded()):
             with contextlib.suppress(OSError):  # a full disk, to which no checkpoint could be written either
                 files.write_once(self._job.stop, self._result(outcome, error))
                 self._wait_for_the_result(child, save_s)
         return outcome, error
+
+    def _save_s(self) -> float:
+        """Return the seconds that the training has to save; 0 if it has not begun, or does not save when stopped."""
+        try:
+            started = files.read_json(self._job.started) or {}
+            save_s = (files.read_json(self._job.cancel) or {}).get("save_s", SAVE_S)
+            return float(save_s) if started.get("saves_when_stopped") else 0.0  # type: ignore[arg-type]
+        except (RlnbError, TypeError, ValueError):  # a damaged record must not keep the agent from ending the training
+            return 0.0
 
     def _wait_for_the_result(self, child: subprocess.Popen[bytes], save_s: float) -> None:
         """Wait until the worker has saved, written its result, and called the plugins' hooks, or its time is over."""

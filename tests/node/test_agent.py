@@ -112,6 +112,16 @@ def test_an_agent_whose_run_goes_on_in_another_job_stops(job: JobDir) -> None:
     )
 
 
+@pytest.mark.parametrize("record", ["{", "[]", '{"save_s": "soon"}', '{"save_s": null}'])
+def test_a_damaged_request_to_cancel_ends_the_job_at_once(job: JobDir, record: str) -> None:
+    job.started.write_text('{"saves_when_stopped": true}')
+    agent = start(job, python(SLEEPS))
+    until(lambda: job.log().exists() and job.log().read_text())
+    job.cancel.write_text(record)
+    agent.communicate(timeout=10)
+    assert result(job).outcome == "cancelled"
+
+
 def test_a_signal_cancels_a_job_on_one_node(job: JobDir) -> None:
     agent = start(job, python(SLEEPS))
     until(lambda: job.log().exists() and job.log().read_text())
