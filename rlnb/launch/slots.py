@@ -6,6 +6,7 @@ Linux releases them however a process ends, so there is nothing to clean up.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -24,10 +25,13 @@ def queue_folder() -> Path:
         RlnbError: The folder belongs to another user.
     """
     base = Path(os.environ.get("RLNB_QUEUE") or Path(tempfile.gettempdir()) / f"rlnb-{os.getuid()}")
-    for folder in (base, base / "tickets", base / "slots"):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if base.stat().st_uid != os.getuid():
+    base.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        base.mkdir(mode=0o700)
+    if base.lstat().st_uid != os.getuid():  # also a link of another user, which could lead into a folder of this one
         raise RlnbError(f"{base} belongs to another user. Set RLNB_QUEUE to a folder of your own.")
+    for folder in (base / "tickets", base / "slots"):
+        folder.mkdir(mode=0o700, exist_ok=True)
     return base
 
 

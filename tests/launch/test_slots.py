@@ -209,3 +209,14 @@ def test_a_queue_folder_of_another_user_is_refused(queue: Path) -> None:
     os.chown(queue, 12345, 12345)
     with pytest.raises(RlnbError, match=r"belongs to another user. Set RLNB_QUEUE"):
         queue_folder()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_a_link_of_another_user_in_place_of_the_queue_folder_is_not_followed(queue: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    queue.symlink_to(mine)
+    os.chown(queue, 12345, 12345, follow_symlinks=False)
+    with pytest.raises(RlnbError, match="belongs to another user"):
+        queue_folder()
+    assert not list(mine.iterdir())
