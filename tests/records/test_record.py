@@ -220,13 +220,13 @@ def test_a_job_that_lost_against_another_one_is_not_a_job_of_the_run(root: Path,
     files.write_once(first.result, to_json(rlnb.Result(outcome="completed")))
     later = [run.next_job("train", lambda _: {"job.json": Job(kind="train", after="0-train")}) for _ in range(2)]
     assert [job.folder.path.name for job in RunRecord(run.path).jobs] == ["0-train"], "neither has begun"
-    files.write_once(first.successor, {"job": "2-train"})
-    assert [job.folder.path.name for job in RunRecord(run.path).jobs] == ["0-train", "2-train"]
-    assert newest_training(run.path) == later[1]
-    later[0].running().touch()
+    files.write_once(first.successor, {"job": "1-train"})
+    assert [job.folder.path.name for job in RunRecord(run.path).jobs] == ["0-train", "1-train"]
+    assert newest_training(run.path) == later[0]
+    later[1].running().touch()
     assert len(RunRecord(run.path).jobs) == 3, "a job that was started cannot be ignored"
     first.successor.write_text("{")
-    (later[0].running()).unlink()
+    later[1].running().unlink()
     assert len(RunRecord(run.path).jobs) == 3, "a damaged record hides no job"
 
 

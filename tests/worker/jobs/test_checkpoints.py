@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,21 @@ def test_a_training_on_a_cpu_leaves_the_gpus_alone(monkeypatch: pytest.MonkeyPat
     rlnb.backend.restore_random_state(state)
     assert driver.numbers == [9, 1]
     assert torch.equal(torch.get_rng_state(), state["cpu"])
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def sync(descriptor: int) -> None:
+        calls.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    def rename(old: Path, new: Path) -> None:
+        calls.append("renamed")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", rename)
+    rlnb.backend.write_whole(tmp_path / "model_3.pt", lambda part: Path(part).write_text("whole"))
+    assert calls == [".part-model_3.pt", "renamed", tmp_path.name]
