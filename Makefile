@@ -161,6 +161,7 @@ bench: $(VENV)/.installed-slow ## run the benchmarks of benchmarks/RESULTS.md on
 	$(BIN)/python benchmarks/events.py
 	$(BIN)/python benchmarks/dashboard.py
 	$(BIN)/python benchmarks/lists.py
+	$(BIN)/python benchmarks/killed_rank.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/painted.py
 	$(BIN)/python benchmarks/demo.py

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import Result
 
 import rlnb
@@ -177,3 +178,14 @@ def test_a_file_or_a_name_of_an_agent_config_is_combined_with_values(
     result = invoke("train", "Echo", "--library", "echo", "--agent-config", "generic")
     assert result.exit_code == 2
     assert "agent='generic' is not an agent config of echo" in result.output
+
+
+def test_a_run_that_is_cancelled_while_a_shell_waits_for_it_has_status_1(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1000, agent={"iteration_s": 0.1})
+    run.cancel()
+    with pytest.raises(typer.Exit) as caught:
+        training._wait_or_detach(run, wait=True)
+    assert caught.value.exit_code == 1
+    assert "cancelled" in capsys.readouterr().out

@@ -24,3 +24,9 @@ def test_in_a_notebook_the_line_is_escaped_and_shows_the_duration_of_a_long_wait
     assert pages[-1] == "<i>Reading &lt;b&gt;: 0.6 s</i>"
     kernel.run(code.format(0))
     assert [m["content"]["data"]["text/html"] for m in kernel.messages if "data" in m["content"]][-1] == ""
+
+
+def test_a_text_with_brackets_is_no_markup(capsys):
+    with status("[/nope]"):
+        pass
+    assert "[/nope] ..." in capsys.readouterr().err

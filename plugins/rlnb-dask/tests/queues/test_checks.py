@@ -89,3 +89,21 @@ def test_a_machine_without_the_queues_commands_is_a_problem(
     monkeypatch.setenv("PATH", "/nowhere")
     for name, command in (("slurm", "sbatch"), ("pbs", "qsub"), ("lsf", "bsub"), ("htcondor", "condor_submit")):
         assert f"There is no {command} on this machine" in problems(name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"nodes": float("nan")}, "nodes=nan is not a number above 0"),
+        ({"nodes": 1.5}, "nodes=1.5 is not a whole number"),
+        ({"nodes": None}, "nodes=None is not a whole number"),
+        ({"memory_gib_per_node": float("inf")}, "memory_gib_per_node=inf is not a number above 0"),
+        ({"hang_after_s": -1}, "hang_after_s=-1 is not a number of seconds above 0"),
+        ({"partition": "a\nb"}, "is not a single line of text"),
+        ({"prologue": "a\0b"}, "is not text for the job script"),
+    ],
+)
+def test_no_job_script_is_made_from_malformed_settings(settings: dict[str, Any], problem: str) -> None:
+    launcher = rlnb.slurm(**{"walltime": "01:00:00", **settings})
+    with pytest.raises(rlnb.CheckError, match=problem):
+        launcher.job_script()
