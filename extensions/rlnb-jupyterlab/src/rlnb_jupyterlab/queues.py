@@ -9,6 +9,7 @@ import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
@@ -83,10 +84,16 @@ def _listens(handle: Mapping[str, object], port: int) -> bool:
         for process in (host, *host.children(recursive=True)):
             if process.uids().real == os.getuid() and any(
                 connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-                for connection in process.net_connections("tcp")
+                for connection in _connections(process)
             ):
                 return True
     return False
+
+
+def _connections(process: psutil.Process) -> Sequence[Any]:
+    """Return the TCP connections of a process. psutil 6 has renamed the method."""
+    connections = getattr(process, "net_connections", None) or process.connections
+    return connections("tcp")  # type: ignore[no-any-return]
 
 
 async def _table(launcher: str, table: rlnb.QueueTable) -> Table:
