@@ -187,7 +187,7 @@ def preview(
         actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
         policy: A run, or its id, whose policy acts instead.
         checkpoint: Name or path of one of that run's checkpoints; None is the last.
-        trust: Whether the checkpoint may contain more than weights.
+        trust: Whether to show a run of another user, and whether the checkpoint may contain more than weights.
         size: Width and height of an added camera, in pixels.
         seed: Seed of the env.
         device: As in :func:`train`.

@@ -48,6 +48,9 @@ def main(
     ] = False,
 ) -> None:
     """Reinforcement learning of robots with NVIDIA Isaac Lab."""
+    from rlnb.storage import files
+
+    files.restrict_umask()
 
 
 # -- one run ---------------------------------------------------------------------------------------------

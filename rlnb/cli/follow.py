@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.errors import RlnbError
+from rlnb.storage import files
 
 if TYPE_CHECKING:
     from rlnb.run.run import Run
@@ -47,7 +48,7 @@ def appended(path: Path, start: int, *, whole_lines: bool) -> tuple[str, int]:
 
     With ``whole_lines``, the next call returns an unfinished last line.
     """
-    with path.open("rb") as file:
+    with files.open_regular(path) as file:
         file.seek(start)
         data = file.read()
     if whole_lines:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -16,23 +18,55 @@ from pathlib import Path
 from typing import IO
 
 from rlnb.errors import RlnbError
+from rlnb.storage.files import make_folder, warn_once
 
 
 def queue_folder() -> Path:
     """Return this user's queue folder on this machine. The folder is created if it does not exist.
 
+    Every user can make folders in the temporary folder. If another user has taken this user's name there, the queue is
+    in the user's cache folder instead, which a warning says once.
+
     Raises:
-        RlnbError: The folder belongs to another user.
+        RlnbError: ``RLNB_QUEUE`` is a folder of another user, or there is no folder for the queue.
     """
-    base = Path(os.environ.get("RLNB_QUEUE") or Path(tempfile.gettempdir()) / f"rlnb-{os.getuid()}")
-    base.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        base.mkdir(mode=0o700)
-    if base.lstat().st_uid != os.getuid():  # also a link of another user, which could lead into a folder of this one
-        raise RlnbError(f"{base} belongs to another user. Set RLNB_QUEUE to a folder of your own.")
-    for folder in (base / "tickets", base / "slots"):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return base
+    given = os.environ.get("RLNB_QUEUE")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlnb" / f"queue-{socket.gethostname()}"
+    usual = Path(tempfile.gettempdir()) / f"rlnb-{os.getuid()}"
+    faults = []
+    for base in [Path(given)] if given else [usual, cache]:
+        if not (fault := _fault(base, follow=bool(given))):
+            if faults:
+                warn_once(f"{faults[0]} The queue of this machine is in {base} instead.")
+            for folder in (base / "tickets", base / "slots"):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            return base
+        faults.append(fault)
+    raise RlnbError(f"{' '.join(faults)} Set RLNB_QUEUE to a folder of your own.")
+
+
+def _fault(folder: Path, *, follow: bool) -> str:
+    """Return why a folder, which is made if it does not exist, is not this user's own; an empty string if it is.
+
+    Args:
+        folder: The folder.
+        follow: Whether the folder may be a symbolic link, which the user has named.
+    """
+    try:
+        make_folder(folder.parent)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+        if found.st_uid != os.getuid():  # also a link of another user, which could lead into a folder of this one
+            return f"{folder} belongs to another user."
+        found = folder.stat() if follow else found
+        if not stat.S_ISDIR(found.st_mode):
+            return f"{folder} is not a folder."
+        if found.st_mode & 0o022:  # made by hand
+            folder.chmod(0o700)
+    except OSError as exc:
+        return f"{folder} cannot be used: {exc.strerror or exc}."
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

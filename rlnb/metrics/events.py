@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from rlnb.errors import RlnbError
 from rlnb.metrics.repeats import Repeats
 from rlnb.storage import files
+from rlnb.storage.walk import files_below
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,7 +147,7 @@ class EventReader:
         return {tag for tags in (self.scalars, *(file.tail for file in self._files.values())) for tag in tags}
 
     def _paths(self) -> Iterator[Path]:
-        paths = self._folder.rglob("*tfevents*")
+        paths = (path for path in files_below(self._folder) if "tfevents" in path.name)
         return (path for path in paths if self._without is None or self._without not in path.parents)
 
     def _read(self, path: Path, file: _File, deadline: float) -> int:
@@ -174,14 +175,18 @@ class EventReader:
 
     def _read_chunk(self, opened: BinaryIO, file: _File, size: int) -> tuple[int, bool]:
         """Read some records; return the number of scalars, and whether there was at least one complete record."""
-        chunk_bytes, start = _CHUNK_BYTES, file.offset
-        while True:
-            opened.seek(start)
-            data = opened.read(chunk_bytes)
-            count = _parse(data, self.scalars, file, at_end=start + len(data) >= size)
-            if file.offset > start or start + len(data) >= size:
-                return count, file.offset > start
-            chunk_bytes *= 2  # the record is longer than the chunk
+        start = file.offset
+        opened.seek(start)
+        data = opened.read(_CHUNK_BYTES)
+        count = _parse(data, self.scalars, file, at_end=start + len(data) >= size)
+        if file.offset == start and start + len(data) < size:
+            # The record is longer than a chunk: a video, for example, but no scalar. It is passed over unread.
+            length, crc = _HEADER.unpack_from(data)
+            if crc != _crc(data[:8]):
+                raise ValueError(f"a record claims {length} bytes")
+            end = start + _HEADER.size + length + _FOOTER_BYTES
+            file.offset = end if end <= size else start
+        return count, file.offset > start
 
     def _read_tail(self, opened: BinaryIO, file: _File, size: int) -> None:
         opened.seek(size - TAIL_BYTES)

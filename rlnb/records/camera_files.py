@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import time
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from rlnb.storage.serial import from_json, to_json
 if TYPE_CHECKING:
     import numpy as np
 
+MOST_BYTES = 1 << 28
+"""Largest frame that is read, in bytes: 1,000 pictures of 300 x 300 pixels."""
 LIVES_S = 6.0
 """Seconds that a request stays alive after the last change of its file."""
 _INFO = "info"
@@ -110,14 +113,17 @@ class FrameReader:
     def newest(self) -> Frame | None:
         """Return the newest frame of this request; None if no frame arrived since the last call."""
         try:
-            with open(self._run.frame, "rb") as file:
+            with files.open_regular(self._run.frame) as file:
                 stat = os.fstat(file.fileno())
                 if (stat.st_ino, stat.st_mtime_ns) == self._last:
                     return None
-                content = file.read()
+                content = file.read(MOST_BYTES)
         except OSError:  # no frame yet, or ESTALE from NFS because the file was replaced while it was read
             return None
-        frame = _decoded(content)
+        try:
+            frame = _decoded(content)
+        except (ValueError, KeyError, TypeError, RlnbError, zipfile.BadZipFile) as exc:
+            raise RlnbError(f"{self._run.frame} is damaged ({exc}). Move it away.") from exc
         self._last = stat.st_ino, stat.st_mtime_ns
         return frame if frame.token == self._token else None
 
@@ -142,7 +148,7 @@ class FrameWriter:
             if not stale:
                 self._alive_until_s = time.monotonic() + LIVES_S
             if self._changed is None or stat.st_ino != self._changed[0]:
-                self._wanted = from_json(Wanted, json.loads(self._run.wanted.read_bytes()))
+                self._wanted = _request(self._run.wanted)
             self._changed = stat.st_ino, stat.st_mtime_ns
         return self._wanted if time.monotonic() < self._alive_until_s else None
 
@@ -156,9 +162,22 @@ class FrameWriter:
         _replace(self._run.frame, buffer.getvalue())
 
 
+def _request(path: Path) -> Wanted | None:
+    """Return a request; None if it is damaged, since no request may end a training."""
+    try:
+        data = files.read_json(path, files.RECORD_BYTES)
+        return None if data is None else from_json(Wanted, data)
+    except RlnbError as exc:
+        files.warn_once(str(exc))
+        return None
+
+
 def _decoded(content: bytes) -> Frame:
     import numpy as np
 
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if (size := sum(entry.file_size for entry in archive.infolist())) > MOST_BYTES:
+            raise ValueError(f"its arrays have {size:,} bytes")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         info = from_json(_Info, json.loads(arrays[_INFO].tobytes()), ignore_unknown=True)
         return Frame(

@@ -12,6 +12,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.spec import Json
 from rlnb.storage import files
+from rlnb.storage.walk import files_below
 from rlnb.tasks import yaml_file
 
 
@@ -21,8 +22,9 @@ def resolved(folder: RunDir) -> dict[str, Json]:
     Lists are not flattened. Empty if the run has not dumped its configs yet.
     """
     values: dict[str, Json] = {}
+    dumps = sorted(path for path in files_below(folder.path) if path.parent.name == "params")
     for part in ("env", "agent"):
-        for path in sorted(folder.path.glob(f"**/params/{part}.yaml"))[:1]:
+        for path in [path for path in dumps if path.name == f"{part}.yaml"][:1]:
             with contextlib.suppress(OSError):  # the file was deleted since the glob
                 stat = path.stat()
                 values.update(_values(part, path, stat.st_mtime_ns, stat.st_size))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,7 +117,8 @@ class Evaluation:
             record: The job's ``evaluation.json``.
             job: Folder of the job.
         """
-        video = run_dir_of(job.path).path / record.video if record.video else None
+        run = run_dir_of(job.path).path.resolve()
+        video = (run / record.video).resolve() if record.video else None
         return cls(
             returns=record.returns,
             lengths=record.lengths,
@@ -129,8 +130,9 @@ class Evaluation:
             success_source=record.success_source,
             deterministic=record.deterministic,
             terms=record.terms,
-            video=Video(video) if video and video.exists() else None,
-            rollout=job.rollout if job.rollout.exists() else None,
+            # A record of another user may name any file, and a report includes the video.
+            video=Video(video) if video and video.is_relative_to(run) and video.is_file() else None,
+            rollout=job.rollout if job.rollout.is_file() else None,
         )
 
     @property
@@ -232,9 +234,29 @@ def evaluation_of(job: JobDir) -> Evaluation | None:
     Raises:
         RlnbError: The job's ``evaluation.json`` cannot be read.
     """
-    data = files.read_json(job.evaluation)
-    record = None if data is None else from_json(EvaluationRecord, data, ignore_unknown=True)
-    return None if record is None else Evaluation.from_record(record, job)
+    if (data := files.read_json(job.evaluation)) is None:
+        return None
+    try:
+        record = from_json(EvaluationRecord, data, ignore_unknown=True)
+    except RlnbError as exc:
+        raise RlnbError(f"{job.evaluation}: {exc}") from exc
+    lists = (record.returns, record.lengths, record.timeouts, record.successes, *record.terms.values())
+    if {len(values) for values in lists if values is not None} != {max(1, len(record.returns))}:
+        raise RlnbError(f"{job.evaluation} does not have as many values as episodes. Move it away.")
+    return Evaluation.from_record(record, job)
+
+
+def evaluations_of(jobs: Iterable[JobDir]) -> list[Evaluation]:
+    """Return the evaluations that jobs have written. Unreadable records are skipped with a warning."""
+    evaluations = []
+    for job in jobs:
+        try:
+            evaluation = evaluation_of(job)
+        except RlnbError as exc:
+            files.warn_once(str(exc))
+        else:
+            evaluations += [] if evaluation is None else [evaluation]
+    return evaluations
 
 
 def _success(value: bool | float) -> bool | float:

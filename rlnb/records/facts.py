@@ -186,11 +186,10 @@ class RunFacts:
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        """Every evaluation of this run, oldest first."""
-        from rlnb.records.evaluation import evaluation_of
+        """Every evaluation of this run, oldest first. A damaged record is skipped, which a warning says once."""
+        from rlnb.records.evaluation import evaluations_of
 
-        evaluations = [evaluation_of(job.folder) for job in self.jobs if job.kind == "evaluate"]
-        return [evaluation for evaluation in evaluations if evaluation is not None]
+        return evaluations_of(job.folder for job in self.jobs if job.kind == "evaluate")
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -221,7 +220,7 @@ class RunFacts:
         from rlnb.storage.serial import from_json
 
         job = self._record.training
-        data = files.read_json(job.folder.command) if job else None
+        data = files.read_json(job.folder.command, files.RECORD_BYTES) if job else None
         return from_json(Command, data).shell() if data else ""
 
     def logs(self, lines: int = 40, *, job: int | None = None) -> str:

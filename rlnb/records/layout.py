@@ -10,16 +10,18 @@ Standard library only: the node agent imports this.
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb.errors import RlnbError
 from rlnb.spec import SYSTEM
 from rlnb.storage import files
+from rlnb.storage.walk import files_below
 
 JOBS = "jobs"
 """Folder of a run's jobs."""
@@ -55,7 +57,8 @@ class RunDir:
 
     def event_files(self) -> list[Path]:
         """Return the event files that the library wrote."""
-        return [path for path in self.logs.rglob("*tfevents*") if self.system not in path.parents]
+        paths = (path for path in files_below(self.logs) if "tfevents" in path.name)
+        return [path for path in paths if self.system not in path.parents]
 
     @property
     def exports(self) -> Path:
@@ -92,7 +95,7 @@ class RunDir:
                 file) come first.
         """
         numbered = []
-        for path in self.logs.glob(glob):
+        for path in _matches(self.logs, glob):
             # A file that is being written has a name with a dot; see rlnb.backend.write_whole.
             if not path.name.startswith(".") and path.is_file():
                 match = re.search(pattern, path.name)
@@ -260,7 +263,7 @@ class JobDir:
     def hosts(self) -> tuple[str, ...]:
         """Return the hosts of the nodes that have started, in node order, up to the first that has not."""
         hosts: list[str] = []
-        while (claim := files.read_json(self.running(len(hosts)))) is not None:
+        while (claim := files.read_json(self.running(len(hosts)), files.RECORD_BYTES)) is not None:
             hosts.append(str(claim.get("host", "")))
         return tuple(hosts)
 
@@ -276,6 +279,14 @@ class JobDir:
 def run_dir_of(job_dir: Path) -> RunDir:
     """Return the folder of the run that a job folder belongs to."""
     return RunDir(job_dir.parent.parent)
+
+
+def _matches(folder: Path, glob: str) -> Iterable[Path]:
+    """Return the files below a folder that match a pattern, such as ``"nn/*.pth"``, or ``"**/*.pt"`` at any depth."""
+    name = glob.removeprefix("**/")
+    if name != glob and "/" not in name:
+        return (path for path in files_below(folder) if fnmatch.fnmatchcase(path.name, name))
+    return folder.glob(glob)
 
 
 def _children(folder: Path) -> Iterator[Path]:

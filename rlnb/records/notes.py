@@ -16,6 +16,8 @@ from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 
 Kind = Literal["note", "tag", "untag", "archive", "restore"]
+MOST = 2000
+"""Largest number of entries that are read, since a list of runs reads the entries of each run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,9 +33,14 @@ class Note:
 
 
 def read(folder: Path) -> list[Note]:
-    """Return the entries in a run's notes folder, oldest first; files of any other format are skipped."""
-    notes = []
-    for path in sorted(folder.glob("*.json")):
+    """Return the entries in a run's notes folder, oldest first; files of any other format are skipped.
+
+    Of very many, only the newest are read, which a warning says.
+    """
+    notes, paths = [], sorted(folder.glob("*.json"))
+    if len(paths) > MOST:
+        files.warn_once(f"{folder} has {len(paths):,} entries. Only the newest {MOST:,} are read.")
+    for path in paths[-MOST:]:
         try:
             data = files.read_json(path, files.RECORD_BYTES)
             if data is not None and data.get("kind") in get_args(Kind):
@@ -47,7 +54,7 @@ def write(folder: Path, kind: Kind, text: str = "") -> None:
     """Add an entry to the notes folder of a run.
 
     Raises:
-        RlnbError: The folder is not writable.
+        RlnbError: The folder is not writable, or the text is too long.
     """
     try:
         author = getpass.getuser()
@@ -56,7 +63,7 @@ def write(folder: Path, kind: Kind, text: str = "") -> None:
     note = to_json(Note(kind=kind, text=text, time=files.now(), author=author))
     try:
         folder.mkdir(files.FOLDER_MODE, exist_ok=True)
-        files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note)
+        files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note, limit_bytes=files.RECORD_BYTES)
     except OSError as exc:
         raise RlnbError(f"Notes and tags cannot be written to {folder}: {exc.strerror or exc}") from exc
 

@@ -53,5 +53,5 @@ def options_of(cls: type[T], job: JobDir) -> T:
     Raises:
         RlnbError: An option is missing or has a value of the wrong type.
     """
-    record = from_json(Job, files.read_json(job.job) or {"kind": job.kind}, ignore_unknown=True)
+    record = from_json(Job, files.read_json(job.job, files.RECORD_BYTES) or {"kind": job.kind}, ignore_unknown=True)
     return from_json(cls, record.options, ignore_unknown=True)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
-
 from rlnb.errors import RunError
 from rlnb.records.record import RunRecord
+from rlnb.storage.owner import another_owner, printable
 
 
 def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
     """Refuse to act on a run of another user.
 
     Evaluations, films, exports, resumed trainings and previews start the interpreter that the manifest names, import
-    the run's own copy of its task, and submit its launcher's lines.
+    the run's own copy of its task, and submit its launcher's lines. The owner of the manifest counts, and that of the
+    run's folder, who can replace the manifest.
 
     Args:
         record: The run.
@@ -23,11 +21,15 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
     Raises:
         RunError: The run belongs to another user, and ``trust`` is False. The message has what would be executed.
     """
-    try:
-        owner = os.lstat(record.folder.manifest).st_uid
-    except OSError:  # the run was deleted, and a job cannot be added to it
+    if trust:
         return
-    if trust or sys.platform == "win32" or owner in (os.getuid(), _uid_here(record)):
+    try:
+        folder = record.path.resolve()
+        owners = [another_owner(path, folder.parent) for path in (record.folder.manifest, folder)]
+    except OSError:  # the run was deleted; whoever adds a job to it finds out
+        return
+    owner = next((owner for owner in owners if owner is not None), None)
+    if owner is None:
         return
     manifest = record.manifest
     settings = ", ".join(f"{name}={value!r}" for name, value in manifest.launcher_settings.items() if value)
@@ -35,19 +37,12 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
         "interpreter": manifest.python,
         "script": " ".join(manifest.script),
         "module": manifest.task.source and str(record.folder.source),
+        "task": manifest.task.id,
+        "success": manifest.task.success,
         "launcher": f"{manifest.launcher}({settings})",
     }
-    lines = "".join(f"\n  {name}: {text}" for name, text in parts.items() if text)
+    lines = "".join(f"\n  {name}: {printable(text)}" for name, text in parts.items() if text)
     raise RunError(
         f"{record.id} belongs to the user {owner}, and its records decide what is executed:{lines}\n"
-        "Use trust=True if you trust that user."
+        "Use trust=True, or --trust in a shell, if you trust that user."
     )
-
-
-def _uid_here(record: RunRecord) -> int:
-    """Return the owner of a new file beside the run; a share may map all users to one."""
-    try:
-        with tempfile.TemporaryFile(dir=record.path.parent) as file:
-            return os.fstat(file.fileno()).st_uid
-    except OSError:  # not writable by this user
-        return os.getuid()

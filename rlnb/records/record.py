@@ -19,6 +19,7 @@ from rlnb.spec import Json, Library, Manifest, Result, Started, State
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
 from rlnb.storage.serial import from_json
+from rlnb.storage.walk import files_below
 
 LOST_AFTER_S = 5.0
 """Seconds without a heartbeat after which a job whose process is gone counts as lost."""
@@ -332,7 +333,7 @@ class StockRecord(RunRecord):
     @property
     def state(self) -> State:
         """State: "running" while event files grow, else "completed", since stock runs do not record their end."""
-        newest_s = min((age_s(path) for path in self.path.rglob("*tfevents*")), default=float("inf"))
+        newest_s = min((age_s(path) for path in files_below(self.path) if "tfevents" in path.name), default=float("inf"))
         return "running" if newest_s < SILENT_AFTER_S else "completed"
 
     @property
@@ -365,7 +366,8 @@ class StockRecord(RunRecord):
     @property
     def checkpoints(self) -> Checkpoints:
         pattern = (self.library_spec or plugins.SCRIPT).checkpoint_pattern
-        matches = ((re.search(pattern, path.name), path) for path in self.path.glob("**/*.pt*"))
+        paths = (path for path in files_below(self.path) if path.suffix.startswith(".pt") and path.is_file())
+        matches = ((re.search(pattern, path.name), path) for path in paths)
         return Checkpoints(
             [path for _, path in sorted((int(match.group(1)), path) for match, path in matches if match)], self
         )

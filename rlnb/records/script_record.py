@@ -7,6 +7,7 @@ from rlnb.metrics.metrics import Metrics, Span
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.record import RunRecord, StockRecord
 from rlnb.spec import Library
+from rlnb.storage.walk import files_below
 
 
 class ScriptRecord(RunRecord):
@@ -39,7 +40,7 @@ class ScriptRecord(RunRecord):
 
     def _spans(self) -> list[Span]:
         """Return how the library counts steps, from the env count and horizon in the configs that the script dumped."""
-        dumps = sorted(self.folder.logs.glob("**/params/agent.yaml"))
+        dumps = sorted(path for path in files_below(self.folder.logs) if path.parts[-2:] == ("params", "agent.yaml"))
         if not dumps or self._detected is None:
             return []
         stock = StockRecord(dumps[-1].parent.parent)

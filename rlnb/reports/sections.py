@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from rlnb.curves import figure
 from rlnb.display.table import duration, table
+from rlnb.errors import RlnbError
+from rlnb.storage import files
 from rlnb.tasks.agent_config import choice_of
 
 if TYPE_CHECKING:
@@ -168,9 +170,9 @@ def _small(path: Path) -> bytes | None:
     from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with files.open_regular(path) as file, Image.open(file) as image:
             return _palette(image)
-    except (OSError, ValueError, Image.DecompressionBombError):
+    except (OSError, ValueError, RlnbError, Image.DecompressionBombError):
         return None
 
 

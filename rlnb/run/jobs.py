@@ -67,7 +67,8 @@ def _in_simulator(record: RunRecord, kind: JobKind, job_options: CheckpointOptio
         simulator.request(request, record.manifest.python, record.manifest.asset_root, warm=True)
     except (RlnbError, WorkerError) as exc:
         first, _, rest = str(exc).partition("\n")
-        failed = Result(outcome="failed", error=first, detail=rest, ended=files.now())
+        error, detail = first[: files.MOST_DETAIL], rest[-files.MOST_DETAIL :]
+        failed = Result(outcome="failed", error=error, detail=detail, ended=files.now())
         files.write_once(folder.result, failed)
     except BaseException:  # an interrupt: without a result the job would look unfinished forever
         stopped = Result(outcome="cancelled", error="the wait for the job was interrupted", ended=files.now())

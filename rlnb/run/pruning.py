@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import os
 import re
 import secrets
 import shutil
@@ -16,13 +17,13 @@ from pathlib import Path
 from rlnb.errors import RlnbError, RunError
 from rlnb.records.find import open_record, run_of
 from rlnb.records.record import RunRecord, StockRecord
+from rlnb.run.leftovers import LEFT_S, remove_leftovers
 from rlnb.run.run import Run
+from rlnb.settings import options
 from rlnb.spec import ENDED
 
 logger = logging.getLogger(__name__)
 
-LEFT_S = 3600.0
-"""Seconds after which a half-removed folder is taken to be left over from another call."""
 _REMOVED = re.compile(r"\..+\.[0-9a-f]{8}\.removed")
 
 
@@ -43,11 +44,12 @@ class Pruning:
         return sum(size for _, _, size in self.items)
 
     def apply(self) -> Pruning:
-        """Delete all items and return them.
+        """Delete all items and return them. Leftovers of killed processes are removed too.
 
         Raises:
             RlnbError: Some items could not be deleted, or their run is active again; all others were deleted.
         """
+        remove_leftovers(options.folders.runs)
         failed = []
         records = {id: run_of(path) for id, path, _ in self.items}
         busy = {id for id, record in records.items() if record and not idle(record)}
@@ -143,10 +145,14 @@ def _remove(path: Path) -> None:
 
 
 def _size(path: Path) -> int:
+    """Return the size of a file, or of all files below a folder, in bytes."""
+    if not path.is_dir():
+        return path.lstat().st_size
     size = 0
-    for file in [path] if path.is_file() else path.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # an exiting agent still removes files
-            size += file.lstat().st_size if file.is_file() else 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):  # an exiting agent still removes files
+                size += os.lstat(os.path.join(folder, name)).st_size
     return size
 
 

@@ -22,10 +22,12 @@ from rlnb.storage.scalars import builtin
 
 logger = logging.getLogger(__name__)
 
-RECORD_BYTES = 1 << 24
+RECORD_BYTES = 1 << 21
 """Largest record of a run that a list of runs reads, in bytes."""
-LARGEST_BYTES = 1 << 30
+LARGEST_BYTES = 1 << 27
 """Largest JSON file that is read, in bytes; an evaluation holds every episode."""
+MOST_DETAIL = 1 << 18
+"""Most characters of a traceback or a log in a record, so that the record stays readable."""
 
 
 def restrict_umask() -> None:
@@ -38,22 +40,24 @@ def restrict_umask() -> None:
     os.umask(umask)
 
 
-def _modes() -> tuple[int, int]:
-    """Return the modes of new files and folders, on which Linux then applies the umask.
+def safe_umask() -> int:
+    """Return the umask for a new process: that of this process, but without write access for all users.
 
-    The umask itself is that of the whole notebook and stays as it is.
+    The umask of this process is that of the whole notebook. It stays as it is, and is read from a file, because to ask
+    for it means to change it.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         umask = next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
     except (OSError, StopIteration):  # another system
-        umask = 0o022
-    taken = 0 if umask & stat.S_IWOTH else 0o022
-    return 0o666 & ~taken, 0o777 & ~taken
+        return 0o022
+    return umask if umask & stat.S_IWOTH else umask | 0o022
 
 
-FILE_MODE, FOLDER_MODE = _modes()
-"""Modes of what this process makes. If the umask gives write access to all users, only the owner gets it."""
+_TAKEN = 0 if safe_umask() & 0o022 == stat.S_IWOTH else 0o022
+FILE_MODE, FOLDER_MODE = 0o666 & ~_TAKEN, 0o777 & ~_TAKEN
+"""Modes of what this process makes, on which Linux then applies the umask. If the umask gives write access to all
+users, only the owner gets it."""
 
 
 def make_folder(path: Path) -> None:
@@ -104,7 +108,9 @@ def plain(value: object) -> object:
     )
 
 
-def write_once(path: Path, data: object, reserve: Path | None = None) -> bool:
+def write_once(
+    path: Path, data: object, reserve: Path | None = None, *, limit_bytes: int = LARGEST_BYTES
+) -> bool:
     """Write ``data`` as JSON if ``path`` does not exist yet; return whether this call wrote it.
 
     The text is written to a temporary file, synced, and then linked to its name. Creating the link
@@ -116,18 +122,23 @@ def write_once(path: Path, data: object, reserve: Path | None = None) -> bool:
         data: Content: JSON types, or dataclasses of them.
         reserve: A file in the same folder that is overwritten with the text if it exists. This works on a full disk,
             where space that was freed first could be taken by another process.
+        limit_bytes: Largest size of the text, which is that of a record that its readers accept.
 
     Raises:
+        RlnbError: The text would be larger than the limit.
         OSError: The disk is full, the folder is not writable, or the like.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     text = json.dumps(data, indent=1, ensure_ascii=False, default=plain) + "\n"
+    content = text.encode()
+    if len(content) > limit_bytes:
+        raise RlnbError(f"{path.name} would be larger than {limit_bytes >> 20} MiB. Use shorter values.")
     try:
         if reserve is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(reserve, temporary)
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT, FILE_MODE), "wb") as file:
-            file.write(text.encode())
+            file.write(content)
             file.truncate()
             file.flush()
             os.fsync(file.fileno())

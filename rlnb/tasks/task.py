@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Task
+from rlnb.storage.owner import another_owner
 from rlnb.storage.scalars import builtin
 from rlnb.storage.serial import to_json
 from rlnb.tasks import launcher_args as launcher_arguments
@@ -25,6 +27,7 @@ def task(
     renderer: str | None = None,
     launcher_args: Mapping[str, Json] | None = None,
     success: str | None = None,
+    trust: bool = False,
 ) -> Task:
     """Describe a task, without importing it. Returns at once.
 
@@ -43,10 +46,12 @@ def task(
         success: Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,)
             that says whether an ending episode succeeded. Without one, an evaluation takes the task's own function, the
             termination term ``success``, or the rate that the env itself logs, in this order.
+        trust: Whether to use a ``%%task`` cell of another user, whose root this is too.
 
     Raises:
         CheckError: ``num_envs`` is not a positive whole number, an override is not a JSON value, or a launcher argument
             is not valid.
+        RlnbError: The cell, or a module that it imports, belongs to another user, and ``trust`` is False.
     """
     num_envs = builtin(num_envs)
     problems = [] if num_envs is None else whole_number("num_envs", num_envs, example=64)
@@ -63,7 +68,7 @@ def task(
     if problems:
         raise CheckError(f"task {name!r}", problems)
     return dataclasses.replace(
-        _named(options.folders, name),
+        _named(options.folders, name, trust=trust),
         num_envs=num_envs,
         presets=(presets,) if isinstance(presets, str) else tuple(presets),
         physics=physics,
@@ -74,12 +79,29 @@ def task(
     )
 
 
-def _named(root: Root, name: str) -> Task:
-    """Return the task of a name, with its module if a ``%%task`` cell defines one."""
+def _named(root: Root, name: str, *, trust: bool = False) -> Task:
+    """Return the task of a name, with its module if a ``%%task`` cell defines one.
+
+    Raises:
+        RlnbError: The module, or a file that it imports, belongs to another user, and ``trust`` is False.
+    """
     module = module_path(root, name)
     if not os.path.isfile(module):  # also false if the root cannot be entered
         return Task(id=name)
-    return Task(id=name, source=str(module), source_sha256=sha256(module), files=local_files(module))
+    if not trust:
+        _refuse_another_users(module, name)
+    files = local_files(module)
+    for file in () if trust else files:
+        _refuse_another_users(module.parent / file, name)
+    return Task(id=name, source=str(module), source_sha256=sha256(module), files=files)
+
+
+def _refuse_another_users(file: Path, name: str) -> None:
+    if (owner := another_owner(file, file.parent)) is not None:
+        raise RlnbError(
+            f"The task {name!r} would execute {file}, which belongs to the user {owner}. Use rlnb.task({name!r}, "
+            "trust=True) if you trust that user, or set rlnb.options.root to a folder of your own."
+        )
 
 
 def as_task(value: Task | str | None, root: Root | None = None) -> Task:

@@ -75,7 +75,7 @@ def _create(staging: Path, run_path: Path, new: NewJob) -> JobDir:
                 copy = Path(shutil.copy2(module.parent / name, draft.source / name))
                 copy.chmod(copy.stat().st_mode & files.FOLDER_MODE)
         job = draft.next_job(new.job.kind, new.records)
-        files.write_once(record, manifest)
+        files.write_once(record, manifest, limit_bytes=files.RECORD_BYTES)
         staging.rename(run_path)
     except OSError as exc:
         raise RlnbError(

@@ -21,6 +21,7 @@ import sys
 import threading
 from pathlib import Path
 
+from rlnb.storage import files
 from rlnb.worker.jobs.job import work
 
 
@@ -72,6 +73,7 @@ def _end_after(pipe: int) -> None:
 
 
 def main(argv: list[str]) -> int:
+    files.restrict_umask()
     faulthandler.register(signal.SIGUSR1)  # the agent sends it to get the stacks of all threads
     if argv[0] == "asset-root":
         return _asset_root(argv[1])

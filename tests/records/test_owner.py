@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import rlnb
+from rlnb.cli import app
+from rlnb.records.owner import refuse_another_users
 
 WAIT_S = 60.0
 OTHER_UID = 65_534
@@ -32,7 +37,7 @@ def theirs(root: Path) -> rlnb.Run:
     ids=["evaluate", "resume"],
 )
 def test_a_run_of_another_user_is_acted_on_only_with_trust(theirs: rlnb.Run, verb: Callable[..., object]) -> None:
-    with pytest.raises(rlnb.RunError, match=rf"belongs to the user {OTHER_UID}.*\n  launcher: local\(") as caught:
+    with pytest.raises(rlnb.RunError, match=rf"belongs to the user {OTHER_UID}[\s\S]*\n  launcher: local\(") as caught:
         verb(theirs)
     assert "Use trust=True" in str(caught.value)
     assert len(theirs.jobs) == 1
@@ -45,10 +50,37 @@ def test_a_preview_of_another_users_run_needs_trust_too(theirs: rlnb.Run) -> Non
         rlnb.preview(theirs)
 
 
-def test_the_owner_of_the_folder_makes_no_difference(theirs: rlnb.Run) -> None:
-    folder = theirs.path.parent
-    os.chown(folder, OTHER_UID, OTHER_UID)
-    folder.chmod(0o2777)
-    assert os.stat(folder).st_uid == OTHER_UID  # a new file there still belongs to this user, so this run is foreign
+def test_a_folder_of_another_user_makes_the_run_theirs(theirs: rlnb.Run) -> None:
+    os.chown(theirs.path / "manifest.json", 0, 0)
+    refuse_another_users(theirs.record, trust=False)
+    os.chown(theirs.path, OTHER_UID, OTHER_UID)
     with pytest.raises(rlnb.RunError, match="belongs to the user"):
-        theirs.evaluate(episodes=4)
+        refuse_another_users(theirs.record, trust=False)
+
+
+def test_where_a_share_gives_all_files_to_one_user_no_run_is_foreign(theirs: rlnb.Run) -> None:
+    theirs.path.parent.chmod(0o777)
+    setfsuid = ctypes.CDLL(None).setfsuid  # new files of this thread belong to that user, as on such a share
+    setfsuid(OTHER_UID)
+    try:
+        refuse_another_users(theirs.record, trust=False)
+    finally:
+        setfsuid(0)
+    with pytest.raises(rlnb.RunError, match="belongs to the user"):
+        refuse_another_users(theirs.record, trust=False)
+
+
+def test_the_message_shows_what_would_be_executed_in_plain_text(theirs: rlnb.Run) -> None:
+    path = theirs.path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["python"] = "/x/evil.sh \x1b[2K\n  launcher: local()"
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(rlnb.RunError) as caught:
+        rlnb.get_run(theirs.id).evaluate(episodes=4)
+    assert "\n  interpreter: /x/evil.sh \\x1b[2K\\n  launcher: local()\n" in str(caught.value)
+
+
+def test_the_command_line_names_its_own_option(theirs: rlnb.Run) -> None:
+    result = CliRunner().invoke(app.app, ["evaluate", theirs.id, "--episodes=4"])
+    assert "Use trust=True, or --trust in a shell" in " ".join(result.output.split())
+    assert len(theirs.jobs) == 1

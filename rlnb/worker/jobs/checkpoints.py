@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from rlnb.errors import RlnbError
+from rlnb.storage import files
 
 if TYPE_CHECKING:
     import torch
@@ -26,9 +27,9 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
         trust: Whether the user vouches for the file's origin. If so, its content is not checked.
 
     Raises:
-        RlnbError: torch did not write the file, or its weights-only reader refuses the file and ``trust`` is False.
+        RlnbError: The path is not a regular file, torch did not write the file, or its weights-only reader refuses the file and ``trust`` is False.
     """
-    with open(checkpoint, "rb") as file:
+    with files.open_regular(checkpoint) as file:
         if file.read(1) not in TORCH_BEGINS:
             raise RlnbError(f"{checkpoint} is not a checkpoint: torch.save did not write it.")
     if trust:

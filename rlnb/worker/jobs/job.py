@@ -71,8 +71,8 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
             time.sleep(0.1)
     result = Result(
         outcome="failed",
-        error=f"{type(exc).__name__}: {exc}",
-        detail=traceback.format_exc(),
+        error=f"{type(exc).__name__}: {exc}"[: files.MOST_DETAIL],
+        detail=traceback.format_exc()[-files.MOST_DETAIL :],
         exit_code=1,
         ended=files.now(),
     )

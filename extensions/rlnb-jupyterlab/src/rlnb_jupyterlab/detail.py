@@ -18,6 +18,10 @@ MOST_FILES = 2000
 MOST_NOTES = 100
 MOST_DETAIL = 20_000
 """Maximum characters of a fact in the overview, such as a traceback."""
+MOST_EVALUATIONS = 8 << 20
+"""Maximum size of all evaluations of a run that a tab shows, in bytes; 80,000 episodes."""
+MOST_FOLDERS = 1000
+"""Maximum number of folders whose files a tab lists."""
 MOST_VALUE = 500
 """Maximum characters of a config value."""
 OURS = {"jobs", "notes", "view"}
@@ -100,12 +104,7 @@ def detail(run: rlnb.Run, key: str) -> Detail:
         overview=[(name, value[:MOST_DETAIL]) for name, value in _overview(run) if value],
         jobs=[_job(job) for job in run.jobs],
         checkpoints=list(_checkpoints(run)),
-        evaluations=[
-            EvaluationDetail(
-                title=evaluation.checkpoint, rows=[[str(cell) for cell in cells] for cells in evaluation.rows()]
-            )
-            for evaluation in run.evaluations
-        ],
+        evaluations=list(_evaluations(run)),
         files=[RunFile(path=str(path.relative_to(run.path)), bytes=_size(path)) for path in files(run)],
         config={_short(name): _short(value) for name, value in itertools.islice(run.config.items(), MOST_FILES)},
         command=text(run.command),
@@ -118,7 +117,7 @@ def detail(run: rlnb.Run, key: str) -> Detail:
 def files(run: rlnb.Run) -> list[Path]:
     """Return the files that a page may open: all in the run's folder except records, hidden files and links."""
     root, paths = run.path.resolve(), []
-    for name, below, names in os.walk(root):
+    for name, below, names in itertools.islice(os.walk(root), MOST_FOLDERS):
         folder = Path(name)
         below[:] = sorted(name for name in below if not name.startswith(".") and not (folder == root and name in OURS))
         for name in sorted(names):
@@ -185,6 +184,16 @@ def _checkpoints(run: rlnb.Run) -> Iterator[CheckpointDetail]:
     checkpoints = run.checkpoints
     for path, iteration in zip(checkpoints, checkpoints.iterations, strict=True):
         yield CheckpointDetail(name=path.name, iteration=iteration, bytes=_size(path))
+
+
+def _evaluations(run: rlnb.Run) -> Iterator[EvaluationDetail]:
+    size = sum(_size(job.folder.evaluation) for job in run.jobs)
+    if size > MOST_EVALUATIONS:
+        yield EvaluationDetail(title=f"{size >> 20} MiB, too large for this tab", rows=[["run.evaluations", "", ""]])
+        return
+    for evaluation in run.evaluations:
+        rows = [[str(cell) for cell in cells] for cells in evaluation.rows()]
+        yield EvaluationDetail(title=text(evaluation.checkpoint), rows=rows)
 
 
 def _size(path: Path) -> int:
