@@ -44,7 +44,7 @@ def subject(
         task: A task, its name, or a run.
         policy: A run, or its id, whose policy acts.
         checkpoint: Name or path of one of that run's checkpoints; None is the last.
-        trust: Whether to show a run of another user, and whether the checkpoint may contain more than weights.
+        trust: Whether to show a run of another user, and to load a checkpoint that holds more than weights.
         python: Command of the worker's interpreter; None is the run's.
         asset_root: Folder or URL of robot assets; None is the run's.
 

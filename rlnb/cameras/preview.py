@@ -18,6 +18,7 @@ from rlnb.records.facts import RunFacts
 from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
+from rlnb.storage import files
 from rlnb.tasks import requests
 from rlnb.tasks.requests import Clip
 
@@ -63,7 +64,9 @@ class Preview(Frames):
             RlnbError: The file has another suffix, or it is an MP4 and PyAV is not installed.
         """
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix in (".png", ".gif"):
+            files.make_folder(path.absolute().parent)
+            files.write_bytes(path, b"")  # a file keeps its mode when it is overwritten
         if path.suffix == ".png":
             self.image.save(path)
         elif path.suffix == ".gif":
@@ -187,7 +190,7 @@ def preview(
         actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
         policy: A run, or its id, whose policy acts instead.
         checkpoint: Name or path of one of that run's checkpoints; None is the last.
-        trust: Whether to show a run of another user, and whether the checkpoint may contain more than weights.
+        trust: Whether to show a run of another user, and to load a checkpoint that holds more than weights.
         size: Width and height of an added camera, in pixels.
         seed: Seed of the env.
         device: As in :func:`train`.

@@ -103,7 +103,7 @@ def view(
         actions: ``"random"`` (uniform in -1 to 1) or ``"zero"``.
         policy: A run, or its id, whose policy acts instead.
         checkpoint: Name or path of one of that run's checkpoints; None is the last.
-        trust: Whether to show a run of another user, and whether the checkpoint may contain more than weights.
+        trust: Whether to show a run of another user, and to load a checkpoint that holds more than weights.
         speed: Simulated seconds per second, if the machine is fast enough.
         seed: Seed of the env.
         device: As in :func:`rlnb.train`.

@@ -21,7 +21,9 @@ TaskId = Annotated[
 Python = Annotated[str | None, typer.Option("--python", help="Command that starts the worker's Python interpreter.")]
 AssetRoot = Annotated[str | None, typer.Option(help="Folder or URL of the robot assets.")]
 Checkpoint = Annotated[str | None, typer.Option(help="Name or path of a checkpoint; the last checkpoint by default.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Act on a run of another user, and load a checkpoint that may contain code.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Act on a run of another user, and load a checkpoint that may contain code.")
+]
 Wait = Annotated[bool, typer.Option("--wait/--detach", help="Wait until the run ends, or print its id and exit.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError
+from rlnb.storage import files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +84,8 @@ class Mp4:
         height, width, _ = picture.shape
         picture = np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
         if self._container is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            files.make_folder(self._path.absolute().parent)
+            files.write_bytes(self._path, b"")  # PyAV overwrites it, and it keeps its mode
             self._container = self._av.open(str(self._path), "w", format="mp4")
             self._stream = self._container.add_stream("libx264", rate=Fraction(self.fps).limit_denominator(1000))
             self._stream.height, self._stream.width = picture.shape[:2]

@@ -33,7 +33,7 @@ def queue_folder() -> Path:
     given = os.environ.get("RLNB_QUEUE")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlnb" / f"queue-{socket.gethostname()}"
     usual = Path(tempfile.gettempdir()) / f"rlnb-{os.getuid()}"
-    faults = []
+    faults: list[str] = []
     for base in [Path(given)] if given else [usual, cache]:
         if not (fault := _fault(base, follow=bool(given))):
             if faults:

@@ -16,7 +16,7 @@ from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 
 Kind = Literal["note", "tag", "untag", "archive", "restore"]
-MOST = 2000
+MOST = 1000
 """Largest number of entries that are read, since a list of runs reads the entries of each run."""
 
 
@@ -63,7 +63,9 @@ def write(folder: Path, kind: Kind, text: str = "") -> None:
     note = to_json(Note(kind=kind, text=text, time=files.now(), author=author))
     try:
         folder.mkdir(files.FOLDER_MODE, exist_ok=True)
-        files.write_once(folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note, limit_bytes=files.RECORD_BYTES)
+        files.write_once(
+            folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json", note, limit_bytes=files.RECORD_BYTES
+        )
     except OSError as exc:
         raise RlnbError(f"Notes and tags cannot be written to {folder}: {exc.strerror or exc}") from exc
 

@@ -83,7 +83,7 @@ def report(runs: RunFacts | Sequence[RunFacts], path: str | Path | None = None, 
             f"The report would replace {target.with_suffix('.ipynb')}, which rlnb did not write. Use another path=..."
         )
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)  # before the notebook runs, so that an error comes early
+        files.make_folder(target.absolute().parent)  # before the notebook runs, so that an error comes early
     except OSError as exc:
         raise _unwritable(target, exc) from exc
     of = f"{len(several)} runs" if len(several) > 1 else several[0].id

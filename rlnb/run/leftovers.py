@@ -41,9 +41,9 @@ def _old(parent: Path, names: re.Pattern[str]) -> Iterator[Path]:
     for child in children:
         try:
             found = child.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
-                if min(map(age_s, (child, *child.iterdir()))) > LEFT_S:
-                    yield child
+            own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+            if own and min(map(age_s, (child, *child.iterdir()))) > LEFT_S:
+                yield child
         except OSError:
             continue
 

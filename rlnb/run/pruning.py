@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import os
 import re
 import secrets
 import shutil
@@ -21,6 +20,7 @@ from rlnb.run.leftovers import LEFT_S, remove_leftovers
 from rlnb.run.run import Run
 from rlnb.settings import options
 from rlnb.spec import ENDED
+from rlnb.storage.walk import files_below
 
 logger = logging.getLogger(__name__)
 
@@ -145,14 +145,11 @@ def _remove(path: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file, or of all files below a folder, in bytes."""
-    if not path.is_dir():
-        return path.lstat().st_size
+    """Return the size of a file, or of the files below a folder, in bytes."""
     size = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            with contextlib.suppress(OSError):  # an exiting agent still removes files
-                size += os.lstat(os.path.join(folder, name)).st_size
+    for file in files_below(path) if path.is_dir() else [path]:
+        with contextlib.suppress(FileNotFoundError):  # an exiting agent still removes files
+            size += file.lstat().st_size
     return size
 
 

@@ -22,7 +22,7 @@ from rlnb.storage.scalars import builtin
 
 logger = logging.getLogger(__name__)
 
-RECORD_BYTES = 1 << 21
+RECORD_BYTES = 1 << 20
 """Largest record of a run that a list of runs reads, in bytes."""
 LARGEST_BYTES = 1 << 27
 """Largest JSON file that is read, in bytes; an evaluation holds every episode."""
@@ -62,9 +62,10 @@ users, only the owner gets it."""
 
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it, unless they exist."""
-    for folder in (*reversed(path.parents), path):
+    for folder in reversed(path.parents):
         if not folder.exists():
             folder.mkdir(FOLDER_MODE, exist_ok=True)
+    path.mkdir(FOLDER_MODE, exist_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -108,9 +109,7 @@ def plain(value: object) -> object:
     )
 
 
-def write_once(
-    path: Path, data: object, reserve: Path | None = None, *, limit_bytes: int = LARGEST_BYTES
-) -> bool:
+def write_once(path: Path, data: object, reserve: Path | None = None, *, limit_bytes: int = LARGEST_BYTES) -> bool:
     """Write ``data`` as JSON if ``path`` does not exist yet; return whether this call wrote it.
 
     The text is written to a temporary file, synced, and then linked to its name. Creating the link

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rlnb.errors import RlnbError
 from rlnb.spec import Task
+from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ def storage(path: Path) -> optuna.storages.BaseStorage:
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
+    if not path.exists():
+        path.touch(files.FILE_MODE)
     return JournalStorage(JournalFileBackend(str(path)))
 
 
@@ -32,7 +36,7 @@ def hold(path: Path, name: str) -> IO[str]:
     """
     import fcntl  # Windows has none, and imports this module too
 
-    lock = open(path, "w")  # noqa: SIM115  held by the driver
+    lock = open(os.open(path, os.O_WRONLY | os.O_CREAT, files.FILE_MODE), "w")  # noqa: SIM115  held by the driver
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -220,3 +221,52 @@ def test_a_link_of_another_user_in_place_of_the_queue_folder_is_not_followed(que
     with pytest.raises(RlnbError, match="belongs to another user"):
         queue_folder()
     assert not list(mine.iterdir())
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return this user's folder in an empty temporary folder, before it is made; the cache folder is empty too."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.delenv("RLNB_QUEUE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    return tmp_path / "tmp" / f"rlnb-{os.getuid()}"
+
+
+def test_the_queue_is_in_the_temporary_folder(temporary: Path) -> None:
+    assert queue_folder() == temporary
+    temporary.chmod(0o777)
+    assert queue_folder() == temporary
+    assert temporary.stat().st_mode & 0o777 == 0o700
+
+
+def _taken(folder: Path) -> None:
+    folder.mkdir()
+    os.chown(folder, 12345, 12345)
+
+
+def _link(folder: Path) -> None:
+    (folder.parent / "mine").mkdir()
+    folder.symlink_to("mine")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize(
+    ("make", "fault"),
+    [(_taken, "belongs to another user"), (_link, "is not a folder"), (Path.touch, "is not a folder")],
+)
+def test_if_another_user_has_taken_its_name_the_queue_is_in_the_cache_folder(
+    make: Callable[[Path], None], fault: str, temporary: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make(temporary)
+    cache = temporary.parents[1] / "cache" / "rlnb" / f"queue-{socket.gethostname()}"
+    assert queue_folder() == cache
+    assert cache.stat().st_mode & 0o077 == 0
+    assert f"{temporary} {fault}. The queue of this machine is in {cache} instead." in caplog.text
+    assert not list(temporary.parent.glob("*/slots"))
+    assert take_slots(SlotRequest(max_running=1, run="mine"), lambda: False)
+    cache.parent.rename(cache.parents[1] / "moved")
+    cache.parents[1].chmod(0o500)
+    cache.parent.touch()  # root may write anywhere, but makes no folder below a file
+    with pytest.raises(RlnbError, match=rf"{fault}.*cannot be used: .* Set RLNB_QUEUE"):
+        queue_folder()

@@ -199,7 +199,7 @@ def test_with_a_time_limit_the_newest_scalars_are_read_first_and_the_rest_later(
     assert steps(reader) == list(range(count))
 
 
-def test_a_record_longer_than_a_chunk_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scalars_beside_a_record_longer_than_a_chunk_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlnb.metrics.events._CHUNK_BYTES", 64)
     image = Summary.Value(tag="picture", image=Summary.Image(encoded_image_string=b"png" * 1000))
     picture = Event(wall_time=1e9, step=1, summary=Summary(value=[image]))
@@ -235,3 +235,30 @@ def test_a_folder_can_be_skipped(tmp_path: Path) -> None:
     write(tmp_path / "system", event(0, {"other": 1.0}))
     reader = EventReader(tmp_path, without="system")
     assert reader.refresh() == 1
+
+
+def test_a_long_record_is_passed_over_unread_and_those_after_it_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlnb.metrics.events._CHUNK_BYTES", 200)
+    long = Event(step=1, summary=Summary(value=[Summary.Value(tag="text", metadata={"display_name": "x" * 1000})]))
+    path = write(tmp_path, event(0, {TAG: 0.0}), long, event(2, {TAG: 2.0}))
+    data = path.read_bytes()
+    end = ends_of(data)[2]  # of the long record, which follows the version and a scalar
+    path.write_bytes(data[: end - 1])
+    reader = EventReader(tmp_path)
+    assert (reader.refresh(), reader.behind) == (1, 0), "an incomplete record is not behind"
+    path.write_bytes(data)
+    assert reader.refresh() == 1
+    assert steps(reader) == [0, 2]
+
+
+def test_a_damaged_length_of_a_long_record_ends_the_reading(
+    tmp_path: Path, whole: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlnb.metrics.events._CHUNK_BYTES", 200)
+    path = tmp_path / "events.out.tfevents.1.here"
+    path.write_bytes(whole + struct.pack("<QI", 5000, 1) + bytes(10_000))
+    reader = EventReader(tmp_path)
+    assert reader.refresh() == STEPS
+    assert "a record claims 5000 bytes" in caplog.text

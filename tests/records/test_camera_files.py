@@ -145,3 +145,26 @@ def test_a_frame_is_never_read_half_written(run: RunDir) -> None:
             assert (newest.images["wrist/rgb"] == newest.number % 256).all()
             seen += 1
     assert {path.name for path in run.view.iterdir()} == {"wanted.json", "frame.npz"}
+
+
+def test_a_pipe_or_a_damaged_frame_is_not_read_for_long(run: RunDir) -> None:
+    reader = FrameReader(run)
+    reader.want(WANTED)
+    os.mkfifo(run.frame)
+    with pytest.raises(RlnbError, match=r"frame\.npz is not a regular file"):
+        reader.newest()
+    run.frame.unlink()
+    run.frame.write_bytes(b"PK no archive")
+    with pytest.raises(RlnbError, match=r"frame\.npz is damaged"):
+        reader.newest()
+    np.savez_compressed(run.frame, zeros=np.zeros(camera_files.MOST_BYTES + 1, np.uint8))
+    with pytest.raises(RlnbError, match=r"its arrays have 268,\d{3},\d{3} bytes"):
+        reader.newest()
+
+
+@pytest.mark.parametrize("text", ["[", '{"cameras": 5}', "{}"])
+def test_a_damaged_request_does_not_end_a_training(run: RunDir, text: str) -> None:
+    writer = FrameWriter(run)
+    run.view.mkdir()
+    run.wanted.write_text(text)
+    assert writer.wanted() is None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rlnb
-from rlnb.records.evaluation import EvaluationRecord
+from rlnb.records.evaluation import EvaluationRecord, evaluations_of
 from rlnb.records.layout import JobDir
 from rlnb.storage.serial import from_json
 
@@ -95,3 +96,37 @@ def test_an_evaluation_is_one_line_and_a_small_table() -> None:
     html = evaluation()._repr_html_()
     assert "0.950" in html
     assert "0.888 to 0.978" in html
+
+
+def job_of(tmp_path: Path, **changes: Any) -> JobDir:
+    """Return a job with an evaluation of two episodes."""
+    record = {"returns": [1.0, 2.0], "lengths": [3, 4], "timeouts": [0, 1], "successes": None, "terms": {"a": [0, 1]}}
+    record |= {"checkpoint": "logs/model_4.pt", "num_envs": 1, "seed": 1, **changes}
+    job = JobDir(tmp_path / "run" / "jobs" / "1-evaluate")
+    job.path.mkdir(parents=True)
+    job.evaluation.write_text(json.dumps(record))
+    return job
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"returns": []}, {"lengths": [3]}, {"successes": []}, {"terms": {"a": [1.0]}}, {"returns": "x"}],
+    ids=lambda changes: str(changes),
+)
+def test_a_damaged_evaluation_is_skipped_with_a_warning(
+    changes: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, damaged = job_of(tmp_path / "good"), job_of(tmp_path / "damaged", **changes)
+    assert [evaluation.episodes for evaluation in evaluations_of([damaged, good])] == [2]
+    assert str(damaged.evaluation) in caplog.text
+
+
+@pytest.mark.parametrize("video", ["media/film.mp4", "../film.mp4", "/film.mp4", "media/link.mp4", "media"])
+def test_a_video_outside_of_the_run_is_not_shown(video: str, tmp_path: Path) -> None:
+    job = job_of(tmp_path, video=video.replace("/film.mp4", str(tmp_path / "film.mp4")) if video[0] == "/" else video)
+    (tmp_path / "run" / "media").mkdir()
+    (tmp_path / "film.mp4").touch()
+    (tmp_path / "run" / "media" / "film.mp4").touch()
+    (tmp_path / "run" / "media" / "link.mp4").symlink_to(tmp_path / "film.mp4")
+    (evaluation,) = evaluations_of([job])
+    assert (evaluation.video is not None) == (video == "media/film.mp4")

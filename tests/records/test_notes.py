@@ -50,3 +50,17 @@ def test_files_of_another_format_are_skipped(run):
     folder.mkdir()
     (folder / "x.json").write_text('{"kind": "joke"}')
     assert len(run.notes) == 0
+
+
+def test_a_note_that_would_not_be_read_again_is_refused(run):
+    with pytest.raises(rlnb.RlnbError, match="would be larger than 1 MiB"):
+        run.notes.add("x" * (1 << 20))
+    assert not list((run.path / "notes").iterdir())
+
+
+def test_of_very_many_entries_the_newest_are_read(run, monkeypatch, caplog):
+    monkeypatch.setattr("rlnb.records.notes.MOST", 2)
+    for number in range(3):
+        run.notes.add(f"note {number}")
+    assert [note.text for note in run.notes] == ["note 1", "note 2"]
+    assert "has 3 entries. Only the newest 2 are read." in caplog.text

@@ -163,6 +163,27 @@ def handle(text: str) -> Change:
     return change
 
 
+def logs_lead_to(folder: str) -> Change:
+    def change(run: RunDir) -> None:
+        shutil.rmtree(run.logs)
+        run.logs.symlink_to(folder)
+
+    return change
+
+
+def many_folders(run: RunDir) -> None:
+    for number in range(3000):
+        (run.logs / "many" / f"{number}").mkdir(parents=True)
+
+
+def text(name: str, content: str) -> Change:
+    def change(run: RunDir) -> None:
+        (run.path / name).parent.mkdir(exist_ok=True)
+        (run.path / name).write_text(content)
+
+    return change
+
+
 def jobs_is_a_file(run: RunDir) -> None:
     shutil.rmtree(run.jobs_folder)
     run.jobs_folder.touch()
@@ -188,6 +209,14 @@ FILES: dict[str, tuple[Change, str | None]] = {
     "event file sparse": (sparse(EVENTS), "completed"),
     "event file that leads nowhere": (lambda run: (run.path / EVENTS).symlink_to("nowhere"), "completed"),
     "jobs is a file": (jobs_is_a_file, "created"),
+    "job fifo": (fifo("jobs/0-train/job.json"), "completed"),
+    "command fifo": (fifo("jobs/0-train/command.json"), "completed"),
+    "log fifo": (fifo("jobs/0-train/node0.log"), "completed"),
+    "checkpoint fifo": (fifo("logs/model_9.json"), "completed"),
+    "logs lead out of the run": (logs_lead_to("/"), "completed"),
+    "logs lead to themselves": (logs_lead_to("logs"), "completed"),
+    "many folders": (many_folders, "completed"),
+    "evaluation fifo": (fifo("jobs/0-train/evaluation.json"), "completed"),
 }
 VALUES: dict[str, tuple[Change, str | None]] = {
     "created is a number": (fields(MANIFEST, created=5), None),
@@ -216,6 +245,9 @@ VALUES: dict[str, tuple[Change, str | None]] = {
     "frames are NaN": (fields(STARTED, frames_per_step=float("nan")), "completed"),
     "frames are huge": (fields(STARTED, frames_per_step=1e308), "completed"),
     "max_iterations is text": (fields(STARTED, max_iterations="4"), "completed"),
+    "tags are many": (fields(MANIFEST, tags=["tag"] * 300_000), None),
+    "detail is long": (fields(RESULT, outcome="failed", detail="x" * (2 << 20)), "lost"),
+    "note is long": (text(NOTE, json.dumps({"kind": "note", "text": "x" * (2 << 20), "time": ""})), "completed"),
     "devices are text": (fields(STARTED, devices="cpu"), "completed"),
 }
 

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import html
 import json
+import os
 import re
 from pathlib import Path
 
@@ -71,6 +72,10 @@ def test_an_unreadable_picture_is_named_and_skipped(run):
     broken.parent.mkdir(exist_ok=True)
     broken.write_bytes(b"no picture")
     assert f"Not shown: {broken}" in sections.pictures([run])
+    broken.unlink()
+    os.mkfifo(broken)
+    assert f"Not shown: {broken}" in sections.pictures([run])
+    broken.unlink()
 
 
 def again(run):

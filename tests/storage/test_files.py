@@ -156,7 +156,7 @@ def test_a_file_that_is_not_regular_is_refused_with_the_fix(tmp_path: Path, make
 def test_a_record_that_is_too_large_is_refused_with_the_fix(tmp_path: Path) -> None:
     with open(tmp_path / "record", "wb") as file:
         file.truncate(2 * files.RECORD_BYTES)
-    with pytest.raises(RlnbError, match=r"record is larger than 2 MiB\. Move it away\."):
+    with pytest.raises(RlnbError, match=r"record is larger than 1 MiB\. Move it away\."):
         files.read_json(tmp_path / "record", files.RECORD_BYTES)
 
 

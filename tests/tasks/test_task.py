@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +50,17 @@ def test_launcher_arguments_are_checked_with_everything_else_and_kept(root: Path
     assert task.launcher_args == {"kit_args": "--enable my.extension", "livestream": 2}
     with pytest.raises(rlnb.CheckError, match=r"2 problems[\s\S]*num_envs=0[\s\S]*Did you mean 'livestream'"):
         rlnb.task("Echo", num_envs=0, launcher_args={"livestreams": 2})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize("name", ["lift_cube.py", "helpers_of_mine.py"])
+def test_a_cell_of_another_user_needs_trust(name: str, root: Path) -> None:
+    path = cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    (path.parent / "helpers_of_mine.py").touch()
+    own = rlnb.task("Lift-Cube")
+    os.chown(path.parent / name, 65_534, 65_534)
+    with pytest.raises(rlnb.RlnbError, match=rf"would execute .*/{name}, which belongs to the user 65534.*trust=True"):
+        rlnb.task("Lift-Cube")
+    with pytest.raises(rlnb.RlnbError, match="belongs to the user"):
+        rlnb.train("Lift-Cube", library="echo")
+    assert rlnb.task("Lift-Cube", trust=True) == own

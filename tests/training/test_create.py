@@ -59,3 +59,9 @@ def test_a_run_whose_job_is_refused_leaves_nothing(root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="the queue is closed"):
         create_run(options.folders, manifest, Refuses(), warm=False)
     assert list((root / "runs").iterdir()) == []
+
+
+def test_a_manifest_that_would_not_be_read_again_is_refused(root: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"manifest\.json would be larger than 1 MiB"):
+        rlnb.train("Echo", library="echo", tags=["x" * (1 << 20)])
+    assert list((root / "runs").iterdir()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from asking import asked, echo, refused
 from rlnb_jupyterlab import detail
 from rlnb_jupyterlab.watcher import key_of
@@ -56,3 +57,22 @@ def test_records_and_hidden_files_are_not_offered(root: Path) -> None:
     assert not any(name.startswith((".", "jobs/")) for name in names)
     assert all(detail.offered(run, run.path / name) for name in names)
     assert not detail.offered(run, run.path / ".secret")
+
+
+async def test_evaluations_that_are_too_large_are_not_read(jp_fetch: Any, root: Path) -> None:
+    run = echo().wait(60)
+    run.evaluate(4)
+    with open(run.jobs[-1].folder.evaluation, "r+b") as file:
+        file.truncate(detail.MOST_EVALUATIONS + 1)
+    (evaluation,) = (await asked(jp_fetch, "runs", key_of(run)))["evaluations"]
+    assert evaluation == {"title": "8 MiB, too large for this tab", "rows": [["run.evaluations", "", ""]]}
+
+
+def test_the_files_of_very_many_folders_are_not_listed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = echo().wait(60)
+    for number in range(5):
+        (run.path / "media" / str(number)).mkdir(parents=True)
+        (run.path / "media" / str(number) / "file").touch()
+    assert len([path for path in detail.files(run) if path.name == "file"]) == 5
+    monkeypatch.setattr(detail, "MOST_FOLDERS", 3)
+    assert len([path for path in detail.files(run) if path.name == "file"]) < 5

@@ -27,7 +27,8 @@ def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
         trust: Whether the user vouches for the file's origin. If so, its content is not checked.
 
     Raises:
-        RlnbError: The path is not a regular file, torch did not write the file, or its weights-only reader refuses the file and ``trust`` is False.
+        RlnbError: The path is not a regular file, torch did not write the file, or its weights-only reader refuses the
+            file and ``trust`` is False.
     """
     with files.open_regular(checkpoint) as file:
         if file.read(1) not in TORCH_BEGINS:

@@ -144,3 +144,20 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "replace", rename)
     rlnb.backend.write_whole(tmp_path / "model_3.pt", lambda part: Path(part).write_text("whole"))
     assert calls == [".part-model_3.pt", "renamed", tmp_path.name]
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_path_that_is_no_file_is_refused(make: Any, trust: bool, tmp_path: Path) -> None:
+    make(tmp_path / "model_3.pt")
+    with pytest.raises(rlnb.RlnbError, match=r"model_3\.pt is not a regular file"):
+        rlnb.backend.vet_checkpoint(tmp_path / "model_3.pt", trust)
+
+
+@pytest.mark.parametrize("glob", ["model_*.pt", "**/*.pt"])
+def test_a_pipe_is_no_checkpoint(glob: str, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "model_9.pt").touch()
+    os.mkfifo(tmp_path / "logs" / "model_10.pt")
+    names = [path.name for path in RunDir(tmp_path).checkpoints(glob, r"model_(\d+)")]
+    assert names == ["model_9.pt"]
