@@ -200,7 +200,7 @@ KINDS: Mapping[str, Change] = {
 
 def lay_out(root: Path) -> tuple[Path, Path]:
     """Lay out a root of good runs, and one that has the odd runs too; return both."""
-    rlnb.options.root = root / "one"
+    rlnb.options.root, os.environ["RLNB_QUEUE"] = root / "one", str(root / "queue")
     one = rlnb.train("Echo", library="echo", max_iterations=20, tags=["seen"]).wait()
     one.evaluate(episodes=8)
     plain, shared = root / "plain", root / "shared"

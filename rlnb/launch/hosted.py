@@ -35,7 +35,6 @@ class Hosts:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                umask=files.safe_umask(),
                 start_new_session=True,  # a kernel's interrupt or shutdown signals its process group
             )
         self._processes.append(process)

@@ -26,7 +26,7 @@ def refuse_another_users(record: RunRecord, *, trust: bool) -> None:
     try:
         folder = record.path.resolve()
         owners = [another_owner(path, folder.parent) for path in (record.folder.manifest, folder)]
-    except OSError:  # the run was deleted; whoever adds a job to it finds out
+    except OSError:  # the run was deleted, and a job cannot be added to it
         return
     owner = next((owner for owner in owners if owner is not None), None)
     if owner is None:

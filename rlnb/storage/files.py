@@ -40,24 +40,22 @@ def restrict_umask() -> None:
     os.umask(umask)
 
 
-def safe_umask() -> int:
-    """Return the umask for a new process: that of this process, but without write access for all users.
+def _modes() -> tuple[int, int]:
+    """Return the modes of new files and folders, on which Linux then applies the umask.
 
-    The umask of this process is that of the whole notebook. It stays as it is, and is read from a file, because to ask
-    for it means to change it.
+    The umask itself is that of the whole notebook and stays as it is.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         umask = next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
     except (OSError, StopIteration):  # another system
-        return 0o022
-    return umask if umask & stat.S_IWOTH else umask | 0o022
+        umask = 0o022
+    taken = 0 if umask & stat.S_IWOTH else 0o022
+    return 0o666 & ~taken, 0o777 & ~taken
 
 
-_TAKEN = 0 if safe_umask() & 0o022 == stat.S_IWOTH else 0o022
-FILE_MODE, FOLDER_MODE = 0o666 & ~_TAKEN, 0o777 & ~_TAKEN
-"""Modes of what this process makes, on which Linux then applies the umask. If the umask gives write access to all
-users, only the owner gets it."""
+FILE_MODE, FOLDER_MODE = _modes()
+"""Modes of what this process makes. If the umask gives write access to all users, only the owner gets it."""
 
 
 def make_folder(path: Path) -> None:

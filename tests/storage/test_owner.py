@@ -9,7 +9,7 @@ import pytest
 
 from rlnb.storage.owner import another_owner, printable
 
-NOBODY = 65_534
+OTHER_UID = 65_534
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
@@ -18,10 +18,10 @@ def test_the_owner_of_a_link_counts_and_not_that_of_its_target(tmp_path: Path) -
     own.touch()
     link.symlink_to("own")
     assert another_owner(own, tmp_path) is None
-    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
-    assert another_owner(link, tmp_path) == NOBODY
+    os.chown(link, OTHER_UID, OTHER_UID, follow_symlinks=False)
+    assert another_owner(link, tmp_path) == OTHER_UID
     assert another_owner(own, tmp_path) is None
-    assert another_owner(link, tmp_path / "missing") == NOBODY
+    assert another_owner(link, tmp_path / "missing") == OTHER_UID
 
 
 def test_a_text_of_another_user_stays_one_plain_line() -> None:
