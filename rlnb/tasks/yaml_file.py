@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LARGEST_BYTES = 1 << 20
 """Largest YAML file that is read, in bytes. The config of Isaac Lab's largest env has a tenth of it."""
-MOST_VALUES = 20_000
+MOST_VALUES = 10_000
 """Largest number of values in a YAML file, with those that its aliases repeat."""
 DEEPEST = 100
 """Largest depth of nested values."""

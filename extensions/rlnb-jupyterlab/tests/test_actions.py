@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,24 @@ async def test_an_action_is_an_rlnb_command_and_reports_its_end(jp_fetch: Any, j
     await heard(stream, "action", id=name, state="done")
     assert (await heard(stream, "runs", gone=[key_of(run)]))["rows"] == []
     assert not run.path.exists()
+    stream.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+async def test_an_action_on_a_run_of_another_user_is_refused_with_what_it_would_execute(
+    jp_fetch: Any, jp_ws_fetch: Any, root: Path
+) -> None:
+    run = echo().wait(60)
+    os.chown(run.path / "manifest.json", 65_534, 65_534)
+    stream = await jp_ws_fetch("rlnb", "stream")
+    for action in ("evaluate", "resume"):
+        body = json.dumps({"action": action, "keys": [key_of(run)], "options": {"max_iterations": 9}})
+        name = (await asked(jp_fetch, "actions", method="POST", body=body))["id"]
+        output = " ".join((await heard(stream, "action", id=name, state="failed"))["output"].split())
+        assert (
+            "belongs to the user 65534, and its records decide what is executed: task: Echo launcher: local(" in output
+        )
+    assert len(run.jobs) == 1
     stream.close()
 
 
