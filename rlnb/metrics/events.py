@@ -34,7 +34,7 @@ _HEADER = struct.Struct("<QI")
 _FOOTER_BYTES = 4
 _LARGEST_RECORD = 1 << 28
 """Largest credible length of a record, in bytes; a greater one means that the file is damaged."""
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 18
 TAIL_BYTES = 1 << 17
 """Bytes at the end of a long file that are read ahead when reading runs out of time."""
 
@@ -147,7 +147,7 @@ class EventReader:
         return {tag for tags in (self.scalars, *(file.tail for file in self._files.values())) for tag in tags}
 
     def _paths(self) -> Iterator[Path]:
-        paths = (path for path in files_below(self._folder) if "tfevents" in path.name)
+        paths = files_below(self._folder, lambda name: "tfevents" in name)
         return (path for path in paths if self._without is None or self._without not in path.parents)
 
     def _read(self, path: Path, file: _File, deadline: float) -> int:

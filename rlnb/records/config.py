@@ -15,6 +15,8 @@ from rlnb.storage import files
 from rlnb.storage.walk import files_below
 from rlnb.tasks import yaml_file
 
+_DUMPS = ("env.yaml", "agent.yaml")
+
 
 def resolved(folder: RunDir) -> dict[str, Json]:
     """Return every value of the env's and the agent's config by dotted path: ``"env.sim.dt"``, ``"agent.seed"``.
@@ -22,7 +24,7 @@ def resolved(folder: RunDir) -> dict[str, Json]:
     Lists are not flattened. Empty if the run has not dumped its configs yet.
     """
     values: dict[str, Json] = {}
-    dumps = sorted(path for path in files_below(folder.path) if path.parent.name == "params")
+    dumps = sorted(path for path in files_below(folder.path, _DUMPS.__contains__) if path.parent.name == "params")
     for part in ("env", "agent"):
         for path in [path for path in dumps if path.name == f"{part}.yaml"][:1]:
             with contextlib.suppress(OSError):  # the file was deleted since the glob

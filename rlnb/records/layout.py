@@ -11,6 +11,7 @@ Standard library only: the node agent imports this.
 from __future__ import annotations
 
 import fnmatch
+import functools
 import os
 import re
 import shutil
@@ -57,7 +58,7 @@ class RunDir:
 
     def event_files(self) -> list[Path]:
         """Return the event files that the library wrote."""
-        paths = (path for path in files_below(self.logs) if "tfevents" in path.name)
+        paths = files_below(self.logs, lambda name: "tfevents" in name)
         return [path for path in paths if self.system not in path.parents]
 
     @property
@@ -285,7 +286,7 @@ def _matches(folder: Path, glob: str) -> Iterable[Path]:
     """Return the files below a folder that match a pattern, such as ``"nn/*.pth"``, or ``"**/*.pt"`` at any depth."""
     name = glob.removeprefix("**/")
     if name != glob and "/" not in name:
-        return (path for path in files_below(folder) if fnmatch.fnmatchcase(path.name, name))
+        return files_below(folder, functools.partial(fnmatch.fnmatchcase, pat=name))
     return folder.glob(glob)
 
 

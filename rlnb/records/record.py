@@ -334,7 +334,7 @@ class StockRecord(RunRecord):
     def state(self) -> State:
         """State: "running" while event files grow, else "completed", since stock runs do not record their end."""
         newest_s = min(
-            (age_s(path) for path in files_below(self.path) if "tfevents" in path.name), default=float("inf")
+            (age_s(path) for path in files_below(self.path, lambda name: "tfevents" in name)), default=float("inf")
         )
         return "running" if newest_s < SILENT_AFTER_S else "completed"
 

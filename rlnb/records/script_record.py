@@ -40,7 +40,9 @@ class ScriptRecord(RunRecord):
 
     def _spans(self) -> list[Span]:
         """Return how the library counts steps, from the env count and horizon in the configs that the script dumped."""
-        dumps = sorted(path for path in files_below(self.folder.logs) if path.parts[-2:] == ("params", "agent.yaml"))
+        dumps = sorted(
+            path for path in files_below(self.folder.logs, "agent.yaml".__eq__) if path.parent.name == "params"
+        )
         if not dumps or self._detected is None:
             return []
         stock = StockRecord(dumps[-1].parent.parent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rlnb.storage.files import warn_once
@@ -12,28 +12,31 @@ from rlnb.storage.files import warn_once
 MOST_FOLDERS = 500
 """Largest number of folders that are read. The logs of a training have a few, and a home has a hundred thousand."""
 MOST_FILES = 100_000
-"""Largest number of files and links that are yielded."""
+"""Number of files and links after which no further folder is read."""
 
 
-def files_below(folder: Path) -> Iterator[Path]:
+def files_below(folder: Path, named: Callable[[str], bool] = lambda name: True) -> Iterator[Path]:
     """Yield the files and links below a folder, the nearest to it first.
 
     Links to folders are not followed, except ``folder`` itself. Folders that cannot be read are skipped. A warning
     names a folder that has too many to be read in a moment.
+
+    Args:
+        folder: The folder.
+        named: Says of a file's name whether to yield the file.
     """
-    waiting, folders, count = deque([os.fspath(folder)]), 0, 0
-    while waiting:
-        if folders == MOST_FOLDERS or count > MOST_FILES:
-            warn_once(f"{folder} has more than {MOST_FOLDERS:,} folders or {MOST_FILES:,} files. The rest is not read.")
-            return
-        folders += 1
+    waiting, folders, count = deque([os.fspath(folder)]), 1, 0
+    while waiting and count <= MOST_FILES:
         try:
             with os.scandir(waiting.popleft()) as entries:
                 for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    else:
+                    if not entry.is_dir(follow_symlinks=False):
                         count += 1
-                        yield Path(entry.path)
+                        if named(entry.name):
+                            yield Path(entry.path)
+                    elif (folders := folders + 1) <= MOST_FOLDERS:
+                        waiting.append(entry.path)
         except OSError:
             continue
+    if waiting or folders > MOST_FOLDERS:
+        warn_once(f"{folder} has more than {MOST_FOLDERS:,} folders or {MOST_FILES:,} files. The rest is not read.")
