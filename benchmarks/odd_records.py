@@ -247,6 +247,7 @@ def lists(plain: Path, shared: Path) -> None:
     slowest_s = statistics.median(shared[slowest] for _, shared in pairs)
     for name, ratio in ratios.items():
         print(f"  {name}: {plain_s[name]:.3f} s, {shared_s[name]:.3f} s, {ratio:.2f} times", flush=True)
+    del ratios["catalog again"]  # it reads the runs that have not ended, of which the other root has none
     worst = max(ratios, key=lambda name: ratios[name])
     record(
         f"{GOOD} runs beside {len(KINDS)} odd ones: the time of a list, to that without the odd ones; the slowest call",
@@ -325,12 +326,15 @@ def requests(plain: Path, shared: Path, folder: Path) -> None:
             slow.append((times_s[worst], worst, list(KINDS)[int(path.name[-2:])]))
             print(f"  {slow[-1][2]}: {worst} {times_s[worst]:.3f} s, server {server.memory_mb:.0f} MB", flush=True)
         growth_mb = server.memory_mb - before_mb
+        for path in (shared / "runs").glob("*-odd-*"):
+            _requests(server, key_of(rlnb.Run(path)))
+        again_mb = server.memory_mb - before_mb - growth_mb
     finally:
         server.close()
     slowest_s, request, kind = max(slow)
     record(
         f"requests about {len(KINDS)} odd runs: the slowest; growth of the server",
-        f"{slowest_s:.2f} s ({request} of {kind}); {growth_mb:.1f} MB",
+        f"{slowest_s:.2f} s ({request} of {kind}); {growth_mb:.1f} MB, and {again_mb:.1f} MB if repeated",
         f"<= {MOST_S} s; < {MOST_GROWTH_MB:.0f} MB",
         slowest_s <= MOST_S and growth_mb < MOST_GROWTH_MB,
     )
