@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,22 @@ def test_the_owner_of_a_link_counts_and_not_that_of_its_target(tmp_path: Path) -
     assert another_owner(link, tmp_path) == OTHER_UID
     assert another_owner(own, tmp_path) is None
     assert another_owner(link, tmp_path / "missing") == OTHER_UID
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+def test_where_a_share_gives_all_files_to_one_user_none_is_foreign() -> None:
+    with tempfile.TemporaryDirectory() as made:  # pytest's folders are closed to other users
+        folder, path = Path(made), Path(made) / "manifest.json"
+        folder.chmod(0o777)
+        path.touch()
+        os.chown(path, OTHER_UID, OTHER_UID)
+        assert another_owner(path, folder) == OTHER_UID
+        setfsuid = ctypes.CDLL(None).setfsuid  # new files of this thread belong to that user, as on such a share
+        setfsuid(OTHER_UID)
+        try:
+            assert another_owner(path, folder) is None
+        finally:
+            setfsuid(0)
 
 
 def test_a_text_of_another_user_stays_one_plain_line() -> None:
