@@ -15,7 +15,7 @@ import struct
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -116,8 +116,22 @@ class EventReader:
         """
         self._folder, self._without = folder, folder / without if without else None
         self._files: dict[Path, _File] = {}
+        self._ends: Mapping[Path, int] = {}
         self.scalars: Columns = defaultdict(Column)
         self.behind = 0
+
+    def end_at(self, sizes: Mapping[str, int]) -> bool:
+        """Ignore what files contain after their first bytes; return whether all files have to be read again.
+
+        Args:
+            sizes: Number of bytes to read, by path below the folder.
+        """
+        self._ends = {self._folder / path: size for path, size in sizes.items()}
+        too_far = any(file.offset > self._ends.get(path, file.offset) for path, file in self._files.items())
+        if too_far:  # before the sizes were known
+            self._files.clear()
+            self.scalars.clear()
+        return too_far
 
     def refresh(self, limit_s: float = math.inf) -> int:
         """Read the newly appended records; return the number of new scalars.
@@ -155,6 +169,7 @@ class EventReader:
         try:
             with files.open_regular(path) as opened:
                 size = opened.seek(0, 2)
+                size = min(size, self._ends.get(path, size))
                 grown = True  # False once only an incomplete record is left, which ``behind`` does not count
                 while grown and file.offset < size and time.monotonic() < deadline:
                     scalars, grown = self._read_chunk(opened, file, size)
@@ -177,7 +192,7 @@ class EventReader:
         """Read some records; return the number of scalars, and whether there was at least one complete record."""
         start = file.offset
         opened.seek(start)
-        data = opened.read(_CHUNK_BYTES)
+        data = opened.read(min(_CHUNK_BYTES, size - start))
         count = _parse(data, self.scalars, file, at_end=start + len(data) >= size)
         if file.offset == start and start + len(data) < size:
             # The record is longer than a chunk: a video, for example, but no scalar. It is passed over unread.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -36,6 +36,8 @@ class Span:
     """Units of the library's x axis per learning iteration."""
     logged_at_end: bool = False
     """Whether an iteration logs at the step where it ended; otherwise it logs at the step where it began."""
+    logged: Mapping[str, int] = field(default_factory=dict)
+    """Bytes at which event files of earlier jobs end, by path below the logs; other files are read to their end."""
 
     def iteration(self, step: N) -> N:
         """Return the learning iteration, from 0, of a point on the library's x axis."""
@@ -189,6 +191,8 @@ class Metrics(Mapping[str, Series]):
     def count_by(self, spans: Sequence[Span]) -> None:
         """Set how the jobs of the run count steps."""
         self._spans = list(spans)
+        if self._reader.end_at({path: size for span in reversed(spans) for path, size in span.logged.items()}):
+            self._refreshed = float("-inf")
 
     def refresh(self) -> int:
         """Read newly logged scalars and return their number. Calls within ``FRESH_S`` access the disk once."""

@@ -17,22 +17,6 @@ from rlnb.storage import files
 logger = logging.getLogger(__name__)
 
 
-def is_whole(path: Path) -> bool:
-    """Return whether a checkpoint is complete, as far as that shows without loading it.
-
-    A loss of power, a full disk or a broken copy leaves an empty or a truncated file. ``torch.save`` writes a zip
-    archive, which ends with its directory (section 4.3.6 of PKWARE's APPNOTE).
-    """
-    try:
-        with files.open_regular(path) as file:
-            begin = file.read(2)
-            if begin == b"PK":
-                return zipfile.is_zipfile(file)
-        return bool(begin) and (path.suffix != ".json" or files.read_json(path) is not None)
-    except (OSError, RlnbError):
-        return False
-
-
 class Trained(Protocol):
     """The part of a run's record that rating its checkpoints needs."""
 
@@ -119,3 +103,19 @@ class Checkpoints(list[Path]):
         rated = self._rated("reward", 1) if "reward" in self._record.metrics.names else []
         best = max(rated)[2] if rated else None
         return [path for path in counted[: max(0, len(counted) - keep)] if path != best]
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether a checkpoint is complete, as far as that shows without loading it.
+
+    A loss of power, a full disk or a broken copy leaves an empty or a truncated file. ``torch.save`` writes a zip
+    archive, which ends with its directory (section 4.3.6 of PKWARE's APPNOTE).
+    """
+    try:
+        with files.open_regular(path) as file:
+            begin = file.read(2)
+            if begin == b"PK":
+                return zipfile.is_zipfile(file)
+        return bool(begin) and (path.suffix != ".json" or files.read_json(path) is not None)
+    except (OSError, RlnbError):
+        return False

@@ -15,8 +15,8 @@ from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
 CONFIDENCE = 0.95
-MOST_EPISODES = 1_000_000
-"""Most episodes, and most envs, of an evaluation. Their record is 100 MB."""
+MOST_EPISODES = 100_000
+"""Most episodes, and most envs, of an evaluation. With eight reward terms, their record has 23 MB."""
 MOST_ROWS = 100_000_000
 """Most rows of observations and actions that an evaluation keeps."""
 

@@ -193,8 +193,12 @@ class RunFacts:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Number of finished iterations and of all iterations; zeros before the first iteration."""
-        started = self.started
+        """Number of finished iterations and of all iterations; zeros before the first iteration.
+
+        While a resumed training starts, these are the numbers that its run had before.
+        """
+        records = (job.started for job in reversed(self.jobs) if job.kind == "train")
+        started = next(filter(None, records), None)
         if started is None:
             return 0, 0
         return max(self.metrics.iteration + 1, started.first_iteration), started.max_iterations

@@ -10,6 +10,7 @@ Standard library only: the node agent imports this.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import functools
 import os
@@ -60,6 +61,14 @@ class RunDir:
         """Return the event files that the library wrote."""
         paths = files_below(self.logs, lambda name: "tfevents" in name)
         return [path for path in paths if self.system not in path.parents]
+
+    def logged(self) -> dict[str, int]:
+        """Return the number of bytes of each event file, by path below the logs."""
+        sizes = {}
+        for path in self.event_files():
+            with contextlib.suppress(OSError, RlnbError), files.open_regular(path) as file:  # NFS is exact once opened
+                sizes[str(path.relative_to(self.logs))] = file.seek(0, os.SEEK_END)
+        return sizes
 
     @property
     def exports(self) -> Path:

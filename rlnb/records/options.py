@@ -6,9 +6,11 @@ job writes (:mod:`rlnb.records.evaluation`, :mod:`rlnb.records.export`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.spec import Job
 from rlnb.storage import files
@@ -39,6 +41,9 @@ class TrainOptions:
     """Whether to load a checkpoint that holds more than weights."""
     max_iterations: int | None = None
     """Iteration to end at; None is the value of the manifest."""
+    logged: Mapping[str, int] = field(default_factory=dict)
+    """For a training that continues a lost one: the bytes that each event file had when it was submitted, by path below
+    the logs. The lost training may still run on a host that cannot be seen; what it logs later is on no curve."""
     synchronised: bool = True
     """Whether ranks synchronise their learning; False is the negative control in a proof of synchronisation."""
 
@@ -55,3 +60,15 @@ def options_of(cls: type[T], job: JobDir) -> T:
     """
     record = from_json(Job, files.read_json(job.job, files.RECORD_BYTES) or {"kind": job.kind}, ignore_unknown=True)
     return from_json(cls, record.options, ignore_unknown=True)
+
+
+def logged_before(job: JobDir) -> dict[str, int]:
+    """Return ``TrainOptions.logged`` of a job; empty if the record cannot be read, which other calls report."""
+    try:
+        record = files.read_json(job.job, files.RECORD_BYTES) or {}
+    except RlnbError:
+        return {}
+    options = record.get("options")
+    logged = options.get("logged") if isinstance(options, Mapping) else None
+    sizes = logged.items() if isinstance(logged, Mapping) else ()
+    return {path: size for path, size in sizes if type(size) is int and size >= 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from rlnb.errors import RlnbError
 from rlnb.metrics.metrics import Metrics, Span, SystemMetrics
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.options import logged_before
 from rlnb.records.submission import Submission
 from rlnb.spec import Json, Library, Manifest, Result, Started, State
 from rlnb.storage import files
@@ -98,6 +100,11 @@ class JobRecord:
         """Options as stored in ``job.json``; see :func:`rlnb.records.options.options_of`."""
         options = (files.read_json(self.folder.job, files.RECORD_BYTES) or {}).get("options")
         return options if isinstance(options, Mapping) else {}
+
+    @functools.cached_property
+    def logged(self) -> Mapping[str, int]:
+        """Where the event files of earlier, lost trainings end; see :class:`rlnb.records.options.TrainOptions`."""
+        return logged_before(self.folder)
 
     @property
     def counts(self) -> bool:
@@ -300,6 +307,7 @@ class RunRecord:
                         frames_per_step=frames_per_step,
                         steps_per_iteration=per_iteration,
                         logged_at_end=self.library_spec is not None and self.library_spec.logged_at_end,
+                        logged=job.logged,
                     )
                 )
         return spans

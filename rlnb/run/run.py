@@ -201,7 +201,9 @@ class Run(RunFacts):
                 f"Use run.resume(max_iterations={2 * done or 150}) to extend it."
             )
         # The manifest's max_iterations may be lower, if the run was extended before.
-        return TrainOptions(checkpoint=start, trust=trust, max_iterations=total)
+        lost = training is not None and not training.folder.result.exists()
+        logged = self._record.folder.logged() if lost else {}
+        return TrainOptions(checkpoint=start, trust=trust, max_iterations=total, logged=logged)
 
     def _let_cancel_end(self) -> None:
         """Wait for a cancelled training to end, which takes a moment."""

@@ -262,3 +262,18 @@ def test_a_damaged_length_of_a_long_record_ends_the_reading(
     reader = EventReader(tmp_path)
     assert reader.refresh() == STEPS
     assert "a record claims 5000 bytes" in caplog.text
+
+
+def test_nothing_is_read_beyond_the_end_that_a_file_was_given(tmp_path: Path, whole: bytes) -> None:
+    path, ends = tmp_path / "events.out.tfevents.1", ends_of(whole)
+    path.write_bytes(whole)
+    reader = EventReader(tmp_path)
+    reader.refresh()
+    assert steps(reader) == list(range(STEPS))
+    assert reader.end_at({path.name: ends[3]}), "too much was read"
+    reader.refresh()
+    assert steps(reader) == [0, 1, 2]
+    path.write_bytes(whole + whole[ends[0] :])
+    assert not reader.end_at({path.name: ends[3]})
+    assert reader.refresh() == 0
+    assert reader.behind == 0

@@ -13,11 +13,11 @@ from rlnb.tasks.yaml_file import load
 
 LEVELS = "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(22))
 ODD = {
-    "aliases": ("a: &a [x, x, x, x, x, x, x, x, x]\n" + LEVELS, "stands for more than 10,000 values"),
+    "aliases": ("a: &a [x, x, x, x, x, x, x, x, x]\n" + LEVELS, "stands for more than 20,000 values"),
     "itself": ("a: &a [*a]\n", "contains itself at \\*a"),
     "depth": ("a: " + "[" * 5000, "is nested deeper than 100 levels"),
     "number": ("a: " + "9" * 5000, "is not plain YAML"),
-    "names": ("\n".join(f"k{n}: 1" for n in range(60_000)), "stands for more than 10,000 values"),
+    "names": ("\n".join(f"k{n}: 1" for n in range(60_000)), "stands for more than 20,000 values"),
     "size": ("a: " + "x" * (1 << 20), "is larger than 1 MiB"),
     "no YAML": ("a: [", "is not plain YAML"),
     "bytes": ("a: \udcff", "is not plain YAML"),

@@ -12,7 +12,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from slurm import Slurm
+
 import rlnb
+from chaos.cluster import FAULTS_ON_SLURM, on_slurm
 from chaos.episode import episode
 from chaos.faults import FAULTS
 from chaos.points import VERBS, points
@@ -30,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     part.add_argument("--but", nargs="+", choices=FAULTS, default=[], metavar="FAULT")
     part.add_argument("--disk", action="store_true", help="a small disk for each episode")
     part.add_argument("--isaaclab", action="store_true", help="trainings of Isaac Lab instead of the echo library")
+    part.add_argument("--slurm", action="store_true", help="trainings on a Slurm of this machine")
     part.add_argument("--length", type=int, default=1, help="factor of the trainings' iterations")
     part = parts.add_parser("points", help="a kernel is killed before each of its changes")
     part.add_argument("--verbs", nargs="+", choices=VERBS, default=list(VERBS))
@@ -59,15 +63,28 @@ def _run(asked: argparse.Namespace, folder: Path) -> tuple[str, Sequence[object]
         count, violations = points(folder, tuple(asked.verbs))
         print(*map(as_line, violations), sep="\n")
         return f"{count} kernels killed", violations
+    return _episodes(asked, folder)
+
+
+def _episodes(asked: argparse.Namespace, folder: Path) -> tuple[str, Sequence[Violation]]:
     counts: collections.Counter[str] = collections.Counter()
     violations: list[Violation] = []
-    names = [name for name in asked.only if name not in asked.but]
+    cluster = Slurm(Path(tempfile.mkdtemp(prefix="rlnb-slurm-")), 2) if asked.slurm else None
+    subject = ISAACLAB if asked.isaaclab else ECHO
+    if cluster is not None:
+        cluster.up()
+        subject = on_slurm(cluster)
+    possible = FAULTS_ON_SLURM if asked.slurm else asked.only
+    names = [name for name in asked.only if name in possible and name not in asked.but]
     first, _, last = asked.seeds.partition(":")
     for seed in range(int(first), int(last or first) + 1):
-        subject = ISAACLAB if asked.isaaclab else ECHO
+        if cluster is not None:
+            cluster.up()  # what a fault has stopped
         of_seed = episode(folder, seed, names, counts, subject=subject, disk=asked.disk, length=asked.length)
         print(f"seed {seed}: {counts.total()} faults", *map(as_line, of_seed), sep="\n", flush=True)
         violations += of_seed
+    if cluster is not None:
+        cluster.down()
     return f"{counts.total()} faults {dict(counts)}", violations
 
 

@@ -41,10 +41,10 @@ def episode(
     world = World(folder, seed, dataclasses.replace(subject, length=length), disk=disk)
     rng = world.rng
     try:
-        for _ in range(rng.choice([1, 2, 3]) if subject is ECHO else 1):
+        for _ in range(rng.choice([1, 2, 3]) if subject.library == "echo" else 1):
             world.train(rng.randrange(15, 50), keep=rng.choice([None, None, 2]), tags=["a"], **_options(world))
         for _ in range(rng.randrange(3, 6)):
-            time.sleep(rng.choice([0.0, 0.1, 0.4, 0.8]) * rng.random() * (1.0 if subject is ECHO else 10.0) + 0.02)
+            time.sleep(rng.choice([0.0, 0.1, 0.4, 0.8]) * rng.random() * subject.pause + 0.02)
             _one(world, only, counts)
             world.look()
         time.sleep(rng.random() * 0.5)

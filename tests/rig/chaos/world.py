@@ -26,6 +26,8 @@ from rlnb.spec import ENDED
 
 MARK = "RLNB_CHAOS"
 """Variable by which the processes of an episode are found, whatever they have become."""
+DAEMONS = ("slurmctld", "slurmd")
+"""Names of processes that a fault starts again, and that belong to no run."""
 DISK = "size=80m"
 """Size of the disk of an episode that has its own."""
 
@@ -43,6 +45,12 @@ class Subject:
     """Seconds that a training may need to its first iteration."""
     length: int = 1
     """Factor of the number of iterations."""
+    pause: float = 1.0
+    """Factor of the time between two faults."""
+    launchers: tuple[rlnb.Launcher, ...] = ()
+    """Launchers to choose from; by default local ones."""
+    slurm: Any = None
+    """The Slurm of ``tests/rig/slurm.py`` on which the trainings run."""
 
 
 ECHO = Subject()
@@ -50,6 +58,7 @@ ISAACLAB = Subject(
     task="Isaac-Cartpole-Direct",
     library="rsl_rl",
     arguments={"num_envs": 16, "device": "cpu", "agent": {"num_steps_per_env": 8, "save_interval": 5}},
+    pause=10.0,
     settle_s=90.0,
     begin_s=60.0,
 )
@@ -85,7 +94,8 @@ class World:
             subprocess.run(["mount", "-t", "tmpfs", "-o", DISK, "none", str(self.root)], check=True)
         os.environ.update({"RLNB_ROOT": str(self.root), "RLNB_QUEUE": str(self.queue), MARK: str(self.root)})
         rlnb.options.root, rlnb.options.warm = self.root, False
-        self.launcher = rlnb.LocalLauncher(max_running=self.rng.choice([1, 2, 3]))
+        local = [rlnb.LocalLauncher(max_running=number) for number in (1, 2, 3)]
+        self.launcher = self.rng.choice(subject.launchers or local)
         self.kernels: list[Kernel] = []
         self.heals: list[Callable[[], object]] = []
         self.faults: list[str] = []
@@ -142,7 +152,8 @@ class World:
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
             mine = process.environ().get(MARK) == str(self.root)
-            return mine and process.status() != psutil.STATUS_ZOMBIE and "-c" not in process.cmdline()[1:2]
+            other = process.name() in DAEMONS or "-c" in process.cmdline()[1:2]
+            return mine and not other and process.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:
             return False
 
@@ -196,9 +207,9 @@ class World:
         series = run.metrics["reward"].iterations if "reward" in run.metrics.names else []
         if any(later <= earlier for earlier, later in itertools.pairwise(series)):
             self.report("a curve goes back", f"{run.id}: {series}")
-        if len(working := [agent for agent in self.agents(run.path) if self._trains(agent)]) > 1:
+        if len(self._working(run.path)) > 1:
             time.sleep(1.0)  # one that was superseded ends within a poll
-            if len(still := [agent for agent in working if agent.is_running() and self._trains(agent)]) > 1:
+            if len(still := self._working(run.path)) > 1:
                 self.report("two trainings of one run", f"{run.id}: {still}")
         job = run.record.training
         if job and state in ENDED and run.path.exists() and not self.damage[run.id]:
@@ -207,6 +218,15 @@ class World:
             if before != state and (before, state) != ("lost", "cancelled"):
                 self.report("an end changed", f"{run.id}: {before} became {state}")
                 self._ends[key] = state
+
+    def _working(self, run: Path) -> set[str]:
+        """Return the folders of the jobs that train; a job has an agent on each of its nodes."""
+        folders = set()
+        for agent in self.agents(run):
+            with contextlib.suppress(psutil.Error):
+                if self._trains(agent):
+                    folders |= {word for word in agent.cmdline() if word.startswith(f"{run}/jobs/")}
+        return folders
 
     def _trains(self, agent: psutil.Process) -> bool:
         try:
@@ -266,7 +286,8 @@ class World:
     def resume_all(self) -> None:
         """Resume every run; check that it reaches its end with one curve."""
         for run in self.runs():
-            damage = self.damage[run.id]
+            # The logs that a training still writes when its folder was removed look like a run of stock Isaac Lab.
+            damage = self.damage[run.id] | self.damage[run.path.parent.name]
             try:
                 state, total = run.state, max(run.progress[1], 20) + 10
                 if state == "completed" and run.progress[0] != run.progress[1] and not damage:

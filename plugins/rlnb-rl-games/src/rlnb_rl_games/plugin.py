@@ -31,9 +31,9 @@ RL_GAMES = Library(
     },
     adapted=tuple(f"params.config.{name}" for name in SIZES),
     checkpoint_glob="nn/*.pth",
-    saves_when_stopped=True,
     checkpoint_pattern=r"_ep_(\d+)_",
     checkpoint_counts_finished=True,
+    saves_when_stopped=True,
     metrics={
         "reward": "rewards/step",
         "episode_length": "episode_lengths/step",

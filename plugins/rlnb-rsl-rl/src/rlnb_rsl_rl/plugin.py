@@ -27,8 +27,8 @@ RSL_RL = Library(
         "empirical_normalization": ("actor.obs_normalization", "critic.obs_normalization"),
     },
     checkpoint_glob="model_*.pt",
-    saves_when_stopped=True,
     checkpoint_pattern=r"model_(\d+)\.pt$",
+    saves_when_stopped=True,
     metrics={
         "reward": "Train/mean_reward",
         "episode_length": "Train/mean_episode_length",

@@ -30,10 +30,10 @@ SKRL = Library(
     },
     adapted=(INTERVAL,),
     checkpoint_glob="checkpoints/*.pt",
-    saves_when_stopped=True,
     checkpoint_pattern=r"agent_(\d+)\.pt$",
     checkpoint_counts_finished=True,
     checkpoint_unit="timestep",
+    saves_when_stopped=True,
     metrics={
         "reward": "Reward / Total reward (mean)",
         "episode_length": "Episode / Total timesteps (mean)",
