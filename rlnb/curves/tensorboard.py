@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+from rlnb.display.own_user import refuse_other_users
 from rlnb.display.server import Framed
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
@@ -36,6 +37,7 @@ class TensorBoard(Framed):
             "127.0.0.1",
         ]
         argv += ["--port", "0", "--reload_interval", f"{reload_s:g}", "--window_title", "rlnb"]
+        argv += ["--load_fast", "false"]  # the fast reader is a server of its own, which any user can ask
         super().__init__(f"TensorBoard of {runs[0].id if len(runs) == 1 else f'{len(runs)} runs'}", argv)
 
     def close(self) -> None:
@@ -66,7 +68,7 @@ def tensorboard(runs: RunFacts | Sequence[RunFacts], *, reload_s: float = 5.0) -
 
 
 def main() -> None:
-    """Serve like ``tensorboard``, but leave out TensorBoard plugins that cannot be imported.
+    """Serve like ``tensorboard``, but for this user only, and without TensorBoard plugins that cannot be imported.
 
     A plugin that cannot be imported would end ``tensorboard``. Isaac Lab brings open3d, whose plugin needs a system
     library that clusters may lack.
@@ -80,6 +82,7 @@ def main() -> None:
             loadable.append(entry_point.load())
         except Exception as exc:  # importing another package may raise anything
             sys.stderr.write(f"TensorBoard runs without its plugin {entry_point.value}: {exc}\n")
+    refuse_other_users()
     main_lib.global_init()
     server = program.TensorBoard(plugins=[*default.get_static_plugins(), *loadable])
     app.run(server.main, flags_parser=server.configure)

@@ -80,8 +80,8 @@ def runs_one_worker(argv: Sequence[str]) -> bool:
 def torchrun(ranks: Resources) -> tuple[str, ...]:
     """Return Python's arguments to start the ranks of one node, as in Isaac Lab's multi-node guide.
 
-    With several nodes, the agent of each node sets its rank and the rendezvous address in the environment
-    (``PET_NODE_RANK``, ``PET_MASTER_ADDR``, ``PET_MASTER_PORT``).
+    The agent of each node sets its rank and the rendezvous address in the environment (``PET_NODE_RANK``,
+    ``PET_MASTER_ADDR``, ``PET_MASTER_PORT``). torchrun's ``--standalone`` is not used: it unpickles what any user of
+    the machine may write into its store.
     """
-    start = ("-m", TORCHRUN, f"--nproc_per_node={ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")
-    return (*start, "--standalone") if ranks.nodes == 1 else start  # standalone picks a free port
+    return ("-m", TORCHRUN, f"--nproc_per_node={ranks.nproc_per_node}", f"--nnodes={ranks.nodes}")

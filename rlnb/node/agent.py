@@ -77,7 +77,7 @@ class Agent:
             earlier_log: Log of the living simulator that runs the job; it writes there until it has read the handover.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
-        self._command = dataclasses.replace(command, env={**command.env, **self._member.env()})
+        self._command = command
         self._node, self._several = self._member.node, self._member.nodes > 1
         self._peers = Peers(job, self._member) if self._several else None
         self._stall = Stall(job, hang_after_s) if hang_after_s and job.kind == "train" else None
@@ -113,7 +113,8 @@ class Agent:
             ours = files.write_once(path, claim) or files.read_json(path) == claim
             if files.there(self._job.result) or not ours:
                 return self._refuse()
-            child = start(self._command)
+            place = self._member.env() if TORCHRUN in self._command.argv or self._several else {}
+            child = start(dataclasses.replace(self._command, env={**self._command.env, **place}))
         except OSError as exc:
             return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
         outcome, error = self._watch(child)

@@ -35,14 +35,17 @@ class Member:
     """``"host:port"`` of the first node, for the rendezvous of the ranks."""
 
     def env(self) -> Mapping[str, str]:
-        """Return the variables that torchrun reads (``torch.distributed.argparse_util``); empty on a single node."""
-        if self.nodes == 1:
-            return {}
-        host, _, port = self.master.rpartition(":")
+        """Return the variables that torchrun reads (``torch.distributed.argparse_util``)."""
+        host, _, port = (self.master or _free_address()).rpartition(":")
         return {"PET_NODE_RANK": str(self.node), "PET_MASTER_ADDR": host.strip("[]"), "PET_MASTER_PORT": port}
 
     def __str__(self) -> str:
         return f"node {self.node} ({socket.gethostname()})"
+
+
+def _free_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 INJECTED = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlnb import plugins
+from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import TrainOptions, options_of
@@ -28,6 +29,7 @@ class HostedJob:
 
     def __init__(self, job_dir: Path) -> None:
         files.restrict_umask()  # of this process, the cluster's host
+        refuse_other_users()
         self._folder = JobDir(Path(job_dir))
         self._record = RunRecord(run_dir_of(self._folder.path).path)
 

@@ -178,8 +178,8 @@ class Sweep:
         """
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
-        argv = [sys.executable, "-m", "optuna_dashboard._cli", "--host", "127.0.0.1", "--port", port]
-        return Beside("Optuna's dashboard", [*argv, "--server", "wsgiref", str(self._path)])
+        argv = [sys.executable, "-m", "rlnb.display.own_user", "optuna_dashboard._cli", "--host", "127.0.0.1"]
+        return Beside("Optuna's dashboard", [*argv, "--port", port, "--server", "wsgiref", str(self._path)])
 
     def __repr__(self) -> str:
         states = [trial.state.name.lower() for trial in self.study.trials]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
+from other_user import OTHER_UID, answer
 from runs_on_nodes import LEAVE_S, echo, processes, rank, wait_until
 
 import rlnb
@@ -82,6 +84,8 @@ def test_dasks_dashboard_is_served_on_request(slurm: Any, clean: Path) -> None:
     run = running(echo(two_nodes(dashboard=True)))
     with urllib.request.urlopen(f"http://127.0.0.1:{run.jobs[-1].submission.dashboard}/status") as page:
         assert page.status == 200
+    if os.geteuid() == 0:
+        assert answer(run.jobs[-1].submission.dashboard, OTHER_UID) == "", "another user gets no answer"
     run.cancel()
     wait_until(lambda: not processes(run), 30)
 

@@ -36,7 +36,7 @@ def test_one_process_is_plain_python() -> None:
 def test_several_processes_are_started_by_torchrun() -> None:
     command = worker_command(manifest(nproc_per_node=4), "train", RUN, JOB)
     assert command.shell() == (
-        "PYTHONUNBUFFERED=1 /opt/env/bin/python -m torch.distributed.run --nproc_per_node=4 --nnodes=1 --standalone"
+        "PYTHONUNBUFFERED=1 /opt/env/bin/python -m torch.distributed.run --nproc_per_node=4 --nnodes=1"
         " -m rlnb.worker train /data/runs/r1 /data/runs/r1/jobs/0-train"
     )
 

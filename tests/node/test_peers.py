@@ -26,7 +26,12 @@ def test_torchrun_gets_its_node_rank_from_the_environment() -> None:
         "PET_MASTER_PORT": "29500",
     }
     assert Member(0, 2, "[fe80::1]:29500").env()["PET_MASTER_ADDR"] == "fe80::1"
-    assert Member().env() == {}
+
+
+def test_the_ranks_of_a_single_node_meet_on_a_free_port_of_loopback() -> None:
+    places = [Member().env() for _ in range(2)]
+    assert {place["PET_MASTER_ADDR"] for place in places} == {"127.0.0.1"}
+    assert len({place["PET_MASTER_PORT"] for place in places}) == 2
 
 
 def test_a_pod_finds_its_node_and_the_first_in_the_environment() -> None:

@@ -5,11 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import rlnb
 from rlnb.studies import journal
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
+
+from other_user import OTHER_UID
+from other_user import answer as asked_by
 
 optuna = pytest.importorskip("optuna")
 
@@ -193,6 +199,8 @@ def test_the_dashboard_answers_on_loopback(root):
     server = sweep.dashboard()
     with urllib.request.urlopen(f"{server.url}api/studies", timeout=10) as answer:
         assert b"shown" in answer.read()
+    if os.geteuid() == 0:
+        assert asked_by(server.port, OTHER_UID) == "", "another user gets no answer"
     server.close()
     assert not server.alive
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
 from rlnb.spec import Task
 from rlnb.tasks.requests import Address, View
@@ -32,6 +33,7 @@ def show(request: View, tell: Callable[[Address], None]) -> Address:
     """
     import torch
 
+    refuse_other_users()
     port = _free_port()
     address = Address(port=port)
     request = dataclasses.replace(request, task=without_stream(request.task))

@@ -1,0 +1,98 @@
+"""Servers of other packages that only their own user can reach.
+
+TensorBoard, viser, Optuna's dashboard and Dask's know no passwords, and every user of a machine can connect to its
+loopback interface. The kernel knows who does: ``/proc/net/tcp`` (proc(5)) lists the user of each end of a connection.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import runpy
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Accept = Callable[[socket.socket], tuple[socket.socket, Any]]
+ESTABLISHED = "01"
+"""State of a connection with both ends open; a process that has closed its end is not listed with its user."""
+
+
+def refuse_other_users() -> None:
+    """Let no server of this process accept a connection from another user over loopback, except from root.
+
+    The Jupyter server's proxy and tunnels of SSH connect as the user. Where the kernel does not list users (macOS, some
+    sandboxes), nothing is refused.
+    """
+    accept = socket.socket.accept
+    if accept.__name__ == _accept_own.__name__ or not _lists_users():
+        return
+
+    @functools.wraps(_accept_own)
+    def accept_own(self: socket.socket) -> tuple[socket.socket, Any]:
+        return _accept_own(self, accept)
+
+    socket.socket.accept = accept_own  # type: ignore[method-assign]
+
+
+def _accept_own(server: socket.socket, accept: Accept) -> tuple[socket.socket, Any]:
+    while True:
+        connection, address = accept(server)
+        if is_own(connection):
+            return connection, address
+        connection.close()
+
+
+def _lists_users() -> bool:
+    """Return whether the kernel tells that a connection of this process to itself is this user's."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        connection, _ = server.accept()
+        with connection:
+            return is_own(connection)
+
+
+def is_own(connection: socket.socket) -> bool:
+    """Return whether a connection comes from this user or from root, or not over the loopback interface."""
+    if connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return True
+    host, port = connection.getsockname()[:2]
+    if not (host == "::1" or host.removeprefix("::ffff:").startswith("127.")):
+        return True
+    try:
+        ends = _address(connection.family, *connection.getpeername()[:2]), _address(connection.family, host, port)
+    except OSError:  # the other end is gone
+        return False
+    return any(user in (0, os.getuid()) for user in _users(connection.family, ends))
+
+
+def _users(family: int, ends: tuple[str, str]) -> Iterator[int]:
+    """Yield the user of the process at the first of two ends, if one holds it open.
+
+    Args:
+        family: The connection's address family.
+        ends: The addresses of that end and of the other one.
+    """
+    try:
+        lines = Path("/proc/net/tcp" if family == socket.AF_INET else "/proc/net/tcp6").read_text().splitlines()
+    except OSError:  # no Linux
+        return
+    for line in lines[1:]:
+        _, local, remote, state, _, _, _, user, _, inode = line.split()[:10]
+        if (local, remote, state) == (*ends, ESTABLISHED) and inode != "0":  # 0: no process holds it
+            yield int(user)
+
+
+def _address(family: int, host: str, port: int) -> str:
+    """Return an address as ``/proc/net/tcp`` has it: 32-bit words in the machine's byte order, in hexadecimal."""
+    packed = socket.inet_pton(family, host)
+    words = struct.unpack(f"={len(packed) // 4}I", packed)
+    return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
+
+
+if __name__ == "__main__":  # python -m rlnb.display.own_user MODULE ARGUMENTS
+    refuse_other_users()
+    sys.argv = sys.argv[1:]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
