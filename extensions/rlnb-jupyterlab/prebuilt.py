@@ -17,6 +17,8 @@ class Prebuilt(BuildHookInterface):
         """Add the built pages; hatchling calls this before it makes a wheel."""
         built = Path(self.root, BUILT)
         if (built / "package.json").exists():
-            build_data["shared_data"][str(built)] = "share/jupyter/labextensions/rlnb-jupyterlab"
+            parts = [part for part in built.iterdir() if part.name != "install.json"]  # which pyproject.toml adds
+            names = {str(part): f"share/jupyter/labextensions/rlnb-jupyterlab/{part.name}" for part in parts}
+            build_data["shared_data"] |= names
         elif version != "editable":
             raise RuntimeError(f"{BUILT} does not exist. Build it first with make extension, which needs node.")

@@ -123,9 +123,16 @@ def _check_kind(names: Names, kind: str) -> Iterator[Problem]:
 
 
 def _check_folder(folder: Path) -> Iterator[Problem]:
+    fix = "--out ANOTHER_FOLDER"
+    try:
+        folder.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as exc:
+        yield Problem(what=f"{str(folder)[:100]} cannot be a folder: {getattr(exc, 'strerror', exc)}.", fix=fix)
+        return
     if folder.is_dir() and not any(folder.iterdir()):
         return
-    fix = "--out ANOTHER_FOLDER"
     if folder.exists() or folder.is_symlink():
         yield Problem(what=f"{folder} exists and is {'not empty' if folder.is_dir() else 'not a folder'}.", fix=fix)
         return

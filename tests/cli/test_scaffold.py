@@ -155,6 +155,7 @@ def test_the_list_of_plugins_still_works(invoke: Invoke) -> None:
             "library",
             ["is not a valid plugin name", f"at most {scaffold.LONGEST} characters"],
         ),
+        ("a" * 5000, "library", ["is not a valid plugin name", "cannot be a folder: File name too long"]),
         ("", "library", ["'' is not a valid plugin name"]),
         (
             "echo",

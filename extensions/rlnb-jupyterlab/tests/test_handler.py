@@ -64,3 +64,16 @@ async def test_a_request_for_an_unknown_run_is_refused_with_a_fix(jp_fetch: Any,
     code, refusal = await refused(jp_fetch, "runs", "0" * 20)
     assert code == 404
     assert refusal == {"message": "The run no longer exists.", "fix": "Refresh the list."}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_a_read_that_another_sites_page_makes_is_refused(
+    jp_fetch: Any, jp_serverapp: Any, root: Path, site: str
+) -> None:
+    """It would start a process for the figures, and make a training take pictures."""
+    headers = {"Authorization": "", "Cookie": await logged_in(jp_fetch, jp_serverapp), "Sec-Fetch-Site": site}
+    key = key_of(echo().wait(60))
+    for parts in (("runs", key, "figures"), ("runs", key, "frame"), ("cluster",)):
+        code, refusal = await refused(jp_fetch, *parts, headers=headers)
+        assert (code, refusal["message"]) == (403, "Another site has made this request.")
+    assert (await jp_fetch("rlnb", "runs", key, "files", "logs", "model_2.json", headers=headers)).code == 200

@@ -41,7 +41,7 @@ class Options:
         """Return the options that a page has sent; other fields are ignored.
 
         Raises:
-            TypeError, ValueError: A field is not a number.
+            TypeError, ValueError, OverflowError: A field is not a whole number.
         """
         numbers = {name: int(fields.get(name) or 0) for name in ("episodes", "max_iterations")}  # type: ignore[arg-type]
         return cls(checkpoint=str(fields.get("checkpoint") or ""), **numbers)

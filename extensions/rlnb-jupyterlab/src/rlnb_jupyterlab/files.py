@@ -23,6 +23,8 @@ SANDBOX = "sandbox; default-src 'none'; img-src data: 'self'; media-src 'self'; 
 class FileHandler(Handler):
     """A file of a run, but none of its records and no file outside its folder."""
 
+    other_sites = True
+
     @web.authenticated
     @authorized
     async def get(self, key: str, path: str) -> None:
@@ -54,7 +56,7 @@ class FileHandler(Handler):
         self.set_header("Accept-Ranges", "bytes")
         self.set_header("Content-Length", length)
         if not in_page:
-            name = path.name.encode("ascii", "replace").decode()
+            name = re.sub(r"[^\w.()+ -]", "_", path.name, flags=re.ASCII)
             self.set_header("Content-Disposition", f'attachment; filename="{name}"')
 
     def _range(self, size: int) -> tuple[int, int]:

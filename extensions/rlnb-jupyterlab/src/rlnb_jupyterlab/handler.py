@@ -49,6 +49,14 @@ class Handler(APIHandler):
     """The common part of all handlers."""
 
     auth_resource = RESOURCE
+    other_sites = False
+    """Whether a page of another site may request it. A sandboxed page of a run counts as another site."""
+
+    async def prepare(self) -> None:  # type: ignore[override]  # tornado awaits it
+        """Refuse a request that another site's page makes with this user's cookie (Fetch Metadata, W3C)."""
+        await super().prepare()  # type: ignore[misc]  # a coroutine in jupyter_server
+        if not self.other_sites and self.request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+            raise Refused(403, "Another site has made this request.", "Open JupyterLab itself.")
 
     @property
     def watcher(self) -> Watcher:
@@ -87,7 +95,7 @@ class Handler(APIHandler):
             raise Refused(413, "The request is too large.")
         try:
             content = json.loads(self.request.body)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter if it is nested too deeply
             content = None
         if not isinstance(content, dict):
             raise Refused(400, "The request is not a JSON object.")

@@ -242,7 +242,7 @@ class ActionHandler(Handler):
         for group in groups:
             try:
                 arguments = actions.command(action, [*group.values()], actions.Options.of(fields))
-            except (StopIteration, ValueError, TypeError):
+            except (StopIteration, ValueError, TypeError, OverflowError):
                 raise Refused(400, "The run has no such checkpoint, or an option is not a number.") from None
             if arguments is None:
                 raise Refused(400, "There is no such action.")

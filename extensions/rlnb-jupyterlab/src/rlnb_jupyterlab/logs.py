@@ -24,7 +24,10 @@ def path_of(run: rlnb.Run, job: int, name: str) -> Path | None:
 
 def lies_in(path: Path, folder: Path) -> bool:
     """Return whether a path below a folder is a plain file (no pipe, no device), with no symbolic link on the way."""
-    return path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder)
+    try:
+        return path.is_file() and path.resolve() == folder.resolve() / path.relative_to(folder)
+    except (OSError, ValueError):  # such as a name that is too long
+        return False
 
 
 def piece(path: Path, offset: int) -> tuple[str, int, int]:

@@ -48,7 +48,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         """Note the runs and logs that the page shows; other messages are ignored."""
         try:
             content = json.loads(message) if len(message) <= MOST_MESSAGE else None
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter if it is nested too deeply
             return
         if not isinstance(content, dict):
             return
