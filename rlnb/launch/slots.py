@@ -117,8 +117,11 @@ def take_slots(request: SlotRequest, give_up: Callable[[], bool], poll_s: float 
 
 def _take_free(request: SlotRequest, folder: Path, ticket: Path, slots: dict[str, IO[str]]) -> None:
     """Add free slots to ``slots``, if it is the turn of this ticket and one more run may run."""
-    if not _first(ticket):
-        return  # only the first in line takes slots, so a partial set blocks no other job
+    if not _first(ticket):  # only the first in line holds a partial set, so that it blocks no other job
+        for held in slots.values():
+            held.close()
+        slots.clear()
+        return
     rivals = [folder / slot for slot in (*request.numbers, *request.gpus) if slot not in slots] if request.gpus else []
     if len(_runs(rivals)) >= request.max_running:
         return
@@ -168,10 +171,22 @@ def _first(ticket: Path) -> bool:
             continue
         lock = _lock(ticket.parent / name, create=False)
         if lock is None:
+            if _is_stopped(name):
+                continue
             return False
         (ticket.parent / name).unlink(missing_ok=True)  # its process is gone
         lock.close()
     return True
+
+
+def _is_stopped(ticket: str) -> bool:
+    """Return whether the process of a ticket was stopped, for example with Ctrl+Z; others do not wait for it."""
+    import psutil
+
+    try:
+        return bool(psutil.Process(int(ticket.rpartition("-")[2])).status() == psutil.STATUS_STOPPED)
+    except (ValueError, psutil.Error):
+        return False
 
 
 def _lock(path: Path, create: bool = True, exclusive: bool = True) -> IO[str] | None:

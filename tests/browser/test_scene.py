@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "rig"))
+
 from lab import in_browser, lab, write_notebook
 from other_user import OTHER_UID, answer
 

@@ -133,6 +133,18 @@ def test_a_killed_waiter_does_not_block_those_after_it(tmp_path: Path, queue: Pa
     assert list((queue / "tickets").iterdir()) == [], "the ticket of the killed process is removed too"
 
 
+def test_a_stopped_waiter_does_not_block_those_after_it(tmp_path: Path, queue: Path, hold: Hold) -> None:
+    first, second, third = (hold(name) for name in ("first", "second", "third"))
+    second.send_signal(signal.SIGSTOP)
+    leave(first)
+    until(lambda: "takes third" in lines(tmp_path))
+    second.send_signal(signal.SIGCONT)
+    time.sleep(10 * POLL_S)
+    assert "takes second" not in lines(tmp_path)
+    leave(third)
+    until(lambda: "takes second" in lines(tmp_path))
+
+
 def test_a_run_that_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:
     first = hold("first")
     until(lambda: not list((queue / "tickets").iterdir()))
