@@ -19,6 +19,9 @@ from typing import Any
 Accept = Callable[[socket.socket], tuple[socket.socket, Any]]
 ESTABLISHED = "01"
 """State of a connection with both ends open; a process that has closed its end is not listed with its user."""
+MAPPED = "::ffff:"
+"""Beginning of an IPv4 address in a socket of IPv6."""
+TABLES = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
 
 
 def refuse_other_users() -> None:
@@ -59,35 +62,40 @@ def is_own(connection: socket.socket) -> bool:
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return True
     host, port = connection.getsockname()[:2]
-    if not (host == "::1" or host.removeprefix("::ffff:").startswith("127.")):
+    if not (host == "::1" or host.removeprefix(MAPPED).startswith("127.")):
         return True
     try:
-        ends = _address(connection.family, *connection.getpeername()[:2]), _address(connection.family, host, port)
+        ends = connection.getpeername()[:2], (host, port)
     except OSError:  # the other end is gone
         return False
-    return any(user in (0, os.getuid()) for user in _users(connection.family, ends))
+    return any(user in (0, os.getuid()) for user in _users(ends))
 
 
-def _users(family: int, ends: tuple[str, str]) -> Iterator[int]:
+def _users(ends: tuple[tuple[str, int], tuple[str, int]]) -> Iterator[int]:
     """Yield the user of the process at the first of two ends, if one holds it open.
 
-    Args:
-        family: The connection's address family.
-        ends: The addresses of that end and of the other one.
+    The table of that end is the one of its own socket, which may be of IPv4 where the other one is of IPv6.
     """
-    try:
-        lines = Path("/proc/net/tcp" if family == socket.AF_INET else "/proc/net/tcp6").read_text().splitlines()
-    except OSError:  # no Linux
-        return
-    for line in lines[1:]:
-        _, local, remote, state, _, _, _, user, _, inode = line.split()[:10]
-        if (local, remote, state) == (*ends, ESTABLISHED) and inode != "0":  # 0: no process holds it
-            yield int(user)
+    for family, table in TABLES.items():
+        try:
+            first, second = (_address(family, *end) for end in ends)
+            lines = table.read_text().splitlines()
+        except OSError:  # an address of the other family, or no Linux
+            continue
+        for line in lines[1:]:
+            _, local, remote, state, _, _, _, user, _, inode = line.split()[:10]
+            if (local, remote, state) == (first, second, ESTABLISHED) and inode != "0":  # 0: no process holds it
+                yield int(user)
 
 
 def _address(family: int, host: str, port: int) -> str:
-    """Return an address as ``/proc/net/tcp`` has it: 32-bit words in the machine's byte order, in hexadecimal."""
-    packed = socket.inet_pton(family, host)
+    """Return an address as these tables have it: 32-bit words in the machine's byte order, in hexadecimal.
+
+    Raises:
+        OSError: The address is not of this family.
+    """
+    plain = host.removeprefix(MAPPED)
+    packed = socket.inet_pton(family, f"{MAPPED}{plain}" if family == socket.AF_INET6 and "." in plain else plain)
     words = struct.unpack(f"={len(packed) // 4}I", packed)
     return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
 

@@ -19,12 +19,13 @@ import rlnb
 from rlnb.display import own_user
 
 
-@pytest.fixture(params=["127.0.0.1", "::1"])
+@pytest.fixture(params=["127.0.0.1", "::1", "::"])
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, int, list[str]]]:
     """A server in this process, that process's own user check, and what it has received."""
     before, received = socket.socket.accept, []
     family = socket.AF_INET6 if ":" in request.param else socket.AF_INET
-    listening = socket.create_server((request.param, 0), family=family)
+    both = request.param == "::"  # a server of IPv6 that IPv4 reaches too
+    listening = socket.create_server((request.param, 0), family=family, dualstack_ipv6=both)
 
     def serve() -> None:
         while True:
@@ -39,7 +40,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, int, list[str]
     own_user.refuse_other_users()
     own_user.refuse_other_users()
     threading.Thread(target=serve, daemon=True).start()
-    yield request.param, listening.getsockname()[1], received
+    yield "127.0.0.1" if both else request.param, listening.getsockname()[1], received
     listening.shutdown(socket.SHUT_RDWR)
     listening.close()
     socket.socket.accept = before
@@ -65,7 +66,7 @@ def test_a_request_whose_sender_has_left_is_not_read(server: tuple[str, int, lis
 
 
 def test_where_the_kernel_lists_no_users_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_user, "_users", lambda family, ends: iter(()))
+    monkeypatch.setattr(own_user, "_users", lambda ends: iter(()))
     before = socket.socket.accept
     own_user.refuse_other_users()
     assert socket.socket.accept is before
