@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 Accept = Callable[[socket.socket], tuple[socket.socket, Any]]
-ESTABLISHED = "01"
-"""State of a connection with both ends open; a process that has closed its end is not listed with its user."""
 MAPPED = "::ffff:"
 """Beginning of an IPv4 address in a socket of IPv6."""
 TABLES = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
@@ -83,8 +81,8 @@ def _users(ends: tuple[tuple[str, int], tuple[str, int]]) -> Iterator[int]:
         except OSError:  # an address of the other family, or no Linux
             continue
         for line in lines[1:]:
-            _, local, remote, state, _, _, _, user, _, inode = line.split()[:10]
-            if (local, remote, state) == (first, second, ESTABLISHED) and inode != "0":  # 0: no process holds it
+            _, local, remote, _, _, _, _, user, _, inode = line.split()[:10]
+            if (local, remote) == (first, second) and inode != "0":  # a closed end has inode 0, and user 0 too
                 yield int(user)
 
 

@@ -38,7 +38,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, int, list[str]
             connection.close()
 
     own_user.refuse_other_users()
+    once = socket.socket.accept
     own_user.refuse_other_users()
+    assert socket.socket.accept is once
     threading.Thread(target=serve, daemon=True).start()
     yield "127.0.0.1" if both else request.param, listening.getsockname()[1], received
     listening.shutdown(socket.SHUT_RDWR)

@@ -15,12 +15,13 @@ from typing import IO
 import pytest
 
 from rlnb import RlnbError
+from rlnb.launch import slots as queue_slots
 from rlnb.launch.slots import SlotRequest, holders, queue_folder, take_slots
 
 POLL_S = 0.02
 HOLDER = """
 import os, sys, time
-from rlnb.launch import slots
+from rlnb.launch import slots as queue_slots
 from rlnb.launch.slots import SlotRequest, take_slots
 
 name, log, max_running = sys.argv[1:]
@@ -143,6 +144,22 @@ def test_a_stopped_waiter_does_not_block_those_after_it(tmp_path: Path, queue: P
     assert "takes second" not in lines(tmp_path)
     leave(third)
     until(lambda: "takes second" in lines(tmp_path))
+
+
+def test_a_run_that_is_no_longer_first_gives_a_partial_set_back(queue: Path) -> None:
+    """A stopped run that continues is again ahead of those that have taken slots meanwhile."""
+    folder = queue_folder()
+    earlier, ahead = queue_slots._draw_ticket(folder / "tickets")
+    later, behind = queue_slots._draw_ticket(folder / "tickets")
+    partial = {"0": queue_slots._lock(folder / "slots" / "0")}
+    request = SlotRequest(max_running=2, count=2)
+    queue_slots._take_free(request, folder / "slots", later, partial)  # type: ignore[arg-type]
+    assert partial == {}
+    taken: dict[str, IO[str]] = {}
+    queue_slots._take_free(request, folder / "slots", earlier, taken)
+    assert set(taken) == {"0", "1"}
+    for lock in (ahead, behind, *taken.values()):
+        lock.close()
 
 
 def test_a_run_that_gives_up_leaves_the_queue(queue: Path, hold: Hold) -> None:

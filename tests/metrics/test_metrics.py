@@ -169,3 +169,12 @@ def test_the_former_tag_of_a_metric_is_read_if_the_present_one_is_not_logged(tmp
     assert metrics.last("entropy") == pytest.approx(0.4)
     assert metrics.newer("entropy", 1)[0].values == pytest.approx([0.4])
     assert metrics["fps"].values == [9.0]
+
+
+def test_the_points_are_read_again_at_once_if_a_file_ends_earlier_than_was_read(tmp_path: Path) -> None:
+    log(tmp_path, {"Train/mean_reward": [1.0, 2.0, 3.0]})
+    metrics = Metrics(tmp_path, LIBRARY, [span()])
+    assert len(metrics["reward"]) == 3
+    (path,) = tmp_path.rglob("*tfevents*")
+    metrics.count_by([span(), dataclasses.replace(span(), logged={path.name: path.stat().st_size - 1})])
+    assert metrics["reward"].values == [1.0, 2.0]

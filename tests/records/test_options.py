@@ -9,7 +9,7 @@ import pytest
 from rlnb import RlnbError
 from rlnb.records.evaluation import EvaluateOptions
 from rlnb.records.layout import JobDir
-from rlnb.records.options import TrainOptions, options_of
+from rlnb.records.options import TrainOptions, logged_before, options_of
 from rlnb.spec import Job
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -43,3 +43,9 @@ def test_a_missing_option_is_named(job: JobDir) -> None:
     files.write_once(job.job, {"kind": "evaluate", "options": {"checkpoint": "logs/model_4.pt"}})
     with pytest.raises(RlnbError, match=r"EvaluateOptions: .*'episodes'"):
         options_of(EvaluateOptions, job)
+
+
+@pytest.mark.parametrize("options", [{"logged": {"a": "5", "b": -1, "c": True, "d": 1.5, "e": 7}}, {"logged": [7]}, 7])
+def test_odd_ends_of_event_files_are_ignored(job: JobDir, options: object) -> None:
+    files.write_once(job.job, {"kind": "train", "options": options})
+    assert logged_before(job) == ({"e": 7} if isinstance(options, dict) and "e" in options["logged"] else {})
