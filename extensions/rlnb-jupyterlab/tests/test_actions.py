@@ -96,6 +96,7 @@ async def test_overlapping_deletions_delete_the_named_runs_only(
         '{"action": "format", "keys": ["KEY"]}',
         '{"action": "evaluate", "keys": ["KEY"], "options": {"checkpoint": "../../x"}}',
         '{"action": "evaluate", "keys": ["KEY"], "options": {"episodes": "--all"}}',
+        '{"action": "evaluate", "keys": ["KEY"], "options": {"episodes": Infinity}}',
     ],
 )
 async def test_a_malformed_request_is_refused(jp_fetch: Any, root: Path, body: str) -> None:

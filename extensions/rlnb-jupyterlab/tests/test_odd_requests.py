@@ -125,6 +125,7 @@ def check(code: int, body: bytes, asked: str) -> None:
         assert "Traceback" not in message
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("route", [*GETS, *SLOW, "diff"])
 async def test_an_odd_request_to_read_is_answered_or_refused(jp_fetch: Any, root: Path, route: str) -> None:
     run, rng = echo().wait(60), random.Random(route)

@@ -55,6 +55,16 @@ async def test_two_logs_are_followed_at_once(jp_ws_fetch: Any, root: Path) -> No
     stream.close()
 
 
+@pytest.mark.parametrize("message", ["{", "[" * 10_000, "[]", '{"type": "watch", "keys": 1}'])
+async def test_a_malformed_message_is_ignored(jp_ws_fetch: Any, root: Path, message: str) -> None:
+    stream = await jp_ws_fetch("rlnb", "stream")
+    await heard(stream, "runs", reset=True)
+    await stream.write_message(message)
+    run = echo()
+    assert [row["id"] for row in (await heard(stream, "runs"))["rows"]] == [run.id], "the stream has ended"
+    stream.close()
+
+
 async def test_a_stream_for_another_site_is_refused(
     jp_fetch: Any, jp_ws_fetch: Any, jp_serverapp: Any, root: Path
 ) -> None:

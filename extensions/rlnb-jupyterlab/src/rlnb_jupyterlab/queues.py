@@ -17,7 +17,8 @@ import rlnb
 from rlnb_jupyterlab.choices import LauncherChoice
 from rlnb_jupyterlab.open_pages import Link
 
-WITHIN_S = 10.0
+WITHIN_S = 4.0
+"""Commands of queues retry for minutes if their controller is away; the page must be answered within 5 s."""
 MOST_ROWS = 500
 WHOLE_LINES = ("output",)
 """Heading of the only column of a table that shows whole lines of a command's output."""
@@ -38,23 +39,21 @@ class Table:
 
 async def queues(launchers: Sequence[LauncherChoice]) -> list[Table]:
     """Return the tables of each launcher whose command is installed; of launchers with one command, the first's."""
-    tables: list[Table] = []
-    programs: set[str] = set()
+    by_program: dict[str, LauncherChoice] = {}
     for launcher in launchers:
-        if launcher.tables and (program := launcher.tables[0].argv[0]) not in programs and shutil.which(program):
-            programs.add(program)
-            tables += await _tables(launcher)
-    return tables
+        if launcher.tables:
+            by_program.setdefault(launcher.tables[0].argv[0], launcher)
+    installed = [launcher for program, launcher in by_program.items() if shutil.which(program)]
+    return [table for tables in await asyncio.gather(*map(_tables, installed)) for table in tables]
 
 
 async def _tables(launcher: LauncherChoice) -> list[Table]:
     """Return the tables of a launcher, or one table with an error if its cluster does not answer the first command."""
-    first, *others = launcher.tables
-    table = await _table(launcher.name, first)
-    if table.error and others:
-        error = f"{first.argv[0]} is installed, but no cluster answers."
-        return [Table(launcher=launcher.name, error=error, detail=table.detail)]
-    return [table, *[await _table(launcher.name, other) for other in others]]
+    tables = await asyncio.gather(*[_table(launcher.name, table) for table in launcher.tables])
+    if tables[0].error and len(tables) > 1:
+        error = f"{launcher.tables[0].argv[0]} is installed, but no cluster answers."
+        return [Table(launcher=launcher.name, error=error, detail=tables[0].detail)]
+    return tables
 
 
 def dashboards(runs: Sequence[rlnb.Run]) -> list[Link]:
