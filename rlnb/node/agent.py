@@ -21,6 +21,7 @@ from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import SlotRequest, take_slots
 from rlnb.node.child import describe_exit, wakes
 from rlnb.node.descendants import ask_for_stacks, kill_descendants
+from rlnb.node.lent import LentWorker
 from rlnb.node.peers import HANGS, Member, Peers, Stall
 from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
@@ -48,6 +49,8 @@ ROOT_CAUSE_S = 10.0
 """Seconds that a node whose ranks failed waits for the result of the node whose rank failed first."""
 FULL_BYTES = 2**20
 """Free bytes below which a failure is blamed on the disk."""
+Child = subprocess.Popen[bytes] | LentWorker
+"""The process of a job."""
 
 
 class Agent:
@@ -96,7 +99,7 @@ class Agent:
     def _on_signal(self, *_: object) -> None:
         self._signalled = True
 
-    def run(self, start: Callable[[Command], subprocess.Popen[bytes]]) -> int:
+    def run(self, start: Callable[[Command], Child]) -> int:
         """Wait for a slot, start the process, watch it, write the result; return the exit status."""
         if self._node == 0:
             _keep_space(self._job.reserve)
@@ -118,7 +121,8 @@ class Agent:
         except OSError as exc:
             return self._end("failed", f"{self._command.argv[0]!r} could not be started: {exc}", None)
         outcome, error = self._watch(child)
-        kill_descendants(0.0 if outcome == "completed" else TERM_GRACE_S)
+        spare = child.own if isinstance(child, LentWorker) and child.returned else ()
+        kill_descendants(0.0 if outcome == "completed" else TERM_GRACE_S, spare=spare)
         code = 1 if self._let_go else self._end(outcome, error, child.poll())
         for slot in slots.values():
             slot.close()
@@ -163,11 +167,11 @@ class Agent:
         )
         return 1
 
-    def _watch(self, child: subprocess.Popen[bytes]) -> tuple[Outcome, str]:
+    def _watch(self, child: Child) -> tuple[Outcome, str]:
         deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
         leave_by: float | None = None
         start = self._start()
-        with wakes(child, POLL_S, lifeline=self._lifeline) as wait, self._sampling() as sample:
+        with wakes(child.pid, POLL_S, lifeline=self._lifeline) as wait, self._sampling() as sample:
             while (code := child.poll()) is None:
                 if self._must_stop():
                     return self._after_saving(child, *self._stopped())
@@ -215,7 +219,7 @@ class Agent:
         """Return whether every node has started. Until then the ranks wait for each other in silence."""
         return all(files.there(self._job.running(node)) for node in range(self._member.nodes))
 
-    def _after_saving(self, child: subprocess.Popen[bytes], outcome: Outcome, error: str) -> tuple[Outcome, str]:
+    def _after_saving(self, child: Child, outcome: Outcome, error: str) -> tuple[Outcome, str]:
         """Give a training that has begun its iterations the time to save a checkpoint; return the arguments."""
         save_s = self._save_s()
         if save_s > 0 and not (self._let_go or self._superseded()):
@@ -233,7 +237,7 @@ class Agent:
         except (RlnbError, TypeError, ValueError):  # a damaged record must not keep the agent from ending the training
             return 0.0
 
-    def _wait_for_the_result(self, child: subprocess.Popen[bytes], save_s: float) -> None:
+    def _wait_for_the_result(self, child: Child, save_s: float) -> None:
         """Wait until the worker has saved, written its result, and called the plugins' hooks, or its time is over."""
         deadline = time.monotonic() + save_s
         has_result = False

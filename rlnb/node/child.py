@@ -52,13 +52,13 @@ def adopt_orphans() -> None:
 
 
 @contextlib.contextmanager
-def wakes(child: subprocess.Popen[bytes], poll_s: float, *, lifeline: bool = False) -> Iterator[Callable[[], bool]]:
-    """Yield a function that waits for the child's exit, a signal or ``poll_s``, and returns whether stdin has closed.
+def wakes(pid: int, poll_s: float, *, lifeline: bool = False) -> Iterator[Callable[[], bool]]:
+    """Yield a function that waits for a child's exit, a signal or ``poll_s``, and returns whether stdin has closed.
 
     Wake-ups are rare, since each takes a core from a training that may use all of them. Standard input is watched only
     with ``lifeline``.
     """
-    process = os.pidfd_open(child.pid)
+    process = os.pidfd_open(pid)
     reader, writer = os.pipe()
     for end in (reader, writer):
         os.set_blocking(end, False)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,19 +19,31 @@ STACKS_S = 1.0
 """Seconds to wait for processes to write their stacks."""
 
 
-def kill_descendants(grace_s: float) -> None:
-    """End every process below this one: SIGTERM, then SIGKILL until none is left.
+def descendants() -> list[psutil.Process]:
+    """Return every process below this one.
 
     This process is a subreaper, so a process that detached itself (setsid, double fork) is still below it.
     """
     import psutil
 
-    agent = psutil.Process()
-    for process in agent.children(recursive=True):
+    return psutil.Process().children(recursive=True)
+
+
+def kill_descendants(grace_s: float, *, spare: Collection[psutil.Process] = ()) -> None:
+    """End every process below this one: SIGTERM, then SIGKILL until none is left.
+
+    Args:
+        grace_s: Seconds between the two signals.
+        spare: Processes that live on.
+    """
+    import psutil
+
+    for process in descendants():
         with contextlib.suppress(psutil.NoSuchProcess):
-            process.terminate()
+            if process not in spare:
+                process.terminate()
     deadline = time.monotonic() + grace_s
-    while processes := _living(agent):
+    while processes := _living(spare):
         if time.monotonic() > deadline:
             for process in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -38,13 +51,15 @@ def kill_descendants(grace_s: float) -> None:
         time.sleep(0.02)
 
 
-def _living(agent: psutil.Process) -> list[psutil.Process]:
-    """Return the processes below the agent that still run; those that have ended are reaped."""
+def _living(spare: Collection[psutil.Process]) -> list[psutil.Process]:
+    """Return the processes below this one that still run, without those to spare; those that have ended are reaped."""
     import psutil
 
     living = []
-    for process in agent.children(recursive=True):
+    for process in descendants():
         with contextlib.suppress(psutil.NoSuchProcess):
+            if process in spare:
+                continue
             if process.status() == psutil.STATUS_ZOMBIE:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(process.pid, os.WNOHANG)

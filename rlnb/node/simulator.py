@@ -1,12 +1,15 @@
-"""Keep a living simulator for a kernel, and hand it over to a run."""
+"""Keep a living simulator for a kernel, lend it to runs, and take it back."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
 import selectors
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,6 +18,7 @@ from rlnb.node.agent import Agent
 from rlnb.node.child import die_with_parent
 from rlnb.node.descendants import kill_descendants
 from rlnb.node.environment import environment
+from rlnb.node.lent import LentWorker
 from rlnb.node.silence import Silence
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command
@@ -26,7 +30,8 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
     """Start a living simulator and pass JSON lines between the kernel (stdin, stdout) and it.
 
     The simulator ends with the kernel. A line with the key ``adopt`` names the folder of a job: the simulator then
-    trains that job under this agent, and the kernel reaches it only through the job's folder.
+    trains that job under this agent, and the kernel reaches it only through the job's folder. After the job, the
+    kernel gets the simulator back. If the kernel is gone by then, or the job ended the simulator, this agent ends.
     """
     path = log.with_suffix(".replies")
     try:
@@ -43,24 +48,35 @@ def keep_simulator(log: Path, argv: Sequence[str]) -> int:
             stderr=subprocess.STDOUT,
             preexec_fn=die_with_parent,
         )
-    handover = _relay(worker, replies, log)
+    process, status, ready = os.pidfd_open(worker.pid), 0, False
+    while handover := _relay(worker, process, replies, log, ready=ready):
+        _tell_kernel("adopted", True)
+        status, lent = _lend(worker, replies, log, handover)
+        if lent is None:
+            _remove(log)  # which the kernel no longer knows of
+            break
+        ready = ready or lent.ready
+        os.write(1, lent.line)
     path.unlink(missing_ok=True)  # the kernel may have removed the folder
-    if handover is None:
-        kill_descendants(0.0)
-        return 0
-    job, earlier_log = handover.job, open(log, "rb")  # noqa: SIM115 - the kernel removes the file
-    earlier_log.seek(0, os.SEEK_END)
-    _tell_kernel("adopted", True)
-    _let_go_of_kernel(job.log())
+    kill_descendants(0.0)
+    return status
 
-    def start(_: Command) -> subprocess.Popen[bytes]:
-        assert worker.stdin is not None
-        worker.stdin.write(handover.line)
-        worker.stdin.flush()
-        return worker
 
-    command = from_json(Command, files.read_json(job.command) or {})
-    return Agent(job, command, earlier_log=earlier_log).run(start)
+def _lend(
+    worker: subprocess.Popen[bytes], replies: int, log: Path, handover: Handover
+) -> tuple[int, LentWorker | None]:
+    """Do a job with the worker; return the job's status, and the worker if the kernel can have it back."""
+    job, lent = handover.job, LentWorker(worker, replies)
+
+    def start(_: Command) -> LentWorker:
+        lent.begin(handover.line)
+        return lent
+
+    with open(log, "rb") as earlier_log, _away_from_kernel(job.log()) as kernel:
+        earlier_log.seek(0, os.SEEK_END)
+        command = from_json(Command, files.read_json(job.command) or {})
+        status = Agent(job, command, earlier_log=earlier_log).run(start)
+        return status, lent if lent.returned and worker.poll() is None and not _is_gone(kernel) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,10 +105,18 @@ def _open_pipe(path: Path) -> int:
     return os.open(path, os.O_RDWR)  # a reader alone would wait for the worker's start
 
 
-def _relay(worker: subprocess.Popen[bytes], replies: int, log: Path) -> Handover | None:
-    """Pass lines both ways; return the handover, or None if either side exits or the start hangs."""
+def _relay(worker: subprocess.Popen[bytes], process: int, replies: int, log: Path, *, ready: bool) -> Handover | None:
+    """Pass lines both ways; return the handover, or None if either side exits or the start hangs.
+
+    Args:
+        worker: The living simulator.
+        process: Descriptor that can be read once it has ended.
+        replies: Descriptor of the pipe that it writes to.
+        log: Its log.
+        ready: Whether it has started.
+    """
     assert worker.stdin is not None
-    process, pending, ready, was_silent = os.pidfd_open(worker.pid), b"", False, False
+    pending, was_silent = b"", False
     start = Silence(log, lambda: ready)
     with selectors.DefaultSelector() as selector:
         for descriptor in (0, replies, process):
@@ -125,13 +149,45 @@ def _relay(worker: subprocess.Popen[bytes], replies: int, log: Path) -> Handover
                         return None
 
 
+def _remove(log: Path) -> None:
+    """Remove a log, and its folder if nothing else is in it."""
+    with contextlib.suppress(OSError):
+        log.unlink(missing_ok=True)
+        log.with_suffix(".replies").unlink(missing_ok=True)
+        log.parent.rmdir()
+
+
 def _tell_kernel(key: Literal["adopted", "hangs", "silent"], value: bool | str) -> None:
     os.write(1, json.dumps({key: value}).encode() + b"\n")
 
 
-def _let_go_of_kernel(log: Path) -> None:
+@contextlib.contextmanager
+def _away_from_kernel(log: Path) -> Iterator[int]:
+    """Use a job's log as the output, and no input. At the end, the kernel's pipes and the signal handlers are back.
+
+    Yields:
+        A descriptor that shows whether the kernel still holds the other end of its pipe.
+    """
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    handlers = [signal.getsignal(number) for number in numbers]
+    kept = [os.dup(descriptor) for descriptor in (0, 1, 2)]
     null = os.open(os.devnull, os.O_RDWR)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(null, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    for descriptor, other in enumerate((null, output, output)):
+        os.dup2(other, descriptor)
+    try:
+        yield kept[0]
+    finally:
+        for descriptor, other in enumerate(kept):
+            os.dup2(other, descriptor)
+        for descriptor in (*kept, null, output):
+            os.close(descriptor)
+        for number, handler in zip(numbers, handlers, strict=True):
+            signal.signal(number, handler)
+
+
+def _is_gone(kernel: int) -> bool:
+    """Return whether the other end of the kernel's pipe is closed."""
+    hangup = select.poll()
+    hangup.register(kernel, 0)  # POLLHUP only; data stays in the pipe
+    return bool(hangup.poll(0))

@@ -153,7 +153,7 @@ class NewJob:
             undo()
             raise
         if worker is not None:
-            simulator.let_go(self.manifest.python, self.manifest.asset_root)
+            simulator.lend(worker, folder, self.manifest.task)
         with contextlib.suppress(OSError):  # a full disk; the job runs, and its state follows from the heartbeat
             files.write_once(folder.path / HANDLE, handle)
 

@@ -21,10 +21,10 @@ from rlnb.errors import RlnbError, WorkerError, require_linux
 from rlnb.launch import nvml
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
-from rlnb.spec import Json
+from rlnb.spec import Json, Task
 from rlnb.storage import files
 from rlnb.tasks import messages, requests
-from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Silent
+from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Returned, Silent
 from rlnb.tasks.requests import Request
 
 logger = logging.getLogger(__name__)
@@ -40,22 +40,25 @@ A = TypeVar("A")
 
 
 class SimulatorProcess:
-    """One worker process that answers requests. It ends with this process, unless a run has adopted it.
+    """One worker process that answers requests, and that runs can borrow. It ends with this process.
+
+    A run that has borrowed it goes on without this process.
 
     Args:
         python: Command of the worker's interpreter; None is this process's interpreter.
         asset_root: Explicit asset root; fixed for the life of the process.
         log: File for the worker's output.
+        gently: Whether the worker starts at a low priority.
     """
 
-    def __init__(self, python: str | None, asset_root: str | None, log: Path) -> None:
+    def __init__(self, python: str | None, asset_root: str | None, log: Path, *, gently: bool = False) -> None:
         self.python, self.asset_root, self.log = python, asset_root, log
         self._ids = itertools.count()
         self.answered = 0
         """Number of requests that the worker has answered."""
         self.used_s = time.monotonic()
         """Time of the last use, on the monotonic clock."""
-        self._is_adopted = False
+        self._is_lent = False
         self._made = 0
         self._settled_bytes = 0
         self._hangs = ""
@@ -69,7 +72,7 @@ class SimulatorProcess:
             )
         files.make_folder(log.parent)
         argv = [sys.executable, "-P", "-m", "rlnb.node", "--warm", str(log)]
-        argv += [*command, "-m", "rlnb.worker", "serve"]
+        argv += [*command, "-m", "rlnb.worker", "serve", *(["--gently"] if gently else [])]
         self._agent = subprocess.Popen(
             argv,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **({"RLNB_ASSET_ROOT": asset_root} if asset_root else {})},
@@ -81,7 +84,7 @@ class SimulatorProcess:
 
     @property
     def alive(self) -> bool:
-        return not self._is_adopted and self._agent.poll() is None
+        return not self._is_lent and self._agent.poll() is None
 
     @property
     def pid(self) -> int:
@@ -147,6 +150,11 @@ class SimulatorProcess:
             self._agent.wait()
             raise self._end()
 
+    def prepare(self, task: Task) -> None:
+        """Let the worker get familiar with a task, and return at once."""
+        with self._lock:
+            self._send(messages.call(messages.UNASKED, requests.Card(task=task)))
+
     def _note(self, message: Ready | Silent | Hangs) -> None:
         """Record a message about the start of the worker."""
         if isinstance(message, Ready):
@@ -201,16 +209,35 @@ class SimulatorProcess:
             self._settled_bytes, self._made = size_bytes, SETTLED_AFTER
 
     def adopt(self, job_dir: Path) -> Mapping[str, Json]:
-        """Hand the process over to a job and return the handle of its agent. Do not use this object afterwards."""
+        """Hand the process over to a job and return the handle of its agent.
+
+        This object is not alive until :meth:`is_back` returns True.
+        """
         with self._lock:
             self._send(Adoption(adopt=str(job_dir)))
             assert self._agent.stdout is not None
             while text := self._agent.stdout.readline():
                 if isinstance(messages.message(text), Adopted):
-                    self._is_adopted = True
-                    shutil.rmtree(self.log.parent, ignore_errors=True)  # the output continues in the run's log
+                    self._is_lent = True
                     return handle_of(self._agent.pid)
             raise WorkerError(f"The living simulator ended before the run could adopt it. Its log: {self.log}")
+
+    def is_back(self) -> bool:
+        """Wait until the job's end; return whether the process can be used again, or has ended."""
+        with self._lock:
+            assert self._agent.stdout is not None
+            for text in self._agent.stdout:
+                if isinstance(message := messages.message(text), Returned):
+                    self._ready = Ready(rlnb=message.rlnb, pid=message.pid) if message.pid else self._ready
+                    self._is_lent, self.used_s = False, time.monotonic()
+                    return True
+            self._agent.wait()
+            return False
+
+    def give_up(self) -> None:
+        """Let the process end with its job. A process that no job has borrowed ends now."""
+        assert self._agent.stdin is not None
+        self._agent.stdin.close()
 
     def end_if_idle(self, limit_s: float | None) -> None:
         """End the worker if it was not used for ``limit_s`` seconds; None means never."""

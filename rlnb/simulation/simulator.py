@@ -1,8 +1,13 @@
-"""The living simulator of this kernel. It starts when first needed, and is replaced if a run adopts it or it ends."""
+"""The living simulator of this kernel. It starts when first needed; runs borrow it; another takes its place meanwhile.
+
+A training that borrows it gives it back at its end. A training that lasts longer than ``SPARE_AFTER_S`` lets a second
+one start, at a low priority, for previews and further trainings.
+"""
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import html
 import logging
 import tempfile
@@ -12,34 +17,48 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from rlnb.errors import FreshProcessError
+import psutil
+
+from rlnb.errors import FreshProcessError, RlnbError
 from rlnb.launch.local import gpu_count
+from rlnb.launch.slots import holders
+from rlnb.records.layout import JobDir
 from rlnb.settings import options
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
+from rlnb.storage import files
 from rlnb.tasks import requests
 from rlnb.tasks.requests import Request
 from rlnb.tasks.task import as_task
 
 logger = logging.getLogger(__name__)
 A = TypeVar("A")
-FRESH_AFTER_S = 10.0
-"""Seconds between the adoption of a living simulator by a run and the start of its replacement. An earlier start would
+SPARE_AFTER_S = 10.0
+"""Seconds between the adoption of a living simulator by a run and the start of a spare one. An earlier start would
 delay the run's first iteration."""
+SPARE_BYTES = 6 * 2**30
+"""Bytes of memory that must be free for a spare simulator."""
+BACK_WITHIN_S = 3.0
+"""Seconds to wait for the simulator of a training that has just ended."""
 IDLE_POLL_S = 10.0
 """Seconds between two looks at whether the living simulator is idle."""
 
 _current: SimulatorProcess | None = None
+_lent: dict[SimulatorProcess, JobDir] = {}
+"""Living simulators that runs have borrowed, with the jobs that they do."""
 _keep = True
 _starting = threading.RLock()
+_is_back = threading.Condition(_starting)
 
 
 class Simulator:
     """The living simulator of this kernel: a process that has loaded Isaac Lab and makes an env in under a second.
 
     The simulator answers previews, evaluations, exports and checks, one at a time. The next training with one process
-    adopts it, and a fresh simulator then starts in the background. A simulator ends with its kernel, and on a machine
-    with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request; the next request starts a fresh one.
+    adopts it and gives it back at its end. If the training lasts, a spare simulator starts in the background, unless
+    the training uses a GPU or less than 6 GiB of memory are free. A simulator ends with its kernel, and on a machine
+    with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request, or when a run of this machine's
+    queue trains; the next request starts a fresh one.
     """
 
     def __init__(self, python: str | None, asset_root: str | None) -> None:
@@ -181,44 +200,66 @@ def request(
         worker.close()
 
 
-def living_process(python: str | None = None, asset_root: str | None = None) -> SimulatorProcess:
-    """Return the living simulator for these settings, starting one if there is none."""
-    global _current
+def living_process(
+    python: str | None = None, asset_root: str | None = None, *, gently: bool = False
+) -> SimulatorProcess:
+    """Return the living simulator for these settings, starting one if there is none.
+
+    Args:
+        python: Command of the worker's interpreter; None is ``rlnb.options.python``.
+        asset_root: Folder or URL of robot assets; None is ``rlnb.options.asset_root``.
+        gently: Whether a simulator starts at a low priority.
+    """
     python, asset_root = python or options.python, asset_root or options.asset_root
     with _starting:
+        _wait_for_one_that_comes_back(python, asset_root)
         if _current and _current.alive and (_current.python, _current.asset_root) == (python, asset_root):
             _current.used_s = time.monotonic()
             return _current
-        shut_down()
-        _current = start_process(python, asset_root)
-        threading.Thread(target=_end_when_idle, args=(_current,), daemon=True, name="end when idle").start()
-        return _current
+        if _current is not None:
+            _current.close()
+        return _use(start_process(python, asset_root, gently=gently))
+
+
+def _use(process: SimulatorProcess) -> SimulatorProcess:
+    """Make a process this kernel's living simulator."""
+    global _current
+    _current = process
+    threading.Thread(target=_end_when_idle, args=(process,), daemon=True, name="end when idle").start()
+    return process
 
 
 def _replaced(worker: SimulatorProcess) -> SimulatorProcess:
     """Return a living simulator with the settings of another one, which ends if it is still this kernel's."""
     with _starting:
         if _current is worker:
-            shut_down()
+            worker.close()
         return living_process(worker.python, worker.asset_root)
 
 
 def _end_when_idle(process: SimulatorProcess) -> None:
-    """End an idle living simulator. Without a GPU it stays, since it holds no GPU memory that a run may need."""
+    """End an idle living simulator, so that it holds no GPU memory that a run may need. Without a GPU it stays."""
     while gpu_count() and process.alive:
         time.sleep(IDLE_POLL_S)
         with _starting:  # so that it does not end between its choice for a request and the request
-            process.end_if_idle(options.warm_idle_s)
+            process.end_if_idle(0.0 if _a_gpu_trains() else options.warm_idle_s)
 
 
-def start_process(python: str | None, asset_root: str | None) -> SimulatorProcess:
+def _a_gpu_trains() -> bool:
+    """Return whether a run of this machine's queue may use a GPU now."""
+    return bool(gpu_count()) and bool(holders())
+
+
+def start_process(python: str | None, asset_root: str | None, *, gently: bool = False) -> SimulatorProcess:
     """Start a worker process that is not registered as the living simulator. The caller has to close it."""
-    return SimulatorProcess(python, asset_root, Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log")
+    log = Path(tempfile.mkdtemp(prefix="rlnb-warm-")) / "worker.log"
+    return SimulatorProcess(python, asset_root, log, gently=gently)
 
 
 def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess | None:
     """Return the living simulator if it has these settings and is idle, else None."""
     with _starting:
+        _wait_for_one_that_comes_back(python, asset_root)
         fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
         if not (_current and fits and _current.alive and not _current.busy):
             return None
@@ -226,34 +267,81 @@ def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess
         return _current
 
 
-def let_go(python: str | None, asset_root: str | None) -> None:
-    """Forget the living simulator after a run has adopted it; start a fresh one once the run has started up."""
+def _wait_for_one_that_comes_back(python: str | None, asset_root: str | None) -> None:
+    """Wait for the simulator of a training that has ended, if this kernel has no other. Call it with the lock."""
+    deadline = time.monotonic() + BACK_WITHIN_S
+    while _current is None or not _current.alive:
+        ended = [
+            process
+            for process, job in _lent.items()
+            if (process.python, process.asset_root) == (python, asset_root) and files.there(job.result)
+        ]
+        if not ended or not _is_back.wait(deadline - time.monotonic()):
+            return
+
+
+def lend(worker: SimulatorProcess, job: JobDir, task: Task) -> None:
+    """Note that a run has adopted the living simulator, and start a spare one if the run lasts.
+
+    Args:
+        worker: The simulator.
+        job: The run's job.
+        task: The run's task, with which the spare makes itself familiar.
+    """
     global _current
-    _current = None
     if not _keep:
+        worker.give_up()
         return
-    timer = threading.Timer(FRESH_AFTER_S, _start_fresh, (python, asset_root))
+    with _starting:
+        _current = None if _current is worker else _current
+        _lent[worker] = job
+    threading.Thread(target=_take_back, args=(worker,), daemon=True, name="take back").start()
+    timer = threading.Timer(SPARE_AFTER_S, _start_spare, (worker, task))
     timer.daemon = True
     timer.start()
 
 
-def _start_fresh(python: str | None, asset_root: str | None) -> None:
-    """Start a living simulator unless there is one already, which may have other settings and be busy."""
+def _take_back(worker: SimulatorProcess) -> None:
+    """Wait for the end of the run that has borrowed a simulator, and keep the simulator if there is no better one."""
+    is_back = worker.is_back()
+    with _is_back:
+        wanted = _lent.pop(worker, None) is not None and not _a_gpu_trains()
+        has_other = _current is not None and _current.alive and (_current.answered or _current.busy)
+        if is_back and wanted and not has_other:
+            if _current is not None:  # it has only begun to start
+                _current.close()
+            _use(worker)
+        elif is_back:
+            worker.close()
+        _is_back.notify_all()
+
+
+def _start_spare(lent: SimulatorProcess, task: Task) -> None:
+    """Start a spare simulator while a run uses another one, unless the run may need the memory that it would take."""
     with _starting:
-        if _current is None or not _current.alive:
-            living_process(python, asset_root)
+        if lent not in _lent or (_current is not None and _current.alive) or _a_gpu_trains():
+            return
+        if psutil.virtual_memory().available < SPARE_BYTES:
+            logger.info("No spare simulator starts, since less than %.0f GiB are free.", SPARE_BYTES / 2**30)
+            return
+        with contextlib.suppress(RlnbError):  # only a preparation; a request with the same error will report it
+            living_process(lent.python, lent.asset_root, gently=True).prepare(task)
 
 
 def keep_none() -> None:
-    """Start no replacement after a run has adopted the living simulator, for commands that end with their run."""
+    """Let the living simulator end with the run that adopts it, for commands that end with their run."""
     global _keep
     _keep = False
 
 
 @atexit.register
 def shut_down() -> None:
-    """End the living simulator, if there is one."""
+    """End the living simulator, if there is one. Those that runs have borrowed end with their runs."""
     global _current
-    if _current is not None:
-        _current.close()
-    _current = None
+    with _starting:
+        if _current is not None:
+            _current.close()
+        _current = None
+        for process in _lent:
+            process.give_up()
+        _lent.clear()

@@ -1,7 +1,8 @@
 """The lines of JSON on the pipes between a kernel, the node agent of its living simulator, and the worker.
 
-A kernel writes calls, and possibly an adoption as the last line. The worker writes that it is ready, then for each call
-any number of interim values and one answer or failure. The node agent between the two adds messages about the start.
+A kernel writes calls and adoptions. The worker writes that it is ready, then for each call any number of interim values
+and one answer or failure. The node agent between the two adds messages about the start. After an adoption, the kernel
+writes nothing until the agent has handed the worker back.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from rlnb.tasks.requests import BY_VERB, Request, answer_type, verb
 from rlnb.version import __version__
 
 A = TypeVar("A")
+UNASKED = -1
+"""Number of a call that prepares the worker for later ones. Nobody waits for its answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +39,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adoption:
-    """The kernel hands the worker over to a run. It is the kernel's last message."""
+    """The kernel hands the worker over to a run."""
 
     adopt: str
     """Folder of the job that the worker does next."""
@@ -120,7 +123,19 @@ class Adopted:
     """Always true; marks the message."""
 
 
-Message = Ready | Meanwhile | Answer | Failure | Silent | Hangs | Adopted
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Returned:
+    """The run has ended, and the worker serves the kernel again. The worker tells its agent, which tells the kernel."""
+
+    returned: bool = True
+    """Always true; marks the message."""
+    rlnb: str = ""
+    """Version of the worker's rlnb, as in :class:`Ready`."""
+    pid: int = 0
+    """Process id of the worker; 0 if the run has not used it."""
+
+
+Message = Ready | Meanwhile | Answer | Failure | Silent | Hangs | Adopted | Returned
 _MARKS: Mapping[str, type[Message]] = {
     "meanwhile": Meanwhile,
     "value": Answer,
@@ -129,6 +144,7 @@ _MARKS: Mapping[str, type[Message]] = {
     "silent": Silent,
     "hangs": Hangs,
     "adopted": Adopted,
+    "returned": Returned,
 }
 """Type of a message by the key that only messages of this type have."""
 

@@ -62,12 +62,12 @@ def test_the_end_of_a_child_and_a_signal_cut_the_wait_short() -> None:
     before = signal.signal(signal.SIGUSR2, lambda *_: None)
     child = subprocess.Popen(["sleep", "60"])
     try:
-        with wakes(child, WAIT_S) as wait:
+        with wakes(child.pid, WAIT_S) as wait:
             start_s = time.monotonic()
             os.kill(os.getpid(), signal.SIGUSR2)
             assert wait() is False
         child.kill()
-        with wakes(child, WAIT_S) as wait:
+        with wakes(child.pid, WAIT_S) as wait:
             assert wait() is False
         assert time.monotonic() - start_s < WAIT_S / 2
     finally:
@@ -79,7 +79,7 @@ def test_the_end_of_a_child_and_a_signal_cut_the_wait_short() -> None:
 def test_a_wait_takes_no_longer_than_its_limit() -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
-        with wakes(child, 0.05) as wait:
+        with wakes(child.pid, 0.05) as wait:
             start_s = time.monotonic()
             assert wait() is False
             assert 0.04 < time.monotonic() - start_s < WAIT_S / 2

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,14 +22,22 @@ from rlnb.storage.serial import from_json, to_json
 
 WAIT_S = 20.0
 WORKER = """
-import json, os, sys
+import json, os, subprocess, sys, time
 replies = os.open(sys.argv[-1], os.O_WRONLY)
 os.write(replies, b'{"ready": true}\\n')
 for line in sys.stdin:
     request = json.loads(line)
     if "adopt" in request:
         print("trains", request["adopt"], flush=True)
-        sys.exit(0)
+        if request["adopt"].endswith("export"):
+            sys.exit(0)
+        subprocess.Popen(["sleep", "600.75"], start_new_session=True)
+        while not os.path.exists(request["adopt"] + "/end"):
+            time.sleep(0.05)
+        if os.path.exists(request["adopt"] + "/error"):
+            sys.exit(3)
+        os.write(replies, json.dumps({"returned": True, "pid": os.getpid()}).encode() + b"\\n")
+        continue
     print("answers", request["id"], flush=True)
     os.write(replies, json.dumps({"id": request["id"]}).encode() + b"\\n")
 """
@@ -90,7 +100,77 @@ def test_after_a_handover_the_agent_detaches_from_the_kernel_and_writes_the_resu
     assert agent.stdout.read() == b"", "the agent has closed the kernel's pipe"
     assert agent.wait(WAIT_S) == 0
     assert from_json(Result, files.read_json(job.result) or {}).outcome == "completed"
-    assert f"trains {job.path}" in (tmp_path / "log").read_text()
+    assert not (tmp_path / "log").exists(), "the agent removes the simulator's log"
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobDir:
+    """A training that has written its result, and goes on until it has a file named ``end``."""
+    job = JobDir(tmp_path / "run" / "jobs" / "0-train")
+    job.path.mkdir(parents=True)
+    files.write_once(job.command, to_json(Command(argv=("a-script",))))
+    files.write_once(job.result, Result(outcome="completed", ended=files.now()))
+    job.result.rename(job.path / "later.json")
+    return job
+
+
+def end(job: JobDir) -> None:
+    """Let a training write its result and end, once it has started."""
+    deadline = time.monotonic() + WAIT_S
+    while not sleeps():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    (job.path / "later.json").rename(job.result)
+    (job.path / "end").touch()
+
+
+def sleeps() -> bool:
+    return any(process.info["cmdline"] == ["sleep", "600.75"] for process in psutil.process_iter(["cmdline"]))
+
+
+def test_a_training_gives_the_simulator_back_and_leaves_nothing_else(
+    agent: Agent, send: Callable[..., None], job: JobDir
+) -> None:
+    assert read(agent) == {"ready": True}
+    (worker,) = psutil.Process(agent.pid).children()
+    for number in range(2):
+        send({"adopt": str(job.path)})
+        assert read(agent) == {"adopted": True}
+        end(job)
+        assert read(agent) == {"returned": True, "pid": worker.pid}
+        assert not sleeps(), "processes that the job has started end with it"
+        send({"id": number})
+        assert read(agent) == {"id": number}
+        job.result.rename(job.path / "later.json")
+        for path in (job.path / "end", job.running(0)):
+            path.unlink()
+    agent.terminate()
+    assert agent.wait(WAIT_S) == -signal.SIGTERM, "the signal handlers of the job are gone"
+    _, living = psutil.wait_procs([worker], timeout=WAIT_S)
+    assert not living
+
+
+@pytest.mark.parametrize("gone", ["kernel", "worker"])
+def test_a_simulator_that_nobody_can_use_ends_with_its_training(
+    agent: Agent, send: Callable[..., None], job: JobDir, tmp_path: Path, gone: str
+) -> None:
+    assert read(agent) == {"ready": True}
+    (worker,) = psutil.Process(agent.pid).children()
+    send({"adopt": str(job.path)})
+    assert read(agent) == {"adopted": True}
+    assert agent.stdin is not None
+    if gone == "kernel":
+        agent.stdin.close()
+        time.sleep(1.0)
+        assert worker.is_running(), "the training goes on"
+    else:
+        (job.path / "error").touch()
+    end(job)
+    agent.wait(WAIT_S)
+    assert from_json(Result, files.read_json(job.result) or {}).outcome == "completed"
+    assert not worker.is_running()
+    assert not sleeps()
+    assert not tmp_path.joinpath("log").exists(), "the agent removes the simulator's log"
 
 
 def test_the_agent_ends_with_its_worker(agent: Agent) -> None:

@@ -134,26 +134,6 @@ def test_a_wrong_interpreter_is_reported_with_the_fix(root: Path) -> None:
         simulator.request(requests.Ping(), "/bin/true")
 
 
-def test_the_replacement_of_an_adopted_simulator_does_not_end_one_started_meanwhile(
-    python: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(simulator, "FRESH_AFTER_S", 0.3)
-    simulator.let_go(python, None)
-    with_other_assets = simulator.Simulator(python, "/assets").wait()
-    pid = with_other_assets.pid
-    time.sleep(1.0)
-    assert with_other_assets.pid == pid
-
-
-def test_a_fresh_simulator_starts_after_a_run_adopted_the_last(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulator, "FRESH_AFTER_S", 0.1)
-    simulator.let_go(python, None)
-    deadline = time.monotonic() + 10
-    while simulator.Simulator(python, None).state == "none":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def short_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the living simulator of a machine with GPUs end soon."""

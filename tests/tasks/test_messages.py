@@ -10,7 +10,7 @@ from rlnb import errors
 from rlnb.errors import CheckError, Problem, RlnbError
 from rlnb.spec import Task
 from rlnb.tasks import messages, requests
-from rlnb.tasks.messages import Adopted, Adoption, Answer, Failure, Hangs, Meanwhile, Message, Ready, Silent
+from rlnb.tasks.messages import Adopted, Adoption, Answer, Failure, Hangs, Meanwhile, Message, Ready, Returned, Silent
 
 PROBLEMS = (Problem(what="num_envs=0", fix="num_envs=4"), Problem(what="1 problem"))
 
@@ -39,6 +39,7 @@ def test_the_lines_of_the_agent_are_read() -> None:
     assert messages.message(b'{"hangs": "It hangs."}') == Hangs(hangs="It hangs.")
     assert messages.message(b'{"silent": "/log"}') == Silent(silent="/log")
     assert messages.message(b'{"adopted": true}') == Adopted()
+    assert messages.message(b'{"returned": true, "pid": 7}') == Returned(pid=7)
     assert b'"adopt"' in messages.line(Adoption(adopt="/job")), "the agent recognizes an adoption by this key"
 
 

@@ -61,7 +61,7 @@ GETS = (
     "runs/{key}/files/{odd}",
     "runs/{key}/frame",
 )
-"""Requests; figures and queues start a process each, so they are asked less often."""
+"""Requests; figures and queues start a process each, so there are fewer of them."""
 SLOW = ("runs/{key}/figures", "cluster")
 POSTS = {
     "actions": ("action", "keys", "options"),

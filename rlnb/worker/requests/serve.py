@@ -2,16 +2,16 @@
 
 Calls come as JSON lines on stdin. Answers go as JSON lines to a named pipe, since stdout is the log, and a wrapper of
 the interpreter passes no other descriptor on.
-Requests are handled one at a time. An adoption by a run is the last line: the process then trains that run.
+Requests are handled one at a time. After an adoption by a run, the process trains that run. If the training ends
+without an error, the process serves the kernel again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
-import json
 import os
-import select
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -24,10 +24,11 @@ from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import messages, requests
 from rlnb.tasks.card import AssetRoot, TaskCard
-from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready
+from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
 from rlnb.version import __version__
 from rlnb.worker.isaac import release
 from rlnb.worker.requests import memory
+from rlnb.worker.requests.calls import Calls, Gently
 from rlnb.worker.requests.chores import Chores, rehearse
 from rlnb.worker.requests.tuner import KeptEnv
 
@@ -52,29 +53,38 @@ class Exchange:
 Handler = Callable[[Any, Exchange], Any]
 
 
-def serve(pipe: Path) -> int:
-    """Answer calls until stdin ends, through a named pipe that the agent reads; return the exit status."""
-    calls, replies = sys.stdin.buffer, open(pipe, "wb")  # noqa: SIM115 - open until the process ends
+def serve(pipe: Path, *, gently: bool = False) -> int:
+    """Answer calls until stdin ends, through a named pipe that the agent reads; return the exit status.
+
+    Args:
+        pipe: The named pipe.
+        gently: Whether the priority is low until there is a call that somebody waits for.
+    """
+    calls, replies = Calls(sys.stdin.buffer), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
+    spare = Gently(calls, active=gently)
     environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
-    root = _load()
+    root = spare(_load)
     _send(replies, Ready(rlnb=__version__, pid=os.getpid()))
     kept_env = KeptEnv()
     chores = Chores(kept_env)
     while True:
-        while not select.select([calls], [], [], IDLE_S)[0] and chores.do_one():
+        while not calls.waiting(IDLE_S) and spare(chores.do_one):
             pass
-        line = calls.readline()
-        if not line:
+        values = calls.next()
+        if values is None:
             return 0
-        values = json.loads(line)
         call = None if "adopt" in values else from_json(Call, values)
         if call is None or call.verb not in KEEPS_ENV:  # a process can have only one simulation at a time
             with _logged():
                 kept_env.close()
         if call is None:
-            return _become(from_json(Adoption, values), environment)
+            if status := _become(from_json(Adoption, values), environment):
+                return status
+            memory.free()
+            _send(replies, Returned(rlnb=__version__, pid=os.getpid()))
+            continue
         exchange = Exchange(_teller(replies, call.id), contextlib.ExitStack(), kept_env, root)
-        _send(replies, reply(call, exchange, chores))
+        _send(replies, spare(functools.partial(reply, call, exchange, chores)))
         with _logged():
             exchange.after.close()
         if call.verb not in KEEPS_ENV:
@@ -117,27 +127,48 @@ def _become(adoption: Adoption, environment: Mapping[str, str]) -> int:
     """Become the worker of a run, which writes to the job's log; return the exit status.
 
     Args:
-        adoption: The kernel's last message.
+        adoption: The kernel's message.
         environment: Environment of a fresh process, if the run needs one.
     """
     from rlnb.worker.jobs.job import work
 
-    job, agent = JobDir(Path(adoption.adopt)), os.dup(0)
-    log = os.open(job.log(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # as in any job, input() ends at once
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    try:
-        return work("train", job.path, fresh=False)
-    except FreshProcessError as exc:
-        sys.stderr.write(f"The run continues in a fresh process. {exc}\n")
+    job = JobDir(Path(adoption.adopt))
+    with _standard_streams(job.log()) as agent:
+        try:
+            return work("train", job.path, fresh=False)
+        except FreshProcessError as exc:
+            sys.stderr.write(f"The run continues in a fresh process. {exc}\n")
+            sys.stderr.flush()
+            os.dup2(agent, 0)  # the pipe that ends the worker with its agent
+            options = sys.orig_argv[1 : sys.orig_argv.index("-m")]
+            worker = ["-m", "rlnb.worker", "train", str(run_dir_of(job.path).path), str(job.path)]
+            os.execve(sys.executable, [sys.executable, *options, *worker], environment)
+
+
+@contextlib.contextmanager
+def _standard_streams(log: Path) -> Iterator[int]:
+    """Write all output to a log, and let ``input()`` end at once, as in any job.
+
+    Yields:
+        A descriptor of the standard input as it was before.
+    """
+    kept = [os.dup(descriptor) for descriptor in (0, 1, 2)]
+    null = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def use(*others: int) -> None:
+        sys.stdout.flush()
         sys.stderr.flush()
-        os.dup2(agent, 0)  # the pipe that ends the worker with its agent
-        options = sys.orig_argv[1 : sys.orig_argv.index("-m")]
-        worker = ["-m", "rlnb.worker", "train", str(run_dir_of(job.path).path), str(job.path)]
-        os.execve(sys.executable, [sys.executable, *options, *worker], environment)
+        for descriptor, other in enumerate(others):
+            os.dup2(other, descriptor)
+
+    use(null, output, output)
+    try:
+        yield kept[0]
+    finally:
+        use(*kept)
+        for descriptor in (*kept, null, output):
+            os.close(descriptor)
 
 
 def _card(request: requests.Card, exchange: Exchange) -> TaskCard:

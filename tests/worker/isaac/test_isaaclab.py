@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 import rlnb
@@ -106,10 +107,15 @@ def test_a_state_task_trains_and_records_what_ran(trained: rlnb.Run) -> None:
 
 def test_an_adopted_living_simulator_gives_the_same_numbers_as_a_fresh_process(folder: Path, trained: rlnb.Run) -> None:
     rlnb.preview(STATE_TASK, num_envs=2, steps=2)  # the living simulator has handled another request before
-    run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=True)
-    run.wait(timeout_s=300)
-    assert scalars(run) == scalars(trained)
-    assert scalars(run)
+    living = rlnb.simulator()
+    for pid in [living.pid] * 2:
+        run = rlnb.train(STATE_TASK, num_envs=NUM_ENVS, max_iterations=ITERATIONS, device="cpu", warm=True)
+        run.wait(timeout_s=300)
+        assert scalars(run) == scalars(trained)
+        assert scalars(run)
+        assert living.wait().pid == pid, "the training gives the simulator back"
+        opened = [Path(file.path) for file in psutil.Process(pid).open_files()]
+        assert not [path for path in opened if path.is_relative_to(run.path)], "no file of the run is still open"
 
 
 def test_a_checkpoint_is_evaluated_from_reset_in_whole_episodes(folder: Path, trained: rlnb.Run) -> None:

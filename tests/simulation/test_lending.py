@@ -1,0 +1,178 @@
+"""The living simulator is lent to trainings and comes back. The real loop of the worker, without Isaac Lab."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import rlnb
+from rlnb.simulation import simulator
+from rlnb.tasks import requests
+
+WAIT_S = 30.0
+WORKER = """
+import sys
+from rlnb.tasks import requests
+from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.worker import __main__ as worker
+from rlnb.worker.requests import serve
+
+serve.IDLE_S = 60.0  # no chores
+serve._load = AssetRoot
+serve._HANDLERS = {**serve._HANDLERS, requests.Card: lambda request, exchange: TaskCard(task=request.task.id)}
+sys.exit(worker.main(sys.argv[3:]))
+"""
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Command of an interpreter whose living simulator has no Isaac Lab."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    python = f"{sys.executable} {tmp_path / 'worker.py'}"
+    monkeypatch.setattr(rlnb.options, "python", python)
+    yield python
+    simulator.shut_down()
+    until(lambda: not simulators(tmp_path))
+
+
+def simulators(folder: Path) -> list[psutil.Process]:
+    """Return the workers that serve a kernel."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        argv = process.info["cmdline"] or []
+        if argv[1:2] == [str(folder / "worker.py")] and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+@pytest.fixture
+def living(root: Path, python: str) -> simulator.Simulator:
+    return rlnb.simulator().wait()
+
+
+def train(seconds: float, **arguments: object) -> rlnb.Run:
+    """Start a training that takes some seconds."""
+    agent = {"iteration_s": 0.1}
+    return rlnb.train("Echo", library="echo", max_iterations=int(seconds / 0.1), agent=agent, warm=True, **arguments)
+
+
+def worker_of(run: rlnb.Run) -> int:
+    """Return the process id of the worker of a run."""
+    until(lambda: run.jobs[0].folder.started.exists())
+    (agent,) = [process for process in psutil.process_iter() if process.pid == (run.jobs[0].handle or {})["pid"]]
+    return agent.children()[0].pid
+
+
+def test_each_training_adopts_the_same_simulator(living: simulator.Simulator) -> None:
+    pid, log = living.pid, living.log
+    for number in range(3):
+        run = train(0.2)
+        assert worker_of(run) == pid
+        assert run.wait(WAIT_S).state == "completed"
+        assert living.wait().pid == pid
+        assert living.requests == number + 2
+        assert "iteration" in run.logs()
+    assert log is not None
+    assert "iteration" not in log.read_text(), "the output of a training goes to its own log"
+
+
+def test_a_training_that_was_cancelled_gives_the_simulator_back(living: simulator.Simulator) -> None:
+    pid = living.pid
+    run = train(600)
+    assert worker_of(run) == pid
+    assert run.cancel().wait(WAIT_S).state == "cancelled"
+    assert worker_of(train(0.2).wait(WAIT_S)) == pid
+
+
+def test_a_training_that_failed_ends_the_simulator(living: simulator.Simulator, tmp_path: Path) -> None:
+    run = train(600)
+    psutil.Process(worker_of(run)).kill()
+    with pytest.raises(rlnb.RunError, match="SIGKILL"):
+        run.wait(WAIT_S)
+    until(lambda: not simulators(tmp_path))
+    assert living.state == "none"
+
+
+def test_a_simulator_that_serves_meanwhile_stays_and_the_other_one_ends(
+    living: simulator.Simulator, tmp_path: Path
+) -> None:
+    pid = living.pid
+    run = train(2.0)
+    other = living.wait().pid
+    assert other != pid
+    run.wait(WAIT_S)
+    until(lambda: [process.pid for process in simulators(tmp_path)] == [other])
+    assert living.pid == other
+
+
+def test_a_spare_that_has_only_begun_to_start_gives_way(
+    living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
+    monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
+    pid = living.pid
+    run = train(3.0)
+    until(lambda: len(simulators(tmp_path)) == 2)
+    (spare,) = [process for process in simulators(tmp_path) if process.pid != pid]
+    assert "--gently" in spare.cmdline()
+    run.wait(WAIT_S)
+    until(lambda: [process.pid for process in simulators(tmp_path)] == [pid])
+    assert living.wait().pid == pid
+
+
+def test_a_spare_serves_the_next_training_and_request(
+    living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
+    monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # otherwise rlnb sets it, for which each run needs its own process
+    first = train(600, launcher=rlnb.LocalLauncher(max_running=2))
+    until(lambda: len(simulators(tmp_path)) == 2)
+    assert simulator.request(requests.Card(task=rlnb.Task(id="Demo")), warm=True).task == "Demo"
+    spare = living.pid
+    assert spare != worker_of(first)
+    second = train(0.2, launcher=rlnb.LocalLauncher(max_running=2))
+    assert second.wait(WAIT_S).state == "completed"
+    assert worker_of(second) == spare
+    first.cancel().wait(WAIT_S)
+
+
+@pytest.mark.parametrize("case", ["little memory", "short", "closed"])
+def test_no_spare_starts_where_it_is_of_no_use(
+    living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.setattr(simulator, "SPARE_AFTER_S", 1.0)
+    monkeypatch.setattr(simulator, "SPARE_BYTES", 2**60 if case == "little memory" else 0)
+    pid, run = living.pid, train(0.2 if case == "short" else 3.0)
+    until(lambda: run.jobs[0].folder.started.exists())
+    if case == "closed":
+        living.close()
+    time.sleep(1.5)
+    assert [process.pid for process in simulators(tmp_path)] == [pid]
+    run.wait(WAIT_S)
+    if case == "closed":
+        until(lambda: not simulators(tmp_path))
+
+
+def test_a_simulator_of_a_gpu_is_not_kept_while_another_run_trains_there(
+    living: simulator.Simulator, tmp_path: Path, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = train(1.0)
+    until(lambda: run.jobs[0].folder.started.exists())
+    machine("0a")
+    monkeypatch.setattr(simulator, "holders", lambda: ["another run"])
+    run.wait(WAIT_S)
+    until(lambda: not simulators(tmp_path))
+    assert living.state == "none"
