@@ -8,10 +8,11 @@ import os
 import select
 import threading
 from collections.abc import Callable, Mapping
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from rlnb.tasks.messages import UNASKED
 
+FOREVER_S = 3600.0
 LOOK_S = 0.1
 """Seconds between two looks for a call during work at a low priority."""
 
@@ -22,26 +23,40 @@ class Calls:
     """Lines of JSON from the kernel.
 
     Args:
-        lines: The worker's standard input.
+        descriptor: The worker's standard input.
     """
 
-    def __init__(self, lines: IO[bytes]) -> None:
-        self._lines = lines
-        self._next: bytes | None = None
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._read, self._ended = b"", False
 
     def waiting(self, within_s: float) -> bool:
         """Return whether a line arrives within some seconds. The end of the input counts as a line."""
-        return self._next is not None or bool(select.select([self._lines], [], [], within_s)[0])
+        while not self._ended and b"\n" not in self._read:
+            if not self._take(within_s):
+                return False
+        return True
 
     def urgent(self) -> bool:
         """Return whether a line has arrived that somebody waits for."""
-        if self._next is None and self.waiting(0.0):
-            self._next = self._lines.readline()
-        return bool(self._next) and json.loads(self._next or b"{}").get("id") != UNASKED
+        while self._take(0.0):
+            pass
+        *lines, _ = self._read.split(b"\n")
+        return any(json.loads(line).get("id") != UNASKED for line in lines)
+
+    def _take(self, within_s: float) -> bool:
+        """Read what has arrived; return whether there was anything."""
+        if self._ended or not select.select([self._descriptor], [], [], within_s)[0]:
+            return False
+        data = os.read(self._descriptor, 1 << 16)
+        self._read, self._ended = self._read + data, not data
+        return True
 
     def next(self) -> Mapping[str, Any] | None:
         """Wait for a line and return its values; None at the end of the input."""
-        line, self._next = self._next or self._lines.readline(), None
+        while not self.waiting(FOREVER_S):
+            pass
+        line, _, self._read = self._read.partition(b"\n")
         return json.loads(line) if line else None
 
 

@@ -60,7 +60,7 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
         pipe: The named pipe.
         gently: Whether the priority is low until there is a call that somebody waits for.
     """
-    calls, replies = Calls(sys.stdin.buffer), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
+    calls, replies = Calls(sys.stdin.fileno()), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
     spare = Gently(calls, active=gently)
     environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
     root = spare(_load)

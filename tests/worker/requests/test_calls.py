@@ -22,7 +22,7 @@ def kernel() -> Iterator[tuple[Calls, IO[bytes]]]:
     """Calls, and the end of the pipe that writes them."""
     reader, writer = os.pipe()
     with open(reader, "rb") as lines, open(writer, "wb", buffering=0) as end:
-        yield Calls(lines), end
+        yield Calls(lines.fileno()), end
 
 
 def line(number: int) -> bytes:
@@ -37,12 +37,16 @@ def test_calls_come_in_their_order_and_end_with_the_input(kernel: tuple[Calls, I
     calls, end = kernel
     assert not calls.waiting(0.0)
     assert not calls.urgent()
-    end.write(line(UNASKED))
+    end.write(line(UNASKED)[:5])
+    assert not calls.waiting(0.1), "a part of a line"
+    end.write(line(UNASKED)[5:])
     assert calls.waiting(10.0)
     assert not calls.urgent(), "a spare simulator prepares for a task"
     assert calls.waiting(0.0), "the call was read, but not yet returned"
     end.write(line(1))
+    assert calls.urgent(), "the second line"
     assert calls.next() == {"id": UNASKED}
+    assert calls.waiting(0.0), "both lines may have been read at once"
     assert calls.urgent()
     assert calls.next() == {"id": 1}
     end.write(b'{"adopt": "/job"}\n')
@@ -90,7 +94,7 @@ from rlnb.tasks.messages import UNASKED
 from rlnb.worker.requests.calls import Calls, Gently
 os.setuid(65534)
 reader, writer = os.pipe()
-gently = Gently(Calls(open(reader, "rb")), active=True)
+gently = Gently(Calls(reader), active=True)
 priority = lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 print(gently(priority))
 os.write(writer, b'{"adopt": "/job"}\\n')
