@@ -10,6 +10,8 @@ from typing import Any
 
 from rlnb.display.front_end import in_notebook
 
+_lines: list[Callable[[str, float], None]] = []
+"""Functions that add a reason to the status lines that are shown now, the innermost last."""
 _QUIET_S = 0.5
 """Seconds up to which a wait leaves no line in the notebook."""
 
@@ -26,9 +28,21 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
         from IPython.display import HTML, display
 
         output = display(HTML(f"<i>{html.escape(text)} ...</i>"), display_id=True)
+        shown: list[Any] = []
+
+        def show(value: Any) -> None:
+            shown.append(value)
+            output.update(value)
+
+        def explain(reason: str, waited_s: float) -> None:
+            if not shown:  # a picture says more
+                output.update(HTML(f"<i>{html.escape(f'{text}: {reason}, {waited_s:.0f} s')}</i>"))
+
+        _lines.append(explain)
         try:
-            yield output.update
+            yield show
         finally:
+            _lines.remove(explain)
             seconds = time.monotonic() - start_s
             done = f"<i>{html.escape(text)}: {seconds:.1f} s</i>" if seconds > _QUIET_S else ""
             output.update(HTML(done))
@@ -39,5 +53,29 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
         console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
         if not console.is_terminal:  # a log file, which cannot show the spinner
             console.print(f"{text} ...")
-        with console.status(Text(text)):
-            yield lambda value: None
+        reasons: list[str] = []
+        with console.status(Text(text)) as spinner:
+
+            def explain(reason: str, waited_s: float) -> None:
+                if console.is_terminal:
+                    spinner.update(Text(f"{text}: {reason}, {waited_s:.0f} s"))
+                elif reason not in reasons:
+                    reasons.append(reason)
+                    console.print(f"{text}: {reason}, for {waited_s:.0f} s")
+
+            _lines.append(explain)
+            try:
+                yield lambda value: None
+            finally:
+                _lines.remove(explain)
+
+
+def say(reason: str, waited_s: float) -> None:
+    """Add to the innermost status line why it takes so long.
+
+    Args:
+        reason: The reason, in words.
+        waited_s: Seconds since the wait for it began.
+    """
+    if _lines:
+        _lines[-1](reason, waited_s)

@@ -1,29 +1,37 @@
-"""The kernel's connection to the living simulator: JSON lines to and from a worker that a node agent has started."""
+"""The kernel's connection to the living simulator: JSON lines to and from a worker that a node agent has started.
+
+A wait for an answer says what it waits for, ends if the simulator gives no sign of life, and can be interrupted.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
 
+from rlnb.display.status import say
 from rlnb.errors import RlnbError, WorkerError, require_linux
 from rlnb.launch import nvml
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
+from rlnb.simulation.place import place_of
 from rlnb.spec import Json, Task
 from rlnb.storage import files
 from rlnb.tasks import messages, requests
+from rlnb.tasks.lines import Lines
 from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Returned, Silent
 from rlnb.tasks.requests import Request
 
@@ -33,6 +41,12 @@ SETTLED_AFTER = 3
 """Number of requests that make an env until all caches are filled. From then on, memory should not grow."""
 MAKES_ENV = (requests.Preview, requests.Budget, requests.Compile, requests.RunJob)
 """Types of the requests that make an env."""
+SAY_S = 1.0
+"""Seconds between two reports of what a request waits for."""
+STACK_EVERY_S = 30.0
+"""Seconds between two looks at where in the code the simulator is, which these reports say."""
+INTERRUPTED_WITHIN_S = 1.5
+"""Seconds that the simulator has to end an interrupted request. If it does not, it is ended."""
 GROWTH = 1.25
 """Factor by which memory has to grow for a warning."""
 
@@ -62,6 +76,7 @@ class SimulatorProcess:
         self._made = 0
         self._settled_bytes = 0
         self._hangs = ""
+        self._doing = ("", 0.0)
         self._ready = Ready()
         self._lock = threading.Lock()
         require_linux("The living simulator")
@@ -81,6 +96,8 @@ class SimulatorProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # an interrupt of the kernel must not reach the agent
         )
+        assert self._agent.stdout is not None
+        self._lines = Lines(self._agent.stdout.fileno())
 
     @property
     def alive(self) -> bool:
@@ -128,27 +145,126 @@ class SimulatorProcess:
             RlnbError: The worker refused the request. The error has the same class as in the worker.
             WorkerError: The task's own code failed or the worker ended. The error contains the traceback or the log.
         """
-        with self._lock:
+        with self._turn(requests.verb(type(request))):
             number = next(self._ids)
             self._send(messages.call(number, request))
-            assert self._agent.stdout is not None
-            while text := self._agent.stdout.readline():
-                message = messages.message(text)
-                if isinstance(message, Ready | Silent | Hangs):
-                    self._note(message)
-                if not isinstance(message, Meanwhile | Answer | Failure) or message.id != number:
-                    continue  # the late answer to an interrupted request
-                if isinstance(message, Meanwhile):
-                    if meanwhile is not None:
-                        meanwhile(messages.value_of(request, message.meanwhile, self._ready))
-                    continue
-                self.answered += 1
-                self._watch_memory(request, settled=message.settled)
-                if isinstance(message, Failure):
-                    raise messages.error_of(message)
-                return messages.value_of(request, message.value, self._ready)
-            self._agent.wait()
+            try:
+                for message in self._messages(number, request):
+                    if isinstance(message, Meanwhile):
+                        if meanwhile is not None:
+                            meanwhile(messages.value_of(request, message.meanwhile, self._ready))
+                        continue
+                    self._watch_memory(request, settled=message.settled)
+                    if isinstance(message, Failure):
+                        raise messages.error_of(message)
+                    return messages.value_of(request, message.value, self._ready)
+            except KeyboardInterrupt:
+                self._interrupt(number, request)
+                raise
             raise self._end()
+
+    @contextlib.contextmanager
+    def _turn(self, verb: str) -> Iterator[None]:
+        """Wait until the requests of other threads are answered."""
+        begin_s = time.monotonic()
+        while not self._lock.acquire(timeout=SAY_S):
+            other, since = self._doing
+            say(
+                f"waiting for {other!r} of this kernel, which began at {time.strftime('%X', time.localtime(since))}",
+                time.monotonic() - begin_s,
+            )
+        self._doing = verb, time.time()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _messages(self, number: int, request: Request[Any]) -> Iterator[Meanwhile | Answer | Failure]:
+        """Yield the messages about a call as they arrive; end with the simulator.
+
+        Raises:
+            WorkerError: The simulator gave no sign of life for too long.
+        """
+        begin_s = life_s = looked_s = time.monotonic()
+        written, place = self._written(), ""
+        while True:
+            while not self._lines.waiting(SAY_S):
+                now_s = time.monotonic()
+                if written != (written := self._written()):
+                    life_s = now_s
+                if self._ready.pid and now_s - looked_s >= STACK_EVERY_S:
+                    place, written, looked_s = self._place(), self._written(), now_s
+                doing = "the simulator is starting" if not self._ready.pid else "the simulator works"
+                say(f"{doing}{f' in {place}' if place else ''}", now_s - begin_s)
+                if now_s - life_s > request.limit_s:
+                    raise self._gave_no_sign_of_life(request, place)
+            text = self._lines.next()
+            if text is None:
+                self._agent.wait()
+                return
+            message = messages.message(text)
+            if isinstance(message, Ready | Silent | Hangs):
+                self._note(message)
+            if isinstance(message, Meanwhile | Answer | Failure) and message.id == number:
+                life_s = time.monotonic()
+                self.answered += not isinstance(message, Meanwhile)
+                yield message
+
+    def _gave_no_sign_of_life(self, request: Request[Any], place: str) -> WorkerError:
+        """End the simulator; return the error that says where it was."""
+        self.kill()
+        where = f" It was in {place}." if place else ""
+        return WorkerError(
+            f"The living simulator has written nothing for {request.limit_s:.0f} s while it worked on "
+            f"{requests.verb(type(request))!r}, and was ended.{where} The next request starts another one."
+        )
+
+    def _written(self) -> int:
+        """Return the size of the log."""
+        try:
+            return self.log.stat().st_size
+        except OSError:
+            return 0
+
+    def _place(self) -> str:
+        """Return where in the code the worker is; an empty string if it does not answer within a second."""
+        before = self._written()
+        if not self._signal(signal.SIGUSR1):
+            return ""
+        deadline = time.monotonic() + 1.0
+        while self._written() == before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.05)  # the stacks are written line by line
+        with contextlib.suppress(OSError), open(self.log, "rb") as log:
+            log.seek(before)
+            return place_of(log.read().decode(errors="replace"))
+        return ""
+
+    def _signal(self, number: signal.Signals) -> bool:
+        """Send a signal to the worker; return whether it could be sent. A container has process ids of its own."""
+        worker = next((process for process in self._below() if process.pid == self._ready.pid), None)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if worker is not None:
+                worker.send_signal(number)
+                return True
+        return False
+
+    def _interrupt(self, number: int, request: Request[Any]) -> None:
+        """Let the worker end a call, or end the worker if it cannot, for example in an endless loop of C++."""
+        deadline = time.monotonic() + INTERRUPTED_WITHIN_S
+        try:
+            if self._signal(signal.SIGINT):
+                while self._lines.waiting(max(0.0, deadline - time.monotonic())):
+                    text = self._lines.next()
+                    message = messages.message(text) if text is not None else None
+                    if isinstance(message, Answer | Failure) and message.id == number:
+                        self.answered += 1
+                        return
+                    if text is None:
+                        break
+        except KeyboardInterrupt:  # the user is in a hurry
+            pass
+        self.kill()
 
     def prepare(self, task: Task) -> None:
         """Let the worker get familiar with a task, and return at once."""
@@ -178,8 +294,7 @@ class SimulatorProcess:
 
     def _end(self) -> WorkerError:
         """Return the error that reports the end of the worker."""
-        assert self._agent.stdout is not None
-        for text in self._agent.stdout:  # the message with the reason may still be unread
+        while (text := self._lines.next()) is not None:  # the message with the reason may still be unread
             if isinstance(message := messages.message(text), Hangs):
                 self._note(message)
         if self._hangs:
@@ -215,8 +330,7 @@ class SimulatorProcess:
         """
         with self._lock:
             self._send(Adoption(adopt=str(job_dir)))
-            assert self._agent.stdout is not None
-            while text := self._agent.stdout.readline():
+            while (text := self._lines.next()) is not None:
                 if isinstance(messages.message(text), Adopted):
                     self._is_lent = True
                     return handle_of(self._agent.pid)
@@ -225,8 +339,7 @@ class SimulatorProcess:
     def is_back(self) -> bool:
         """Wait until the job's end; return whether the process can be used again, or has ended."""
         with self._lock:
-            assert self._agent.stdout is not None
-            for text in self._agent.stdout:
+            while (text := self._lines.next()) is not None:
                 if isinstance(message := messages.message(text), Returned):
                     self._ready = Ready(rlnb=message.rlnb, pid=message.pid) if message.pid else self._ready
                     self._is_lent, self.used_s = False, time.monotonic()
@@ -239,17 +352,22 @@ class SimulatorProcess:
         assert self._agent.stdin is not None
         self._agent.stdin.close()
 
-    def end_if_idle(self, limit_s: float | None) -> None:
-        """End the worker if it was not used for ``limit_s`` seconds; None means never."""
+    def end_if_idle(self, limit_s: float) -> None:
+        """End the worker if it was not used for ``limit_s`` seconds."""
         if not self._lock.acquire(blocking=False):  # a request is under way
             self.used_s = time.monotonic()
             return
         try:
-            if limit_s is not None and time.monotonic() - self.used_s >= limit_s:
+            if time.monotonic() - self.used_s >= limit_s:
                 logger.info("The living simulator ended after %.0f s without a request, to free GPU memory.", limit_s)
                 self.close()
         finally:
             self._lock.release()
+
+    def kill(self) -> None:
+        """End the worker at once, whatever it does."""
+        self._agent.kill()
+        self._agent.wait()
 
     def close(self) -> None:
         """End the worker and delete its log. The log of a worker that has already ended by itself is kept."""

@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import html
 import logging
+import math
 import tempfile
 import threading
 import time
@@ -38,6 +39,8 @@ SPARE_AFTER_S = 10.0
 delay the run's first iteration."""
 SPARE_BYTES = 6 * 2**30
 """Bytes of memory that must be free for a spare simulator."""
+BESIDE_S = 60.0
+"""Seconds without a request after which it ends on a machine with GPUs where a run trains."""
 BACK_WITHIN_S = 3.0
 """Seconds to wait for the simulator of a training that has just ended."""
 IDLE_POLL_S = 10.0
@@ -57,8 +60,8 @@ class Simulator:
     The simulator answers previews, evaluations, exports and checks, one at a time. The next training with one process
     adopts it and gives it back at its end. If the training lasts, a spare simulator starts in the background, unless
     the training uses a GPU or less than 6 GiB of memory are free. A simulator ends with its kernel, and on a machine
-    with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request, or when a run of this machine's
-    queue trains; the next request starts a fresh one.
+    with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request, or a minute if a run of this
+    machine's queue trains; the next request starts a fresh one.
     """
 
     def __init__(self, python: str | None, asset_root: str | None) -> None:
@@ -242,7 +245,8 @@ def _end_when_idle(process: SimulatorProcess) -> None:
     while gpu_count() and process.alive:
         time.sleep(IDLE_POLL_S)
         with _starting:  # so that it does not end between its choice for a request and the request
-            process.end_if_idle(0.0 if _a_gpu_trains() else options.warm_idle_s)
+            limit_s = math.inf if options.warm_idle_s is None else options.warm_idle_s
+            process.end_if_idle(min(limit_s, BESIDE_S if _a_gpu_trains() else math.inf))
 
 
 def _a_gpu_trains() -> bool:

@@ -6,10 +6,11 @@ for each class (``rlnb.worker.requests.serve``). :mod:`rlnb.tasks.messages` carr
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from rlnb.spec import JobKind, Task
 from rlnb.tasks.card import TaskCard
@@ -23,6 +24,8 @@ class Request(Generic[A]):
     """A request with an answer of type ``A``. Interim values have the same type."""
 
     __slots__ = ()
+    limit_s: ClassVar[float] = 900.0
+    """Seconds without a sign of life of the simulator after which the request ends with an error."""
 
 
 def verb(request: type[Request[Any]]) -> str:
@@ -203,6 +206,8 @@ class Address:
 class View(ActingRequest[Address]):
     """Show a task in 3D until the next request. The address is sent as an interim value once the view is served."""
 
+    limit_s: ClassVar[float] = math.inf
+
     speed: float = 1.0
     """Simulated seconds per second."""
 
@@ -327,6 +332,8 @@ class Close(Request[None]):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunJob(Request[None]):
     """Do a job of a run, and write the result into the job's folder."""
+
+    limit_s: ClassVar[float] = 4 * 3600.0
 
     kind: JobKind
     """Kind of the job."""

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import logging
+import re
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
 import rlnb
-from rlnb.simulation import simulator
+from rlnb.display.status import status
+from rlnb.simulation import process, simulator
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.tasks import requests
 from rlnb.tasks.card import TaskCard
 
 WORKER = """
-import os, sys
+import faulthandler, os, signal, sys, time
 from pathlib import Path
 from rlnb import errors
 from rlnb.errors import Problem
@@ -40,16 +47,27 @@ ERRORS = {
 }
 
 def card(request, exchange):
+    if request.task.id == "endless":
+        print("an endless loop", flush=True)
+        while True:
+            pass
+    if request.task.id == "blocked":
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        time.sleep(600)
     if request.task.id in ERRORS:
         raise ERRORS[request.task.id]
     exchange.tell(TaskCard(task="interim", num_envs=1))
     return TaskCard(task=request.task.id, asset_root=exchange.root)
 
+faulthandler.register(signal.SIGUSR1)
 serve.IDLE_S = 60.0
 serve._load = lambda: AssetRoot(path=os.environ.get("RLNB_ASSET_ROOT", ""))
 serve._HANDLERS = {**serve._HANDLERS, requests.Card: card}
 sys.exit(serve.serve(Path(sys.argv[-1])))
 """
+
+
+ENDLESS = requests.Card(task=rlnb.Task(id="endless"))
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +77,15 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorProces
     process = SimulatorProcess(f"{sys.executable} {folder / 'worker.py'}", "/assets", folder / "log" / "worker.log")
     yield process
     process.close()
+
+
+@pytest.fixture
+def own_worker(tmp_path: Path) -> Iterator[SimulatorProcess]:
+    """A worker that the test may end."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    own = SimulatorProcess(f"{sys.executable} {tmp_path / 'worker.py'}", "/assets", tmp_path / "log" / "worker.log")
+    yield own
+    own.close()
 
 
 def error_of(worker: SimulatorProcess, task: str) -> rlnb.RlnbError:
@@ -153,3 +180,60 @@ def test_an_answer_of_another_version_names_both(tmp_path: Path, root: Path, cap
         rlnb.task_card("Demo", python=f"{sys.executable} {tmp_path / 'worker.py'}")
     assert "TaskCard has no field 'gym'" in str(caught.value)
     assert "/log/of/stacks" in caplog.text
+
+
+def interrupted(worker: SimulatorProcess, task: str) -> float:
+    """Interrupt a request as a notebook does; return the seconds until the cell ends."""
+    threading.Timer(1.0, signal.raise_signal, (signal.SIGINT,)).start()
+    begin_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        worker.request(requests.Card(task=rlnb.Task(id=task)))
+    return time.monotonic() - begin_s - 1.0
+
+
+def test_an_interrupt_ends_a_request_and_the_next_one_works(own_worker: SimulatorProcess) -> None:
+    own_worker.request(requests.Ping())
+    pid = own_worker.pid
+    assert interrupted(own_worker, "endless") < 2.0
+    assert not own_worker.busy
+    assert own_worker.request(requests.Card(task=rlnb.Task(id="Demo"))).task == "Demo"
+    assert own_worker.pid == pid
+
+
+def test_an_interrupt_ends_a_worker_that_does_not_react(own_worker: SimulatorProcess) -> None:
+    own_worker.request(requests.Ping())
+    worker = psutil.Process(own_worker.pid)
+    assert interrupted(own_worker, "blocked") < 2.0
+    assert not own_worker.alive
+    assert not psutil.wait_procs([worker], timeout=5)[1]
+
+
+def test_a_busy_simulator_says_so_and_a_second_request_says_what_it_waits_for(
+    own_worker: SimulatorProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(process, "SAY_S", 0.2)
+    own_worker.request(requests.Ping())
+    slow = ThreadPoolExecutor(1).submit(own_worker.request, ENDLESS)
+    time.sleep(0.5)
+    assert own_worker.busy
+    threading.Timer(1.0, own_worker.kill).start()
+    with status("Resolving Demo"), pytest.raises(rlnb.WorkerError):
+        own_worker.request(requests.Card(task=rlnb.Task(id="Demo")))
+    with pytest.raises(rlnb.WorkerError):
+        slow.result()
+    assert "Resolving Demo: waiting for 'card' of this kernel, which began at" in capsys.readouterr().err
+
+
+def test_a_request_without_a_sign_of_life_ends_and_says_where_the_simulator_was(
+    own_worker: SimulatorProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_worker.request(requests.Ping())
+    monkeypatch.setattr(process, "SAY_S", 0.2)
+    monkeypatch.setattr(process, "STACK_EVERY_S", 0.5)
+    monkeypatch.setattr(requests.Card, "limit_s", 2.0)
+    with status("Resolving endless"), pytest.raises(rlnb.WorkerError) as raised:
+        own_worker.request(ENDLESS)
+    assert "has written nothing for 2 s while it worked on 'card'" in str(raised.value)
+    assert re.search(r"It was in .*worker.py, line \d+, in card", str(raised.value))
+    assert re.search(r"the simulator works in .*worker.py, line \d+, in card", capsys.readouterr().err)
+    assert not own_worker.alive

@@ -142,6 +142,23 @@ def short_idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_idle")
+def test_an_idle_simulator_on_a_gpu_ends_sooner_while_a_run_trains_there(
+    python: str, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine("0a")
+    monkeypatch.setattr(rlnb.options, "warm_idle_s", None)
+    monkeypatch.setattr(simulator, "BESIDE_S", 0.5)
+    living = rlnb.simulator(python).wait()
+    time.sleep(1.5)
+    assert living.state == "idle"
+    monkeypatch.setattr(simulator, "holders", lambda: ["a run"])
+    deadline = time.monotonic() + 10
+    while living.state != "none":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.usefixtures("short_idle")
 def test_an_idle_simulator_on_a_gpu_ends_and_the_next_request_starts_a_fresh_one(
     python: str, machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

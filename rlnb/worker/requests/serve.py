@@ -11,8 +11,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import json
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,12 +27,13 @@ from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import messages, requests
 from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.tasks.lines import Lines
 from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
 from rlnb.version import __version__
 from rlnb.worker.isaac import release
 from rlnb.worker.requests import memory
-from rlnb.worker.requests.calls import Calls, Gently
 from rlnb.worker.requests.chores import Chores, rehearse
+from rlnb.worker.requests.gently import Gently
 from rlnb.worker.requests.tuner import KeptEnv
 
 IDLE_S = 0.2
@@ -60,8 +64,9 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
         pipe: The named pipe.
         gently: Whether the priority is low until there is a call that somebody waits for.
     """
-    calls, replies = Calls(sys.stdin.fileno()), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
-    spare = Gently(calls, active=gently)
+    calls, replies = Lines(sys.stdin.fileno()), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
+    spare = Gently(lambda: any(map(_is_urgent, calls.arrived())), active=gently)
+    signal.signal(signal.SIGINT, _pass)
     environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
     root = spare(_load)
     _send(replies, Ready(rlnb=__version__, pid=os.getpid()))
@@ -70,9 +75,10 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
     while True:
         while not calls.waiting(IDLE_S) and spare(chores.do_one):
             pass
-        values = calls.next()
-        if values is None:
+        line = calls.next()
+        if line is None:
             return 0
+        values = json.loads(line)
         call = None if "adopt" in values else from_json(Call, values)
         if call is None or call.verb not in KEEPS_ENV:  # a process can have only one simulation at a time
             with _logged():
@@ -89,6 +95,11 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
             exchange.after.close()
         if call.verb not in KEEPS_ENV:
             memory.free()
+
+
+def _is_urgent(line: bytes) -> bool:
+    """Return whether somebody waits for the answer to a line."""
+    return bool(json.loads(line).get("id") != messages.UNASKED)
 
 
 @contextlib.contextmanager
@@ -114,13 +125,31 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
     try:
         request = messages.request_of(call)
         chores.note(request)
-        value = to_json(_HANDLERS[type(request)](request, exchange))
-    except (Exception, SystemExit) as exc:
+        with _interruptible():
+            value = to_json(_HANDLERS[type(request)](request, exchange))
+    except (Exception, SystemExit, KeyboardInterrupt) as exc:
         # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
         release.annotate(exc)
         return messages.failure(call.id, exc, settled=not chores.left)
     return Answer(id=call.id, value=value, settled=not chores.left)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGINT, by which the kernel interrupts a request, raise KeyboardInterrupt. Outside, it has no effect."""
+    if threading.current_thread() is not threading.main_thread():  # nobody waits, see Gently
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _pass)
+
+
+def _pass(*_: object) -> None:
+    """Do nothing. Unlike SIG_IGN, it is not inherited by the processes that a request starts."""
 
 
 def _become(adoption: Adoption, environment: Mapping[str, str]) -> int:

@@ -1,0 +1,32 @@
+"""The place in the code where a worker is, from the stacks of its threads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
+_INSTALLED = re.compile(r"/(lib/python3\.\d+|site-packages|dist-packages)/")
+_RLNB = f"{Path(__file__).parents[1]}/"
+
+
+def place_of(stacks: str) -> str:
+    """Return the innermost line of the user's own code that the main thread executes, else its innermost line.
+
+    Args:
+        stacks: Output of Python's faulthandler, whose last part is the main thread's.
+
+    Returns:
+        Text such as ``"/home/me/puck.py, line 31, in _reset_idx"``; empty if there is no stack.
+    """
+    main_thread = stacks.rpartition("(most recent call first):")[2]
+    frames = [match.groupdict() for match in map(_FRAME.fullmatch, main_thread.splitlines()) if match]
+    own = [frame for frame in frames if not _is_library(frame["file"])]
+    for frame in (own or frames)[:1]:
+        return f"{frame['file']}, line {frame['line']}, in {frame['function']}"
+    return ""
+
+
+def _is_library(file: str) -> bool:
+    """Return whether a file belongs to Python, an installed package, or rlnb. The worker may have another Python."""
+    return file.startswith(("<", _RLNB)) or _INSTALLED.search(file) is not None

@@ -1,0 +1,53 @@
+"""Lines that are read from a pipe, with a limit on the wait for each."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Sequence
+
+_LONG_S = 3600.0
+
+
+class Lines:
+    """Reads lines from a pipe.
+
+    A buffered file would not do: a line that it has read ahead does not show in ``select``.
+
+    Args:
+        descriptor: Descriptor of the pipe, from which nobody else reads.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._read, self._ended = b"", False
+
+    def waiting(self, within_s: float) -> bool:
+        """Return whether a line arrives within some seconds. The end of the input counts as a line."""
+        while not self._ended and b"\n" not in self._read:
+            if not self._take(within_s):
+                return False
+        return True
+
+    def arrived(self) -> Sequence[bytes]:
+        """Return the lines that have arrived and that :meth:`next` has not returned yet."""
+        while self._take(0.0):
+            pass
+        return self._read.split(b"\n")[:-1]
+
+    def next(self) -> bytes | None:
+        """Wait for a line and return it without its end; None at the end of the input."""
+        while not self.waiting(_LONG_S):
+            pass
+        if b"\n" not in self._read:
+            return None
+        line, _, self._read = self._read.partition(b"\n")
+        return line
+
+    def _take(self, within_s: float) -> bool:
+        """Read what has arrived; return whether there was anything."""
+        if self._ended or not select.select([self._descriptor], [], [], within_s)[0]:
+            return False
+        data = os.read(self._descriptor, 1 << 16)
+        self._read, self._ended = self._read + data, not data
+        return True

@@ -1,0 +1,64 @@
+"""The work of a spare simulator at a low priority, until the user needs the simulator."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+LOOK_S = 0.1
+"""Seconds between two looks whether somebody waits."""
+
+A = TypeVar("A")
+
+
+class Gently:
+    """Does the work of a spare simulator at a low priority, so that it slows no training down.
+
+    Linux lets nobody but root raise a priority again. The work is therefore done in a thread of its own: the main
+    thread, which does what the user asks for, has never had a low priority.
+
+    Args:
+        urgent: Returns whether somebody waits for the simulator, which ends the low priority.
+        active: Whether the priority is low until then.
+    """
+
+    def __init__(self, urgent: Callable[[], bool], *, active: bool) -> None:
+        self._urgent, self._active = urgent, active
+        self._usual = os.getpriority(os.PRIO_PROCESS, 0)
+
+    def __call__(self, function: Callable[[], A]) -> A:
+        """Call a function and return its value, at a low priority as long as nobody waits."""
+        if not self._active or self._urgent():
+            self._end()
+            return function()
+        values: list[A] = []
+        errors: list[BaseException] = []
+
+        def run() -> None:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+            try:
+                values.append(function())
+            except BaseException as exc:
+                errors.append(exc)
+
+        thread = threading.Thread(target=run, name="gently")
+        thread.start()
+        while thread.is_alive():
+            thread.join(LOOK_S)
+            if self._active and self._urgent():
+                self._end()
+        if errors:
+            raise errors[0]
+        return values[0]
+
+    def _end(self) -> None:
+        """Give all threads their usual priority, where that is allowed. Threads of libraries are among them."""
+        if not self._active:
+            return
+        self._active = False
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, int(thread), self._usual)

@@ -1,0 +1,53 @@
+"""Lines from a pipe."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import IO
+
+import pytest
+
+from rlnb.tasks.lines import Lines
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[Lines, IO[bytes]]]:
+    """Lines, and the end of the pipe that writes them."""
+    reader, writer = os.pipe()
+    with open(reader, "rb") as file, open(writer, "wb", buffering=0) as end:
+        yield Lines(file.fileno()), end
+
+
+def test_lines_come_in_their_order_even_if_they_arrive_together(pipe: tuple[Lines, IO[bytes]]) -> None:
+    lines, end = pipe
+    assert not lines.waiting(0.0)
+    end.write(b"fir")
+    assert not lines.waiting(0.1), "a part of a line"
+    end.write(b"st\nsecond\n")
+    assert lines.waiting(10.0)
+    assert lines.next() == b"first"
+    assert lines.waiting(0.0)
+    assert lines.arrived() == [b"second"]
+    assert lines.next() == b"second"
+
+
+def test_lines_that_arrive_later_are_seen_too(pipe: tuple[Lines, IO[bytes]]) -> None:
+    lines, end = pipe
+    end.write(b"first\n")
+    assert lines.waiting(10.0)
+    end.write(b"second\n")
+    assert lines.arrived() == [b"first", b"second"]
+
+
+def test_the_end_of_the_input_ends_every_wait(pipe: tuple[Lines, IO[bytes]]) -> None:
+    lines, end = pipe
+    end.write(b"last\nhalf a line")
+    end.close()
+    begin_s = time.monotonic()
+    assert lines.next() == b"last"
+    assert lines.waiting(60.0)
+    assert lines.next() is None
+    assert lines.next() is None
+    assert time.monotonic() - begin_s < 10

@@ -1,0 +1,69 @@
+"""Work at a low priority until somebody waits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from rlnb.worker.requests.gently import Gently
+
+
+def priority() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def test_work_has_a_low_priority_until_somebody_waits() -> None:
+    waiting: list[bool] = []
+    usual, gently = priority(), Gently(lambda: bool(waiting), active=True)
+    assert gently(priority) == 19
+    with pytest.raises(KeyError):
+        gently(lambda: {}["missing"])
+    assert priority() == usual, "the main thread never has a low priority, since nobody but root could raise it"
+    waiting.append(True)
+    assert gently(priority) == usual
+    waiting.clear()
+    assert gently(priority) == usual, "the low priority does not come back"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may raise a priority")
+def test_a_call_during_the_work_ends_its_low_priority() -> None:
+    waiting: list[bool] = []
+    usual = priority()
+
+    def work() -> int:
+        waiting.append(True)
+        deadline = time.monotonic() + 10
+        while priority() == 19 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return priority()
+
+    assert Gently(lambda: bool(waiting), active=True)(work) == usual
+
+
+def test_a_simulator_that_is_no_spare_works_at_its_usual_priority() -> None:
+    assert Gently(lambda: False, active=False)(priority) == priority()
+
+
+AS_ANOTHER_USER = """
+import os, sys, threading
+from rlnb.tasks.messages import UNASKED
+from rlnb.worker.requests.gently import Gently
+os.setuid(65534)
+waiting = []
+gently = Gently(lambda: bool(waiting), active=True)
+priority = lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+print(gently(priority))
+waiting.append(True)
+print(gently(priority), priority())
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
+def test_a_training_of_a_user_that_may_not_raise_priorities_has_the_usual_one() -> None:
+    printed = subprocess.run([sys.executable, "-c", AS_ANOTHER_USER], capture_output=True, text=True, check=True)
+    assert printed.stdout.split() == ["19", str(priority()), str(priority())]
