@@ -94,6 +94,8 @@ class Problem:
     """The fault, where it is, and the valid choices."""
     fix: str = ""
     """The call, command or edit that removes the fault; empty if there is none."""
+    note: bool = False
+    """Whether it is right in some tasks, so that it keeps no training from starting."""
 
 
 def refuse_other_than_text(name: str, value: object) -> None:

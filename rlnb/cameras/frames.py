@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlnb.cameras.inspector import Finding
+from rlnb.tasks.requests import TaskFinding
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +42,8 @@ class Frames:
     """Whether a camera was added to the scene because the task has none."""
     findings: tuple[Finding, ...]
     """Faults that the inspector found in the pictures."""
+    task_findings: tuple[TaskFinding, ...] = ()
+    """Mistakes in what the env returned: shapes, values that are not finite, rewards, episodes that end at once."""
     seconds: Mapping[str, float]
     """Seconds that the worker took to ``make`` the env, until the ``first`` frame, and in ``total``."""
 

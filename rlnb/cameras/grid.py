@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,19 +87,37 @@ def _ids(ids: np.ndarray) -> np.ndarray:
 
 
 def picture(preview: Frames, moment: int = -1) -> Image:
-    """Return one picture of all cameras and data types of a preview at one moment."""
-    from PIL import Image
+    """Return one picture of the mistakes in the task, and all cameras and data types, of a preview at one moment."""
+    from PIL import Image, ImageDraw, ImageFont
 
     panels = [
         panel(preview, camera, data_type, moment) for camera, types in preview.clip.items() for data_type in types
     ]
     width = sum(one.width for one in panels) + _MARGIN_PX * (len(panels) - 1)
-    whole = Image.new("RGB", (width, max(one.height for one in panels)), "white")
+    font = ImageFont.load_default(size=12)
+    badges = [
+        (line, _WRONG if finding.level == "warning" else _UNCERTAIN)
+        for finding in preview.task_findings
+        for line in _wrapped(finding.what, width - 8, font)
+    ]
+    top = _BADGE_PX * len(badges)
+    whole = Image.new("RGB", (width, top + max(one.height for one in panels)), "white")
+    _draw_badges(ImageDraw.Draw(whole), badges, 0, width, font)
     x = 0
     for one in panels:
-        whole.paste(one, (x, 0))
+        whole.paste(one, (x, top))
         x += one.width + _MARGIN_PX
     return whole
+
+
+def _draw_badges(
+    draw: ImageDraw.ImageDraw, badges: Sequence[tuple[str, tuple[int, int, int]]], top: int, width: int, font: Any
+) -> None:
+    """Draw a line of text on a colour for each finding."""
+    for row, (line, colour) in enumerate(badges):
+        y = top + row * _BADGE_PX
+        draw.rectangle((0, y, width, y + _BADGE_PX - 1), fill=colour)
+        draw.text((4, y + 1), line, fill="white", font=font)
 
 
 def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: int | None = None) -> Image:
@@ -133,10 +152,7 @@ def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: i
     whole = Image.new("RGB", (width, top + grid.height + footer + GAP_PX), "white")
     draw = ImageDraw.Draw(whole)
     draw.text((0, 2), title, fill="black", font=font)
-    for row, (line, colour) in enumerate(badges):
-        y = _CAPTION_PX + row * _BADGE_PX
-        draw.rectangle((0, y, width, y + _BADGE_PX - 1), fill=colour)
-        draw.text((4, y + 1), line, fill="white", font=font)
+    _draw_badges(draw, badges, _CAPTION_PX, width, font)
     if not findings:
         _ok(draw, width, font)
     whole.paste(grid, (0, top))

@@ -102,7 +102,8 @@ class Preview(Frames):
             for data_type in self.clip[camera]
             if hidden_faults(data_type)
         )
-        return f"Preview({self.task!r}, env {ranges(self.envs)}, {cameras}){faults}{noise}"
+        of_task = "".join(f"\n  {found.level}: {found.what} {found.fix}" for found in self.task_findings)
+        return f"Preview({self.task!r}, env {ranges(self.envs)}, {cameras}){of_task}{faults}{noise}"
 
     def _repr_png_(self) -> bytes:
         import io
@@ -152,6 +153,7 @@ def read(task: str, steps: int, envs: tuple[int, ...], clip: Clip, *, inspected:
         steps=steps,
         added=clip.added,
         findings=tuple(findings),
+        task_findings=clip.findings,
         seconds=clip.seconds,
     )
 

@@ -27,19 +27,19 @@ from rlnb.errors import RlnbError, WorkerError, require_linux
 from rlnb.launch import nvml
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
-from rlnb.simulation.place import place_of
 from rlnb.spec import Json, Task
 from rlnb.storage import files
 from rlnb.tasks import messages, requests
 from rlnb.tasks.lines import Lines
 from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Returned, Silent
+from rlnb.tasks.place import place_of
 from rlnb.tasks.requests import Request
 
 logger = logging.getLogger(__name__)
 
 SETTLED_AFTER = 3
 """Number of requests that make an env until all caches are filled. From then on, memory should not grow."""
-MAKES_ENV = (requests.Preview, requests.Budget, requests.Compile, requests.RunJob)
+MAKES_ENV = (requests.Preview, requests.Examine, requests.Budget, requests.Compile, requests.RunJob)
 """Types of the requests that make an env."""
 SAY_S = 1.0
 """Seconds between two reports of what a request waits for."""

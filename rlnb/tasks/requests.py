@@ -151,6 +151,34 @@ class ActingRequest(TaskRequest[A]):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TaskFinding:
+    """Something in what a task's env returns that will keep a policy from learning, or that may."""
+
+    level: Literal["warning", "note"]
+    """``"warning"`` for a mistake, ``"note"`` for what is right in some tasks."""
+    what: str
+    """The finding, with measured values."""
+    fix: str
+    """What to do about it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examination:
+    """What is wrong with a task."""
+
+    findings: tuple[TaskFinding, ...] = ()
+    """Findings, the mistakes first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examine(ActingRequest[Examination]):
+    """Step a task and look at what its env returns."""
+
+    steps: int
+    """Env steps."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Clip:
     """Camera frames in a file, and their description."""
 
@@ -167,6 +195,8 @@ class Clip:
     """Names of the cameras whose renderer adds noise to their colours."""
     added: bool
     """Whether the camera was added to the task."""
+    findings: tuple[TaskFinding, ...] = ()
+    """Mistakes in what the env returns."""
     seconds: Mapping[str, float]
     """Seconds to ``make`` the env, until the ``first`` frame, and in ``total``."""
 
@@ -348,6 +378,7 @@ ALL: tuple[type[Request[Any]], ...] = (
     Compile,
     Mirror,
     Preview,
+    Examine,
     View,
     Budget,
     Engines,

@@ -10,6 +10,7 @@ from rlnb.spec import Task
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run, refuse
 from rlnb.training.engines import say_faster
+from rlnb.training.examine import examine
 from rlnb.training.plan import make_plan
 from rlnb.training.request import TrainRequest, signature
 
@@ -72,22 +73,30 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
     return create_run(plan.root, plan.manifest, plan.launcher, plan.options, warm=request.warm)
 
 
-def check(task: Task | str | None = None, **arguments: Any) -> list[Problem]:
+def check(task: Task | str | None = None, *, deep: bool = False, **arguments: Any) -> list[Problem]:
     """Return every problem for which :func:`rlnb.train` would refuse the arguments. Starts and writes nothing.
 
     Args:
         task: A task, or its name, as for :func:`rlnb.train`.
+        deep: Whether to make the task's env, step it 200 times with random actions, and look for mistakes in what it
+            returns: shapes that differ from the spaces, values that are not finite, observations and rewards that
+            never change, episodes that end at once, endless loops, growing memory. This takes some seconds.
         arguments: All other arguments of :func:`rlnb.train`.
 
     Returns:
-        The problems; an empty list if the training can start.
+        The problems; an empty list if the training can start. A deep check also returns notes (``problem.note``) on
+        what is right in some tasks, such as a reward term that was always 0.
     """
     try:
-        return list(make_plan(TrainRequest.of(task, arguments)).problems)
+        request = TrainRequest.of(task, arguments)
+        plan = make_plan(request)
     except CheckError as exc:
         return list(exc.problems)
     except RlnbError as exc:
         return [Problem(what=str(exc))]
+    if plan.problems or not deep:
+        return list(plan.problems)
+    return examine(plan.manifest, warm=request.warm)
 
 
 train.__signature__ = signature()  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
 from rlnb.spec import DEPTH
 from rlnb.worker.cameras import rtx
+from rlnb.worker.cameras.in_view import shows_bodies, stands_still
 from rlnb.worker.isaac.renderer import renderer_for
 
 if TYPE_CHECKING:
@@ -137,6 +138,15 @@ class Plan:
         """Return the names of the cameras with an RTX renderer, whose pictures of one scene are never the same."""
         sensors = {**self._own(env), **self._twins(env)}
         return tuple(name for name in self.cameras if name in sensors and rtx.is_rtx(sensors[name].cfg))
+
+    def unseen(self, env: Any) -> dict[str, list[int]]:
+        """Return the envs in whose picture there is no body, by the name of a camera that stands still."""
+        found = {}
+        for name, sensor in {**self._twins(env), **self._own(env)}.items():
+            shown = shows_bodies(env, sensor) if stands_still(sensor.cfg.prim_path) else None
+            if shown is not None:
+                found[name] = (~shown).nonzero().flatten().tolist()
+        return found
 
     def _sensors(self, env: Any) -> list[Any]:
         return [*self._own(env).values(), *self._twins(env).values()]

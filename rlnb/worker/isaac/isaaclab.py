@@ -318,6 +318,22 @@ def reward_sums(env: Any) -> dict[str, torch.Tensor]:
     return {} if manager is None else dict(release.required(manager, "_episode_sums", EVALUATION))
 
 
+def reward_terms(env: Any) -> dict[str, torch.Tensor]:
+    """Return each reward term's weighted value in the last step, per second of simulated time, shape (num_envs,) each.
+
+    Only the manager-based workflow has reward terms. In release line 3.0, their values are a private attribute of the
+    reward manager.
+
+    Raises:
+        RlnbError: The reward manager has no such attribute.
+    """
+    manager = getattr(env, "reward_manager", None)
+    if manager is None:
+        return {}
+    values = release.required(manager, "_step_reward", "the check of reward terms")
+    return {name: values[:, index] for index, name in enumerate(manager.active_terms)}
+
+
 def dump(path: Path, cfg: Any) -> None:
     """Write a config as Isaac Lab writes its own (``params/env.yaml``)."""
     from isaaclab.utils.io import dump_yaml

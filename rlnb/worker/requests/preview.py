@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.tasks.requests import Clip, Preview
+from rlnb.tasks.requests import Clip, Preview, TaskFinding
 from rlnb.worker.acting import acting, joint
 from rlnb.worker.cameras import rtx
 from rlnb.worker.cameras.rig import Plan, missed_is_inf
 from rlnb.worker.isaac import isaaclab
+from rlnb.worker.requests import endless
+from rlnb.worker.requests.sanity import Sanity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,21 +56,39 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
             seconds={**seconds, moment: time.monotonic() - start_s},
         )
 
-    obs, _ = env.reset(seed=request.seed)  # loading a policy may have changed the global seeds
+    sanity = Sanity(raw)
+    with endless.ends():
+        obs, _ = env.reset(seed=request.seed)  # loading a policy may have changed the global seeds
+    sanity.after_reset(obs)
     plan.begin(raw)
     take(0)
+    unseen = plan.unseen(raw)
     first = clip("first.npz", "first", {"make": make_s})
     if not steps:
         return dataclasses.replace(first, seconds={**first.seconds, "total": first.seconds["first"]})
     tell(first)
-    with torch.inference_mode():
+    with endless.ends(), torch.inference_mode():
         for step in range(1, steps + 1):
             obs, *outcome, _ = env.step(act(obs))
-            _, terminated, truncated = joint(*outcome)
+            reward, terminated, truncated = joint(*outcome)
+            sanity.after_step(obs, reward, terminated, truncated)
             policy_reset(terminated | truncated)
             if step == steps or step % every == 0:
                 take(step)
-    return clip("frames.npz", "total", first.seconds)
+    pictures = _outside_the_pictures(unseen, plan.unseen(raw), raw.num_envs)
+    findings = (*pictures, *sanity.findings())
+    return dataclasses.replace(clip("frames.npz", "total", first.seconds), findings=findings)
+
+
+def _outside_the_pictures(
+    first: Mapping[str, Sequence[int]], last: Mapping[str, Sequence[int]], num_envs: int
+) -> Iterator[TaskFinding]:
+    """Yield a finding for each camera that shows no body in most envs, at the first and at the last moment."""
+    for name, envs in first.items():
+        empty = {*envs} & {*last.get(name, ())}
+        if 2 * len(empty) >= num_envs:
+            what = f"The camera {name!r} shows no body of a robot or object in {len(empty)} of {num_envs} envs."
+            yield TaskFinding(level="warning", what=what, fix="Correct its position, its direction or its lens.")
 
 
 def shoot(env: Any, plan: Plan, envs: Sequence[int] | None, frames: int = 1) -> Arrays:

@@ -218,6 +218,12 @@ def _preview(request: requests.Preview, exchange: Exchange) -> requests.Clip:
     return preview(request, tell=exchange.tell, after=exchange.after)
 
 
+def _examine(request: requests.Examine, exchange: Exchange) -> requests.Examination:
+    from rlnb.worker.requests.examine import examine
+
+    return examine(request)
+
+
 def _budget(request: requests.Budget, exchange: Exchange) -> requests.Costs:
     from rlnb.worker.requests.budget import budget
 
@@ -285,6 +291,7 @@ _HANDLERS: Mapping[type[requests.Request[Any]], Handler] = {
     requests.Card: _card,
     requests.Tasks: _tasks,
     requests.Preview: _preview,
+    requests.Examine: _examine,
     requests.Budget: _budget,
     requests.Engines: _engines,
     requests.RunJob: _run_job,

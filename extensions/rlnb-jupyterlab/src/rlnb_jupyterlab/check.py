@@ -61,7 +61,7 @@ def problems(fields: Mapping[str, Json]) -> list[FormProblem]:
         launcher = rlnb.make_launcher(name, settings)
         task = _task(form)
         _, of_train = arguments(form)
-        items = rlnb.check(task, launcher=launcher, **of_train)
+        items = rlnb.check(task, deep=False, launcher=launcher, **of_train)
     except rlnb.CheckError as exc:
         items = exc.problems
     except (Malformed, rlnb.RlnbError) as exc:

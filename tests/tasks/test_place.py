@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import rlnb
-from rlnb.simulation.place import place_of
+from rlnb.tasks.place import place_of
 
 STACKS = f'''Thread 0x1 (most recent call first):
   File "/other.py", line 1 in wait

@@ -21,12 +21,12 @@ def place_of(stacks: str) -> str:
     """
     main_thread = stacks.rpartition("(most recent call first):")[2]
     frames = [match.groupdict() for match in map(_FRAME.fullmatch, main_thread.splitlines()) if match]
-    own = [frame for frame in frames if not _is_library(frame["file"])]
+    own = [frame for frame in frames if not is_library(frame["file"])]
     for frame in (own or frames)[:1]:
         return f"{frame['file']}, line {frame['line']}, in {frame['function']}"
     return ""
 
 
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
     """Return whether a file belongs to Python, an installed package, or rlnb. The worker may have another Python."""
     return file.startswith(("<", _RLNB)) or _INSTALLED.search(file) is not None

@@ -1,0 +1,24 @@
+"""Steps a task for longer than a preview, only to find its mistakes."""
+
+from __future__ import annotations
+
+from rlnb.tasks.requests import Examination, Examine
+from rlnb.worker.acting import acting, joint
+from rlnb.worker.isaac import isaaclab
+from rlnb.worker.requests import endless
+from rlnb.worker.requests.sanity import Sanity
+
+
+def examine(request: Examine) -> Examination:
+    """Make the env of a task, step it, and return what is wrong with what it returns."""
+    import torch
+
+    with acting(request, lambda env_cfg: None) as (env, act, _):
+        sanity = Sanity(isaaclab.task_env(env))
+        with endless.ends(), torch.inference_mode():
+            obs, _info = env.reset(seed=request.seed)
+            sanity.after_reset(obs)
+            for _ in range(request.steps):
+                obs, *outcome, _info = env.step(act(obs))
+                sanity.after_step(obs, *joint(*outcome))
+        return Examination(findings=tuple(sanity.findings()))

@@ -1,0 +1,271 @@
+"""Finds mistakes of a task in what its env returns, while actions without a policy step it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from rlnb.tasks.requests import TaskFinding
+from rlnb.worker.isaac import isaaclab
+
+if TYPE_CHECKING:
+    import torch
+
+MOVED = 0.05
+"""Movement in metres or radians from which on an observation should change."""
+UNBOUND = 1e6
+"""Size of a reward that no algorithm can learn from, and that grows by ``GROWTH`` during the steps."""
+GROWTH = 100.0
+NOTED_STEPS = 100
+"""Steps without policy from which on it is worth a note what never happened in them."""
+SETTLED_STEPS = 10
+"""Steps after which an env should need no further memory."""
+MOST_INDICES = 4096
+"""Size of an observation up to which it is no picture."""
+LEAK_MIB_PER_STEP = 1.0
+LEAK_MIB = 15.0
+"""Growth of the memory since then from which on there is a finding. Allocators grow in larger pieces at first."""
+
+
+@dataclass(slots=True)
+class _Values:
+    """What is known about one tensor of observations."""
+
+    first: torch.Tensor
+    low: torch.Tensor
+    high: torch.Tensor
+    moved: bool = False
+    invalid: str = ""
+    """Where and when it was not finite for the first time."""
+
+
+@dataclass(slots=True)
+class Sanity:
+    """Looks at each step of an env.
+
+    Call :meth:`after_reset` and :meth:`after_step` with what the env returns, and then :meth:`findings`.
+    """
+
+    env: Any
+    """The task's own env."""
+    _observed: dict[str, _Values] = field(default_factory=dict)
+    _shapes: dict[str, TaskFinding] = field(default_factory=dict)
+    _invalid: dict[str, str] = field(default_factory=dict)
+    _terms: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _rewards: list[tuple[float, float]] = field(default_factory=list)
+    """Smallest and largest reward of each step."""
+    _first_ends: Mapping[str, int] = field(default_factory=dict)
+    _state: Any = None
+    _distance: float = 0.0
+    _memory_mib: list[float] = field(default_factory=list)
+
+    def after_reset(self, observations: Any) -> None:
+        """Look at the first observations."""
+        for name in _missing(observations, _space(self.env)):
+            what = f"The env has a space for the observation {name!r}, but does not return it."
+            fix = f"Return it beside the others, as observations[{name!r}]."
+            self._shapes[name] = TaskFinding(level="warning", what=what, fix=fix)
+        self._observe(observations, 0)
+        self._state = _positions(self.env)
+
+    def after_step(self, observations: Any, reward: torch.Tensor, terminated: torch.Tensor, cut: torch.Tensor) -> None:
+        """Look at what a step has returned.
+
+        Args:
+            observations: Observations by group, or by agent.
+            reward: Shape (num_envs,), float.
+            terminated: Shape (num_envs,), bool.
+            cut: Whether the time is up. Shape (num_envs,), bool.
+        """
+        step = len(self._rewards) + 1
+        self._observe(observations, step)
+        self._check("the reward", reward, (), step)
+        self._rewards.append((float(reward.min()), float(reward.max())))
+        self._look_at_terms(step)
+        if step == 1:
+            self._first_ends = _ends(self.env, terminated, cut)
+        if self._state is not None:
+            self._distance = max(self._distance, float((_positions(self.env) - self._state).abs().max()))
+        self._memory_mib.append(_memory_mib())
+
+    def findings(self) -> list[TaskFinding]:
+        """Return the mistakes, the certain ones first."""
+        found = [*self._shapes.values(), *self._of_values(), *self._of_rewards(), *self._of_ends(), *self._of_memory()]
+        return sorted(found, key=lambda finding: finding.level == "note")
+
+    def _observe(self, observations: Any, step: int) -> None:
+        for name, value, space in _leaves(observations, _space(self.env)):
+            label = f"the observation {name!r}"
+            self._check(label, value, None if space is None else space.shape, step)
+            if not value.numel():
+                continue
+            flat = value.detach().reshape(len(value), -1)
+            low, high = flat.amin(dim=0), flat.amax(dim=0)
+            if (known := self._observed.get(label)) is None:
+                self._observed[label] = _Values(flat.clone(), low, high)
+            elif known.first.shape == flat.shape:
+                known.low, known.high = known.low.minimum(low), known.high.maximum(high)
+                known.moved = known.moved or not bool((flat == known.first).all())
+
+    def _check(self, label: str, value: torch.Tensor, shape: tuple[int, ...] | None, step: int) -> None:
+        """Note a wrong shape or device, or the first value that is not finite."""
+        import torch
+
+        if label not in self._shapes:
+            if shape is not None and tuple(value.shape) != (self.env.num_envs, *shape):
+                expected = _text((self.env.num_envs, *shape))
+                what = f"{label} has the shape {_text(value.shape)}, but its space says {expected}."
+                fix = "Correct the size of the space in the config, or what the env returns."
+                self._shapes[label] = TaskFinding(level="warning", what=_sentence(what), fix=fix)
+            elif value.device.type != torch.device(self.env.device).type:
+                what = f"{label} is on {value.device}, but the simulation is on {self.env.device}."
+                self._shapes[label] = TaskFinding(
+                    level="warning", what=_sentence(what), fix="Make tensors with device=self.device."
+                )
+        if label not in self._invalid and value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            wrong = ~torch.isfinite(value).reshape(len(value), -1)
+            env, index = (int(number) for number in wrong.nonzero()[0])
+            place = f"index {index}, " if wrong.shape[1] > 1 else ""
+            self._invalid[label] = (
+                f"{label} is {float(value.reshape(len(value), -1)[env, index])} in step {step} ({place}env {env}; "
+                f"{int(wrong.any(dim=1).sum())} of {len(wrong)} envs)."
+            )
+
+    def _look_at_terms(self, step: int) -> None:
+        for name, values in isaaclab.reward_terms(self.env).items():
+            self._check(f"the reward term {name!r}", values, (), step)
+            low, high = self._terms.get(name, (0.0, 0.0))
+            self._terms[name] = min(low, float(values.min())), max(high, float(values.max()))
+
+    def _of_values(self) -> Iterator[TaskFinding]:
+        for what in self._invalid.values():
+            fix = "Look for a division by zero, the root or logarithm of a negative number, or too large forces."
+            yield TaskFinding(level="warning", what=_sentence(what), fix=fix)
+        if len(self._rewards) < 2:
+            return
+        for label, values in self._observed.items():
+            if not values.moved and self._distance > MOVED:
+                what = f"{label} never changed, although bodies or joints moved by {self._distance:.2f} m or rad."
+                yield TaskFinding(
+                    level="warning", what=_sentence(what), fix="Compute it in each step, from the newest state."
+                )
+                continue
+            same = (values.low == values.high).nonzero().flatten().tolist()
+            noted = len(self._rewards) >= NOTED_STEPS and label not in self._invalid
+            if noted and same and 1 < len(values.low) <= MOST_INDICES:
+                what = f"{label} has the same value in all envs and steps at {_indices(same)}."
+                yield TaskFinding(level="note", what=_sentence(what), fix="A policy learns nothing from it.")
+
+    def _of_rewards(self) -> Iterator[TaskFinding]:
+        if len(self._rewards) < 2 or "the reward" in self._invalid:
+            return
+        low, high = min(low for low, _ in self._rewards), max(high for _, high in self._rewards)
+        sizes = [max(abs(low), abs(high)) for low, high in self._rewards]
+        if low == high:
+            what = f"The reward was {low:g} in all envs and steps."
+            yield TaskFinding(level="warning", what=what, fix="A policy learns only from differences. Check its terms.")
+        elif sizes[-1] > UNBOUND and sizes[-1] > GROWTH * (1.0 + sizes[0]):
+            what = f"The reward grew from {sizes[0]:.3g} to {sizes[-1]:.3g} within {len(sizes)} steps."
+            yield TaskFinding(level="warning", what=what, fix="Bound it, for example with torch.tanh or torch.exp(-x).")
+        for name, (least, most) in self._terms.items():
+            if (
+                len(self._rewards) >= NOTED_STEPS
+                and least == most == 0.0
+                and self.env.reward_manager.get_term_cfg(name).weight
+            ):
+                what = f"The reward term {name!r} was 0 in all envs and steps, so it had no effect."
+                fix = "That is right for a reward that only a good policy reaches. Otherwise, check its function."
+                yield TaskFinding(level="note", what=what, fix=fix)
+
+    def _of_ends(self) -> Iterator[TaskFinding]:
+        for cause, count in self._first_ends.items():
+            if 2 * count >= self.env.num_envs:
+                what = f"{count} of {self.env.num_envs} episodes ended in their first step{cause}."
+                fix = "Compare the condition with the state after the reset."
+                yield TaskFinding(level="warning", what=what, fix=fix)
+
+    def _of_memory(self) -> Iterator[TaskFinding]:
+        settled = self._memory_mib[SETTLED_STEPS:]
+        if len(settled) < SETTLED_STEPS:
+            return
+        grown, half = settled[-1] - settled[0], len(settled) // 2
+        steady = min(settled[half] - settled[0], settled[-1] - settled[half]) > 0.25 * grown
+        if steady and grown > LEAK_MIB and grown / len(settled) > LEAK_MIB_PER_STEP:
+            what = f"The memory grew by {grown / len(settled):.1f} MiB in each of {len(settled)} steps."
+            fix = "Look for a list or buffer of the task that grows. Tensors kept with their gradients grow too."
+            yield TaskFinding(level="warning", what=what, fix=fix)
+
+
+def _space(env: Any) -> Any:
+    """Return the observation space of one env, by group or by agent."""
+    spaces = getattr(env, "observation_spaces", None)
+    return spaces if isinstance(spaces, Mapping) else getattr(env, "single_observation_space", None)
+
+
+def _leaves(value: Any, space: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the tensors of nested observations with their names and spaces; None where there is no space."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            try:
+                inner = space[key] if space is not None else None
+            except (KeyError, TypeError):
+                inner = None
+            yield from _leaves(part, inner, name=f"{name}/{key}" if name else str(key))
+    elif hasattr(value, "is_floating_point"):
+        yield name, value, space if getattr(space, "shape", None) else None
+
+
+def _missing(value: Any, space: Any) -> list[str]:
+    """Return the groups or agents that have a space, but no observation."""
+    names = getattr(space, "spaces", space)
+    return [str(key) for key in names if key not in value] if isinstance(names, Mapping) else []
+
+
+def _ends(env: Any, terminated: Any, cut: Any) -> dict[str, int]:
+    """Return the number of episodes that have ended, by cause."""
+    causes = {"": terminated, " because their time was up": cut & ~terminated}
+    manager = getattr(env, "termination_manager", None)
+    if manager is not None:
+        causes = {f" (termination term {name!r})": manager.get_term(name) for name in manager.active_terms}
+    return {cause: int(ended.sum()) for cause, ended in causes.items()}
+
+
+def _positions(env: Any) -> Any:
+    """Return the positions of all joints and root bodies. Shape (num_envs, values), metres and radians."""
+    import torch
+
+    parts = [
+        value.reshape(env.num_envs, -1)
+        for assets in env.scene.get_state(is_relative=True).values()
+        for state in assets.values()
+        if isinstance(state, Mapping)
+        for name, value in state.items()
+        if not name.endswith("velocity")
+    ]
+    return torch.cat(parts, dim=1).clone() if parts else torch.zeros((env.num_envs, 1), device=env.device)
+
+
+def _memory_mib() -> float:
+    """Return the memory of this process and that of its tensors on the GPU, in MiB."""
+    import torch
+
+    on_gpu = torch.cuda.memory_allocated() if torch.cuda.is_initialized() else 0
+    return float(psutil.Process(os.getpid()).memory_info().rss + on_gpu) / 2**20
+
+
+def _text(shape: Any) -> str:
+    return f"({', '.join(str(int(size)) for size in shape)}{',' if len(shape) == 1 else ''})"
+
+
+def _indices(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:8]))
+    more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
+    return f"{'index' if len(numbers) == 1 else 'the indices'} {shown}{more}"
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
