@@ -12,6 +12,13 @@ from dataclasses import dataclass
 class RlnbError(Exception):
     """Base of every error that rlnb raises on purpose."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows in place of a traceback (the name is IPython's): the message alone.
+
+        The frames of rlnb, which ``%debug`` still enters, would only hide it.
+        """
+        return [f"{type(self).__name__}: {self}"]
+
 
 class NotFoundError(RlnbError, LookupError):
     """Raised for a name (of a task, library, launcher, run, camera, ...) that does not exist."""
@@ -41,7 +48,28 @@ class RunError(RlnbError, RuntimeError):
 
 
 class WorkerError(RlnbError, RuntimeError):
-    """Raised when the worker answers with an error, or ends. The message shows the end of the worker's log."""
+    """Raised when the worker answers with an error, or ends.
+
+    The message of an error in the task's own code begins with the file, the line and the error. If the worker has
+    ended, the message shows the end of its log.
+
+    Attributes:
+        detail: The whole traceback in the worker; empty if it has ended.
+    """
+
+    def __init__(self, message: str, *, detail: str = "") -> None:
+        self.detail = detail
+        super().__init__(message)
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+class InterruptedRequest(RlnbError):
+    """Raised in a worker to end a request that the user has interrupted.
+
+    Isaac Lab cleans up after an ``Exception`` only, so a ``KeyboardInterrupt`` would keep its simulation open.
+    """
 
 
 class FreshProcessError(RlnbError):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.cameras.checks import check_preview
 from rlnb.cameras.frames import Frames
-from rlnb.cameras.inspector import Shot, hidden_faults, inspect, ranges
+from rlnb.cameras.inspector import Finding, Shot, hidden_faults, inspect, ranges
 from rlnb.cameras.policy import Subject, subject
 from rlnb.display.status import status
 from rlnb.errors import RlnbError
@@ -125,22 +125,7 @@ def read(task: str, steps: int, envs: tuple[int, ...], clip: Clip, *, inspected:
             if camera:
                 frames.setdefault(camera, {})[data_type] = arrays[key]
     labels = {key: {int(n): text for n, text in names.items()} for key, names in clip.labels.items()}
-    findings = [
-        finding
-        for camera, types in (frames if inspected else {}).items()
-        for data_type, array in types.items()
-        for finding in inspect(
-            Shot(
-                camera=camera,
-                data_type=data_type,
-                clip=array,
-                state=state,
-                labels=labels.get(f"{camera}/{data_type}", {}),
-                range_m=clip.ranges_m.get(camera),
-                envs=envs,
-            )
-        )
-    ]
+    findings = _faults(frames, state, labels, clip, envs) if inspected else []
     return Preview(
         task=task,
         clip=frames,
@@ -156,6 +141,32 @@ def read(task: str, steps: int, envs: tuple[int, ...], clip: Clip, *, inspected:
         task_findings=clip.findings,
         seconds=clip.seconds,
     )
+
+
+def _faults(
+    frames: Mapping[str, Mapping[str, np.ndarray]],
+    state: np.ndarray,
+    labels: Mapping[str, Mapping[int, str]],
+    clip: Clip,
+    envs: tuple[int, ...],
+) -> list[Finding]:
+    """Return what the inspector finds in the pictures."""
+    return [
+        finding
+        for camera, types in frames.items()
+        for data_type, array in types.items()
+        for finding in inspect(
+            Shot(
+                camera=camera,
+                data_type=data_type,
+                clip=array,
+                state=state,
+                labels=labels.get(f"{camera}/{data_type}", {}),
+                range_m=clip.ranges_m.get(camera),
+                envs=envs,
+            )
+        )
+    ]
 
 
 def preview(

@@ -23,51 +23,57 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
     Yields:
         ``function(value)`` that shows an interim value in place of the text. It has no effect outside a notebook.
     """
-    start_s = time.monotonic()
-    if in_notebook():
-        from IPython.display import HTML, display
-
-        output = display(HTML(f"<i>{html.escape(text)} ...</i>"), display_id=True)
-        shown: list[Any] = []
-
-        def show(value: Any) -> None:
-            shown.append(value)
-            output.update(value)
-
-        def explain(reason: str, waited_s: float) -> None:
-            if not shown:  # a picture says more
-                output.update(HTML(f"<i>{html.escape(f'{text}: {reason}, {waited_s:.0f} s')}</i>"))
-
+    with _in_notebook(text) if in_notebook() else _in_console(text) as (show, explain):
         _lines.append(explain)
         try:
             yield show
         finally:
             _lines.remove(explain)
-            seconds = time.monotonic() - start_s
-            done = f"<i>{html.escape(text)}: {seconds:.1f} s</i>" if seconds > _QUIET_S else ""
-            output.update(HTML(done))
-    else:
-        from rich.console import Console
-        from rich.text import Text
 
-        console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
-        if not console.is_terminal:  # a log file, which cannot show the spinner
-            console.print(f"{text} ...")
-        reasons: list[str] = []
-        with console.status(Text(text)) as spinner:
 
-            def explain(reason: str, waited_s: float) -> None:
-                if console.is_terminal:
-                    spinner.update(Text(f"{text}: {reason}, {waited_s:.0f} s"))
-                elif reason not in reasons:
-                    reasons.append(reason)
-                    console.print(f"{text}: {reason}, for {waited_s:.0f} s")
+@contextlib.contextmanager
+def _in_notebook(text: str) -> Iterator[tuple[Callable[[Any], None], Callable[[str, float], None]]]:
+    from IPython.display import HTML, display
 
-            _lines.append(explain)
-            try:
-                yield lambda value: None
-            finally:
-                _lines.remove(explain)
+    start_s = time.monotonic()
+    output = display(HTML(f"<i>{html.escape(text)} ...</i>"), display_id=True)
+    shown: list[Any] = []
+
+    def show(value: Any) -> None:
+        shown.append(value)
+        output.update(value)
+
+    def explain(reason: str, waited_s: float) -> None:
+        if not shown:  # a picture says more
+            output.update(HTML(f"<i>{html.escape(f'{text}: {reason}, {waited_s:.0f} s')}</i>"))
+
+    try:
+        yield show, explain
+    finally:
+        seconds = time.monotonic() - start_s
+        done = f"<i>{html.escape(text)}: {seconds:.1f} s</i>" if seconds > _QUIET_S else ""
+        output.update(HTML(done))
+
+
+@contextlib.contextmanager
+def _in_console(text: str) -> Iterator[tuple[Callable[[Any], None], Callable[[str, float], None]]]:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    if not console.is_terminal:  # a log file, which cannot show the spinner
+        console.print(f"{text} ...")
+    said: list[str] = []
+    with console.status(Text(text)) as spinner:
+
+        def explain(reason: str, waited_s: float) -> None:
+            if console.is_terminal:
+                spinner.update(Text(f"{text}: {reason}, {waited_s:.0f} s"))
+            elif reason not in said:
+                said.append(reason)
+                console.print(f"{text}: {reason}, for {waited_s:.0f} s")
+
+        yield lambda value: None, explain
 
 
 def say(reason: str, waited_s: float) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import os
 import re
+import traceback
 from pathlib import Path
 from typing import Any
 
 from rlnb.errors import RlnbError
 from rlnb.settings import options
-from rlnb.tasks.cell import sha256, write_module
+from rlnb.tasks.cell import fail, sha256, write_module
 
 _SHOWN_DIGITS = 12
 
@@ -25,9 +26,16 @@ def register_magics(ipython: Any) -> None:
         name = _name(line)
         # Check the syntax here too, under a name that is not a file: for a file name, the traceback would quote the
         # line of the older file on disk. The empty first line stands for the %%task line and keeps line numbers right.
-        compile(f"\n{cell}", f"<%%task {name}>", "exec", dont_inherit=True)
-        path = write_module(options.folders, name, cell, owner(ipython.user_ns))
-        text = f"saved as {path}, sha256 {sha256(path)[:_SHOWN_DIGITS]}"
+        try:
+            compile(f"\n{cell}", f"<%%task {name}>", "exec", dont_inherit=True)
+        except SyntaxError as exc:
+            fail(options.folders, name, f"{exc.msg} (line {exc.lineno} of the cell)")
+            shown = traceback.format_exception_only(exc)
+            exc._render_traceback_ = lambda: shown  # type: ignore[attr-defined]  # without the cell as one long string
+            raise
+        notices: list[str] = []
+        path = write_module(options.folders, name, cell, owner(ipython.user_ns), notices.append)
+        text = f"saved as {path}, sha256 {sha256(path)[:_SHOWN_DIGITS]}{''.join(f'. {notice}' for notice in notices)}"
         display(HTML(f"<small><b>{html.escape(name)}</b> {html.escape(text)}</small>"))
 
     ipython.register_magic_function(task, magic_kind="cell", magic_name="task")

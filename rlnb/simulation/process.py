@@ -45,7 +45,7 @@ SAY_S = 1.0
 """Seconds between two reports of what a request waits for."""
 STACK_EVERY_S = 30.0
 """Seconds between two looks at where in the code the simulator is, which these reports say."""
-INTERRUPTED_WITHIN_S = 1.5
+INTERRUPTED_WITHIN_S = 4.0
 """Seconds that the simulator has to end an interrupted request. If it does not, it is ended."""
 GROWTH = 1.25
 """Factor by which memory has to grow for a warning."""
@@ -77,6 +77,7 @@ class SimulatorProcess:
         self._settled_bytes = 0
         self._hangs = ""
         self._doing = ("", 0.0)
+        self._settling: threading.Thread | None = None
         self._ready = Ready()
         self._lock = threading.Lock()
         require_linux("The living simulator")
@@ -132,7 +133,7 @@ class SimulatorProcess:
 
     @property
     def busy(self) -> bool:
-        return self._lock.locked()
+        return self._lock.locked() or (self._settling is not None and self._settling.is_alive())
 
     def request(self, request: Request[A], *, meanwhile: Callable[[A], None] | None = None) -> A:
         """Send a request to the worker and return the answer.
@@ -159,7 +160,9 @@ class SimulatorProcess:
                         raise messages.error_of(message)
                     return messages.value_of(request, message.value, self._ready)
             except KeyboardInterrupt:
-                self._interrupt(number, request)
+                self._signal(signal.SIGINT)
+                self._settling = threading.Thread(target=self._end_call, args=(number,), daemon=True, name="settle")
+                self._settling.start()
                 raise
             raise self._end()
 
@@ -249,22 +252,25 @@ class SimulatorProcess:
                 return True
         return False
 
-    def _interrupt(self, number: int, request: Request[Any]) -> None:
-        """Let the worker end a call, or end the worker if it cannot, for example in an endless loop of C++."""
+    def _end_call(self, number: int) -> None:
+        """Wait for the end of an interrupted call; end a worker that does not react, such as in a loop of C++."""
         deadline = time.monotonic() + INTERRUPTED_WITHIN_S
-        try:
-            if self._signal(signal.SIGINT):
-                while self._lines.waiting(max(0.0, deadline - time.monotonic())):
-                    text = self._lines.next()
-                    message = messages.message(text) if text is not None else None
-                    if isinstance(message, Answer | Failure) and message.id == number:
-                        self.answered += 1
-                        return
-                    if text is None:
-                        break
-        except KeyboardInterrupt:  # the user is in a hurry
-            pass
-        self.kill()
+        with self._lock:
+            while self._lines.waiting(max(0.0, deadline - time.monotonic())):
+                text = self._lines.next()
+                if text is None:
+                    return
+                message = messages.message(text)
+                if isinstance(message, Answer | Failure) and message.id == number:
+                    self.answered += 1
+                    return
+            self.kill()
+
+    def settle(self) -> None:
+        """Wait until an interrupted request has ended, or its worker."""
+        if self._settling is not None:
+            self._settling.join()
+            self._settling = None
 
     def prepare(self, task: Task) -> None:
         """Let the worker get familiar with a task, and return at once."""

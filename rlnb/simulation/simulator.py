@@ -216,6 +216,8 @@ def living_process(
     python, asset_root = python or options.python, asset_root or options.asset_root
     with _starting:
         _wait_for_one_that_comes_back(python, asset_root)
+        if _current is not None:
+            _current.settle()
         if _current and _current.alive and (_current.python, _current.asset_root) == (python, asset_root):
             _current.used_s = time.monotonic()
             return _current
@@ -264,6 +266,8 @@ def idle_process(python: str | None, asset_root: str | None) -> SimulatorProcess
     """Return the living simulator if it has these settings and is idle, else None."""
     with _starting:
         _wait_for_one_that_comes_back(python, asset_root)
+        if _current is not None:
+            _current.settle()
         fits = _current and (_current.python, _current.asset_root) == (python, asset_root)
         if not (_current and fits and _current.alive and not _current.busy):
             return None

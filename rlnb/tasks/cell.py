@@ -6,7 +6,8 @@ import ast
 import hashlib
 import os
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rlnb.errors import RlnbError
@@ -40,18 +41,40 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def write_module(root: Root, name: str, body: str, owner: str) -> Path:
+_failed: dict[Path, str] = {}
+"""Modules whose cells could not be saved, with the reason. An older version of the module may exist."""
+
+
+def fail(root: Root, name: str, reason: str) -> None:
+    """Note that the cell of a task could not be saved."""
+    _failed[module_path(root, name)] = reason
+
+
+def refuse_failed(root: Root, name: str) -> None:
+    """Refuse a task whose cell could not be saved.
+
+    Raises:
+        RlnbError: The cell had an error. Its older version, if there is one, is not what the user means.
+    """
+    if reason := _failed.get(module_path(root, name)):
+        raise RlnbError(f"The cell of the task {name!r} was not saved: {reason}. Correct it and run it again.")
+
+
+def write_module(root: Root, name: str, body: str, owner: str, tell: Callable[[str], object] = str) -> Path:
     """Save the body of a ``%%task`` cell as a module. The body is compiled but not executed.
+
+    A version of another notebook is kept in the folder ``history``.
 
     Args:
         root: Folder of task modules.
         name: Name of the task.
         body: Text of the cell.
         owner: Name of the cell's notebook.
+        tell: Called with a sentence about the version that it replaces, if that is not this notebook's own.
 
     Raises:
         SyntaxError: The body is not valid Python.
-        RlnbError: Another notebook has a different task of that name.
+        RlnbError: A task of another name has that module.
     """
     path = module_path(root, name)
     compile(body, str(path), "exec")
@@ -62,15 +85,23 @@ def write_module(root: Root, name: str, body: str, owner: str) -> Path:
             raise RlnbError(f"{path} already holds another task ({first[2:]}). Use a name that gives another file.")
         old_owner = re.search(r" of (['\"])(.*)\1$", first)
         if old_owner and old_owner.group(2) != owner and old_body != body:
-            raise RlnbError(
-                f"The task {name!r} belongs to {old_owner.group(2)}, with another body ({path}). "
-                "Use another name for this task, or delete that file."
-            )
+            tell(f"It replaces the version of {old_owner.group(2)}, which is kept as {_keep(path)}.")
     files.make_folder(root.tasks)
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     files.write_bytes(temporary, (header + body).encode())
     temporary.replace(path)
+    _failed.pop(path, None)
     return path
+
+
+def _keep(module: Path) -> Path:
+    """Copy a module to the folder of earlier versions; return the copy."""
+    history = module.parent / "history"
+    files.make_folder(history)
+    changed = time.strftime("%Y%m%d-%H%M%S", time.localtime(module.stat().st_mtime))
+    copy = history / f"{module.stem}-{changed}-{sha256(module)[:8]}.py"
+    files.write_bytes(copy, module.read_bytes())
+    return copy
 
 
 def local_files(module: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ class Lines:
     A buffered file would not do: a line that it has read ahead does not show in ``select``.
 
     Args:
-        descriptor: Descriptor of the pipe, from which nobody else reads.
+        descriptor: Descriptor of the pipe. Other readers would take lines away.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -17,12 +17,13 @@ from rlnb import errors
 from rlnb.errors import CheckError, Problem, RlnbError, WorkerError
 from rlnb.spec import Json
 from rlnb.storage.serial import from_json, to_json
+from rlnb.tasks.place import of_error
 from rlnb.tasks.requests import BY_VERB, Request, answer_type, verb
 from rlnb.version import __version__
 
 A = TypeVar("A")
 UNASKED = -1
-"""Number of a call that prepares the worker for later ones. Nobody waits for its answer."""
+"""Number of a call that prepares the worker for later ones. The kernel does not wait for its answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +96,10 @@ class Failure:
     """Problems of a :class:`rlnb.CheckError`."""
     detail: str = ""
     """Traceback."""
+    place: str = ""
+    """Place in the task's own code where the error was raised; empty if it has no part in it."""
+    own: str = ""
+    """Those lines of the traceback that are about the task's own code."""
     settled: bool = True
     """Whether the worker has nothing left to load."""
 
@@ -206,7 +211,8 @@ def failure(number: int, exc: BaseException, *, settled: bool = True) -> Failure
     """Return the message for the error that a call ended with. Call it in the ``except`` block."""
     if not isinstance(exc, RlnbError):
         error, detail = f"{type(exc).__name__}: {exc}", traceback.format_exc()
-        return Failure(id=number, error=error, detail=detail, settled=settled)
+        place, own = of_error(exc)
+        return Failure(id=number, error=error, detail=detail, place=place, own=own, settled=settled)
     check = exc if isinstance(exc, CheckError) else None
     return Failure(
         id=number,
@@ -226,4 +232,7 @@ def error_of(failure: Failure) -> RlnbError:
         return CheckError(failure.subject, failure.problems)
     if isinstance(kind, type) and issubclass(kind, RlnbError):
         return kind(failure.error)
-    return WorkerError(f"{failure.error}\n\n{failure.detail}")
+    if not failure.place:
+        return WorkerError(f"{failure.error}\n\n{failure.detail}", detail=failure.detail)
+    whole = "The attribute detail of this error holds the whole traceback."
+    return WorkerError(f"{failure.place}: {failure.error}\n\n{failure.own}\n{whole}", detail=failure.detail)

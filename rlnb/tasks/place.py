@@ -1,8 +1,9 @@
-"""The place in the code where a worker is, from the stacks of its threads."""
+"""Places in the user's own code: where a worker is, and where an error was raised."""
 
 from __future__ import annotations
 
 import re
+import traceback
 from pathlib import Path
 
 _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
@@ -25,6 +26,20 @@ def place_of(stacks: str) -> str:
     for frame in (own or frames)[:1]:
         return f"{frame['file']}, line {frame['line']}, in {frame['function']}"
     return ""
+
+
+def of_error(exc: BaseException) -> tuple[str, str]:
+    """Return the place in the user's own code where an error was raised, and its traceback's lines about that code.
+
+    Both are empty if none of the user's own code was executed.
+    """
+    if isinstance(exc, SyntaxError) and exc.filename and not is_library(exc.filename):
+        return f"{exc.filename}, line {exc.lineno}", "".join(traceback.format_exception_only(exc))
+    own = [frame for frame in traceback.extract_tb(exc.__traceback__) if not is_library(frame.filename)]
+    if not own:
+        return "", ""
+    frame = own[-1]
+    return f"{frame.filename}, line {frame.lineno}, in {frame.name}", "".join(traceback.format_list(own))
 
 
 def is_library(file: str) -> bool:

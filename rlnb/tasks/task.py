@@ -14,7 +14,7 @@ from rlnb.storage.owner import another_owner
 from rlnb.storage.scalars import builtin
 from rlnb.storage.serial import to_json
 from rlnb.tasks import launcher_args as launcher_arguments
-from rlnb.tasks.cell import local_files, module_path, sha256
+from rlnb.tasks.cell import local_files, module_path, refuse_failed, sha256
 
 
 def task(
@@ -85,6 +85,7 @@ def _named(root: Root, name: str, *, trust: bool = False) -> Task:
     Raises:
         RlnbError: The module, or a file that it imports, belongs to another user, and ``trust`` is False.
     """
+    refuse_failed(root, name)
     module = module_path(root, name)
     if not os.path.isfile(module):  # also false if the root cannot be entered
         return Task(id=name)

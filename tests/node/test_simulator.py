@@ -151,7 +151,7 @@ def test_a_training_gives_the_simulator_back_and_leaves_nothing_else(
 
 
 @pytest.mark.parametrize("gone", ["kernel", "worker"])
-def test_a_simulator_that_nobody_can_use_ends_with_its_training(
+def test_a_simulator_without_a_user_ends_with_its_training(
     agent: Agent, send: Callable[..., None], job: JobDir, tmp_path: Path, gone: str
 ) -> None:
     assert read(agent) == {"ready": True}

@@ -138,8 +138,11 @@ def test_an_error_of_the_tasks_own_code_is_a_worker_error_with_its_traceback(
 ) -> None:
     error = error_of(worker, task)
     assert type(error) is rlnb.WorkerError
-    assert str(error).startswith(f"{message}\n\nTraceback")
-    assert "in card" in str(error)
+    first, *others = str(error).splitlines()
+    assert re.fullmatch(rf".*/worker\.py, line \d+, in card: {message}", first)
+    assert "raise ERRORS[request.task.id]" in "".join(others)
+    assert "rlnb/worker/requests/serve.py" not in str(error)
+    assert "rlnb/worker/requests/serve.py" in error.detail
 
 
 def test_an_answer_and_interim_values_have_the_type_of_the_request(worker: SimulatorProcess) -> None:
@@ -195,6 +198,7 @@ def test_an_interrupt_ends_a_request_and_the_next_one_works(own_worker: Simulato
     own_worker.request(requests.Ping())
     pid = own_worker.pid
     assert interrupted(own_worker, "endless") < 2.0
+    own_worker.settle()
     assert not own_worker.busy
     assert own_worker.request(requests.Card(task=rlnb.Task(id="Demo"))).task == "Demo"
     assert own_worker.pid == pid
@@ -204,6 +208,8 @@ def test_an_interrupt_ends_a_worker_that_does_not_react(own_worker: SimulatorPro
     own_worker.request(requests.Ping())
     worker = psutil.Process(own_worker.pid)
     assert interrupted(own_worker, "blocked") < 2.0
+    assert own_worker.busy
+    own_worker.settle()
     assert not own_worker.alive
     assert not psutil.wait_procs([worker], timeout=5)[1]
 

@@ -63,15 +63,24 @@ def test_the_same_notebook_may_change_its_task(root: Path) -> None:
 
 
 @pytest.mark.parametrize(("holder", "other"), [(NOTEBOOK, OTHER_NOTEBOOK), (OTHER_NOTEBOOK, NOTEBOOK)])
-def test_another_notebook_with_another_body_is_refused_with_the_name_of_the_owner(
-    root: Path, holder: str, other: str
-) -> None:
-    path = cell.write_module(options.folders, "Lift-Cube", BODY, holder)
-    with pytest.raises(rlnb.RlnbError, match="'Lift-Cube' belongs to ") as caught:
-        cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", other)
-    assert holder in str(caught.value)
-    assert str(path) in str(caught.value)
-    assert path.read_text().endswith(BODY)
+def test_the_newest_version_wins_and_that_of_another_notebook_is_kept(root: Path, holder: str, other: str) -> None:
+    notices: list[str] = []
+    cell.write_module(options.folders, "Lift-Cube", BODY, holder, notices.append)
+    path = cell.write_module(options.folders, "Lift-Cube", "TASK = 2\n", other, notices.append)
+    assert path.read_text().endswith("TASK = 2\n")
+    (kept,) = (root / "tasks" / "history").iterdir()
+    assert notices == [f"It replaces the version of {holder}, which is kept as {kept}."]
+    assert kept.read_text().endswith(BODY)
+
+
+def test_a_task_whose_cell_was_not_saved_is_refused_until_it_is(root: Path) -> None:
+    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    cell.fail(options.folders, "Lift-Cube", "invalid syntax (line 3 of the cell)")
+    with pytest.raises(rlnb.RlnbError, match=r"'Lift-Cube' was not saved: invalid syntax \(line 3"):
+        rlnb.task("Lift-Cube")
+    assert rlnb.task("Other").id == "Other"
+    cell.write_module(options.folders, "Lift-Cube", BODY, NOTEBOOK)
+    assert rlnb.task("Lift-Cube").source
 
 
 def test_another_notebook_with_the_same_body_is_accepted(root: Path) -> None:

@@ -153,6 +153,7 @@ def rtx_env() -> Callable[..., Any]:
             env_regex_ns="/World/envs/env_.*",
             env_origins=torch.zeros(2, 3),
             articulations={"robot": robot},
+            rigid_objects={},
             get_state=lambda *, is_relative: {},
         )
         env = SimpleNamespace(num_envs=2, device="cpu", step_dt=0.1, sim=Simulation(), scene=scene, step=step)

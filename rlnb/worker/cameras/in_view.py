@@ -15,7 +15,7 @@ _ON_A_LINK = re.compile(r"/env_[^/]+/[^/]+/.+")
 
 def stands_still(prim_path: str) -> bool:
     """Return whether a camera belongs to no body that could move it, from its prim path."""
-    return _ON_A_LINK.search(prim_path) is None
+    return _ON_A_LINK.search(prim_path.replace("[^/]+", "*")) is None
 
 
 def shows_bodies(env: Any, sensor: Any) -> torch.Tensor | None:

@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-from rlnb.errors import RlnbError
+from rlnb.errors import InterruptedRequest, RlnbError
 from rlnb.tasks.place import is_library
+from rlnb.worker.isaac import release
 
 LIMIT_S = 20.0
 """Seconds that one call of a function of the task may take. Steps of an env take milliseconds."""
@@ -33,8 +34,9 @@ class _Watch(threading.Thread):
     def run(self) -> None:
         call: FrameType | None = None
         since_s = time.monotonic()
+        current_frames = release.required(sys, "_current_frames", "the watch for endless loops")
         while not self.over.wait(LOOK_S):
-            frames = [*_frames(sys._current_frames().get(self._main))]
+            frames = [*_frames(current_frames().get(self._main))]
             own = [frame for frame in frames if not is_library(frame.f_code.co_filename)]
             compiles = any(part in frame.f_code.co_filename for frame in frames for part in COMPILERS)
             outermost = own[-1] if own else None
@@ -59,7 +61,8 @@ def _frames(frame: FrameType | None) -> Iterator[FrameType]:
 def ends(limit_s: float | None = None) -> Iterator[None]:
     """End the block if a call of the task's own code in it does not return.
 
-    A loop in C++ cannot be ended in this way; the kernel's limit for a request ends that.
+    SIGINT has to raise :class:`rlnb.errors.InterruptedRequest`. A loop in C++ cannot be ended in this way; the kernel's
+    limit for a request ends that.
 
     Args:
         limit_s: Seconds that a call may take; None is ``LIMIT_S``.
@@ -74,7 +77,7 @@ def ends(limit_s: float | None = None) -> Iterator[None]:
     watch.start()
     try:
         yield
-    except KeyboardInterrupt:
+    except InterruptedRequest:
         if not watch.place:
             raise
         raise RlnbError(

@@ -6,7 +6,7 @@ from rlnb.tasks.requests import Examination, Examine
 from rlnb.worker.acting import acting, joint
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.requests import endless
-from rlnb.worker.requests.sanity import Sanity
+from rlnb.worker.requests.preview import begin
 
 
 def examine(request: Examine) -> Examination:
@@ -14,10 +14,8 @@ def examine(request: Examine) -> Examination:
     import torch
 
     with acting(request, lambda env_cfg: None) as (env, act, _):
-        sanity = Sanity(isaaclab.task_env(env))
+        obs, sanity = begin(env, isaaclab.task_env(env), request.seed)
         with endless.ends(), torch.inference_mode():
-            obs, _info = env.reset(seed=request.seed)
-            sanity.after_reset(obs)
             for _ in range(request.steps):
                 obs, *outcome, _info = env.step(act(obs))
                 sanity.after_step(obs, *joint(*outcome))

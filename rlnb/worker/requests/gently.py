@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 LOOK_S = 0.1
-"""Seconds between two looks whether somebody waits."""
+"""Seconds between two looks for an urgent call."""
 
 A = TypeVar("A")
 
@@ -17,11 +17,11 @@ A = TypeVar("A")
 class Gently:
     """Does the work of a spare simulator at a low priority, so that it slows no training down.
 
-    Linux lets nobody but root raise a priority again. The work is therefore done in a thread of its own: the main
+    Linux lets only root raise a priority again. The work is therefore done in a thread of its own: the main
     thread, which does what the user asks for, has never had a low priority.
 
     Args:
-        urgent: Returns whether somebody waits for the simulator, which ends the low priority.
+        urgent: Returns whether an urgent call has arrived, which ends the low priority.
         active: Whether the priority is low until then.
     """
 
@@ -30,7 +30,7 @@ class Gently:
         self._usual = os.getpriority(os.PRIO_PROCESS, 0)
 
     def __call__(self, function: Callable[[], A]) -> A:
-        """Call a function and return its value, at a low priority as long as nobody waits."""
+        """Call a function and return its value, at a low priority as long as there is no urgent call."""
         if not self._active or self._urgent():
             self._end()
             return function()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.tasks.requests import Clip, Preview, TaskFinding
-from rlnb.worker.acting import acting, joint
+from rlnb.worker.acting import Act, acting, joint
 from rlnb.worker.cameras import rtx
 from rlnb.worker.cameras.rig import Plan, missed_is_inf
 from rlnb.worker.isaac import isaaclab
@@ -31,8 +31,6 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
         tell: Called with a clip of the first frame alone, as soon as that frame exists.
         after: Stack that closes the env once the answer is sent.
     """
-    import torch
-
     start_s = time.monotonic()
     plan = Plan(request.cameras, request.data_types, request.size)
     steps, every = request.steps, request.every or max(1, request.steps)
@@ -56,10 +54,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
             seconds={**seconds, moment: time.monotonic() - start_s},
         )
 
-    sanity = Sanity(raw)
-    with endless.ends():
-        obs, _ = env.reset(seed=request.seed)  # loading a policy may have changed the global seeds
-    sanity.after_reset(obs)
+    obs, sanity = begin(env, raw, request.seed)
     plan.begin(raw)
     take(0)
     unseen = plan.unseen(raw)
@@ -67,17 +62,25 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
     if not steps:
         return dataclasses.replace(first, seconds={**first.seconds, "total": first.seconds["first"]})
     tell(first)
-    with endless.ends(), torch.inference_mode():
-        for step in range(1, steps + 1):
-            obs, *outcome, _ = env.step(act(obs))
-            reward, terminated, truncated = joint(*outcome)
-            sanity.after_step(obs, reward, terminated, truncated)
-            policy_reset(terminated | truncated)
-            if step == steps or step % every == 0:
-                take(step)
-    pictures = _outside_the_pictures(unseen, plan.unseen(raw), raw.num_envs)
-    findings = (*pictures, *sanity.findings())
+    for step in _steps(env, steps, obs, act, policy_reset, sanity):
+        if step == steps or step % every == 0:
+            take(step)
+    findings = (*_outside_the_pictures(unseen, plan.unseen(raw), raw.num_envs), *sanity.findings())
     return dataclasses.replace(clip("frames.npz", "total", first.seconds), findings=findings)
+
+
+def _steps(
+    env: Any, count: int, obs: Any, act: Act, policy_reset: Callable[[Any], None], sanity: Sanity
+) -> Iterator[int]:
+    """Step an env, and yield the number of each step."""
+    import torch
+
+    with endless.ends(), torch.inference_mode():
+        for step in range(1, count + 1):
+            obs, *outcome, _ = env.step(act(obs))
+            sanity.after_step(obs, *(ends := joint(*outcome)))
+            policy_reset(ends[1] | ends[2])
+            yield step
 
 
 def _outside_the_pictures(
@@ -89,6 +92,21 @@ def _outside_the_pictures(
         if 2 * len(empty) >= num_envs:
             what = f"The camera {name!r} shows no body of a robot or object in {len(empty)} of {num_envs} envs."
             yield TaskFinding(level="warning", what=what, fix="Correct its position, its direction or its lens.")
+
+
+def begin(env: Any, raw: Any, seed: int) -> tuple[Any, Sanity]:
+    """Reset an env; return its observations, and what will find mistakes in its steps.
+
+    Args:
+        env: The env.
+        raw: The task's own env.
+        seed: Seed of the env. Loading a policy may have changed the global seeds.
+    """
+    with endless.ends():
+        observations, _ = env.reset(seed=seed)
+    sanity = Sanity(raw)
+    sanity.after_reset(observations)
+    return observations, sanity
 
 
 def shoot(env: Any, plan: Plan, envs: Sequence[int] | None, frames: int = 1) -> Arrays:

@@ -172,11 +172,8 @@ class Sanity:
             what = f"The reward grew from {sizes[0]:.3g} to {sizes[-1]:.3g} within {len(sizes)} steps."
             yield TaskFinding(level="warning", what=what, fix="Bound it, for example with torch.tanh or torch.exp(-x).")
         for name, (least, most) in self._terms.items():
-            if (
-                len(self._rewards) >= NOTED_STEPS
-                and least == most == 0.0
-                and self.env.reward_manager.get_term_cfg(name).weight
-            ):
+            never = least == most == 0.0 and f"the reward term {name!r}" not in self._invalid
+            if never and len(self._rewards) >= NOTED_STEPS and self.env.reward_manager.get_term_cfg(name).weight:
                 what = f"The reward term {name!r} was 0 in all envs and steps, so it had no effect."
                 fix = "That is right for a reward that only a good policy reaches. Otherwise, check its function."
                 yield TaskFinding(level="note", what=what, fix=fix)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rlnb.errors import FreshProcessError
+from rlnb.errors import FreshProcessError, InterruptedRequest
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import messages, requests
@@ -62,7 +62,7 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
 
     Args:
         pipe: The named pipe.
-        gently: Whether the priority is low until there is a call that somebody waits for.
+        gently: Whether the priority is low until there is an urgent call.
     """
     calls, replies = Lines(sys.stdin.fileno()), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
     spare = Gently(lambda: any(map(_is_urgent, calls.arrived())), active=gently)
@@ -98,7 +98,7 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
 
 
 def _is_urgent(line: bytes) -> bool:
-    """Return whether somebody waits for the answer to a line."""
+    """Return whether the kernel waits for the answer to a line."""
     return bool(json.loads(line).get("id") != messages.UNASKED)
 
 
@@ -127,7 +127,7 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
         chores.note(request)
         with _interruptible():
             value = to_json(_HANDLERS[type(request)](request, exchange))
-    except (Exception, SystemExit, KeyboardInterrupt) as exc:
+    except (Exception, SystemExit) as exc:
         # The living simulator has to survive any error of a cell's code, and Isaac Lab exits if
         # Isaac Sim is needed.
         release.annotate(exc)
@@ -137,15 +137,19 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let SIGINT, by which the kernel interrupts a request, raise KeyboardInterrupt. Outside, it has no effect."""
-    if threading.current_thread() is not threading.main_thread():  # nobody waits, see Gently
+    """Let SIGINT, by which the kernel interrupts a request, raise an error. Outside, it has no effect."""
+    if threading.current_thread() is not threading.main_thread():  # a preparation, see Gently
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, _raise)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, _pass)
+
+
+def _raise(*_: object) -> None:
+    raise InterruptedRequest("The request was interrupted.")
 
 
 def _pass(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Work at a low priority until somebody waits."""
+"""Work at a low priority until there is an urgent call."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def priority() -> int:
     return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
-def test_work_has_a_low_priority_until_somebody_waits() -> None:
+def test_work_has_a_low_priority_until_there_is_an_urgent_call() -> None:
     waiting: list[bool] = []
     usual, gently = priority(), Gently(lambda: bool(waiting), active=True)
     assert gently(priority) == 19
     with pytest.raises(KeyError):
         gently(lambda: {}["missing"])
-    assert priority() == usual, "the main thread never has a low priority, since nobody but root could raise it"
+    assert priority() == usual, "the main thread never has a low priority, since only root could raise it"
     waiting.append(True)
     assert gently(priority) == usual
     waiting.clear()

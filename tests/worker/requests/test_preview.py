@@ -38,11 +38,13 @@ def env_of(**output: torch.Tensor) -> Any:
     info = {"semantic_segmentation": {"idToLabels": {0: {"class": "BACKGROUND"}, 1: {"class": "cube"}}}}
     data = SimpleNamespace(output={name: tensor(values) for name, values in output.items()}, info=info)
     scene = SimpleNamespace(
+        articulations={},
+        rigid_objects={},
         env_regex_ns="/World/envs/env_.*",
         sensors={"wrist": SimpleNamespace(cfg=cfg, data=data)},
         get_state=lambda *, is_relative: state if is_relative else {},
     )
-    return SimpleNamespace(num_envs=NUM_ENVS, scene=scene)
+    return SimpleNamespace(num_envs=NUM_ENVS, device="cpu", scene=scene)
 
 
 def plan_of(*data_types: str) -> Plan:

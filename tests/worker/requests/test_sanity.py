@@ -1,0 +1,165 @@
+"""Mistakes of a task, in the steps of a stand-in for Isaac Lab's env. Real envs: tests/worker/requests/test_examine."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from rlnb.tasks.requests import TaskFinding
+from rlnb.worker.requests import sanity as module
+from rlnb.worker.requests.sanity import Sanity
+
+NUM_ENVS = 4
+
+
+def box(*shape: int) -> gymnasium.spaces.Box:
+    return gymnasium.spaces.Box(-np.inf, np.inf, shape)
+
+
+class Env:
+    """An env whose joint moves, as Isaac Lab's envs show it."""
+
+    num_envs, device = NUM_ENVS, "cpu"
+
+    def __init__(self, **spaces: Any) -> None:
+        self.joint = torch.zeros(NUM_ENVS, 1)
+        self.single_observation_space = gymnasium.spaces.Dict(spaces or {"policy": box(2)})
+        self.scene = SimpleNamespace(get_state=self._get_state)
+        self.terms: dict[str, torch.Tensor] = {}
+
+    def _get_state(self, is_relative: bool) -> Any:
+        return {"articulation": {"robot": {"joint_position": self.joint, "joint_velocity": self.joint}}}
+
+    @property
+    def reward_manager(self) -> Any:
+        if not self.terms:
+            raise AttributeError("a direct env has none")
+        values = torch.stack([*self.terms.values()], dim=1)
+        weight = SimpleNamespace(weight=1.0)
+        return SimpleNamespace(active_terms=[*self.terms], _step_reward=values, get_term_cfg=lambda name: weight)
+
+
+def findings(env: Env, steps: int = 30, **changed: Any) -> list[TaskFinding]:
+    """Step an env; functions of the step replace what it returns."""
+    sanity = Sanity(env)
+    generator = torch.Generator().manual_seed(0)
+    none = torch.zeros(NUM_ENVS, dtype=torch.bool)
+
+    def observe(step: int) -> Any:
+        values = torch.rand(NUM_ENVS, 2, generator=generator)
+        return changed["obs"](step, values) if "obs" in changed else {"policy": values}
+
+    sanity.after_reset(observe(0))
+    for step in range(1, steps + 1):
+        env.joint += 0.1
+        reward = torch.rand(NUM_ENVS, generator=generator)
+        reward = changed["reward"](step, reward) if "reward" in changed else reward
+        ended = changed["ended"](step) if "ended" in changed else none
+        sanity.after_step(observe(step), reward, ended, changed["cut"](step) if "cut" in changed else none)
+    return sanity.findings()
+
+
+def texts(found: list[TaskFinding]) -> list[str]:
+    return [f"{finding.level}: {finding.what}" for finding in found]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 30, 200])
+def test_a_sound_env_has_no_findings(steps: int) -> None:
+    assert findings(Env(), steps) == []
+
+
+def test_the_shape_of_each_group_is_compared_with_its_space() -> None:
+    env = Env(policy=box(3), critic=box(2), images=gymnasium.spaces.Dict({"rgb": box(4, 4, 3)}))
+    found = findings(env, obs=lambda step, values: {"policy": values, "images": {"rgb": torch.rand(NUM_ENVS, 4, 4, 1)}})
+    assert texts(found) == [
+        "warning: The env has a space for the observation 'critic', but does not return it.",
+        "warning: The observation 'policy' has the shape (4, 2), but its space says (4, 3).",
+        "warning: The observation 'images/rgb' has the shape (4, 4, 4, 1), but its space says (4, 4, 4, 3).",
+    ]
+
+
+def test_a_tensor_on_another_device_is_named() -> None:
+    env = Env()
+    env.device = "cuda:0"
+    sanity = Sanity(env)
+    sanity.after_reset({"policy": torch.rand(NUM_ENVS, 2)})
+    assert texts(sanity.findings()) == ["warning: The observation 'policy' is on cpu, but the simulation is on cuda:0."]
+
+
+@pytest.mark.parametrize(("value", "text"), [(float("nan"), "nan"), (float("inf"), "inf"), (-float("inf"), "-inf")])
+def test_the_first_value_that_is_not_finite_is_named_with_env_and_step(value: float, text: str) -> None:
+    def obs(step: int, values: torch.Tensor) -> Any:
+        if step >= 7:
+            values[2:, 1] = value
+        return {"policy": values}
+
+    assert texts(findings(Env(), obs=obs)) == [
+        f"warning: The observation 'policy' is {text} in step 7 (index 1, env 2; 2 of 4 envs)."
+    ]
+    reward = lambda step, values: torch.where(torch.arange(NUM_ENVS) == 3, value, values)  # noqa: E731
+    assert f"warning: The reward is {text} in step 1 (env 3; 1 of 4 envs)." in texts(findings(Env(), reward=reward))
+
+
+def test_an_observation_that_never_changes_is_named_if_the_robot_moves() -> None:
+    frozen = torch.rand(NUM_ENVS, 2)
+    found = findings(Env(), obs=lambda step, values: {"policy": frozen})
+    assert texts(found) == [
+        "warning: The observation 'policy' never changed, although bodies or joints moved by 3.00 m or rad."
+    ]
+
+
+def test_a_value_that_is_always_the_same_is_a_note_after_many_steps() -> None:
+    def obs(step: int, values: torch.Tensor) -> Any:
+        values[:, 1] = 1.0
+        return {"policy": values}
+
+    assert findings(Env(), 30, obs=obs) == []
+    assert texts(findings(Env(), 200, obs=obs)) == [
+        "note: The observation 'policy' has the same value in all envs and steps at index 1."
+    ]
+
+
+def test_a_reward_without_variation_or_bound_is_named() -> None:
+    constant = findings(Env(), reward=lambda step, values: torch.full((NUM_ENVS,), 0.5))
+    assert texts(constant) == ["warning: The reward was 0.5 in all envs and steps."]
+    growing = findings(Env(), reward=lambda step, values: values + 2.0**step)
+    assert texts(growing) == ["warning: The reward grew from 2.63 to 1.07e+09 within 30 steps."]
+
+
+def test_a_reward_term_without_effect_is_a_note_and_an_invalid_one_a_mistake() -> None:
+    env = Env()
+    values = {"alive": 1.0, "bonus": 0.0, "root": torch.nan}
+    env.terms = {name: torch.full((NUM_ENVS,), value) for name, value in values.items()}
+    found = texts(findings(env, 200))
+    assert found == [
+        "warning: The reward term 'root' is nan in step 1 (env 0; 4 of 4 envs).",
+        "note: The reward term 'bonus' was 0 in all envs and steps, so it had no effect.",
+    ]
+
+
+def test_episodes_that_end_in_their_first_step_are_named_with_the_cause() -> None:
+    ones = lambda step: torch.ones(NUM_ENVS, dtype=torch.bool)  # noqa: E731
+    assert texts(findings(Env(), ended=ones)) == ["warning: 4 of 4 episodes ended in their first step."]
+    assert texts(findings(Env(), cut=ones)) == [
+        "warning: 4 of 4 episodes ended in their first step because their time was up."
+    ]
+    one = lambda step: torch.arange(NUM_ENVS) == step - 1  # noqa: E731
+    assert findings(Env(), ended=one) == [], "one env may start badly"
+
+
+@pytest.mark.parametrize(("per_step", "found"), [(5.0, True), (0.1, False)])
+def test_growing_memory_is_named(monkeypatch: pytest.MonkeyPatch, per_step: float, found: bool) -> None:
+    sizes = iter(range(1000))
+    monkeypatch.setattr(module, "_memory_mib", lambda: 500.0 + per_step * next(sizes))
+    assert bool(findings(Env())) is found
+
+
+def test_memory_that_grows_in_one_piece_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = iter(range(1000))
+    monkeypatch.setattr(module, "_memory_mib", lambda: 500.0 if next(sizes) < 25 else 700.0)
+    assert findings(Env()) == []
