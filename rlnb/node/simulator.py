@@ -76,7 +76,9 @@ def _lend(
         earlier_log.seek(0, os.SEEK_END)
         command = from_json(Command, files.read_json(job.command) or {})
         status = Agent(job, command, earlier_log=earlier_log).run(start)
-        return status, lent if lent.returned and worker.poll() is None and not _is_gone(kernel) else None
+        # Without a result, such as on a full disk, the end of this process is what shows the end of the job.
+        ended = lent.returned and worker.poll() is None and files.there(job.result)
+        return status, lent if ended and not _is_gone(kernel) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

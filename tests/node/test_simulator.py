@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +33,7 @@ for line in sys.stdin:
         if request["adopt"].endswith("export"):
             sys.exit(0)
         subprocess.Popen(["sleep", "600.75"], start_new_session=True)
-        while not os.path.exists(request["adopt"] + "/end"):
+        while os.path.exists(request["adopt"]) and not os.path.exists(request["adopt"] + "/end"):
             time.sleep(0.05)
         if os.path.exists(request["adopt"] + "/error"):
             sys.exit(3)
@@ -116,12 +117,16 @@ def job(tmp_path: Path) -> JobDir:
 
 def end(job: JobDir) -> None:
     """Let a training write its result and end, once it has started."""
+    until_it_trains()
+    (job.path / "later.json").rename(job.result)
+    (job.path / "end").touch()
+
+
+def until_it_trains() -> None:
     deadline = time.monotonic() + WAIT_S
     while not sleeps():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    (job.path / "later.json").rename(job.result)
-    (job.path / "end").touch()
 
 
 def sleeps() -> bool:
@@ -148,6 +153,19 @@ def test_a_training_gives_the_simulator_back_and_leaves_nothing_else(
     assert agent.wait(WAIT_S) == -signal.SIGTERM, "the signal handlers of the job are gone"
     _, living = psutil.wait_procs([worker], timeout=WAIT_S)
     assert not living
+
+
+def test_an_agent_ends_with_a_job_whose_result_could_not_be_written(
+    agent: Agent, send: Callable[..., None], job: JobDir
+) -> None:
+    assert read(agent) == {"ready": True}
+    (worker,) = psutil.Process(agent.pid).children()
+    send({"adopt": str(job.path)})
+    assert read(agent) == {"adopted": True}
+    until_it_trains()
+    shutil.rmtree(job.path.parent)  # by hand, so that the result has no place
+    agent.wait(WAIT_S)
+    assert not worker.is_running()
 
 
 @pytest.mark.parametrize("gone", ["kernel", "worker"])
