@@ -304,7 +304,7 @@ def lend(worker: SimulatorProcess, job: JobDir, task: Task) -> None:
         _current = None if _current is worker else _current
         _lent[worker] = job
     threading.Thread(target=_take_back, args=(worker,), daemon=True, name="take back").start()
-    timer = threading.Timer(SPARE_AFTER_S, _start_spare, (worker, task))
+    timer = threading.Timer(SPARE_AFTER_S, _start_spare, (worker, job, task))
     timer.daemon = True
     timer.start()
 
@@ -324,10 +324,10 @@ def _take_back(worker: SimulatorProcess) -> None:
         _is_back.notify_all()
 
 
-def _start_spare(lent: SimulatorProcess, task: Task) -> None:
-    """Start a spare simulator while a run uses another one, unless the run may need the memory that it would take."""
+def _start_spare(lent: SimulatorProcess, job: JobDir, task: Task) -> None:
+    """Start a spare simulator while a job uses another one, unless the job may need the memory that it would take."""
     with _starting:
-        if lent not in _lent or (_current is not None and _current.alive) or _a_gpu_trains():
+        if _lent.get(lent) != job or (_current is not None and _current.alive) or _a_gpu_trains():
             return
         if psutil.virtual_memory().available < SPARE_BYTES:
             logger.info("No spare simulator starts, since less than %.0f GiB are free.", SPARE_BYTES / 2**30)

@@ -185,6 +185,14 @@ def test_an_answer_of_another_version_names_both(tmp_path: Path, root: Path, cap
     assert "/log/of/stacks" in caplog.text
 
 
+@pytest.fixture
+def python_interrupts() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, as in a kernel. Importing dask_jobqueue.runner changes that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupted(worker: SimulatorProcess, task: str) -> float:
     """Interrupt a request as a notebook does; return the seconds until the cell ends."""
     threading.Timer(1.0, signal.raise_signal, (signal.SIGINT,)).start()
@@ -194,6 +202,7 @@ def interrupted(worker: SimulatorProcess, task: str) -> float:
     return time.monotonic() - begin_s - 1.0
 
 
+@pytest.mark.usefixtures("python_interrupts")
 def test_an_interrupt_ends_a_request_and_the_next_one_works(own_worker: SimulatorProcess) -> None:
     own_worker.request(requests.Ping())
     pid = own_worker.pid
@@ -204,6 +213,7 @@ def test_an_interrupt_ends_a_request_and_the_next_one_works(own_worker: Simulato
     assert own_worker.pid == pid
 
 
+@pytest.mark.usefixtures("python_interrupts")
 def test_an_interrupt_ends_a_worker_that_does_not_react(own_worker: SimulatorProcess) -> None:
     own_worker.request(requests.Ping())
     worker = psutil.Process(own_worker.pid)

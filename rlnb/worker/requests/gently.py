@@ -6,8 +6,12 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
+LOWEST = 19
+"""Nice value of the lowest priority."""
+_AUTOGROUP = Path("/proc/self/autogroup")
 LOOK_S = 0.1
 """Seconds between two looks for an urgent call."""
 
@@ -18,16 +22,22 @@ class Gently:
     """Does the work of a spare simulator at a low priority, so that it slows no training down.
 
     Linux lets only root raise a priority again. The work is therefore done in a thread of its own: the main
-    thread, which does what the user asks for, has never had a low priority.
+    thread, which does what the user asks for, has never had a low priority. Where Linux shares the cores between
+    sessions (autogroups, sched(7)), the priorities of threads count within a session only. The session of the agent
+    then gets the low priority, and the process leaves it at the end.
 
     Args:
         urgent: Returns whether an urgent call has arrived, which ends the low priority.
         active: Whether the priority is low until then.
+        session: Whether the session gets the low priority too, and is left at the end.
     """
 
-    def __init__(self, urgent: Callable[[], bool], *, active: bool) -> None:
-        self._urgent, self._active = urgent, active
+    def __init__(self, urgent: Callable[[], bool], *, active: bool, session: bool = False) -> None:
+        self._urgent, self._active, self._session = urgent, active, session
         self._usual = os.getpriority(os.PRIO_PROCESS, 0)
+        if active and session:
+            with contextlib.suppress(OSError):  # without autogroups
+                _AUTOGROUP.write_text(str(LOWEST))
 
     def __call__(self, function: Callable[[], A]) -> A:
         """Call a function and return its value, at a low priority as long as there is no urgent call."""
@@ -38,7 +48,7 @@ class Gently:
         errors: list[BaseException] = []
 
         def run() -> None:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST)
             try:
                 values.append(function())
             except BaseException as exc:
@@ -59,6 +69,9 @@ class Gently:
         if not self._active:
             return
         self._active = False
+        if self._session:
+            with contextlib.suppress(OSError):  # it leads a session already, as a process that no agent has started
+                os.setsid()
         for thread in os.listdir("/proc/self/task"):
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, int(thread), self._usual)

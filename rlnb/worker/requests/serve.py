@@ -65,7 +65,7 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
         gently: Whether the priority is low until there is an urgent call.
     """
     calls, replies = Lines(sys.stdin.fileno()), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
-    spare = Gently(lambda: any(map(_is_urgent, calls.arrived())), active=gently)
+    spare = Gently(lambda: any(map(_is_urgent, calls.arrived())), active=gently, session=True)
     signal.signal(signal.SIGINT, _pass)
     environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
     root = spare(_load)

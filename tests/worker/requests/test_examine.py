@@ -165,6 +165,7 @@ def test_a_term_without_effect_is_a_note_of_the_deep_check(folder: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("after_s", [0.7, 5.0])
 def test_after_an_interrupted_endless_loop_a_sound_task_is_shown(folder: Path, after_s: float) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # importing dask_jobqueue.runner changes it
     cell.write_module(rlnb.options.folders, "Sound", direct(), "test.ipynb")
     cell.write_module(rlnb.options.folders, "Loop", MISTAKES["step"][0], "test.ipynb")
     rlnb.preview("Sound", num_envs=4, device="cpu")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,33 @@ def test_a_call_during_the_work_ends_its_low_priority() -> None:
 
 def test_a_simulator_that_is_no_spare_works_at_its_usual_priority() -> None:
     assert Gently(lambda: False, active=False)(priority) == priority()
+
+
+IN_A_SESSION = """
+import ctypes, os, re
+from pathlib import Path
+from rlnb.worker.requests.gently import Gently
+group = lambda: re.search(r"nice (-?\\d+)", Path("/proc/self/autogroup").read_text()).group(1)
+os.setsid()
+if os.fork():
+    os.wait()
+else:
+    os.setuid(65534)
+    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: a user's own process may write its files in /proc
+    waiting = []
+    gently = Gently(lambda: bool(waiting), active=True, session=True)
+    print(group(), gently(group), end=" ")
+    waiting.append(True)
+    print(gently(group), os.getsid(0) == os.getpid(), flush=True)
+"""
+"""A child in a session of its own, as the agent starts a worker, without the right to raise priorities."""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this Linux has no autogroups")
+def test_the_session_has_a_low_priority_until_the_worker_leaves_it() -> None:
+    printed = subprocess.run([sys.executable, "-c", IN_A_SESSION], capture_output=True, text=True, check=False)
+    assert printed.stdout.split() == ["19", "19", "0", "True"], printed.stderr
 
 
 AS_ANOTHER_USER = """
