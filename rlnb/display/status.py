@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import html
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from rlnb.display.front_end import in_notebook
 
-_lines: list[Callable[[str, float], None]] = []
-"""Functions that add a reason to the status lines that are shown now, the innermost last."""
+
+class _Shown(threading.local):
+    """The status lines that this thread shows now."""
+
+    def __init__(self) -> None:
+        self.lines: list[Callable[[str, float], None]] = []
+        """Functions that add a reason to a line, the innermost last."""
+
+
+_shown = _Shown()
 _QUIET_S = 0.5
 """Seconds up to which a wait leaves no line in the notebook."""
 
@@ -24,11 +33,11 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
         ``function(value)`` that shows an interim value in place of the text. It has no effect outside a notebook.
     """
     with _in_notebook(text) if in_notebook() else _in_console(text) as (show, explain):
-        _lines.append(explain)
+        _shown.lines.append(explain)
         try:
             yield show
         finally:
-            _lines.remove(explain)
+            _shown.lines.remove(explain)
 
 
 @contextlib.contextmanager
@@ -77,11 +86,11 @@ def _in_console(text: str) -> Iterator[tuple[Callable[[Any], None], Callable[[st
 
 
 def say(reason: str, waited_s: float) -> None:
-    """Add to the innermost status line why it takes so long.
+    """Add to the innermost status line of this thread why it takes so long.
 
     Args:
         reason: The reason, in words.
         waited_s: Seconds since the wait for it began.
     """
-    if _lines:
-        _lines[-1](reason, waited_s)
+    if _shown.lines:
+        _shown.lines[-1](reason, waited_s)

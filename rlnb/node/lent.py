@@ -30,6 +30,7 @@ class LentWorker:
         """Whether the process is not used by the job, before its begin or after its end."""
         self.line = b'{"returned": true}\n'
         """Line for the kernel at the end."""
+        self._unread = b""
         self.own: list[psutil.Process] = []
         """Processes that do not belong to the job: the simulator, and those that it had started before."""
 
@@ -47,9 +48,10 @@ class LentWorker:
     def poll(self) -> int | None:
         """Return the exit status of the job, like ``Popen.poll``; 0 once the process is returned."""
         if not self.returned and select.select([self._replies], [], [], 0)[0]:
-            for line in os.read(self._replies, 1 << 16).splitlines(keepends=True):
+            *lines, self._unread = (self._unread + os.read(self._replies, 1 << 16)).split(b"\n")
+            for line in lines:
                 message = json.loads(line)
                 self.ready = self.ready or "ready" in message or "returned" in message
                 if "returned" in message:
-                    self.returned, self.line = True, line
+                    self.returned, self.line = True, line + b"\n"
         return 0 if self.returned else self._process.poll()

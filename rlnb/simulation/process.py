@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import os
 import shlex
 import shutil
@@ -32,7 +33,7 @@ from rlnb.storage import files
 from rlnb.tasks import messages, requests
 from rlnb.tasks.lines import Lines
 from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Returned, Silent
-from rlnb.tasks.place import place_of
+from rlnb.tasks.place import place_in
 from rlnb.tasks.requests import Request
 
 logger = logging.getLogger(__name__)
@@ -146,8 +147,8 @@ class SimulatorProcess:
             RlnbError: The worker refused the request. The error has the same class as in the worker.
             WorkerError: The task's own code failed or the worker ended. The error contains the traceback or the log.
         """
-        with self._turn(requests.verb(type(request))):
-            number = next(self._ids)
+        with self._turn(requests.verb(type(request))) as kept:
+            number, answered = next(self._ids), False
             self._send(messages.call(number, request))
             try:
                 for message in self._messages(number, request):
@@ -155,20 +156,27 @@ class SimulatorProcess:
                         if meanwhile is not None:
                             meanwhile(messages.value_of(request, message.meanwhile, self._ready))
                         continue
+                    answered = True
                     self._watch_memory(request, settled=message.settled)
                     if isinstance(message, Failure):
                         raise messages.error_of(message)
                     return messages.value_of(request, message.value, self._ready)
             except KeyboardInterrupt:
-                self._signal(signal.SIGINT)
-                self._settling = threading.Thread(target=self._end_call, args=(number,), daemon=True, name="settle")
-                self._settling.start()
+                if not answered:
+                    self._signal(signal.SIGINT)
+                    kept.append(True)  # until the call has ended; no other request may take its answer
+                    self._settling = threading.Thread(target=self._end_call, args=(number,), daemon=True, name="settle")
+                    self._settling.start()
                 raise
             raise self._end()
 
     @contextlib.contextmanager
-    def _turn(self, verb: str) -> Iterator[None]:
-        """Wait until the requests of other threads are answered."""
+    def _turn(self, verb: str) -> Iterator[list[bool]]:
+        """Wait until the requests of other threads are answered.
+
+        Yields:
+            A list. If it is not empty at the end, another thread will release the lock.
+        """
         begin_s = time.monotonic()
         while not self._lock.acquire(timeout=SAY_S):
             other, since = self._doing
@@ -177,10 +185,12 @@ class SimulatorProcess:
                 time.monotonic() - begin_s,
             )
         self._doing = verb, time.time()
+        kept: list[bool] = []
         try:
-            yield
+            yield kept
         finally:
-            self._lock.release()
+            if not kept:
+                self._lock.release()
 
     def _messages(self, number: int, request: Request[Any]) -> Iterator[Meanwhile | Answer | Failure]:
         """Yield the messages about a call as they arrive; end with the simulator.
@@ -195,7 +205,7 @@ class SimulatorProcess:
                 now_s = time.monotonic()
                 if written != (written := self._written()):
                     life_s = now_s
-                if self._ready.pid and now_s - looked_s >= STACK_EVERY_S:
+                if self._ready.pid and request.limit_s < math.inf and now_s - looked_s >= STACK_EVERY_S:
                     place, written, looked_s = self._place(), self._written(), now_s
                 doing = "the simulator is starting" if not self._ready.pid else "the simulator works"
                 say(f"{doing}{f' in {place}' if place else ''}", now_s - begin_s)
@@ -232,16 +242,7 @@ class SimulatorProcess:
     def _place(self) -> str:
         """Return where in the code the worker is; an empty string if it does not answer within a second."""
         before = self._written()
-        if not self._signal(signal.SIGUSR1):
-            return ""
-        deadline = time.monotonic() + 1.0
-        while self._written() == before and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.05)  # the stacks are written line by line
-        with contextlib.suppress(OSError), open(self.log, "rb") as log:
-            log.seek(before)
-            return place_of(log.read().decode(errors="replace"))
-        return ""
+        return place_in(self.log, before) if self._signal(signal.SIGUSR1) else ""
 
     def _signal(self, number: signal.Signals) -> bool:
         """Send a signal to the worker; return whether it could be sent. A container has process ids of its own."""
@@ -255,16 +256,20 @@ class SimulatorProcess:
     def _end_call(self, number: int) -> None:
         """Wait for the end of an interrupted call; end a worker that does not react, such as in a loop of C++."""
         deadline = time.monotonic() + INTERRUPTED_WITHIN_S
-        with self._lock:
+        try:
             while self._lines.waiting(max(0.0, deadline - time.monotonic())):
                 text = self._lines.next()
                 if text is None:
                     return
                 message = messages.message(text)
+                if isinstance(message, Ready | Silent | Hangs):
+                    self._note(message)
                 if isinstance(message, Answer | Failure) and message.id == number:
                     self.answered += 1
                     return
             self.kill()
+        finally:
+            self._lock.release()
 
     def settle(self) -> None:
         """Wait until an interrupted request has ended, or its worker."""
@@ -337,7 +342,10 @@ class SimulatorProcess:
         with self._lock:
             self._send(Adoption(adopt=str(job_dir)))
             while (text := self._lines.next()) is not None:
-                if isinstance(messages.message(text), Adopted):
+                message = messages.message(text)
+                if isinstance(message, Ready | Silent | Hangs):
+                    self._note(message)
+                if isinstance(message, Adopted):
                     self._is_lent = True
                     return handle_of(self._agent.pid)
             raise WorkerError(f"The living simulator ended before the run could adopt it. Its log: {self.log}")
@@ -372,7 +380,11 @@ class SimulatorProcess:
 
     def kill(self) -> None:
         """End the worker at once, whatever it does."""
+        below = self._below()  # a wrapper and its worker may outlive the agent
         self._agent.kill()
+        for process in below:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         self._agent.wait()
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ delay the run's first iteration."""
 SPARE_BYTES = 6 * 2**30
 """Bytes of memory that must be free for a spare simulator."""
 BESIDE_S = 60.0
-"""Seconds without a request after which it ends on a machine with GPUs where a run trains."""
+"""Seconds without a request after which the simulator of a machine with GPUs ends if a run trains there."""
 BACK_WITHIN_S = 3.0
 """Seconds to wait for the simulator of a training that has just ended."""
 IDLE_POLL_S = 10.0

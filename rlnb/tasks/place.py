@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
 import traceback
 from pathlib import Path
 
@@ -28,6 +30,25 @@ def place_of(stacks: str) -> str:
     return ""
 
 
+def place_in(log: Path, begin: int, within_s: float = 1.0) -> str:
+    """Return the place in the stacks that a worker is about to append to its log; empty if it writes nothing.
+
+    Args:
+        log: The log.
+        begin: Its size before the stacks were requested, in bytes.
+        within_s: Seconds to wait for them.
+    """
+    deadline = time.monotonic() + within_s
+    with contextlib.suppress(OSError):
+        while log.stat().st_size == begin and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.05)  # the stacks are written line by line
+        with open(log, "rb") as file:
+            file.seek(begin)
+            return place_of(file.read().decode(errors="replace"))
+    return ""
+
+
 def of_error(exc: BaseException) -> tuple[str, str]:
     """Return the place in the user's own code where an error was raised, and its traceback's lines about that code.
 
@@ -38,8 +59,8 @@ def of_error(exc: BaseException) -> tuple[str, str]:
     own = [frame for frame in traceback.extract_tb(exc.__traceback__) if not is_library(frame.filename)]
     if not own:
         return "", ""
-    frame = own[-1]
-    return f"{frame.filename}, line {frame.lineno}, in {frame.name}", "".join(traceback.format_list(own))
+    frame, notes = own[-1], [f"{note}\n" for note in getattr(exc, "__notes__", ())]
+    return f"{frame.filename}, line {frame.lineno}, in {frame.name}", "".join([*traceback.format_list(own), *notes])
 
 
 def is_library(file: str) -> bool:

@@ -24,7 +24,7 @@ class Request(Generic[A]):
     """A request with an answer of type ``A``. Interim values have the same type."""
 
     __slots__ = ()
-    limit_s: ClassVar[float] = 900.0
+    limit_s: ClassVar[float] = 3600.0
     """Seconds without a sign of life of the simulator after which the request ends with an error."""
 
 
@@ -72,6 +72,8 @@ class Tasks(Request[TaskIds]):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card(TaskRequest[TaskCard]):
     """Resolve a task and describe it."""
+
+    limit_s: ClassVar[float] = 900.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

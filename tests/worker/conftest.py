@@ -88,6 +88,8 @@ class RtxCamera:
             info=None,
             pos_w=SimpleNamespace(torch=pose[:, :3]),
             quat_w_ros=SimpleNamespace(torch=pose),
+            intrinsic_matrices=SimpleNamespace(torch=torch.eye(3).expand(env.num_envs, 3, 3)),
+            image_shape=(2, 2),
         )
         env.sim.cameras.append(self)
 

@@ -29,11 +29,14 @@ def shows_bodies(env: Any, sensor: Any) -> torch.Tensor | None:
         sensor: Isaac Lab's camera.
 
     Returns:
-        None if the env has no bodies.
+        None if the env has no bodies, or has objects of other kinds, whose positions are not looked at.
     """
     import torch
     from isaaclab.utils.math import quat_apply_inverse
 
+    others = ("rigid_object_collections", "deformable_objects", "cable_objects")
+    if any(getattr(env.scene, name, None) for name in others):
+        return None
     assets = itertools.chain(env.scene.articulations.values(), env.scene.rigid_objects.values())
     positions = [asset.data.body_pos_w.torch for asset in assets]
     if not positions:

@@ -324,11 +324,10 @@ def reward_terms(env: Any) -> dict[str, torch.Tensor]:
     Only the manager-based workflow has reward terms. In release line 3.0, their values are a private attribute of the
     reward manager.
 
-    Raises:
-        RlnbError: The reward manager has no such attribute.
+    Another manager, such as that of Isaac Lab's experimental envs, has no such attribute; its terms are not known.
     """
     manager = getattr(env, "reward_manager", None)
-    if manager is None:
+    if manager is None or not hasattr(manager, "_step_reward"):
         return {}
     values = release.required(manager, "_step_reward", "the check of reward terms")
     return {name: values[:, index] for index, name in enumerate(manager.active_terms)}

@@ -17,7 +17,10 @@ from rlnb.worker.isaac import release
 LIMIT_S = 20.0
 """Seconds that one call of a function of the task may take. Steps of an env take milliseconds."""
 LOOK_S = 0.5
-COMPILERS = ("/torch/_inductor/", "/torch/_dynamo/", "/torch/jit/", "/warp/_src/build", "/numba/")
+COMPILERS = (
+    *("/torch/_inductor/", "/torch/_dynamo/", "/torch/jit/", "/torch/utils/cpp_extension", "/triton/"),
+    *("/warp/_src/build", "/numba/"),
+)
 """Parts of the paths of compilers, which a function may have to wait for at first."""
 
 
@@ -37,7 +40,7 @@ class _Watch(threading.Thread):
         current_frames = release.required(sys, "_current_frames", "the watch for endless loops")
         while not self.over.wait(LOOK_S):
             frames = [*_frames(current_frames().get(self._main))]
-            own = [frame for frame in frames if not is_library(frame.f_code.co_filename)]
+            own = [frame for frame in frames if _is_own(frame)]
             compiles = any(part in frame.f_code.co_filename for frame in frames for part in COMPILERS)
             outermost = own[-1] if own else None
             if outermost is None or outermost is not call or compiles:
@@ -48,6 +51,12 @@ class _Watch(threading.Thread):
                 self.place = f"{code.co_filename}, line {innermost.f_lineno}, in {code.co_name}"
                 signal.pthread_kill(self._main, signal.SIGINT)
                 return
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Return whether a frame is of the task's own code. Isaac Lab and Isaac Sim may be source checkouts."""
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return not is_library(frame.f_code.co_filename) and not package.startswith(("isaac", "omni", "newton", "warp"))
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

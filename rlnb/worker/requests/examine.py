@@ -15,8 +15,9 @@ def examine(request: Examine) -> Examination:
 
     with acting(request, lambda env_cfg: None) as (env, act, _):
         obs, sanity = begin(env, isaaclab.task_env(env), request.seed)
-        with endless.ends(), torch.inference_mode():
+        with torch.inference_mode():
             for _ in range(request.steps):
-                obs, *outcome, _info = env.step(act(obs))
+                with endless.ends():
+                    obs, *outcome, _info = env.step(act(obs))
                 sanity.after_step(obs, *joint(*outcome))
         return Examination(findings=tuple(sanity.findings()))

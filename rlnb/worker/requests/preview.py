@@ -54,7 +54,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
             seconds={**seconds, moment: time.monotonic() - start_s},
         )
 
-    obs, sanity = begin(env, raw, request.seed)
+    obs, sanity = begin(env, raw, request.seed, held_mib=lambda: sum(map(_mib, shots)))
     plan.begin(raw)
     take(0)
     unseen = plan.unseen(raw)
@@ -75,9 +75,10 @@ def _steps(
     """Step an env, and yield the number of each step."""
     import torch
 
-    with endless.ends(), torch.inference_mode():
+    with torch.inference_mode():
         for step in range(1, count + 1):
-            obs, *outcome, _ = env.step(act(obs))
+            with endless.ends():
+                obs, *outcome, _ = env.step(act(obs))
             sanity.after_step(obs, *(ends := joint(*outcome)))
             policy_reset(ends[1] | ends[2])
             yield step
@@ -94,17 +95,18 @@ def _outside_the_pictures(
             yield TaskFinding(level="warning", what=what, fix="Correct its position, its direction or its lens.")
 
 
-def begin(env: Any, raw: Any, seed: int) -> tuple[Any, Sanity]:
+def begin(env: Any, raw: Any, seed: int, held_mib: Callable[[], float] = float) -> tuple[Any, Sanity]:
     """Reset an env; return its observations, and what will find mistakes in its steps.
 
     Args:
         env: The env.
         raw: The task's own env.
         seed: Seed of the env. Loading a policy may have changed the global seeds.
+        held_mib: Returns the memory that the caller keeps, in MiB.
     """
     with endless.ends():
         observations, _ = env.reset(seed=seed)
-    sanity = Sanity(raw)
+    sanity = Sanity(raw, held_mib)
     sanity.after_reset(observations)
     return observations, sanity
 
@@ -126,6 +128,10 @@ def shoot(env: Any, plan: Plan, envs: Sequence[int] | None, frames: int = 1) -> 
             image = plan.read(env, name, data_type)[rows].cpu().numpy().copy()
             shot[f"{name}/{data_type}"] = missed_is_inf(image, data_type, plan.sensor(env, name, data_type).cfg)
     return shot
+
+
+def _mib(shot: Arrays) -> float:
+    return sum(image.nbytes for image in shot.values()) / 2**20
 
 
 def _write(path: Path, shots: Sequence[Arrays]) -> str:

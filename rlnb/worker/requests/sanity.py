@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOVED = 0.05
 """Movement in metres or radians from which on an observation should change."""
-UNBOUND = 1e6
+UNBOUNDED = 1e6
 """Size of a reward that no algorithm can learn from, and that grows by ``GROWTH`` during the steps."""
 GROWTH = 100.0
 NOTED_STEPS = 100
@@ -52,6 +52,8 @@ class Sanity:
 
     env: Any
     """The task's own env."""
+    held_mib: Callable[[], float] = float
+    """Returns the memory that the caller keeps between the steps, in MiB."""
     _observed: dict[str, _Values] = field(default_factory=dict)
     _shapes: dict[str, TaskFinding] = field(default_factory=dict)
     _invalid: dict[str, str] = field(default_factory=dict)
@@ -65,6 +67,9 @@ class Sanity:
 
     def after_reset(self, observations: Any) -> None:
         """Look at the first observations."""
+        if not isinstance(observations, Mapping):
+            self._refuse("The env's observations", observations, "a dict of tensors")
+            return
         for name in _missing(observations, _space(self.env)):
             what = f"The env has a space for the observation {name!r}, but does not return it."
             fix = f"Return it beside the others, as observations[{name!r}]."
@@ -81,6 +86,9 @@ class Sanity:
             terminated: Shape (num_envs,), bool.
             cut: Whether the time is up. Shape (num_envs,), bool.
         """
+        if not (isinstance(observations, Mapping) and hasattr(reward, "is_floating_point")):
+            self._refuse("The env's reward", reward, "a tensor")
+            return
         step = len(self._rewards) + 1
         self._observe(observations, step)
         self._check("the reward", reward, (), step)
@@ -90,16 +98,26 @@ class Sanity:
             self._first_ends = _ends(self.env, terminated, cut)
         if self._state is not None:
             self._distance = max(self._distance, float((_positions(self.env) - self._state).abs().max()))
-        self._memory_mib.append(_memory_mib())
+        self._memory_mib.append(_memory_mib() - self.held_mib())
 
     def findings(self) -> list[TaskFinding]:
         """Return the mistakes, the certain ones first."""
         found = [*self._shapes.values(), *self._of_values(), *self._of_rewards(), *self._of_ends(), *self._of_memory()]
         return sorted(found, key=lambda finding: finding.level == "note")
 
+    def _refuse(self, label: str, value: Any, expected: str) -> None:
+        """Note a value of a wrong type."""
+        if isinstance(value, Mapping) or hasattr(value, "is_floating_point"):
+            return
+        what = f"{label}: {type(value).__name__} instead of {expected}."
+        self._shapes[label] = TaskFinding(level="warning", what=what, fix="Look for a missing return in the task.")
+
     def _observe(self, observations: Any, step: int) -> None:
         for name, value, space in _leaves(observations, _space(self.env)):
             label = f"the observation {name!r}"
+            if not hasattr(value, "is_floating_point"):
+                self._refuse(_sentence(label), value, "a tensor")
+                continue
             self._check(label, value, None if space is None else space.shape, step)
             if not value.numel():
                 continue
@@ -126,7 +144,8 @@ class Sanity:
                 self._shapes[label] = TaskFinding(
                     level="warning", what=_sentence(what), fix="Make tensors with device=self.device."
                 )
-        if label not in self._invalid and value.is_floating_point() and not bool(torch.isfinite(value).all()):
+        finite = label in self._invalid or not value.dim() or not value.is_floating_point()
+        if not finite and not bool(torch.isfinite(value).all()):
             wrong = ~torch.isfinite(value).reshape(len(value), -1)
             env, index = (int(number) for number in wrong.nonzero()[0])
             place = f"index {index}, " if wrong.shape[1] > 1 else ""
@@ -148,7 +167,7 @@ class Sanity:
         if len(self._rewards) < 2:
             return
         for label, values in self._observed.items():
-            if not values.moved and self._distance > MOVED:
+            if self._is_frozen(label) and self._distance > MOVED:
                 what = f"{label} never changed, although bodies or joints moved by {self._distance:.2f} m or rad."
                 yield TaskFinding(
                     level="warning", what=_sentence(what), fix="Compute it in each step, from the newest state."
@@ -160,15 +179,22 @@ class Sanity:
                 what = f"{label} has the same value in all envs and steps at {_indices(same)}."
                 yield TaskFinding(level="note", what=_sentence(what), fix="A policy learns nothing from it.")
 
+    def _is_frozen(self, label: str) -> bool:
+        """Return whether no part of an observation's group ever changed. A part alone may be constant, as a command."""
+        group = label.partition("/")[0].rstrip("'")
+        parts = [values for name, values in self._observed.items() if name.partition("/")[0].rstrip("'") == group]
+        return len(self._rewards) >= SETTLED_STEPS and not any(values.moved for values in parts)
+
     def _of_rewards(self) -> Iterator[TaskFinding]:
         if len(self._rewards) < 2 or "the reward" in self._invalid:
             return
         low, high = min(low for low, _ in self._rewards), max(high for _, high in self._rewards)
         sizes = [max(abs(low), abs(high)) for low, high in self._rewards]
-        if low == high:
+        if low == high and len(self._rewards) >= NOTED_STEPS:
             what = f"The reward was {low:g} in all envs and steps."
-            yield TaskFinding(level="warning", what=what, fix="A policy learns only from differences. Check its terms.")
-        elif sizes[-1] > UNBOUND and sizes[-1] > GROWTH * (1.0 + sizes[0]):
+            fix = "That is right for a reward that only a good policy reaches. Otherwise, check its terms."
+            yield TaskFinding(level="note", what=what, fix=fix)
+        elif sizes[-1] > UNBOUNDED and sizes[-1] > GROWTH * (1.0 + sizes[0]):
             what = f"The reward grew from {sizes[0]:.3g} to {sizes[-1]:.3g} within {len(sizes)} steps."
             yield TaskFinding(level="warning", what=what, fix="Bound it, for example with torch.tanh or torch.exp(-x).")
         for name, (least, most) in self._terms.items():
@@ -212,7 +238,7 @@ def _leaves(value: Any, space: Any, name: str = "") -> Iterator[tuple[str, Any, 
             except (KeyError, TypeError):
                 inner = None
             yield from _leaves(part, inner, name=f"{name}/{key}" if name else str(key))
-    elif hasattr(value, "is_floating_point"):
+    else:
         yield name, value, space if getattr(space, "shape", None) else None
 
 

@@ -125,8 +125,9 @@ def test_a_value_that_is_always_the_same_is_a_note_after_many_steps() -> None:
 
 
 def test_a_reward_without_variation_or_bound_is_named() -> None:
-    constant = findings(Env(), reward=lambda step, values: torch.full((NUM_ENVS,), 0.5))
-    assert texts(constant) == ["warning: The reward was 0.5 in all envs and steps."]
+    half = lambda step, values: torch.full((NUM_ENVS,), 0.5)  # noqa: E731
+    assert findings(Env(), 30, reward=half) == [], "it may be sparse"
+    assert texts(findings(Env(), 200, reward=half)) == ["note: The reward was 0.5 in all envs and steps."]
     growing = findings(Env(), reward=lambda step, values: values + 2.0**step)
     assert texts(growing) == ["warning: The reward grew from 2.63 to 1.07e+09 within 30 steps."]
 
@@ -163,3 +164,35 @@ def test_memory_that_grows_in_one_piece_is_no_leak(monkeypatch: pytest.MonkeyPat
     sizes = iter(range(1000))
     monkeypatch.setattr(module, "_memory_mib", lambda: 500.0 if next(sizes) < 25 else 700.0)
     assert findings(Env()) == []
+
+
+def test_what_a_caller_keeps_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = iter(range(1000))
+    monkeypatch.setattr(module, "_memory_mib", lambda: 500.0 + 5.0 * next(sizes))
+    kept = iter(range(1000))
+    sanity = Sanity(Env(), lambda: 5.0 * next(kept))
+    none = torch.zeros(NUM_ENVS, dtype=torch.bool)
+    sanity.after_reset({"policy": torch.rand(NUM_ENVS, 2)})
+    for _ in range(30):
+        sanity.after_step({"policy": torch.rand(NUM_ENVS, 2)}, torch.rand(NUM_ENVS), none, none)
+    assert sanity.findings() == []
+
+
+def test_a_missing_return_is_named() -> None:
+    none = torch.zeros(NUM_ENVS, dtype=torch.bool)
+    sanity = Sanity(Env())
+    sanity.after_reset(None)
+    assert texts(sanity.findings()) == ["warning: The env's observations: NoneType instead of a dict of tensors."]
+    sanity = Sanity(Env())
+    sanity.after_reset({"policy": torch.rand(NUM_ENVS, 2), "critic": None})
+    sanity.after_step({"policy": torch.rand(NUM_ENVS, 2)}, None, none, none)
+    assert texts(sanity.findings()) == [
+        "warning: The observation 'critic': NoneType instead of a tensor.",
+        "warning: The env's reward: NoneType instead of a tensor.",
+    ]
+
+
+def test_a_constant_part_of_a_group_that_changes_is_no_mistake() -> None:
+    goal = torch.rand(NUM_ENVS, 3)
+    env = Env(policy=gymnasium.spaces.Dict({"goal": box(3), "joint": box(2)}))
+    assert findings(env, obs=lambda step, values: {"policy": {"goal": goal, "joint": values}}) == []
