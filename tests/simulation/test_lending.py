@@ -42,6 +42,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "worker.py").write_text(WORKER)
     python = f"{sys.executable} {tmp_path / 'worker.py'}"
     monkeypatch.setattr(rlnb.options, "python", python)
+    monkeypatch.setattr(simulator, "_keep", True)  # a command of another test in this process may have changed it
     yield python
     simulator.shut_down()
     until(lambda: not simulators(tmp_path))
