@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import select
 import subprocess
 from typing import TYPE_CHECKING
 
 from rlnb.node.descendants import descendants
+from rlnb.storage.lines import Lines
 
 if TYPE_CHECKING:
     import psutil
@@ -23,14 +22,13 @@ class LentWorker:
     """
 
     def __init__(self, process: subprocess.Popen[bytes], replies: int) -> None:
-        self.pid, self._process, self._replies = process.pid, process, replies
+        self.pid, self._process, self._replies = process.pid, process, Lines(replies)
         self.ready = False
         """Whether the process has said that it has started."""
         self.returned = True
         """Whether the process is not used by the job, before its begin or after its end."""
         self.line = b'{"returned": true}\n'
         """Line for the kernel at the end."""
-        self._unread = b""
         self.own: list[psutil.Process] = []
         """Processes that do not belong to the job: the simulator, and those that it had started before."""
 
@@ -47,11 +45,9 @@ class LentWorker:
 
     def poll(self) -> int | None:
         """Return the exit status of the job, like ``Popen.poll``; 0 once the process is returned."""
-        if not self.returned and select.select([self._replies], [], [], 0)[0]:
-            *lines, self._unread = (self._unread + os.read(self._replies, 1 << 16)).split(b"\n")
-            for line in lines:
-                message = json.loads(line)
-                self.ready = self.ready or "ready" in message or "returned" in message
-                if "returned" in message:
-                    self.returned, self.line = True, line + b"\n"
+        while not self.returned and self._replies.waiting(0.0) and (line := self._replies.next()) is not None:
+            message = json.loads(line)
+            self.ready = self.ready or "ready" in message or "returned" in message
+            if "returned" in message:
+                self.returned, self.line = True, line + b"\n"
         return 0 if self.returned else self._process.poll()

@@ -1,6 +1,7 @@
 """The kernel's connection to the living simulator: JSON lines to and from a worker that a node agent has started.
 
-A wait for an answer says what it waits for, ends if the simulator gives no sign of life, and can be interrupted.
+While a request waits for its answer, the status line says why. The wait ends if the simulator shows no sign of life
+for too long, or if the user interrupts it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
 from rlnb.spec import Json, Task
 from rlnb.storage import files
+from rlnb.storage.lines import Lines
 from rlnb.tasks import messages, requests
-from rlnb.tasks.lines import Lines
 from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Returned, Silent
 from rlnb.tasks.place import place_in
 from rlnb.tasks.requests import Request
@@ -55,9 +56,9 @@ A = TypeVar("A")
 
 
 class SimulatorProcess:
-    """One worker process that answers requests, and that runs can borrow. It ends with this process.
+    """One worker process that answers requests, and that runs can borrow.
 
-    A run that has borrowed it goes on without this process.
+    It ends with this process. If a run has borrowed it, it ends with the run.
 
     Args:
         python: Command of the worker's interpreter; None is this process's interpreter.
@@ -207,7 +208,7 @@ class SimulatorProcess:
                     life_s = now_s
                 if self._ready.pid and request.limit_s < math.inf and now_s - looked_s >= STACK_EVERY_S:
                     place, written, looked_s = self._place(), self._written(), now_s
-                doing = "the simulator is starting" if not self._ready.pid else "the simulator works"
+                doing = "the simulator is starting" if not self._ready.pid else "the simulator is busy"
                 say(f"{doing}{f' in {place}' if place else ''}", now_s - begin_s)
                 if now_s - life_s > request.limit_s:
                     raise self._gave_no_sign_of_life(request, place)
@@ -351,7 +352,7 @@ class SimulatorProcess:
             raise WorkerError(f"The living simulator ended before the run could adopt it. Its log: {self.log}")
 
     def is_back(self) -> bool:
-        """Wait until the job's end; return whether the process can be used again, or has ended."""
+        """Wait until the job's end; return True if the process can be used again, and False if it has ended."""
         with self._lock:
             while (text := self._lines.next()) is not None:
                 if isinstance(message := messages.message(text), Returned):

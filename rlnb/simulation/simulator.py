@@ -1,7 +1,7 @@
-"""The living simulator of this kernel. It starts when first needed; runs borrow it; another takes its place meanwhile.
+"""The living simulator of this kernel, which starts when it is first needed.
 
-A training that borrows it gives it back at its end. A training that lasts longer than ``SPARE_AFTER_S`` lets a second
-one start, at a low priority, for previews and further trainings.
+A training borrows it and gives it back at its end. If a training lasts longer than ``SPARE_AFTER_S``, a spare simulator
+starts at a low priority, for previews and further trainings.
 """
 
 from __future__ import annotations

@@ -79,13 +79,13 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
     Args:
         task: A task, or its name, as for :func:`rlnb.train`.
         deep: Whether to make the task's env, step it 200 times with random actions, and look for mistakes in what it
-            returns: shapes that differ from the spaces, values that are not finite, observations and rewards that
-            never change, episodes that end at once, endless loops, growing memory. This takes some seconds.
+            returns: shapes that differ from the spaces, values that are not finite, observations that never change,
+            episodes that end at once, endless loops, growing memory. This takes some seconds.
         arguments: All other arguments of :func:`rlnb.train`.
 
     Returns:
-        The problems; an empty list if the training can start. A deep check also returns notes (``problem.note``) on
-        what is right in some tasks, such as a reward term that was always 0.
+        The problems; an empty list if the training can start. A deep check also returns notes, whose ``note`` is True,
+        on what is right in some tasks, such as a reward term that was always 0.
     """
     try:
         request = TrainRequest.of(task, arguments)

@@ -31,8 +31,7 @@ from rlnb.storage.serial import from_json, to_json
 
 GOOD = ["c-good", "a-good"]
 ODD = "b-odd"
-ORDINARY_UID = 65534
-SPARSE_BYTES = 20 * 2**30
+ORDINARY_UID, SPARSE_BYTES = 65534, 20 * 2**30
 MEMORY_BYTES = 2 * 2**30
 """Memory in bytes that a test may allocate, so that an endless file raises an error instead of filling memory."""
 MANIFEST, STARTED, RESULT, HANDLE = (
@@ -391,9 +390,6 @@ def test_an_unreadable_note_hides_no_other(odd: RunDir) -> None:
 def test_a_log_that_is_a_pipe_is_empty(odd: RunDir) -> None:
     os.mkfifo(odd.path / "jobs/0-train/node0.log")
     assert rlnb.get_run(ODD).logs() == ""
-
-
-# -- single records
 
 
 def test_a_field_of_a_newer_rlnb_is_ignored_only_where_a_record_is_read(odd: RunDir) -> None:

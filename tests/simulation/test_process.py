@@ -251,5 +251,5 @@ def test_a_request_without_a_sign_of_life_ends_and_says_where_the_simulator_was(
         own_worker.request(ENDLESS)
     assert "has written nothing for 2 s while it worked on 'card'" in str(raised.value)
     assert re.search(r"It was in .*worker.py, line \d+, in card", str(raised.value))
-    assert re.search(r"the simulator works in .*worker.py, line \d+, in card", capsys.readouterr().err)
+    assert re.search(r"the simulator is busy in .*worker.py, line \d+, in card", capsys.readouterr().err)
     assert not own_worker.alive

@@ -1,8 +1,12 @@
-"""The choice of ranks by ``nproc_per_node="auto"``. tests/worker tests the measurement itself, with Isaac Lab."""
+"""The choice of ranks by ``nproc_per_node="auto"``, and the measurement that it rests on."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
+import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -97,3 +101,26 @@ def test_a_library_that_trains_in_one_process_gets_one_rank(root: Path) -> None:
 def test_any_other_value_is_refused(root: Path, ranks: object) -> None:
     with pytest.raises(rlnb.CheckError, match="nproc_per_node="):
         rlnb.train("Echo", library="echo", nproc_per_node=ranks)  # type: ignore[arg-type]
+
+
+@pytest.mark.isaaclab
+@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_fastest_number_of_ranks_is_measured_once(root: Path) -> None:
+    arguments = {"num_envs": 64, "max_iterations": 2, "device": "cpu", "nproc_per_node": "auto"}
+    first = rlnb.train("Isaac-Cartpole-Direct", **arguments).wait(timeout_s=300)
+    (remembered,) = root.glob("cards/ranks-*.json")
+    rates = json.loads(remembered.read_text())
+    tried = auto_ranks.candidates(len(os.sched_getaffinity(0)), 64)
+    assert set(rates) == {f"{ranks}x{threads}" for ranks, threads in tried}
+    assert all(rate > 0 for rate in rates.values())
+    chosen = first.manifest.resources
+    assert (chosen.nproc_per_node, chosen.threads) == auto_ranks.choose(rates)
+    assert first.started is not None
+    assert (first.started.num_envs, first.started.world_size) == (64, chosen.nproc_per_node)
+    start_s = time.monotonic()
+    again = rlnb.train("Isaac-Cartpole-Direct", **arguments)
+    assert time.monotonic() - start_s < 5.0, "the ranks are not measured again"
+    assert again.wait(timeout_s=300).manifest.resources == chosen
+    assert len(rlnb.runs()) == 2, "the runs of the measurement are removed"

@@ -318,6 +318,21 @@ def reward_sums(env: Any) -> dict[str, torch.Tensor]:
     return {} if manager is None else dict(release.required(manager, "_episode_sums", EVALUATION))
 
 
+def positions(env: Any) -> torch.Tensor:
+    """Return the visible state of an env: poses and joint positions, shape (num_envs, values), metres and radians."""
+    import torch
+
+    parts = [
+        value.reshape(env.num_envs, -1)
+        for assets in env.scene.get_state(is_relative=True).values()
+        for state in assets.values()
+        if isinstance(state, Mapping)
+        for name, value in state.items()
+        if not name.endswith("velocity")
+    ]
+    return torch.cat([torch.zeros((env.num_envs, 0), device=env.device), *parts], dim=1)
+
+
 def reward_terms(env: Any) -> dict[str, torch.Tensor]:
     """Return each reward term's weighted value in the last step, per second of simulated time, shape (num_envs,) each.
 

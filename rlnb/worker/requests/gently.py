@@ -21,10 +21,10 @@ A = TypeVar("A")
 class Gently:
     """Does the work of a spare simulator at a low priority, so that it slows no training down.
 
-    Linux lets only root raise a priority again. The work is therefore done in a thread of its own: the main
-    thread, which does what the user asks for, has never had a low priority. Where Linux shares the cores between
-    sessions (autogroups, sched(7)), the priorities of threads count within a session only. The session of the agent
-    then gets the low priority, and the process leaves it at the end.
+    Linux lets only root raise a priority again. The work is therefore done in a thread of its own. The main thread,
+    which does what the user asks for, never has a low priority.
+    Where Linux shares the cores between sessions (autogroups, see sched(7)), the priorities of threads count within
+    their session only. The agent's session then gets the low priority too, and this process leaves that session.
 
     Args:
         urgent: Returns whether an urgent call has arrived, which ends the low priority.

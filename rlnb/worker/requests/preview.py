@@ -122,7 +122,7 @@ def shoot(env: Any, plan: Plan, envs: Sequence[int] | None, frames: int = 1) -> 
     """
     plan.follow(env, frames)
     rows = slice(None) if envs is None else list(envs)
-    shot: dict[str, np.ndarray] = {"state": _state(env)[rows]}
+    shot: dict[str, np.ndarray] = {"state": isaaclab.positions(env)[rows].cpu().numpy().astype("float32")}
     for name, camera in plan.cameras.items():
         for data_type in camera.data_types:
             image = plan.read(env, name, data_type)[rows].cpu().numpy().copy()
@@ -149,18 +149,3 @@ def _labels(env: Any, plan: Plan) -> dict[str, dict[str, str]]:
         for data_type in camera.data_types
         if "segmentation" in data_type
     }
-
-
-def _state(env: Any) -> Any:
-    """Return the visible state: poses and joint positions, shape (num_envs, values), metres and radians."""
-    import numpy as np
-
-    parts = [
-        value.reshape(env.num_envs, -1).cpu().numpy().astype(np.float32)
-        for assets in env.scene.get_state(is_relative=True).values()
-        for state in assets.values()
-        if isinstance(state, Mapping)
-        for name, value in state.items()
-        if not name.endswith("velocity")
-    ]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((env.num_envs, 0), np.float32)

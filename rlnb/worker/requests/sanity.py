@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 MOVED = 0.05
 """Movement in metres or radians from which on an observation should change."""
 UNBOUNDED = 1e6
-"""Size of a reward that no algorithm can learn from, and that grows by ``GROWTH`` during the steps."""
+"""Size from which on a reward that grows is a mistake."""
 GROWTH = 100.0
+"""Factor by which it has to grow during the steps."""
 NOTED_STEPS = 100
-"""Steps without policy from which on it is worth a note what never happened in them."""
+"""Number of steps after which there are notes on what has never happened, such as a reward other than 0."""
 SETTLED_STEPS = 10
 """Steps after which an env should need no further memory."""
 MOST_INDICES = 4096
 """Size of an observation up to which it is no picture."""
 LEAK_MIB_PER_STEP = 1.0
+"""Growth of the memory in each step from which on there is a finding."""
 LEAK_MIB = 15.0
-"""Growth of the memory since then from which on there is a finding. Allocators grow in larger pieces at first."""
+"""Least growth in total for a finding. Allocators take memory in pieces of some MiB."""
 
 
 @dataclass(slots=True)
@@ -36,11 +38,13 @@ class _Values:
     """What is known about one tensor of observations."""
 
     first: torch.Tensor
+    """The one after the reset. Shape (num_envs, values)."""
     low: torch.Tensor
+    """The smallest of all envs and steps. Shape (values,)."""
     high: torch.Tensor
+    """The largest of all envs and steps. Shape (values,)."""
     moved: bool = False
-    invalid: str = ""
-    """Where and when it was not finite for the first time."""
+    """Whether it was ever different from the first one."""
 
 
 @dataclass(slots=True)
@@ -68,14 +72,14 @@ class Sanity:
     def after_reset(self, observations: Any) -> None:
         """Look at the first observations."""
         if not isinstance(observations, Mapping):
-            self._refuse("The env's observations", observations, "a dict of tensors")
+            self._refuse("What the env observes", observations, 'a dict of tensors, such as {"policy": tensor}')
             return
         for name in _missing(observations, _space(self.env)):
             what = f"The env has a space for the observation {name!r}, but does not return it."
             fix = f"Return it beside the others, as observations[{name!r}]."
             self._shapes[name] = TaskFinding(level="warning", what=what, fix=fix)
         self._observe(observations, 0)
-        self._state = _positions(self.env)
+        self._state = isaaclab.positions(self.env)
 
     def after_step(self, observations: Any, reward: torch.Tensor, terminated: torch.Tensor, cut: torch.Tensor) -> None:
         """Look at what a step has returned.
@@ -86,18 +90,20 @@ class Sanity:
             terminated: Shape (num_envs,), bool.
             cut: Whether the time is up. Shape (num_envs,), bool.
         """
-        if not (isinstance(observations, Mapping) and hasattr(reward, "is_floating_point")):
-            self._refuse("The env's reward", reward, "a tensor")
+        if not _is_tensor(reward):
+            self._refuse("The reward", reward, "a tensor")
             return
         step = len(self._rewards) + 1
-        self._observe(observations, step)
+        if isinstance(observations, Mapping):
+            self._observe(observations, step)
         self._check("the reward", reward, (), step)
         self._rewards.append((float(reward.min()), float(reward.max())))
         self._look_at_terms(step)
         if step == 1:
             self._first_ends = _ends(self.env, terminated, cut)
-        if self._state is not None:
-            self._distance = max(self._distance, float((_positions(self.env) - self._state).abs().max()))
+        if self._state is not None and self._state.numel():
+            moved = (isaaclab.positions(self.env) - self._state).abs().max()
+            self._distance = max(self._distance, float(moved))
         self._memory_mib.append(_memory_mib() - self.held_mib())
 
     def findings(self) -> list[TaskFinding]:
@@ -107,15 +113,13 @@ class Sanity:
 
     def _refuse(self, label: str, value: Any, expected: str) -> None:
         """Note a value of a wrong type."""
-        if isinstance(value, Mapping) or hasattr(value, "is_floating_point"):
-            return
-        what = f"{label}: {type(value).__name__} instead of {expected}."
+        what = f"{label} is {type(value).__name__}, not {expected}."
         self._shapes[label] = TaskFinding(level="warning", what=what, fix="Look for a missing return in the task.")
 
     def _observe(self, observations: Any, step: int) -> None:
         for name, value, space in _leaves(observations, _space(self.env)):
             label = f"the observation {name!r}"
-            if not hasattr(value, "is_floating_point"):
+            if not _is_tensor(value):
                 self._refuse(_sentence(label), value, "a tensor")
                 continue
             self._check(label, value, None if space is None else space.shape, step)
@@ -144,8 +148,7 @@ class Sanity:
                 self._shapes[label] = TaskFinding(
                     level="warning", what=_sentence(what), fix="Make tensors with device=self.device."
                 )
-        finite = label in self._invalid or not value.dim() or not value.is_floating_point()
-        if not finite and not bool(torch.isfinite(value).all()):
+        if label not in self._invalid and value.dim() and not bool(torch.isfinite(value).all()):
             wrong = ~torch.isfinite(value).reshape(len(value), -1)
             env, index = (int(number) for number in wrong.nonzero()[0])
             place = f"index {index}, " if wrong.shape[1] > 1 else ""
@@ -257,27 +260,18 @@ def _ends(env: Any, terminated: Any, cut: Any) -> dict[str, int]:
     return {cause: int(ended.sum()) for cause, ended in causes.items()}
 
 
-def _positions(env: Any) -> Any:
-    """Return the positions of all joints and root bodies. Shape (num_envs, values), metres and radians."""
-    import torch
-
-    parts = [
-        value.reshape(env.num_envs, -1)
-        for assets in env.scene.get_state(is_relative=True).values()
-        for state in assets.values()
-        if isinstance(state, Mapping)
-        for name, value in state.items()
-        if not name.endswith("velocity")
-    ]
-    return torch.cat(parts, dim=1).clone() if parts else torch.zeros((env.num_envs, 1), device=env.device)
-
-
 def _memory_mib() -> float:
     """Return the memory of this process and that of its tensors on the GPU, in MiB."""
     import torch
 
     on_gpu = torch.cuda.memory_allocated() if torch.cuda.is_initialized() else 0
     return float(psutil.Process(os.getpid()).memory_info().rss + on_gpu) / 2**20
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
 
 
 def _text(shape: Any) -> str:

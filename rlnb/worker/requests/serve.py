@@ -24,10 +24,10 @@ from typing import IO, Any
 
 from rlnb.errors import FreshProcessError, InterruptedRequest
 from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.storage.lines import Lines
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import messages, requests
 from rlnb.tasks.card import AssetRoot, TaskCard
-from rlnb.tasks.lines import Lines
 from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
 from rlnb.version import __version__
 from rlnb.worker.isaac import release

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +12,6 @@ import pytest
 import rlnb
 from rlnb.metrics.events import EventReader
 from rlnb.tasks import cell
-from rlnb.training import auto_ranks
 
 pytestmark = [
     pytest.mark.isaaclab,
@@ -380,24 +376,3 @@ def test_an_override_reaches_the_env(folder: Path) -> None:
     run = rlnb.train(task, max_iterations=2, device="cpu").wait(timeout_s=300)
     evaluation = run.evaluate(episodes=4)
     assert max(evaluation.lengths) <= 30  # 0.5 s at 60 steps a second
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_fastest_number_of_ranks_is_measured_once(root: Path) -> None:
-    arguments = {"num_envs": 64, "max_iterations": 2, "device": "cpu", "nproc_per_node": "auto"}
-    first = rlnb.train("Isaac-Cartpole-Direct", **arguments).wait(timeout_s=300)
-    (remembered,) = root.glob("cards/ranks-*.json")
-    rates = json.loads(remembered.read_text())
-    tried = auto_ranks.candidates(len(os.sched_getaffinity(0)), 64)
-    assert set(rates) == {f"{ranks}x{threads}" for ranks, threads in tried}
-    assert all(rate > 0 for rate in rates.values())
-    chosen = first.manifest.resources
-    assert (chosen.nproc_per_node, chosen.threads) == auto_ranks.choose(rates)
-    assert first.started is not None
-    assert (first.started.num_envs, first.started.world_size) == (64, chosen.nproc_per_node)
-    start_s = time.monotonic()
-    again = rlnb.train("Isaac-Cartpole-Direct", **arguments)
-    assert time.monotonic() - start_s < 5.0, "the ranks are not measured again"
-    assert again.wait(timeout_s=300).manifest.resources == chosen
-    assert len(rlnb.runs()) == 2, "the runs of the measurement are removed"

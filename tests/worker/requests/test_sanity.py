@@ -182,13 +182,14 @@ def test_a_missing_return_is_named() -> None:
     none = torch.zeros(NUM_ENVS, dtype=torch.bool)
     sanity = Sanity(Env())
     sanity.after_reset(None)
-    assert texts(sanity.findings()) == ["warning: The env's observations: NoneType instead of a dict of tensors."]
+    (found,) = texts(sanity.findings())
+    assert found == 'warning: What the env observes is NoneType, not a dict of tensors, such as {"policy": tensor}.'
     sanity = Sanity(Env())
     sanity.after_reset({"policy": torch.rand(NUM_ENVS, 2), "critic": None})
     sanity.after_step({"policy": torch.rand(NUM_ENVS, 2)}, None, none, none)
     assert texts(sanity.findings()) == [
-        "warning: The observation 'critic': NoneType instead of a tensor.",
-        "warning: The env's reward: NoneType instead of a tensor.",
+        "warning: The observation 'critic' is NoneType, not a tensor.",
+        "warning: The reward is NoneType, not a tensor.",
     ]
 
 

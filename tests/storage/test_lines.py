@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 
-from rlnb.tasks.lines import Lines
+from rlnb.storage.lines import Lines
 
 
 @pytest.fixture
