@@ -30,9 +30,9 @@ def register_magics(ipython: Any) -> None:
             compile(f"\n{cell}", f"<%%task {name}>", "exec", dont_inherit=True)
         except SyntaxError as exc:
             fail(options.folders, name, f"{exc.msg} (line {exc.lineno} of the cell)")
-            shown = traceback.format_exception_only(exc)
-            exc._render_traceback_ = lambda: shown  # type: ignore[attr-defined]  # without the cell as one long string
-            raise
+            _, *code, error = traceback.format_exception_only(exc)
+            # Not a SyntaxError: IPython would show the whole cell as one long string above it.
+            raise RlnbError(f"%%task {name}, line {exc.lineno}: {error}\n{''.join(code)}") from None
         notices: list[str] = []
         path = write_module(options.folders, name, cell, owner(ipython.user_ns), notices.append)
         text = f"saved as {path}, sha256 {sha256(path)[:_SHOWN_DIGITS]}{''.join(f'. {notice}' for notice in notices)}"

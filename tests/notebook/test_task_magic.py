@@ -31,12 +31,25 @@ def test_the_line_shows_path_and_hash_and_is_escaped(shell, root, capsys, monkey
 
 def test_a_syntax_error_names_the_line_of_the_cell_and_nothing_is_written(shell, root, capsys):
     error = shell.run_cell(f"%%task Lift\n{BROKEN}").error_in_exec
-    assert isinstance(error, SyntaxError)
-    lines = f"%%task Lift\n{BROKEN}".splitlines()
-    assert lines[error.lineno - 1] in (error.text or "").rstrip("\n")
-    assert error.lineno > 1
+    assert isinstance(error, rlnb.RlnbError)
+    number = next(n for n, line in enumerate(f"%%task Lift\n{BROKEN}".splitlines(), 1) if line in str(error) and n > 1)
+    out = capsys.readouterr().out
+    assert out.startswith(f"RlnbError: %%task Lift, line {number}: SyntaxError: "), "nothing stands above it"
     assert not (root / "tasks").exists()
-    assert "<%%task Lift>" in capsys.readouterr().out
+    with pytest.raises(rlnb.RlnbError, match=rf"'Lift' was not saved: .* \(line {number} of the cell\)"):
+        rlnb.task("Lift")
+    shell.run_cell("%%task Lift\nnew = 1\n")
+    assert rlnb.task("Lift").source
+
+
+def test_an_error_of_rlnb_is_shown_without_the_frames_of_rlnb(shell, root, capsys):
+    shell.run_cell("import rlnb\nrlnb.train('Echo', library='echo', max_iterations=0)\n")
+    out = capsys.readouterr().out
+    assert out.startswith("CheckError: Echo with echo: 1 problem")
+    assert "max_iterations=0 is not a positive whole number" in out
+    assert "Traceback" not in out
+    shell.run_cell("raise rlnb.WorkerError('/puck.py, line 3, in step: ValueError: no joint')")
+    assert capsys.readouterr().out.startswith("/puck.py, line 3, in step: ValueError: no joint")
 
 
 def test_the_line_of_an_error_is_not_taken_from_the_older_module(shell, capsys):
