@@ -29,6 +29,7 @@ from rlnb.errors import RlnbError, WorkerError, require_linux
 from rlnb.launch import nvml
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
+from rlnb.simulation.growth import Growth
 from rlnb.spec import Json, Task
 from rlnb.storage import files
 from rlnb.storage.lines import Lines
@@ -39,8 +40,6 @@ from rlnb.tasks.requests import Request
 
 logger = logging.getLogger(__name__)
 
-SETTLED_AFTER = 3
-"""Number of requests that make an env until all caches are filled. From then on, memory should not grow."""
 MAKES_ENV = (requests.Preview, requests.Examine, requests.Budget, requests.Compile, requests.RunJob)
 """Types of the requests that make an env."""
 SAY_S = 1.0
@@ -49,8 +48,6 @@ STACK_EVERY_S = 30.0
 """Seconds between two looks at where in the code the simulator is, which these reports say."""
 INTERRUPTED_WITHIN_S = 4.0
 """Seconds that the simulator has to end an interrupted request. If it does not, it is ended."""
-GROWTH = 1.25
-"""Factor by which memory has to grow for a warning."""
 
 A = TypeVar("A")
 
@@ -75,8 +72,7 @@ class SimulatorProcess:
         self.used_s = time.monotonic()
         """Time of the last use, on the monotonic clock."""
         self._is_lent = False
-        self._made = 0
-        self._settled_bytes = 0
+        self._growth = Growth()
         self._hangs = ""
         self._doing = ("", 0.0)
         self._settling: threading.Thread | None = None
@@ -158,7 +154,8 @@ class SimulatorProcess:
                             meanwhile(messages.value_of(request, message.meanwhile, self._ready))
                         continue
                     answered = True
-                    self._watch_memory(request, settled=message.settled)
+                    if message.settled and isinstance(request, MAKES_ENV):
+                        self._growth.observe(self.memory_bytes)
                     if isinstance(message, Failure):
                         raise messages.error_of(message)
                     return messages.value_of(request, message.value, self._ready)
@@ -316,24 +313,6 @@ class SimulatorProcess:
             return WorkerError(reason)
         option = f" --python {shlex.quote(self.python)}" if self.python else ""
         return WorkerError(f"{reason}\nIt never answered a request. To check its interpreter: rlnb doctor{option}")
-
-    def _watch_memory(self, request: Request[Any], *, settled: bool) -> None:
-        """Warn if the memory of the process has grown since its caches were filled."""
-        if not (settled and isinstance(request, MAKES_ENV)):
-            return
-        self._made += 1
-        size_bytes = self.memory_bytes
-        if self._made == SETTLED_AFTER:
-            self._settled_bytes = size_bytes
-        elif self._made > SETTLED_AFTER and size_bytes > GROWTH * self._settled_bytes:
-            logger.warning(
-                "The living simulator has grown from %.2f to %.2f GiB over %d requests. Free the memory with "
-                "rlnb.simulator().restart().",
-                self._settled_bytes / 2**30,
-                size_bytes / 2**30,
-                self._made - SETTLED_AFTER,
-            )
-            self._settled_bytes, self._made = size_bytes, SETTLED_AFTER
 
     def adopt(self, job_dir: Path) -> Mapping[str, Json]:
         """Hand the process over to a job and return the handle of its agent.

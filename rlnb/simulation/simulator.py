@@ -350,6 +350,4 @@ def shut_down() -> None:
         if _current is not None:
             _current.close()
         _current = None
-        for process in _lent:
-            process.give_up()
         _lent.clear()

@@ -94,7 +94,7 @@ def check(task: Task | str | None = None, *, deep: bool = False, **arguments: An
         return list(exc.problems)
     except RlnbError as exc:
         return [Problem(what=str(exc))]
-    if plan.problems or not deep:
+    if plan.problems or not deep or plan.card is None:
         return list(plan.problems)
     return examine(plan.manifest, warm=request.warm)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlnb.cameras.preview import Preview, read
-from rlnb.tasks.requests import Clip
+from rlnb.tasks.requests import Clip, TaskFinding
 
 TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 
@@ -19,7 +19,9 @@ TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 def take(tmp_path: Path) -> Callable[..., Preview]:
     """Return a function that makes a preview. Arrays by ``<camera>/<data type>`` replace the default ones."""
 
-    def preview(*, inspected: bool = True, noisy: tuple[str, ...] = (), **arrays: Any) -> Preview:
+    def preview(
+        *, inspected: bool = True, noisy: tuple[str, ...] = (), findings: tuple[TaskFinding, ...] = (), **arrays: Any
+    ) -> Preview:
         random = np.random.default_rng(0)
         shape = (TIMES, len(ENVS), HEIGHT, WIDTH)
         own = {
@@ -36,6 +38,7 @@ def take(tmp_path: Path) -> Callable[..., Preview]:
             ranges_m={"wrist": (0.1, 10.0), "front": (0.1, 10.0)},
             noisy=noisy,
             added=False,
+            findings=findings,
             seconds={"make": 0.1, "first": 0.2, "total": 0.3},
         )
         return read("T", 10, ENVS, clip, inspected=inspected)

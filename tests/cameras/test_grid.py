@@ -10,6 +10,7 @@ from PIL import Image
 
 from rlnb.cameras.grid import colorize, depth_range_m, id_color, panel, picture, tiles
 from rlnb.cameras.preview import Preview
+from rlnb.tasks.requests import TaskFinding
 
 TIMES, ENVS, HEIGHT, WIDTH = 3, (0, 2, 5), 24, 32
 Take = Callable[..., Preview]
@@ -92,3 +93,14 @@ def test_tiles_show_every_env(data_type: str) -> None:
     image = tiles(frames, data_type)
     assert image.shape[-1] == 3
     assert {(200, 0, 0), (0, 100, 0)} <= {tuple(pixel) for pixel in image.reshape(-1, 3).tolist()}
+
+
+def test_mistakes_of_the_task_stand_above_the_cameras(take: Take) -> None:
+    warning = TaskFinding(level="warning", what="The reward is nan in step 1.", fix="Look at it.")
+    note = TaskFinding(level="note", what="The reward term 'bonus' was 0.", fix="Look at it.")
+    good, bad, noted = picture(take()), picture(take(findings=(warning,))), picture(take(findings=(note,)))
+    assert bad.height == noted.height > good.height
+    above = (0, 0, good.width, bad.height - good.height)
+    assert share(bad.crop(above), RED) > 0.5
+    assert share(noted.crop(above), RED) == 0
+    assert share(bad.crop((0, above[3], good.width, bad.height)), RED) == 0, "the pictures are unchanged"

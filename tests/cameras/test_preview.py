@@ -11,6 +11,7 @@ from PIL import Image
 
 import rlnb
 from rlnb.cameras.preview import Preview
+from rlnb.tasks.requests import TaskFinding
 
 TIMES = 3
 Take = Callable[..., Preview]
@@ -37,6 +38,13 @@ def test_faults_are_part_of_the_repr(take: Take) -> None:
     assert repr(take()) == "Preview('T', env 0, 2, 5, wrist: rgb, depth; front: semantic_segmentation)"
     bad = take(**{"wrist/rgb": np.full((3, 3, 24, 32, 3), 7, np.uint8)})
     assert "wrist rgb: blank in env 0, 2, 5: all pixels have one colour (7, 7, 7)" in repr(bad)
+
+
+def test_mistakes_of_the_task_are_part_of_the_repr(take: Take) -> None:
+    found = TaskFinding(level="warning", what="The reward is nan in step 1.", fix="Look at it.")
+    preview = take(findings=(found,))
+    assert preview.task_findings == (found,)
+    assert "\n  warning: The reward is nan in step 1. Look at it." in repr(preview)
 
 
 def test_the_repr_says_which_faults_noise_can_hide(take: Take) -> None:

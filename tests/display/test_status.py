@@ -30,3 +30,12 @@ def test_a_text_with_brackets_is_no_markup(capsys):
     with status("[/nope]"):
         pass
     assert "[/nope] ..." in capsys.readouterr().err
+
+
+def test_a_picture_is_not_replaced_by_the_reason_for_a_wait(kernel):
+    kernel.run(
+        "from IPython.display import HTML\nfrom rlnb.display.status import say, status\n"
+        "with status('Reading') as show:\n    say('busy', 3)\n    show(HTML('picture'))\n    say('busy', 4)"
+    )
+    pages = [m["content"]["data"]["text/html"] for m in kernel.messages if "data" in m["content"]]
+    assert pages[:-1] == ["<i>Reading ...</i>", "<i>Reading: busy, 3 s</i>", "picture"]

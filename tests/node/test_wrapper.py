@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -22,7 +23,7 @@ from rlnb.tasks import requests
 
 WAIT_S = 30.0
 WORKER = """
-import sys, time
+import ctypes, sys, time
 from rlnb.tasks import requests
 from rlnb.tasks.card import AssetRoot
 from rlnb.worker import __main__ as worker
@@ -32,8 +33,11 @@ def compile(request, exchange):
     exchange.tell(requests.Compilation(seconds=0.0, cache="", cache_mib=0.0))
     time.sleep(600)
 
+def block(request, exchange):
+    ctypes.PyDLL(None).sleep(600)  # with the GIL, so that no thread of Python runs
+
 serve._load = AssetRoot
-serve._HANDLERS = {**serve._HANDLERS, requests.Compile: compile}
+serve._HANDLERS = {**serve._HANDLERS, requests.Compile: compile, requests.Close: block}
 sys.exit(worker.main(sys.argv[3:]))
 """
 """The real worker without Isaac Lab, with a request that never ends."""
@@ -131,6 +135,17 @@ def test_a_wrapper_that_is_killed_takes_its_worker_along(living: SimulatorProces
     agent_of(living).children()[0].kill()
     until(lambda: not processes_of(tmp_path))
     assert not living.alive
+
+
+def test_a_worker_that_executes_no_python_is_ended_too(living: SimulatorProcess, tmp_path: Path) -> None:
+    living.request(requests.Ping())
+    with ThreadPoolExecutor(1) as pool:
+        blocked = pool.submit(living.request, requests.Close())
+        time.sleep(1.0)
+        living.kill()
+        with pytest.raises(rlnb.WorkerError):
+            blocked.result(WAIT_S)
+    until(lambda: not processes_of(tmp_path))
 
 
 def test_a_training_completes(root: Path, python: str) -> None:

@@ -23,6 +23,7 @@ from rlnb.worker import __main__ as worker
 from rlnb.worker.requests import serve
 
 serve.IDLE_S = 60.0  # no chores
+serve.memory.free = lambda: print("memory freed", flush=True)
 serve._load = AssetRoot
 serve._HANDLERS = {**serve._HANDLERS, requests.Card: lambda request, exchange: TaskCard(task=request.task.id)}
 sys.exit(worker.main(sys.argv[3:]))
@@ -87,6 +88,7 @@ def test_each_training_adopts_the_same_simulator(living: simulator.Simulator) ->
         assert "iteration" in run.logs()
     assert log is not None
     assert "iteration" not in log.read_text(), "the output of a training goes to its own log"
+    assert log.read_text().count("memory freed") >= 3, "after each training"
 
 
 def test_a_training_that_was_cancelled_gives_the_simulator_back(living: simulator.Simulator) -> None:
@@ -177,3 +179,17 @@ def test_a_simulator_of_a_gpu_is_not_kept_while_another_run_trains_there(
     run.wait(WAIT_S)
     until(lambda: not simulators(tmp_path))
     assert living.state == "none"
+
+
+def test_the_spare_of_an_ended_training_does_not_start_in_the_next_one(
+    living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator, "SPARE_AFTER_S", 3.0)
+    monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
+    begin_s = time.monotonic()
+    train(0.1).wait(WAIT_S)
+    time.sleep(max(0.0, begin_s + 2.0 - time.monotonic()))
+    run = train(600)
+    time.sleep(max(0.0, begin_s + 4.0 - time.monotonic()))
+    assert [process.pid for process in simulators(tmp_path)] == [worker_of(run)]
+    run.cancel().wait(WAIT_S)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -253,3 +253,16 @@ def test_a_request_without_a_sign_of_life_ends_and_says_where_the_simulator_was(
     assert re.search(r"It was in .*worker.py, line \d+, in card", str(raised.value))
     assert re.search(r"the simulator is busy in .*worker.py, line \d+, in card", capsys.readouterr().err)
     assert not own_worker.alive
+
+
+@pytest.mark.usefixtures("python_interrupts")
+def test_a_request_that_waits_does_not_take_the_answer_to_an_interrupted_one(own_worker: SimulatorProcess) -> None:
+    own_worker.request(requests.Ping())
+    pid, pool = own_worker.pid, ThreadPoolExecutor(1)
+    waiting: list[Future[None]] = []
+    threading.Timer(0.5, lambda: waiting.append(pool.submit(own_worker.request, requests.Ping()))).start()
+    interrupted(own_worker, "endless")
+    own_worker.settle()
+    waiting[0].result(30)
+    assert own_worker.alive
+    assert own_worker.pid == pid

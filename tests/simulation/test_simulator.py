@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import rlnb
-from rlnb.simulation import process, simulator
+from rlnb.simulation import growth, simulator
 from rlnb.tasks import requests
 
 PROCESS = """
@@ -116,7 +116,7 @@ def test_a_request_that_needs_a_fresh_process_is_repeated_once(
 
 def test_growth_is_reported_once_and_loading_is_not_growth(python: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    for _ in range(process.SETTLED_AFTER):
+    for _ in range(growth.SETTLED_AFTER):
         simulator.request(compile_of(30), python, warm=True)
     assert caplog.text == ""
     simulator.request(compile_of(300), python, warm=True)

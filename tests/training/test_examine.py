@@ -58,3 +58,8 @@ def test_no_more_envs_are_made_than_the_training_has(python: str) -> None:
 def test_an_error_in_the_tasks_own_code_is_a_problem(python: str) -> None:
     (found,) = examine(manifest(python, rlnb.Task(id="Broken")), warm=True)
     assert found.what.splitlines()[0] == "/puck.py, line 3, in step: ValueError: no such joint"
+
+
+@pytest.mark.usefixtures("root")
+def test_what_has_no_isaac_lab_task_has_no_env_to_step() -> None:
+    assert rlnb.check("Echo", library="echo", deep=True) == []

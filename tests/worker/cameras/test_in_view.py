@@ -52,6 +52,11 @@ def test_a_body_is_shown_within_the_angles_of_the_lens(position: tuple[float, fl
 
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
 def test_an_env_without_bodies_is_not_judged() -> None:
+    bins = SimpleNamespace(articulations={}, rigid_objects={}, rigid_object_collections={"bins": None})
+    assert shows_bodies(SimpleNamespace(scene=bins), SimpleNamespace(data=None)) is None, "their poses are not read"
+    robot = env_of((3.0, 0.0, 0.0))
+    robot.scene.deformable_objects = {"cloth": None}
+    assert shows_bodies(robot, SimpleNamespace(data=None)) is None
     empty = SimpleNamespace(scene=SimpleNamespace(articulations={}, rigid_objects={}))
     assert shows_bodies(empty, SimpleNamespace(data=None)) is None
 

@@ -67,3 +67,10 @@ def test_a_call_that_waits_for_a_compiler_may_take_longer(
 def test_an_interrupt_of_the_user_stays_one() -> None:
     with pytest.raises(InterruptedRequest), endless.ends(10.0):
         raise InterruptedRequest
+
+
+def test_a_checkout_of_isaac_lab_is_not_the_tasks_own_code(tmp_path: Path) -> None:
+    (tmp_path / "puck.py").write_text(CODE)
+    step = runpy.run_path(str(tmp_path / "puck.py"), run_name="isaaclab.envs.direct_rl_env")["step"]
+    with endless.ends(0.3):
+        step(1.0)

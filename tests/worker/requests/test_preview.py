@@ -16,7 +16,7 @@ from rlnb.spec import Task
 from rlnb.tasks.requests import Clip, Preview
 from rlnb.worker.cameras.rig import Camera, Plan
 from rlnb.worker.requests import preview as requests_preview
-from rlnb.worker.requests.preview import _labels, _write, shoot
+from rlnb.worker.requests.preview import _labels, _outside_the_pictures, _write, shoot
 
 MakeEnv = Callable[..., Any]
 
@@ -223,3 +223,15 @@ def test_a_preview_lets_rtx_settle_for_pictures_that_are_steps_apart(
     assert pixels[0].tolist() == [0, 0, 3]
     assert pixels[-1, 0] == 4
     assert (pixels[1:, 2] == 3).all() == settled
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "count"),
+    [([0, 1, 2], [0, 1], 2), ([0, 1], [1, 2], 0), ([0, 1, 2, 3], [], 0), ([0, 1], [0, 1], 2), ([0], [0], 0)],
+)
+def test_a_camera_that_shows_nothing_at_both_moments_in_half_of_the_envs_is_a_finding(
+    first: list[int], last: list[int], count: int
+) -> None:
+    found = list(_outside_the_pictures({"front": first}, {"front": last}, 4))
+    expected = f"The camera 'front' shows no body of a robot or object in {count} of 4 envs."
+    assert [finding.what for finding in found] == ([expected] if count else [])

@@ -85,10 +85,10 @@ def test_the_shape_of_each_group_is_compared_with_its_space() -> None:
 
 def test_a_tensor_on_another_device_is_named() -> None:
     env = Env()
-    env.device = "cuda:0"
+    env.device, env.joint = "meta", env.joint.to("meta")
     sanity = Sanity(env)
     sanity.after_reset({"policy": torch.rand(NUM_ENVS, 2)})
-    assert texts(sanity.findings()) == ["warning: The observation 'policy' is on cpu, but the simulation is on cuda:0."]
+    assert texts(sanity.findings()) == ["warning: The observation 'policy' is on cpu, but the simulation is on meta."]
 
 
 @pytest.mark.parametrize(("value", "text"), [(float("nan"), "nan"), (float("inf"), "inf"), (-float("inf"), "-inf")])
