@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -42,6 +43,12 @@ class Options:
     python: str | None = field(default_factory=lambda: os.environ.get("RLNB_PYTHON") or None)
     """Command of the worker's interpreter, e.g. ``"/opt/isaaclab/isaaclab.sh -p"``; None is the interpreter of this
     process. The environment variable ``RLNB_PYTHON`` sets the default."""
+    imports: str | Sequence[str] = field(
+        default_factory=lambda: tuple(filter(None, os.environ.get("RLNB_IMPORTS", "").replace(",", " ").split()))
+    )
+    """Modules that register tasks when they are imported, e.g. ``"my_project.tasks"``, for packages without an
+    entry point in the group ``isaaclab.tasks``. The environment variable ``RLNB_IMPORTS`` sets the default; commas
+    separate its modules."""
     asset_root: str | None = None
     """Folder or URL of robot assets; None searches for one (see ``rlnb assets``)."""
     warm: bool = True

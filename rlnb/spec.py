@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shlex
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ ENDED: tuple[State, ...] = ("completed", "failed", "cancelled", "timeout", "lost
 SCHEMA = 1
 """Version of the JSON form of the types below (:mod:`rlnb.storage.serial`). Readers refuse a newer version."""
 
-CARD_SCHEMA = 11
+CARD_SCHEMA = 12
 """Version of the fields of a task card. A cached card of another version is not read."""
 
 MULTI_AGENT = "multi-agent"
@@ -67,6 +68,8 @@ class Task:
     """SHA-256 of that module's text."""
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of the further local files that the module names, by path relative to the module."""
+    imports: tuple[str, ...] = ()
+    """Modules that the worker imports first, because they register tasks."""
     num_envs: int | None = None
     """Environments in total, over all ranks; None keeps the task's own number."""
     presets: tuple[str, ...] = ()
@@ -82,6 +85,10 @@ class Task:
     success: str | None = None
     """Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,) that says
     whether an ending episode succeeded. None takes the task's own, see :attr:`rlnb.Evaluation.success_source`."""
+
+    def _repr_html_(self) -> str:
+        """Return the task card, for a cell. Its module is named by a string, since it is in a layer above this one."""
+        return str(importlib.import_module("rlnb.simulation.task_view").html_of(self))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,17 +160,6 @@ class Manifest:
     """Tags by which the run can be found."""
     schema: int = SCHEMA
     """Version of the layout of the manifest's JSON."""
-
-
-JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
-    {
-        "train": "rlnb.worker.jobs.train:train",
-        "evaluate": "rlnb.worker.jobs.evaluate:evaluate",
-        "export": "rlnb.worker.jobs.export:export",
-    }
-)
-"""Function of each kind of job, as ``"module:function"``. ``function(job_dir)`` does the job in the worker, either in a
-process of its own or in the living simulator, and writes the result."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from rlnb.records.layout import RunDir
 from rlnb.records.owner import refuse_another_users
 from rlnb.settings import options
 from rlnb.spec import Task
-from rlnb.tasks.requests import Policy
+from rlnb.tasks.request import Policy
 from rlnb.tasks.task import as_task
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rlnb.cli import screen
-from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Python, RunId, TaskId, Trust
+from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Imports, Python, RunId, TaskId, Trust
 from rlnb.cli.assets import assets_app
 from rlnb.cli.plugins import plugins_app
 from rlnb.cli.runs import runs_app
@@ -215,18 +215,22 @@ def tasks(
     pattern: Annotated[
         str, typer.Argument(metavar="PATTERN", help="Part of the name, or a pattern with * and ?. Case is ignored.")
     ] = "",
+    imports: Imports = None,
     python: Python = None,
     asset_root: AssetRoot = None,
 ) -> None:
-    """List the tasks of Isaac Lab."""
+    """List the tasks of Isaac Lab and of your packages."""
     import fnmatch
 
     from rlnb.display.status import status
+    from rlnb.settings import options
     from rlnb.simulation import simulator
     from rlnb.tasks import requests
+    from rlnb.tasks.task import module_names
 
+    call = requests.Tasks(imports=module_names(options.imports if imports is None else imports))
     with status("Listing the tasks of Isaac Lab (10 to 15 s)"):
-        names = simulator.request(requests.Tasks(), python, asset_root).ids
+        names = simulator.request(call, python, asset_root).ids
     glob = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     matches = [name for name in names if fnmatch.fnmatchcase(name.lower(), glob)]
     if not matches:

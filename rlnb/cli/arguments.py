@@ -20,6 +20,10 @@ TaskId = Annotated[
 ]
 Python = Annotated[str | None, typer.Option("--python", help="Command that starts the worker's Python interpreter.")]
 AssetRoot = Annotated[str | None, typer.Option(help="Folder or URL of the robot assets.")]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option("--import", help="Module that registers tasks, such as my_project.tasks. Repeatable."),
+]
 Checkpoint = Annotated[str | None, typer.Option(help="Name or path of a checkpoint; the last checkpoint by default.")]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Act on a run of another user, and load a checkpoint that may contain code.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlnb.cli import screen
-from rlnb.cli.arguments import Checkpoint, Python, RunId, TaskId, Trust, Wait, value, values
+from rlnb.cli.arguments import Checkpoint, Imports, Python, RunId, TaskId, Trust, Wait, value, values
 from rlnb.errors import RlnbError
 from rlnb.spec import Json
 from rlnb.training.request import TrainRequest
@@ -71,6 +71,7 @@ def train(
         list[str] | None,
         typer.Option(help="Argument of Isaac Lab's launcher, such as kit_args='--enable my.extension'. Repeatable."),
     ] = None,
+    imports: Imports = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag of the run, for rlnb runs --tag. Repeatable.")] = None,
     wait: Wait = True,
     **arguments: Any,
@@ -84,7 +85,13 @@ def train(
     )
     names = [name.strip() for name in presets.split(",") if name.strip()]
     task_ = rlnb.task(
-        task, overrides=overrides, presets=names, physics=physics, renderer=renderer, launcher_args=launcher_args
+        task,
+        overrides=overrides,
+        presets=names,
+        physics=physics,
+        renderer=renderer,
+        launcher_args=launcher_args,
+        imports=imports,
     )
     simulator.keep_none()
     run = rlnb.train(

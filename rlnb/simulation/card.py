@@ -78,6 +78,7 @@ def card_path(root: Root, task: Task, python: str | None, asset_root: str | None
             task.renderer,
             task.success,
             task.launcher_args,
+            task.imports,
         ],
         "asset_root": asset_root or os.environ.get("ISAACSIM_ASSET_ROOT"),
         "versions": _installed(_stamps()),
@@ -114,7 +115,7 @@ def _installed(stamps: tuple[int, ...]) -> dict[str, str]:
 
 
 def cached_card(root: Root, task: Task, python: str | None, asset_root: str | None) -> TaskCard | None:
-    """Return the cached card of a task; None if there is none or local assets were added or removed since."""
+    """Return the cached card of a task; None if there is none, or its sources or assets have changed since."""
     path = card_path(root, task, python, asset_root)
     try:
         values = files.read_json(path) if path else None
@@ -125,5 +126,8 @@ def cached_card(root: Root, task: Task, python: str | None, asset_root: str | No
         return None
     for asset in card.assets.values():
         if asset.exists is not None and asset.exists != Path(asset.path).is_file():
+            return None
+    for source, stamp in card.sources.items():
+        if files.stamp(source) != stamp:
             return None
     return card

@@ -36,7 +36,7 @@ from rlnb.storage.lines import Lines
 from rlnb.tasks import messages, requests
 from rlnb.tasks.messages import Adopted, Adoption, Answer, Call, Failure, Hangs, Meanwhile, Ready, Returned, Silent
 from rlnb.tasks.place import place_in
-from rlnb.tasks.requests import Request
+from rlnb.tasks.request import Request, verb
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class SimulatorProcess:
             RlnbError: The worker refused the request. The error has the same class as in the worker.
             WorkerError: The task's own code failed or the worker ended. The error contains the traceback or the log.
         """
-        with self._turn(requests.verb(type(request))) as kept:
+        with self._turn(verb(type(request))) as kept:
             number, answered = next(self._ids), False
             self._send(messages.call(number, request))
             try:
@@ -227,7 +227,7 @@ class SimulatorProcess:
         where = f" It was in {place}." if place else ""
         return WorkerError(
             f"The living simulator has written nothing for {request.limit_s:.0f} s while it worked on "
-            f"{requests.verb(type(request))!r}, and was ended.{where} The next request starts another one."
+            f"{verb(type(request))!r}, and was ended.{where} The next request starts another one."
         )
 
     def _written(self) -> int:

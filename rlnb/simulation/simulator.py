@@ -29,7 +29,7 @@ from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.tasks import requests
-from rlnb.tasks.requests import Request
+from rlnb.tasks.request import Request
 from rlnb.tasks.task import as_task
 
 logger = logging.getLogger(__name__)

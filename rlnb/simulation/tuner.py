@@ -18,7 +18,8 @@ from rlnb.spec import Json, Task
 from rlnb.tasks import requests
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.overrides import check_task
-from rlnb.tasks.requests import Open, Request
+from rlnb.tasks.request import Request
+from rlnb.tasks.requests import Open
 from rlnb.tasks.task import as_task
 
 if TYPE_CHECKING:

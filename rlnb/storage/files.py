@@ -209,6 +209,15 @@ def read_json(path: Path, limit_bytes: int = LARGEST_BYTES) -> dict[str, Json] |
     return data
 
 
+def stamp(path: str | Path) -> str:
+    """Return a text that changes whenever a file is written; empty if there is no such file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    return f"{status.st_mtime_ns}-{status.st_size}"
+
+
 def tail(path: Path, lines: int = 40, limit_bytes: int = 65536) -> str:
     """Return the last ``lines`` lines of a log; an empty string if it is missing or not a regular file."""
     try:

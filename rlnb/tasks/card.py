@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -146,6 +147,9 @@ class TaskCard:
     (``default_agent``) if the worker's interpreter has its plugin, otherwise RSL-RL."""
     assets: Mapping[str, Asset] = field(default_factory=dict)
     """Asset files that the task names, by path below the asset root."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Files of the user's own package that define the task. The values change whenever a file is written
+    (:func:`rlnb.storage.files.stamp`)."""
     asset_root: AssetRoot = AssetRoot()
     """The root of robot and scene files."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -159,3 +163,7 @@ class TaskCard:
     """Parts of the task that need Isaac Sim, if the worker's interpreter does not have it; empty if it can run them."""
     missing: tuple[str, ...] = ()
     """Packages that the physics of the task needs and the worker's interpreter does not have."""
+
+    def _repr_html_(self) -> str:
+        """Return the card as HTML. The module is named by a string, since it is in a layer above this one."""
+        return str(importlib.import_module("rlnb.simulation.task_view").card_html(self))

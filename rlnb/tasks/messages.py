@@ -18,7 +18,8 @@ from rlnb.errors import CheckError, Problem, RlnbError, WorkerError
 from rlnb.spec import Json
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks.place import of_error
-from rlnb.tasks.requests import BY_VERB, Request, answer_type, verb
+from rlnb.tasks.request import Request, answer_type, verb
+from rlnb.tasks.requests import BY_VERB
 from rlnb.version import __version__
 
 A = TypeVar("A")

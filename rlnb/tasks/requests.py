@@ -1,5 +1,6 @@
 """Requests to the living simulator and their answers: one request class per verb, with the type of its answer.
 
+The requests of the debugger are in :mod:`rlnb.tasks.debug`.
 The kernel builds a request and gets the answer (:func:`rlnb.simulation.simulator.request`). The worker has a handler
 for each class (``rlnb.worker.requests.serve``). :mod:`rlnb.tasks.messages` carries both over a pipe.
 """
@@ -10,43 +11,12 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal
 
 from rlnb.spec import JobKind, Task
 from rlnb.tasks.card import TaskCard
-
-A = TypeVar("A")
-Actions = Literal["random", "zero"]
-"""Actions without a policy, either uniform in -1 to 1 or zeros."""
-
-
-class Request(Generic[A]):
-    """A request with an answer of type ``A``. Interim values have the same type."""
-
-    __slots__ = ()
-    limit_s: ClassVar[float] = 3600.0
-    """Seconds without a sign of life of the simulator after which the request ends with an error."""
-
-
-def verb(request: type[Request[Any]]) -> str:
-    """Return the name of a request on the pipe, e.g. ``"preview"`` for :class:`Preview`."""
-    return request.__name__.lower()
-
-
-def answer_type(request: type[Request[A]]) -> type[A] | None:
-    """Return the dataclass of a request's answer; None for a request without one."""
-    base = next(base for base in request.__orig_bases__ if get_args(base))  # type: ignore[attr-defined]
-    (answer,) = get_args(base)
-    return None if answer is type(None) else answer
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskRequest(Request[A]):
-    """A request about one task."""
-
-    task: Task
-    """The task."""
-
+from rlnb.tasks.debug import Address, Debug, Listen, Read, Reset, Step
+from rlnb.tasks.request import ActingRequest, Actions, Request, TaskRequest, verb
 
 # -- looking at tasks ------------------------------------------------------------------------------------------
 
@@ -67,6 +37,9 @@ class TaskIds:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tasks(Request[TaskIds]):
     """List the registered tasks."""
+
+    imports: tuple[str, ...] = ()
+    """Modules that the worker imports first, because they register tasks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,34 +95,6 @@ class Mirror(Request[Mirrored]):
 
 
 # -- cameras ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Policy:
-    """The trained policy that acts in an env."""
-
-    run: str
-    """Folder of the policy's run."""
-    checkpoint: str
-    """Path of the checkpoint, relative to the run's folder."""
-    trust: bool
-    """Whether a checkpoint that holds more than weights may be loaded."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ActingRequest(TaskRequest[A]):
-    """A request that steps an env with actions or with a policy."""
-
-    num_envs: int
-    """Number of envs to make."""
-    actions: Actions = "random"
-    """Actions to use without a policy."""
-    policy: Policy | None = None
-    """Policy to use; None uses :attr:`actions`."""
-    seed: int = 42
-    """Seed of the env."""
-    device: str = "auto"
-    """As in :class:`rlnb.spec.Resources`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -224,14 +169,6 @@ class Preview(ActingRequest[Clip]):
     """Width and height of an added camera, pixels."""
     out: str
     """Folder for the npz file."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Address:
-    """Address of a 3D view."""
-
-    port: int
-    """Port on the worker's loopback interface."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -387,6 +324,11 @@ ALL: tuple[type[Request[Any]], ...] = (
     Open,
     Advance,
     Close,
+    Debug,
+    Reset,
+    Step,
+    Read,
+    Listen,
     RunJob,
 )
 """Every class of requests."""

@@ -26,6 +26,7 @@ def task(
     physics: str | None = None,
     renderer: str | None = None,
     launcher_args: Mapping[str, Json] | None = None,
+    imports: Sequence[str] | str | None = None,
     success: str | None = None,
     trust: bool = False,
 ) -> Task:
@@ -43,14 +44,17 @@ def task(
             ``require_kit``, ``limit_cpu_threads``, ``width``, ``height``, ``max_visible_envs``, ``verbose`` and
             ``info``, with the meaning that they have there. Most of them are read only if Isaac Sim starts. Arguments
             that rlnb sets itself, such as ``device``, are refused.
+        imports: Modules of your package that register tasks when they are imported, e.g. ``"my_project.tasks"``. The
+            worker imports them before it looks for the task. A package with an entry point in the group
+            ``isaaclab.tasks`` needs none. None takes ``rlnb.options.imports``.
         success: Success function as ``"module:function"``. ``function(env)`` returns a bool tensor of shape (num_envs,)
             that says whether an ending episode succeeded. Without one, an evaluation takes the task's own function, the
             termination term ``success``, or the rate that the env itself logs, in this order.
         trust: Whether to use a ``%%task`` cell of another user, whose root this is too.
 
     Raises:
-        CheckError: ``num_envs`` is not a positive whole number, an override is not a JSON value, or a launcher argument
-            is not valid.
+        CheckError: ``num_envs`` is not a positive whole number, an override is not a JSON value, a launcher argument is
+            not valid, or ``imports`` has a text that is not the name of a module.
         RlnbError: The cell, or a module that it imports, belongs to another user, and ``trust`` is False.
     """
     num_envs = builtin(num_envs)
@@ -65,6 +69,12 @@ def task(
             problems.append(Problem(what=f"override {path!r}: {exc}"))
     if launcher_args is not None:
         problems += launcher_arguments.check(launcher_args)
+    modules = module_names(options.imports if imports is None else imports)
+    problems += [
+        Problem(what=f"imports={module!r} is not the name of a module.", fix='imports="my_project.tasks"')
+        for module in modules
+        if not _is_module_name(module)
+    ]
     if problems:
         raise CheckError(f"task {name!r}", problems)
     return dataclasses.replace(
@@ -75,8 +85,18 @@ def task(
         renderer=renderer,
         overrides={path: builtin(value) for path, value in (overrides or {}).items()},
         launcher_args=dict(launcher_args or {}),
+        imports=modules,
         success=success,
     )
+
+
+def module_names(imports: Sequence[str] | str) -> tuple[str, ...]:
+    """Return the value of ``imports=``, or of ``rlnb.options.imports``, as a tuple."""
+    return (imports,) if isinstance(imports, str) else tuple(imports)
+
+
+def _is_module_name(name: object) -> bool:
+    return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
 
 
 def _named(root: Root, name: str, *, trust: bool = False) -> Task:
@@ -117,4 +137,7 @@ def as_task(value: Task | str | None, root: Root | None = None) -> Task:
     """
     if not isinstance(value, str | Task):
         raise RlnbError(f'{value!r} is neither a task nor the name of one. Use rlnb.task("Isaac-Cartpole-Direct").')
-    return _named(root or options.folders, value) if isinstance(value, str) else value
+    if isinstance(value, Task):
+        return value
+    imports = module_names(options.imports)
+    return dataclasses.replace(_named(root or options.folders, value), imports=imports)

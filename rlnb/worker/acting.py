@@ -15,7 +15,7 @@ from rlnb.spec import Manifest
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 from rlnb.tasks.agent_config import choice_of
-from rlnb.tasks.requests import ActingRequest
+from rlnb.tasks.request import ActingRequest
 from rlnb.worker.isaac import isaaclab
 from rlnb.worker.isaac.env import environment
 

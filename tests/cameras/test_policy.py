@@ -13,7 +13,7 @@ from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
-from rlnb.tasks.requests import Policy
+from rlnb.tasks.request import Policy
 
 
 def run_of(root: Path, library: str = "rsl_rl", source: str | None = None) -> RunFacts:

@@ -63,6 +63,19 @@ def test_a_cached_card_serves_the_same_source_only(root: Path, tmp_path: Path) -
     assert cards.cached_card(options.folders, task, None, None) is None, "an asset of the card is gone"
 
 
+def test_a_card_is_made_anew_once_a_file_of_its_package_was_written(root: Path, tmp_path: Path) -> None:
+    source = tmp_path / "tasks.py"
+    source.write_text("NUM_ENVS = 4\n")
+    task = rlnb.task("Demo", imports="mine.tasks")
+    cache(task, dataclasses.replace(CARD, sources={str(source): files.stamp(source)}))
+    assert cards.cached_card(options.folders, task, None, None) is not None
+    assert cards.cached_card(options.folders, rlnb.task("Demo"), None, None) is None, "it has no such import"
+    source.write_text("NUM_ENVS = 16\n")
+    assert cards.cached_card(options.folders, task, None, None) is None
+    source.unlink()
+    assert cards.cached_card(options.folders, task, None, None) is None
+
+
 def test_a_card_of_an_untested_isaac_lab_warns_once_for_each_kernel(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,10 +12,10 @@ from rlnb.spec import Task
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import requests
 from rlnb.tasks.card import TaskCard
-from rlnb.tasks.requests import Policy, answer_type
+from rlnb.tasks.request import ActingRequest, Policy, Request, TaskRequest, answer_type, verb
 
 TASK = Task(id="Demo", presets=("fast",), overrides={"sim.dt": 0.01})
-EXAMPLES: list[requests.Request[Any]] = [
+EXAMPLES: list[Request[Any]] = [
     requests.Ping(),
     requests.Card(task=TASK),
     requests.Mirror(tasks=(TASK, Task(id="Other")), folder="/assets"),
@@ -32,18 +32,22 @@ EXAMPLES: list[requests.Request[Any]] = [
     requests.View(task=TASK, num_envs=1, speed=2),
     requests.Budget(task=TASK, sizes=((64, 48), (128, 96)), envs=(1, 4), frames=5),
     requests.Open(task=TASK, actions="zero"),
+    requests.Debug(task=TASK, num_envs=2, out="/tmp/out"),
+    requests.Step(steps=2, actions=((0.5, -1.0), (0.0, 1.0))),
+    requests.Step(),
+    requests.Reset(seed=3),
 ]
 
 
-@pytest.mark.parametrize("request_", EXAMPLES, ids=lambda request: requests.verb(type(request)))
-def test_a_request_survives_json(request_: requests.Request[Any]) -> None:
+@pytest.mark.parametrize("request_", EXAMPLES, ids=lambda request: verb(type(request)))
+def test_a_request_survives_json(request_: Request[Any]) -> None:
     assert from_json(type(request_), to_json(request_)) == request_
 
 
 def test_each_request_has_its_own_verb_and_answer_type() -> None:
     assert len(requests.BY_VERB) == len(requests.ALL)
-    classes = {cls for cls in vars(requests).values() if isinstance(cls, type) and issubclass(cls, requests.Request)}
-    assert classes - {*requests.ALL} == {requests.Request, requests.TaskRequest, requests.ActingRequest}
+    classes = {cls for cls in vars(requests).values() if isinstance(cls, type) and issubclass(cls, Request)}
+    assert classes - {*requests.ALL} == {Request, TaskRequest, ActingRequest}
     assert answer_type(requests.Card) is TaskCard
     assert answer_type(requests.Preview) is requests.Clip
     assert answer_type(requests.Ping) is None

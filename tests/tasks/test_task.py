@@ -11,7 +11,9 @@ import pytest
 
 import rlnb
 from rlnb import options
+from rlnb.settings import Options
 from rlnb.tasks import cell
+from rlnb.tasks.task import as_task
 
 BODY = "import helpers_of_mine\n\nTASK = 1\n"
 NOTEBOOK = "lift.ipynb"
@@ -64,3 +66,21 @@ def test_a_cell_of_another_user_needs_trust(name: str, root: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match="belongs to the user"):
         rlnb.train("Lift-Cube", library="echo")
     assert rlnb.task("Lift-Cube", trust=True) == own
+
+
+def test_modules_that_register_tasks_are_arguments_or_an_option(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rlnb.task("Puck-v0", imports="mine.tasks").imports == ("mine.tasks",)
+    assert rlnb.task("Puck-v0", imports=["mine.tasks", "theirs"]).imports == ("mine.tasks", "theirs")
+    assert rlnb.task("Puck-v0").imports == ()
+    monkeypatch.setattr(options, "imports", "mine.tasks")
+    assert rlnb.task("Puck-v0").imports == as_task("Puck-v0").imports == ("mine.tasks",)
+    assert rlnb.task("Puck-v0", imports=()).imports == ()
+    monkeypatch.setenv("RLNB_IMPORTS", "mine.tasks, theirs")
+    assert Options().imports == ("mine.tasks", "theirs")
+
+
+@pytest.mark.parametrize("name", ["mine/tasks.py", "mine.", "", 3])
+def test_an_import_that_is_not_the_name_of_a_module_is_refused(root: Path, name: Any) -> None:
+    with pytest.raises(rlnb.CheckError) as caught:
+        rlnb.task("Puck-v0", imports=[name, "fine"], num_envs=0)
+    assert whats(list(caught.value.problems))[1:] == [f"imports={name!r} is not the name of a module."]

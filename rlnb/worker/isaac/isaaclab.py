@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import importlib.metadata
 import importlib.util
 import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -103,8 +104,35 @@ def task_ids() -> list[str]:
     return sorted(id for id, spec in gymnasium.registry.items() if spec.kwargs and "env_cfg_entry_point" in spec.kwargs)
 
 
-def current_name(name: str) -> str:
+def import_tasks(name: str) -> None:
+    """Import a module that registers tasks.
+
+    Raises:
+        RlnbError: This interpreter has no such module.
+    """
+    before = {*task_ids()}
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as exc:
+        if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
+            raise  # a module that it imports is missing
+        raise RlnbError(
+            f"imports={name!r} is not a module of the worker's Python, {sys.executable}: there is no {exc.name!r}. "
+            "Use pip to install your project there (pip install --editable .), or add its folder to PYTHONPATH."
+        ) from exc
+    _brought.setdefault(name, sorted({*task_ids()} - before))
+
+
+_brought: dict[str, list[str]] = {}
+"""Tasks that the import of each module named by the user has registered."""
+
+
+def current_name(name: str, imports: Sequence[str] = ()) -> str:
     """Return the registered id of a task, given its current name or its name in Isaac Lab 2.x.
+
+    Args:
+        name: The name.
+        imports: Modules that the user has named to register tasks, which errors mention.
 
     Raises:
         NotFoundError: No task has this name. The error names the closest one.
@@ -116,7 +144,9 @@ def current_name(name: str) -> str:
             return candidate
     left_out = "".join(f" The tasks of {package} are not registered: {why}." for package, why in _left_out.items())
     hint = did_you_mean(bare, ids)
-    raise NotFoundError(f"No task named {name!r}.{hint} `rlnb tasks` lists all {len(ids)}.{left_out}")
+    own = "".join(f" imports={module!r} registered {', '.join(_brought[module]) or 'none'}." for module in imports)
+    own = own or ' Tasks of your own package need imports="my_project.tasks", or its entry point in isaaclab.tasks.'
+    raise NotFoundError(f"No task named {name!r}.{hint} `rlnb tasks` lists all {len(ids)}.{left_out}{own}")
 
 
 _left_out: dict[str, str] = {}
@@ -143,6 +173,8 @@ def register(task: Task, source: Path | None = None) -> Registered:
         task: The task.
         source: File of the task's module if it is not ``task.source``, such as a run's own copy.
     """
+    for name in task.imports:
+        import_tasks(name)
     if source is None and task.source:
         source = Path(task.source)
     if source is not None:
@@ -151,7 +183,7 @@ def register(task: Task, source: Path | None = None) -> Registered:
         module_name, _, attribute = task.id.partition(":")
         plugins.load(task.id)  # raises an error that names the missing part
         return _register_module(task, sys.modules[module_name], attribute)
-    gym_id = current_name(task.id)
+    gym_id = current_name(task.id, task.imports)
     entry = plugins.tasks().get(gym_id)
     reference = task.success or (entry.success if entry else None) or ""
     success = plugins.load(reference) if reference else None

@@ -6,6 +6,8 @@ import dataclasses
 import os
 import time
 import traceback
+import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,15 @@ from rlnb.errors import FreshProcessError, TrainingStopped
 if TYPE_CHECKING:
     from rlnb.spec import Result
 
+JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
+    {
+        "train": "rlnb.worker.jobs.train:train",
+        "evaluate": "rlnb.worker.jobs.evaluate:evaluate",
+        "export": "rlnb.worker.jobs.export:export",
+    }
+)
+"""Function of each kind of job, as ``"module:function"``. ``function(job_dir)`` does the job in the worker, either in a
+process of its own or in the living simulator, and writes the result."""
 ECHO_S = 5.0
 """Seconds a rank waits before reporting a lost peer, so that the peer can report the real cause first."""
 
@@ -26,7 +37,6 @@ def do(kind: str, job_dir: Path) -> None:
     """
     from rlnb import plugins
     from rlnb.errors import unknown
-    from rlnb.spec import JOB_FUNCTIONS
 
     if kind not in JOB_FUNCTIONS:
         raise unknown("kind of job", kind, JOB_FUNCTIONS, has="Kinds")

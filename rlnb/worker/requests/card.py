@@ -34,6 +34,7 @@ from rlnb.worker.cameras.rig import own_cameras
 from rlnb.worker.isaac import agents, config, isaaclab, kit, ovphysx, release
 from rlnb.worker.isaac.success import source_in_config
 from rlnb.worker.requests.engines import comparable
+from rlnb.worker.requests.sources import stamps
 
 
 def card(task: Task, root: AssetRoot) -> TaskCard:
@@ -43,6 +44,8 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         task: The task.
         root: The asset root of this process.
     """
+    import gymnasium
+
     registered = isaaclab.register(task)
     with contextlib.redirect_stdout(io.StringIO()):  # Isaac Lab prints a line per config
         selectors = isaaclab.preset_names(registered.gym_id)
@@ -64,6 +67,7 @@ def card(task: Task, root: AssetRoot) -> TaskCard:
         registered_agents=tuple(agents.all_names(registered)),
         default_library=agents.default_library(registered),
         assets=_assets(env_cfg, root),
+        sources=stamps(env_cfg, task.imports, gymnasium.spec(registered.gym_id).kwargs),
         asset_root=root,
         versions=isaaclab.versions(),
         warning=untested(release.installed()),

@@ -13,6 +13,7 @@ from rlnb.errors import FreshProcessError, RlnbError
 from rlnb.launch.slots import holders
 from rlnb.spec import Task
 from rlnb.tasks import requests
+from rlnb.tasks.request import Request, TaskRequest
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 from rlnb.worker.requests import memory
 from rlnb.worker.requests.tuner import KeptEnv
@@ -35,9 +36,9 @@ class Chores:
         """Whether there is something to do."""
         return bool(self._tasks or self._libraries)
 
-    def note(self, request: requests.Request[Any]) -> None:
+    def note(self, request: Request[Any]) -> None:
         """Note the task of a request. A task whose card is requested is rehearsed, since its env may be made next."""
-        if not isinstance(request, requests.TaskRequest):
+        if not isinstance(request, TaskRequest):
             return
         if isinstance(request, requests.Card) and request.task.id not in self._ids:
             self._tasks[request.task.id] = request.task

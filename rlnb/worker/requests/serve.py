@@ -28,12 +28,15 @@ from rlnb.storage.lines import Lines
 from rlnb.storage.serial import from_json, to_json
 from rlnb.tasks import messages, requests
 from rlnb.tasks.card import AssetRoot, TaskCard
+from rlnb.tasks.debug import EnvData, Reading
 from rlnb.tasks.messages import Adoption, Answer, Call, Failure, Meanwhile, Message, Ready, Returned
+from rlnb.tasks.request import Request
 from rlnb.version import __version__
 from rlnb.worker.isaac import release
-from rlnb.worker.requests import memory
+from rlnb.worker.requests import debugged, memory
 from rlnb.worker.requests.chores import Chores, rehearse
 from rlnb.worker.requests.gently import Gently
+from rlnb.worker.requests.sources import Sources
 from rlnb.worker.requests.tuner import KeptEnv
 
 IDLE_S = 0.2
@@ -48,6 +51,8 @@ class Exchange:
     """Sends an interim value at once, for example a first picture."""
     after: contextlib.ExitStack
     """Closed once the answer is sent, so that the user sees a picture before its env is closed."""
+    sources: Sources
+    """Files of the user's own packages that this process has imported."""
     kept_env: KeptEnv
     """The env that is kept between requests."""
     root: AssetRoot
@@ -70,7 +75,7 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
     environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
     root = spare(_load)
     _send(replies, Ready(rlnb=__version__, pid=os.getpid()))
-    kept_env = KeptEnv()
+    kept_env, sources = KeptEnv(), Sources()
     chores = Chores(kept_env)
     while True:
         while not calls.waiting(IDLE_S) and spare(chores.do_one):
@@ -84,12 +89,12 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
             with _logged():
                 kept_env.close()
         if call is None:
-            if status := _become(from_json(Adoption, values), environment):
+            if status := _become(from_json(Adoption, values), environment, sources):
                 return status
             memory.free()
             _send(replies, Returned(rlnb=__version__, pid=os.getpid()))
             continue
-        exchange = Exchange(_teller(replies, call.id), contextlib.ExitStack(), kept_env, root)
+        exchange = Exchange(_teller(replies, call.id), contextlib.ExitStack(), sources, kept_env, root)
         _send(replies, spare(functools.partial(reply, call, exchange, chores)))
         with _logged():
             exchange.after.close()
@@ -125,6 +130,9 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
     try:
         request = messages.request_of(call)
         chores.note(request)
+        exchange.sources.refuse_edited()
+        if call.verb not in KEEPS_ENV:
+            debugged.refuse_if_attached()
         with _interruptible():
             value = to_json(_HANDLERS[type(request)](request, exchange))
     except (Exception, SystemExit) as exc:
@@ -132,6 +140,8 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
         # Isaac Sim is needed.
         release.annotate(exc)
         return messages.failure(call.id, exc, settled=not chores.left)
+    finally:
+        exchange.sources.note()
     return Answer(id=call.id, value=value, settled=not chores.left)
 
 
@@ -156,18 +166,21 @@ def _pass(*_: object) -> None:
     """Do nothing. Unlike SIG_IGN, it is not inherited by the processes that a request starts."""
 
 
-def _become(adoption: Adoption, environment: Mapping[str, str]) -> int:
+def _become(adoption: Adoption, environment: Mapping[str, str], sources: Sources) -> int:
     """Become the worker of a run, which writes to the job's log; return the exit status.
 
     Args:
         adoption: The kernel's message.
         environment: Environment of a fresh process, if the run needs one.
+        sources: Files of the user's own packages. If one was edited, the run needs a fresh process.
     """
     from rlnb.worker.jobs.job import work
 
     job = JobDir(Path(adoption.adopt))
     with _standard_streams(job.log()) as agent:
         try:
+            sources.refuse_edited()
+            debugged.refuse_if_attached()
             return work("train", job.path, fresh=False)
         except FreshProcessError as exc:
             sys.stderr.write(f"The run continues in a fresh process. {exc}\n")
@@ -213,6 +226,8 @@ def _card(request: requests.Card, exchange: Exchange) -> TaskCard:
 def _tasks(request: requests.Tasks, exchange: Exchange) -> requests.TaskIds:
     from rlnb.worker.isaac import isaaclab
 
+    for name in request.imports:
+        isaaclab.import_tasks(name)
     return requests.TaskIds(ids=tuple(isaaclab.task_ids()))
 
 
@@ -287,11 +302,31 @@ def _advance(request: requests.Advance, exchange: Exchange) -> requests.Rewards:
     return exchange.kept_env.advance(request.steps)
 
 
+def _debug(request: requests.Debug, exchange: Exchange) -> EnvData:
+    return exchange.kept_env.debug(request)
+
+
+def _reset(request: requests.Reset, exchange: Exchange) -> EnvData:
+    return exchange.kept_env.debugged.reset(request.seed)
+
+
+def _step(request: requests.Step, exchange: Exchange) -> EnvData:
+    return exchange.kept_env.debugged.step(request.steps, request.actions)
+
+
+def _read(request: requests.Read, exchange: Exchange) -> Reading:
+    return exchange.kept_env.debugged.read(request.path)
+
+
+def _listen(request: requests.Listen, exchange: Exchange) -> requests.Address:
+    return debugged.listen()
+
+
 def _close(request: requests.Close, exchange: Exchange) -> None:
     exchange.kept_env.close()
 
 
-_HANDLERS: Mapping[type[requests.Request[Any]], Handler] = {
+_HANDLERS: Mapping[type[Request[Any]], Handler] = {
     requests.Card: _card,
     requests.Tasks: _tasks,
     requests.Preview: _preview,
@@ -305,9 +340,14 @@ _HANDLERS: Mapping[type[requests.Request[Any]], Handler] = {
     requests.Open: _open,
     requests.Advance: _advance,
     requests.Close: _close,
+    requests.Debug: _debug,
+    requests.Reset: _reset,
+    requests.Step: _step,
+    requests.Read: _read,
+    requests.Listen: _listen,
     requests.Mirror: _mirror,
 }
-KEEPS_ENV = ("card", "tasks", "ping", "open", "advance", "mirror")
+KEEPS_ENV = ("card", "tasks", "ping", "open", "advance", "mirror", "debug", "reset", "step", "read", "listen")
 """Verbs of requests that leave the kept env open."""
 
 

@@ -7,20 +7,23 @@ import time
 from typing import Any
 
 from rlnb.errors import RlnbError
+from rlnb.tasks.debug import Debug, EnvData
 from rlnb.tasks.requests import Change, Open, Rewards
 from rlnb.worker.acting import actions
 from rlnb.worker.isaac import isaaclab, kit, terms
 from rlnb.worker.isaac.env import configured
+from rlnb.worker.requests.debugged import DebuggedEnv
 
 
 class KeptEnv:
-    """Holds a manager-based env."""
+    """Holds the env of the tuner or of the debugger."""
 
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._env: Any = None
         self._key: tuple[Any, ...] = ()
         self._prints: dict[str, str] = {}
+        self._debugged: DebuggedEnv | None = None
 
     @property
     def is_open(self) -> bool:
@@ -77,7 +80,31 @@ class KeptEnv:
         terms = {name: tuple(row[name][0] for row in rows) for name in rows[0]}
         return Rewards(terms=terms, reward=tuple(sum(row[name][0] for name in row) for row in rows))
 
+    def debug(self, request: Debug) -> EnvData:
+        """Make the env of the debugger, and reset it."""
+        self.close()
+        try:
+            self._debugged = DebuggedEnv(request, self._stack)
+            self._env, self._key = self._debugged.env, ()
+            return self._debugged.reset(request.seed)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def debugged(self) -> DebuggedEnv:
+        """The env of the debugger.
+
+        Raises:
+            RlnbError: There is no such env: another request needed the simulator.
+        """
+        if self._debugged is None:
+            raise RlnbError(
+                "The env was closed: another request needed the simulator, or it was idle. Run rlnb.debug again."
+            )
+        return self._debugged
+
     def close(self) -> None:
         """Close the env, if there is one."""
-        stack, self._env, self._stack = self._stack, None, contextlib.ExitStack()
+        stack, self._env, self._debugged, self._stack = self._stack, None, None, contextlib.ExitStack()
         stack.close()

@@ -13,11 +13,11 @@ from rlnb import plugins
 from rlnb.errors import FreshProcessError
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
-from rlnb.spec import JOB_FUNCTIONS, JobKind
+from rlnb.spec import JobKind
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.version import untested
-from rlnb.worker.jobs.job import do, work
+from rlnb.worker.jobs.job import JOB_FUNCTIONS, do, work
 
 
 @pytest.fixture

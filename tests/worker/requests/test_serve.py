@@ -22,6 +22,7 @@ from rlnb.version import untested
 from rlnb.worker.requests import serve
 from rlnb.worker.requests.chores import Chores
 from rlnb.worker.requests.serve import Exchange
+from rlnb.worker.requests.sources import Sources
 from rlnb.worker.requests.tuner import KeptEnv
 
 DEMO = Task(id="Demo")
@@ -35,7 +36,8 @@ def chores(monkeypatch: pytest.MonkeyPatch) -> Chores:
 
 
 def reply(message: Call, chores: Chores) -> Answer | Failure:
-    exchange = Exchange(lambda _: None, contextlib.ExitStack(), KeptEnv(), AssetRoot(path="/assets", reason="set"))
+    root = AssetRoot(path="/assets", reason="set")
+    exchange = Exchange(lambda _: None, contextlib.ExitStack(), Sources(), KeptEnv(), root)
     return serve.reply(message, exchange, chores)
 
 

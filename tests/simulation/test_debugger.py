@@ -1,0 +1,117 @@
+"""``rlnb.debug`` with real Isaac Lab on a CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb import options
+from rlnb.simulation import simulator
+from rlnb.tasks import cell
+
+NUM_ENVS = 3
+TASK = """
+import torch
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_direct_env import CartpoleEnv
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg
+
+@configclass
+class PuckCfg(CartpoleEnvCfg):
+    pass
+
+class PuckEnv(CartpoleEnv):
+    def _get_rewards(self):
+        height = self.joint_pos[:, 0] + 2.0
+        reward = height * 2.0
+        self.extras["log"] = {"height": height.mean()}
+        return reward
+"""
+
+
+@pytest.fixture
+def debugger(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[rlnb.Debugger]:
+    monkeypatch.setattr(options, "warm", True)
+    cell.write_module(options.folders, "Puck", TASK, "test.ipynb")
+    debugger = rlnb.debug("Puck", num_envs=NUM_ENVS, device="cpu")
+    yield debugger
+    debugger.close()
+    simulator.shut_down()
+
+
+def line_of(text: str) -> int:
+    """Return the number of the line of the task's module that has a text."""
+    lines = Path(rlnb.task("Puck").source or "").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.mark.isaaclab
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
+def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: rlnb.Debugger) -> None:
+    assert [*debugger.first] == ["observations/policy"]
+    step = debugger.step(np.zeros((NUM_ENVS, 1)), steps=2)
+    assert isinstance(step, rlnb.EnvStep)
+    assert {name: array.shape for name, array in step.items()} == {
+        "observations/policy": (NUM_ENVS, 4),
+        "rewards": (NUM_ENVS,),
+        "terminated": (NUM_ENVS,),
+        "truncated": (NUM_ENVS,),
+    }
+    position = debugger["cartpole.data.joint_pos"]
+    assert isinstance(position, np.ndarray)
+    assert position.shape == (NUM_ENVS, 2)
+    np.testing.assert_allclose(step["rewards"], 2.0 * (position[:, 0] + 2.0), rtol=1e-6)
+    assert step.log["height"] == pytest.approx(float(position[:, 0].mean()) + 2.0, rel=1e-5)
+    assert debugger["episode_length_buf"].tolist() == [2] * NUM_ENVS  # type: ignore[union-attr]
+    assert "joint_pos" in debugger.names("cartpole.data")
+    assert isinstance(debugger["cfg"], str)
+    with pytest.raises(rlnb.RlnbError, match=r"No value 'scene\.cartpole\.data\.joint_poss'.*Did you mean 'joint_pos'"):
+        debugger["scene.cartpole.data.joint_poss"]
+    with pytest.raises(rlnb.RlnbError, match=r"actions= has the shape \(3, 2\), but this env takes \(3, 1\)"):
+        debugger.step(np.zeros((NUM_ENVS, 2)))
+
+    line = line_of("reward = height")
+    with pytest.raises(rlnb.RlnbError, match=r"Line 1000 of .* has no code"):
+        debugger.break_at(1000)
+    stop = debugger.break_at(line).step()
+    assert isinstance(stop, rlnb.Stop)
+    assert stop.place == f"{rlnb.task('Puck').source}, line {line}, in _get_rewards"
+    assert stop["height.shape[0]"] == str(NUM_ENVS)
+    assert "reward" not in stop.variables
+    assert "step" in "".join(stop.stack)
+    with pytest.raises(rlnb.RlnbError, match=r"stopped at .*, line \d+, in _get_rewards\. Use debugger"):
+        debugger.reset()
+    after = stop.next()
+    assert isinstance(after, rlnb.Stop)
+    assert "reward" in after.variables
+    assert "stopped at" in repr(after)
+    assert "<b>stopped at" in after._repr_html_()
+    debugger.clear()
+    step = after.resume()
+    assert isinstance(step, rlnb.EnvStep)
+    assert debugger.stopped is None
+    assert isinstance(debugger.step(), rlnb.EnvStep), "there is no breakpoint any more"
+    assert isinstance(debugger.break_at("_get_rewards").step(), rlnb.Stop)
+    pid = rlnb.simulator().pid
+    debugger.close()
+    assert rlnb.preview("Puck", num_envs=1, steps=0, device="cpu").clip
+    assert rlnb.simulator().pid != pid, "a process with a debugger does nothing else"
+    with pytest.raises(rlnb.RlnbError, match=r"The env was closed.*Run rlnb\.debug again"):
+        debugger.step()
+
+
+def test_a_step_is_a_table_of_its_arrays() -> None:
+    arrays = {"observations/policy": np.array([[1.0, 3.0]]), "terminated": np.array([], dtype=bool)}
+    step = rlnb.EnvStep(arrays=arrays, log={"<height>": 0.25})
+    assert repr(step).splitlines() == ["EnvStep", "observations/policy  1 x 2  1  2  3", "terminated  0"]
+    page = step._repr_html_()
+    assert "observations/policy" in page
+    assert "&lt;height&gt;" in page
+    assert step["terminated"].size == 0

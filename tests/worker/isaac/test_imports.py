@@ -1,0 +1,77 @@
+"""Tasks of a user's own package, without an entry point, in real Isaac Lab on a CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb import options
+from rlnb.records.config import resolved
+from rlnb.records.layout import RunDir
+from rlnb.simulation import simulator
+
+pytestmark = [
+    pytest.mark.isaaclab,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here"),
+]
+TASKS = """
+import gymnasium
+from isaaclab.utils import configclass
+from isaaclab_tasks.core.cartpole.cartpole_direct_env_cfg import CartpoleEnvCfg
+
+@configclass
+class PuckCfg(CartpoleEnvCfg):
+    episode_length_s = {length_s}
+
+gymnasium.register(
+    id="Puck-v0",
+    entry_point="isaaclab_tasks.core.cartpole.cartpole_direct_env:CartpoleEnv",
+    disable_env_checker=True,
+    kwargs={{"env_cfg_entry_point": PuckCfg}},
+)
+"""
+
+
+@pytest.fixture
+def package(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Module ``tasks`` of a package that the worker can import and that has no entry point."""
+    folder = tmp_path / "project" / "puck_project"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "tasks.py").write_text(TASKS.format(length_s=1.0))
+    (folder / "broken.py").write_text("import no_such_helper\n")
+    monkeypatch.setenv("PYTHONPATH", f"{folder.parent}:{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setattr(options, "warm", True)
+    yield folder / "tasks.py"
+    simulator.shut_down()
+
+
+def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_once(package: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"No task named 'Puck-v0'.*need imports=\"my_project\.tasks\""):
+        rlnb.task_card("Puck-v0")
+    missing = "imports='no_such_project' is not a module of the worker's Python, .*: there is no 'no_such_project'"
+    with pytest.raises(rlnb.RlnbError, match=missing):
+        rlnb.task_card(rlnb.task("Puck-v0", imports="no_such_project"))
+    with pytest.raises(rlnb.WorkerError, match=re.escape(f"{package.with_name('broken.py')}, line 1")):
+        rlnb.task_card(rlnb.task("Puck-v0", imports="puck_project.broken"))
+    task = rlnb.task("Puck-v0", imports="puck_project.tasks", num_envs=4)
+    assert rlnb.task_card(task).fields["episode_length_s"].value == 1.0
+    with pytest.raises(rlnb.NotFoundError, match=r"imports='puck_project\.tasks' registered Puck-v0\."):
+        rlnb.task_card(rlnb.task("Puk-v0", imports="puck_project.tasks"))
+    pid = rlnb.simulator().pid
+    package.write_text(TASKS.format(length_s=2.0))
+    run = rlnb.train(task, max_iterations=1, device="cpu").wait(300)
+    assert run.state == "completed"
+    assert run.manifest.task.imports == ("puck_project.tasks",)
+    assert resolved(RunDir(run.path))["env.episode_length_s"] == 2.0
+    package.write_text(TASKS.format(length_s=3.0))
+    assert rlnb.task_card(task).fields["episode_length_s"].value == 3.0
+    assert rlnb.simulator().pid != pid

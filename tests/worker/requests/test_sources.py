@@ -1,0 +1,88 @@
+"""Tests of rlnb.worker.requests.sources."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlnb.errors import FreshProcessError
+from rlnb.worker.isaac.module import import_file
+from rlnb.worker.requests.sources import Sources, stamps
+
+PACKAGE = "package_of_a_user"
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Folder of a package with the modules ``tasks`` and ``rewards``, of which none is imported yet."""
+    folder = tmp_path / PACKAGE
+    folder.mkdir()
+    for name, text in {"__init__": "", "tasks": f"import {PACKAGE}.rewards\nclass Cfg: pass\n", "rewards": ""}.items():
+        (folder / f"{name}.py").write_text(text)
+    (folder / "agent.yaml").write_text("seed: 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield folder
+    for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
+        del sys.modules[name]
+
+
+def edit(file: Path) -> None:
+    """Write a file, with the same size as before."""
+    text = file.read_text()
+    file.write_text(text)
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
+
+
+def test_an_edited_file_is_named(package: Path) -> None:
+    sources = Sources()
+    importlib.import_module(f"{PACKAGE}.tasks")
+    sources.note()
+    sources.refuse_edited()
+    edit(package / "rewards.py")
+    with pytest.raises(FreshProcessError, match=r"rewards\.py was edited after this process had imported it"):
+        sources.refuse_edited()
+    with pytest.raises(FreshProcessError):
+        sources.refuse_edited()
+
+
+def test_a_file_that_is_edited_before_its_import_is_no_edit(package: Path) -> None:
+    sources = Sources()
+    sources.refuse_edited()
+    edit(package / "tasks.py")
+    importlib.import_module(f"{PACKAGE}.tasks")
+    sources.refuse_edited()
+
+
+def test_the_module_of_a_cell_is_not_watched(tmp_path: Path) -> None:
+    cell = tmp_path / "puck.py"
+    cell.write_text("import helper_of_the_puck\n")
+    (tmp_path / "helper_of_the_puck.py").touch()
+    import_file(cell, ["helper_of_the_puck.py"])
+    sources = Sources()
+    sources.refuse_edited()
+    edit(cell)
+    edit(tmp_path / "helper_of_the_puck.py")
+    sources.refuse_edited()
+
+
+def test_a_task_is_defined_by_its_package_and_the_yaml_files_that_it_names(package: Path) -> None:
+    cfg = importlib.import_module(f"{PACKAGE}.tasks").Cfg()
+    registration = {"rl_games_cfg_entry_point": f"{PACKAGE}:agent.yaml", "skrl_cfg_entry_point": "no_such:agent.yaml"}
+    before = stamps(cfg, (), registration)
+    names = ["__init__.py", "agent.yaml", "rewards.py", "tasks.py"]
+    assert [*before] == [str(package / name) for name in names]
+    assert all(before.values())
+    edit(package / "agent.yaml")
+    after = stamps(cfg, (), registration)
+    assert [Path(file).name for file in before if before[file] != after[file]] == ["agent.yaml"]
+
+
+def test_a_task_of_an_installed_package_has_no_sources_of_the_user_but_those_that_it_imports(package: Path) -> None:
+    importlib.import_module(f"{PACKAGE}.rewards")
+    assert stamps(pytest.Item.__new__, (), {}) == {}
+    assert [Path(file).name for file in stamps(0, (f"{PACKAGE}.rewards",), {})] == ["__init__.py", "rewards.py"]
