@@ -16,6 +16,8 @@ from .contracts import Launcher as Launcher
 from .curves.live import watch as watch
 from .curves.tensorboard import TensorBoard as TensorBoard
 from .curves.tensorboard import tensorboard as tensorboard
+from .diagnosis.diagnosis import Diagnosis as Diagnosis
+from .diagnosis.symptoms import Symptom as Symptom
 from .errors import CheckError as CheckError
 from .errors import NotFoundError as NotFoundError
 from .errors import Problem as Problem

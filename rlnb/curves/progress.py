@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rlnb.diagnosis.diagnosis import line_of
 from rlnb.display.front_end import in_notebook
 from rlnb.display.table import duration, short
 
@@ -95,7 +96,8 @@ def facts(run: RunFacts) -> str:
     waits = f"waits for {ahead}" if ahead else ""
     silent = "".join(f"no output for minutes, see {log}" for log in run.silent_logs[:1])
     rest = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
-    news = [silent, waits, f"iteration {done} of {total}" if total else "", rest, *latest]
+    symptoms = f"diagnosis: {line}" if (line := line_of(run)) else ""
+    news = [silent, waits, f"iteration {done} of {total}" if total else "", rest, *latest, symptoms]
     return ", ".join(fact for fact in (*news, *(used if run.system.tags and not run.result else ())) if fact)
 
 

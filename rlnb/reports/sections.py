@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.curves import figure
+from rlnb.diagnosis.diagnosis import diagnose
 from rlnb.display.table import duration, table
 from rlnb.errors import RlnbError
 from rlnb.storage import files
@@ -70,6 +71,7 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     yield "steps/s (frames / duration)", f"{frames / seconds:,.0f}" if frames and seconds else "-"
     for name in ("reward", "episode_length", "success_rate"):
         yield f"last {name}", f"{run.metrics[name].last:.4g}" if name in run.metrics.names else "-"
+    yield "diagnosis", diagnose(run).line or "-"
     yield "tags", ", ".join(run.tags) or "-"
     yield "notes", "; ".join(note.text for note in run.notes) or "-"
 

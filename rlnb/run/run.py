@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from rlnb.cameras.live import CameraFeed
+    from rlnb.diagnosis.diagnosis import Diagnosis
     from rlnb.display.live_pictures import LiveView
     from rlnb.display.video import Video
     from rlnb.records.evaluation import Evaluation
@@ -343,6 +344,17 @@ class Run(RunFacts):
 
         return with_picture(figure([self], metrics=metrics, x=x))
 
+    def diagnose(self) -> Diagnosis:
+        """Return what the curves say about how the training learns: its symptoms, each with its numbers and a fix.
+
+        The rules look at the standard deviation and the entropy of the policy, the KL divergence, the losses, the
+        reward, its terms and the success, the episodes' length, the throughput and the memory. An empty diagnosis means
+        that no rule has found anything, not that the training is good.
+        """
+        from rlnb.diagnosis.diagnosis import diagnose
+
+        return diagnose(self)
+
     def report(self, path: str | Path | None = None, *, pdf: bool = False) -> Path:
         """Write a report as one self-contained HTML file; see :func:`rlnb.report`."""
         from rlnb.reports.report import report
@@ -353,6 +365,7 @@ class Run(RunFacts):
         return repr(self._record)
 
     def _repr_html_(self) -> str:
+        from rlnb.diagnosis.diagnosis import line_of
         from rlnb.display.table import table
 
         done, total = self.progress
@@ -364,6 +377,7 @@ class Run(RunFacts):
             ("state", self.state),
             ("iteration", f"{done} of {total}" if total else "-"),
             *[(name, f"{self.metrics.last(name):.4g}") for name in self.metrics.names],
+            *([("diagnosis", line)] if (line := line_of(self)) else []),
             *[(f"{part} of the checkpoint", report) for part, report in (started.restored if started else {}).items()],
             ("folder", str(self.path)),
         ]

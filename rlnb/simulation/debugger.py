@@ -235,7 +235,7 @@ class Debugger:
     def listen(self) -> str:
         """Let the debugger of an editor attach, in place of :meth:`break_at`.
 
-        Only this user can attach, from this machine. In Visual Studio Code, use a configuration of the type
+        Only this user can attach, from this machine. In VS Code, use a configuration of the type
         ``"debugpy"`` and the request ``"attach"``, with ``"connect": {"host": "127.0.0.1", "port": PORT}`` and
         ``"justMyCode": false``.
 

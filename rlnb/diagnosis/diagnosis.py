@@ -1,0 +1,83 @@
+"""``run.diagnose()``: what the curves of a run say about how it learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlnb.diagnosis.curves import Curve
+from rlnb.diagnosis.symptoms import LEAST, Symptom, find
+from rlnb.display.table import table
+
+if TYPE_CHECKING:
+    from rlnb.records.facts import RunFacts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """The symptoms of a run. Shown as a table in a cell."""
+
+    run: str
+    """Id of the run."""
+    points: int
+    """Points of the longest curve. The rules need 30."""
+    symptoms: tuple[Symptom, ...] = ()
+    """What the curves show, the surest first."""
+
+    @property
+    def line(self) -> str:
+        """The names of the symptoms in one line; empty if there are none."""
+        return ", ".join(symptom.name for symptom in self.symptoms)
+
+    def __bool__(self) -> bool:
+        """Whether there are symptoms."""
+        return bool(self.symptoms)
+
+    def __repr__(self) -> str:
+        lines = [f"  {symptom.name}: {symptom.what} {symptom.fix}" for symptom in self.symptoms]
+        return "\n".join([self._title, *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [(symptom.name, symptom.what, symptom.fix) for symptom in self.symptoms]
+        return table(("symptom", "what the curves show", "what to try") if rows else ("",), rows, caption=self._title)
+
+    @property
+    def _title(self) -> str:
+        if not self.symptoms and self.points < LEAST:
+            return f"{self.run}: too early for a diagnosis, which needs {LEAST} logged iterations; it has {self.points}"
+        count = len(self.symptoms)
+        number = "1 symptom" if count == 1 else f"{count or 'no'} symptoms"
+        return f"{self.run}: {number} in {self.points} logged iterations"
+
+
+_lines: dict[Path, tuple[int, str]] = {}
+"""Iteration at which each run was diagnosed for a line, and the line."""
+
+
+def line_of(run: RunFacts) -> str:
+    """Return the names of a run's symptoms in one line, at most twenty iterations or a twentieth of the training old.
+
+    Views call this every second, and a diagnosis reads all curves.
+    """
+    iteration = run.metrics.iteration
+    if iteration < LEAST - 1:
+        return ""
+    at, line = _lines.get(run.path, (-1, ""))
+    if at < 0 or not at <= iteration < at + max(20, iteration // 20) or (run.result is not None and at != iteration):
+        line = diagnose(run).line
+        _lines[run.path] = iteration, line
+    return line
+
+
+def diagnose(run: RunFacts) -> Diagnosis:
+    """Return what the curves of a run say about how it learns.
+
+    Args:
+        run: The run, which may still train.
+    """
+    metrics, system = run.metrics, run.system
+    curves = {name: Curve(metrics[name].array("values")) for name in (*metrics.tags, *metrics.names)}
+    points = max(map(len, curves.values()), default=0)
+    curves |= {tag: Curve(system[tag].array("values")) for tag in system.tags}
+    return Diagnosis(run=run.id, points=points, symptoms=find(curves))

@@ -1,0 +1,81 @@
+"""Tests of rlnb.diagnosis.diagnosis, with the runs of the echo library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.curves import progress
+from rlnb.diagnosis import diagnosis
+from rlnb.diagnosis.diagnosis import Diagnosis, diagnose, line_of
+from rlnb.diagnosis.symptoms import LEAST, Symptom
+
+BAD = Symptom(name="reward <b>fell</b>", metric="reward", what="It fell from 3 to 1.", fix="Lower the learning rate.")
+
+
+def trained(iterations: int) -> rlnb.Run:
+    return rlnb.train("Echo", library="echo", max_iterations=iterations).wait(60)
+
+
+def test_a_sound_run_has_an_empty_diagnosis(root: Path) -> None:
+    run = trained(2 * LEAST)
+    found = run.diagnose()
+    assert not found
+    assert found.points == 2 * LEAST
+    assert repr(found) == f"{run.id}: no symptoms in {2 * LEAST} logged iterations"
+    assert "diagnosis" not in progress.facts(run)
+    assert "diagnosis" not in run._repr_html_()
+
+
+def test_a_short_run_is_said_to_be_too_short(root: Path) -> None:
+    run = trained(3)
+    assert repr(run.diagnose()) == f"{run.id}: too early for a diagnosis, which needs 30 logged iterations; it has 3"
+    assert line_of(run) == ""
+
+
+def test_symptoms_are_shown_where_the_run_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = trained(LEAST)
+    calls: list[str] = []
+
+    def find(curves: object) -> tuple[Symptom, ...]:
+        calls.append("found")
+        return (BAD, BAD)
+
+    monkeypatch.setattr(diagnosis, "find", find)
+    monkeypatch.setattr(diagnosis, "_lines", {})
+    assert progress.facts(run).endswith("diagnosis: reward <b>fell</b>, reward <b>fell</b>")
+    assert "diagnosis: reward &lt;b&gt;fell&lt;/b&gt;" in progress.bar(run)
+    assert "<td style='text-align:left'>diagnosis</td>" in run._repr_html_()
+    assert len(calls) == 1, "a view that is drawn again reads no curve"
+    found = diagnose(run)
+    assert repr(found).splitlines()[1] == "  reward <b>fell</b>: It fell from 3 to 1. Lower the learning rate."
+    page = found._repr_html_()
+    assert "reward &lt;b&gt;fell&lt;/b&gt;" in page
+    assert f"{run.id}: 2 symptoms in {LEAST} logged iterations" in page
+
+
+def test_the_line_of_a_running_training_is_made_anew_as_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Training:
+        path = Path("/runs/a")
+        result = None
+
+        class metrics:
+            iteration = 0
+
+    counts: list[int] = []
+
+    def counted(run: Training) -> Diagnosis:
+        counts.append(run.metrics.iteration)
+        return Diagnosis(run="a", points=0, symptoms=(BAD,) if run.metrics.iteration > 60 else ())
+
+    monkeypatch.setattr(diagnosis, "diagnose", counted)
+    monkeypatch.setattr(diagnosis, "_lines", {})
+    run, lines = Training(), []
+    for iteration in [*range(100), 5, 40]:  # a resume from an early checkpoint at the end
+        run.metrics.iteration = iteration
+        lines.append(line_of(run))  # type: ignore[arg-type]
+    assert counts == [29, 49, 69, 89, 40]
+    assert lines[80] == BAD.name
+    assert lines[40] == lines[-1] == ""

@@ -1,0 +1,125 @@
+"""Tests of rlnb.diagnosis.symptoms, with curves as trainings log them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from rlnb.diagnosis.curves import Curve
+from rlnb.diagnosis.symptoms import LEAST, RULES, Curves, find
+
+COUNT = 200
+T = np.linspace(0.0, 1.0, COUNT)
+RANDOM = np.random.default_rng(0)
+
+
+def noisy(values: np.ndarray, scale: float = 0.02) -> np.ndarray:
+    return values + RANDOM.normal(0.0, scale * max(1e-9, float(np.ptp(values)) or abs(float(values[0]))), len(values))
+
+
+HEALTHY: dict[str, np.ndarray] = {
+    "reward": noisy(100.0 * (1.0 - np.exp(-5.0 * T))),
+    "episode_length": noisy(30.0 + 270.0 * (1.0 - np.exp(-4.0 * T))),
+    "success_rate": np.clip(noisy(1.0 - np.exp(-3.0 * T)), 0.0, 1.0),
+    "policy_loss": RANDOM.normal(0.0, 0.01, COUNT),
+    "value_loss": noisy(5.0 * np.exp(-3.0 * T) + 0.5, 0.1),
+    "entropy": noisy(1.4 - 1.5 * T),
+    "learning_rate": np.clip(1e-3 * np.exp(RANDOM.normal(0.0, 0.4, COUNT)), 1e-5, 1e-2),
+    "action_std": noisy(1.0 - 0.7 * T),
+    "info/kl": 0.01 * np.exp(RANDOM.normal(0.0, 0.4, COUNT)),
+    "fps": noisy(np.full(COUNT, 20000.0), 0.05),
+    "Episode_Reward/alive": noisy(2.0 * (1.0 - np.exp(-5.0 * T))).clip(0.0),
+    "Episode_Reward/track": noisy(0.6 * (1.0 - np.exp(-5.0 * T))).clip(0.0),
+    "Episode_Reward/effort": -noisy(0.1 * T),
+    "system/node0/memory_gib": noisy(2.5 + 0.1 * T, 0.3),
+}
+
+
+def curves(**changed: np.ndarray | None) -> Curves:
+    """Return healthy curves but for some; None leaves one out. A double underscore stands for a slash."""
+    changes = {name.replace("__", "/"): values for name, values in changed.items()}
+    return {name: Curve(values) for name, values in {**HEALTHY, **changes}.items() if values is not None}
+
+
+def names(**changed: np.ndarray | None) -> list[str]:
+    return [symptom.name for symptom in find(curves(**changed))]
+
+
+FLAT = np.full(COUNT, 10.0)
+PATHOLOGIES: dict[str, dict[str, np.ndarray | None]] = {
+    "values that are not finite": {"value_loss": np.where(T > 0.9, np.nan, 1.0)},
+    "episodes end at once": {"episode_length": noisy(30.0 * np.exp(-9.0 * T)) + 1.0},
+    "action std collapsed": {"action_std": np.exp(-5.0 * T)},
+    "action std explodes": {"action_std": np.exp(2.5 * T)},
+    "entropy gone": {"action_std": None, "entropy": 1.1 * np.exp(-8.0 * T)},
+    "reward collapsed": {"reward": noisy(100.0 * np.minimum(T * 4.0, 1.0) * np.where(T > 0.7, 0.1, 1.0))},
+    "reward does not rise": {"reward": noisy(FLAT, 0.05)},
+    "reward rises without success": {"success_rate": np.zeros(COUNT)},
+    "KL spikes": {"info__kl": np.where(np.arange(COUNT) % 25 == 24, 2.0, 0.01)},
+    "learning rate at its lower bound": {"learning_rate": np.maximum(1e-5, 1e-3 * np.exp(-10.0 * T))},
+    "value loss grows": {"value_loss": np.exp(9.0 * (T - 0.5)), "reward": noisy(100.0 - 20.0 * T)},
+    "one term carries the reward": {"Episode_Reward__track": np.full(COUNT, 1e-3)},
+    "throughput fell": {"fps": np.where(T > 0.6, 9000.0, 20000.0)},
+    "memory grows": {"system__node0__memory_gib": 2.0 + 3.0 * T},
+}
+
+
+def test_a_healthy_training_has_no_symptoms() -> None:
+    assert find(curves()) == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, LEAST - 1])
+def test_a_training_that_has_just_begun_is_not_judged(count: int) -> None:
+    for name, values in [item for changes in PATHOLOGIES.values() for item in changes.items()]:
+        if values is not None and np.isfinite(values).all():  # another value is a symptom at once
+            assert find({name.replace("__", "/"): Curve(values[:count])}) == ()
+
+
+@pytest.mark.parametrize("name", PATHOLOGIES)
+def test_each_pathology_is_named_with_its_numbers_and_a_fix(name: str) -> None:
+    found = {symptom.name: symptom for symptom in find(curves(**PATHOLOGIES[name]))}
+    assert name in found
+    assert any(character.isdigit() for character in found[name].what)
+    assert found[name].fix.endswith(".")
+    assert len(found) <= 2, [*found]
+
+
+def test_every_rule_has_a_pathology() -> None:
+    for rule in RULES:
+        assert any([*rule(curves(**changes))] for changes in PATHOLOGIES.values()), rule.__name__
+
+
+Change = Callable[[np.ndarray], np.ndarray]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"reward": noisy(FLAT, 0.05)[:100]},  # too short for a judgement of the reward
+        {
+            "value_loss": 0.01 * np.exp(6.0 * T),
+            "reward": noisy(np.exp(4.0 * T)),
+        },  # returns grow, and so does their loss
+        {"reward": noisy(100.0 * (1.0 - np.exp(-5.0 * T)), 0.3)},  # a noisy reward
+        {"fps": np.where(np.arange(COUNT) % 7 == 0, 5000.0, 20000.0)},  # pauses, such as checkpoints
+        {"action_std": noisy(1.0 + 0.6 * T)},
+        {"success_rate": None},
+        {"Episode_Reward__track": None},  # only one term is a gain, as in the stock cart-pole
+        {"system__node0__memory_gib": 2.0 + 1.0 * np.minimum(T * 5.0, 1.0)},  # caches fill at the begin
+        {"learning_rate": np.full(COUNT, 1e-5)},  # a constant one
+        {"learning_rate": 1e-3 * (1.0 - 0.95 * T)},  # a linear schedule
+    ],
+)
+def test_what_happens_in_good_trainings_is_no_symptom(changed: dict[str, np.ndarray | None]) -> None:
+    assert names(**changed) == []
+
+
+def test_the_tags_of_each_library_are_known() -> None:
+    for prefix in ("", "Episode/", "Info / "):
+        plain = {"alive": np.full(COUNT, 1.0), "track": np.full(COUNT, 1e-3)}
+        found = find({f"{prefix}Episode_Reward/{name}": Curve(values) for name, values in plain.items()})
+        assert [symptom.metric for symptom in found] == ["Episode_Reward/alive"]
+    for tag in ("info/kl", "train/approx_kl"):
+        assert find({tag: Curve(PATHOLOGIES["KL spikes"]["info__kl"])})[0].metric == tag  # type: ignore[arg-type]
