@@ -7,6 +7,7 @@ Without arguments, the tasks are those of Isaac Lab whose robots this machine ha
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
@@ -33,8 +34,8 @@ def main() -> None:
             continue  # its robots are not here, or it needs Isaac Sim
         begin_s = time.monotonic()
         problems = rlnb.check(name, deep=True, device="cpu")
-        if any(problem.what.startswith("FileNotFoundError") for problem in problems):
-            print(f"  {name}: left out, a file of its robot is on a server that cannot be reached", flush=True)
+        if errors := [problem.what for problem in problems if re.match(r"\w+Error: ", problem.what)]:
+            print(f"  {name}: left out, its env cannot be made here: {errors[0].splitlines()[0]}", flush=True)
             continue
         checked[name] = problems
         print(f"  {name}: {time.monotonic() - begin_s:.0f} s", flush=True)

@@ -32,6 +32,7 @@ from .nvidia.gpus import gpu_facts as gpu_facts
 from .plugins import make_launcher as make_launcher
 from .plugins import register as register
 from .records.evaluation import Evaluation as Evaluation
+from .records.flight import Flight as Flight
 from .reports.report import report as report
 from .run.catalog import Catalog as Catalog
 from .run.find import get_run as get_run

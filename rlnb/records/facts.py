@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rlnb.metrics.metrics import Metrics
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
+    from rlnb.records.flight import Flight
     from rlnb.spec import Json, Manifest, Result, Started
 
 
@@ -190,6 +191,18 @@ class RunFacts:
         from rlnb.records.evaluation import evaluations_of
 
         return evaluations_of(job.folder for job in self.jobs if job.kind == "evaluate")
+
+    @property
+    def flight(self) -> Flight | None:
+        """The first value of the newest training that was not finite, and the values of the steps before it.
+
+        None if all values were finite. ``run.flight.arrays`` has the last 32 steps of all envs of its rank.
+        """
+        from rlnb.records.flight import read
+
+        job = self._record.training
+        records = (read(folder) for folder in sorted(job.folder.path.glob("flight*"))) if job else ()
+        return next((record for record in records if record is not None), None)
 
     @property
     def progress(self) -> tuple[int, int]:

@@ -190,6 +190,10 @@ class JobDir:
     def result(self) -> Path:
         return self.path / "result.json"
 
+    def flight(self, rank: int) -> Path:
+        """Folder of the record of the steps before a value that was not finite."""
+        return self.path / f"flight{rank}"
+
     @property
     def cancel(self) -> Path:
         """Marker file; it exists once the job has been cancelled."""

@@ -71,6 +71,8 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     yield "steps/s (frames / duration)", f"{frames / seconds:,.0f}" if frames and seconds else "-"
     for name in ("reward", "episode_length", "success_rate"):
         yield f"last {name}", f"{run.metrics[name].last:.4g}" if name in run.metrics.names else "-"
+    if flight := run.flight:
+        yield "not finite", flight.what
     yield "diagnosis", diagnose(run).line or "-"
     yield "tags", ", ".join(run.tags) or "-"
     yield "notes", "; ".join(note.text for note in run.notes) or "-"

@@ -21,6 +21,7 @@ PUBLIC = [
     "EnvStep",
     "Evaluation",
     "Finding",
+    "Flight",
     "GpuFacts",
     "Groups",
     "HostedJob",

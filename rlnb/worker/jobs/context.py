@@ -53,6 +53,7 @@ class Context:
         self.agent_changes: Callable[[], Mapping[str, Json]] = dict
         self._run, self._job, self._manifest = run, job, manifest
         self._next_look_s = 0.0
+        self._first_iteration = self._horizon = 0
 
     def resumed(self, save: Callable[[str], object]) -> None:
         """Report which parts of the checkpoint were restored. Rank 0 only.
@@ -80,6 +81,7 @@ class Context:
         Raises:
             RlnbError: An iteration would have no steps or no frames.
         """
+        self._first_iteration, self._horizon = first_iteration, horizon
         if self.rank != 0:
             return
         if horizon < 1 or frames_per_step <= 0:
@@ -108,6 +110,10 @@ class Context:
         )
         files.write_once(self._job.started, started)
         plugins.manager().hook.rlnb_run_started(run_dir=self._run.path, manifest=self._manifest)
+
+    def iteration_of(self, step: int) -> int | None:
+        """Return the learning iteration of an env step of this job; None before the training has started."""
+        return self._first_iteration + step // self._horizon if self._horizon > 0 else None
 
     def iteration_finished(self, save: Callable[[], object]) -> None:
         """Save and end the training if it was told to stop. Rank 0 decides; the agents end the other ranks."""

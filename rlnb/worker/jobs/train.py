@@ -48,6 +48,7 @@ def train(job_dir: Path) -> None:
 def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     """Train; return the digests of the ranks."""
     from rlnb.worker.cameras.live import View
+    from rlnb.worker.flight.recorder import recording
     from rlnb.worker.isaac import isaaclab
 
     manifest = job.manifest
@@ -78,7 +79,8 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
             spread_episodes(env, ctx.seed)
         observations = ranks.watch_reset(env)
         ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
-        modules = backend.train(env, agent_cfg, ctx)
+        with recording(env, job.folder.flight(ctx.rank), ctx.iteration_of):
+            modules = backend.train(env, agent_cfg, ctx)
         return ranks.compare(modules or (), observations(), clock.share)
 
 

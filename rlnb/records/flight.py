@@ -1,0 +1,80 @@
+"""The record of the steps before a value that was not finite: a JSON file, and an npz file with the values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlnb.errors import RlnbError
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FLIGHT, VALUES = "flight.json", "flight.npz"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flight:
+    """The first value of a training that was not finite, and where the steps before it are."""
+
+    what: str
+    """The value in words, with its env and step."""
+    kind: str
+    """``"state"``, ``"action"``, ``"term"`` (of the reward), ``"observation"`` or ``"reward"``."""
+    name: str
+    """Name of the quantity, the reward term, or the group of observations; empty for actions and rewards."""
+    label: str
+    """Name of the joint or of the observation term; empty if the values have no names."""
+    index: int
+    """Index of the value in the quantity."""
+    env: int
+    """Number of the env."""
+    step: int
+    """Env step of this job, from 0."""
+    iteration: int | None
+    """Learning iteration; None before the first."""
+    first_step: int
+    """Step of the first row of the arrays."""
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of each value of an array, by the array's name."""
+    folder: str = ""
+    """Folder of the record, as the reader found it."""
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The values of the recorded steps by name, such as ``"state/robot.joint_pos"``, ``"observation/policy"``,
+        ``"term/alive"``, ``"action"`` and ``"reward"``.
+
+        Each has the shape (steps, num_envs, values). States are those before the step, everything else is of the step.
+        """
+        import numpy as np
+
+        with np.load(Path(self.folder) / VALUES, allow_pickle=False) as archive:
+            return dict(archive)
+
+
+def write(folder: Path, flight: Flight, arrays: Mapping[str, np.ndarray]) -> Path:
+    """Write a record into a folder, in place of an earlier one; return the path of its values."""
+    import numpy as np
+
+    files.make_folder(folder)
+    path = folder / VALUES
+    with open(part := path.with_suffix(".part"), "wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    part.replace(path)
+    (folder / FLIGHT).unlink(missing_ok=True)
+    files.write_once(folder / FLIGHT, flight)
+    return path
+
+
+def read(folder: Path) -> Flight | None:
+    """Return the record in a folder; None if there is none, or it is damaged."""
+    try:
+        values = files.read_json(folder / FLIGHT)
+        return None if values is None else from_json(Flight, {**values, "folder": str(folder)}, ignore_unknown=True)
+    except RlnbError:
+        return None

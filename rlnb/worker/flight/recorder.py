@@ -1,0 +1,222 @@
+"""Keeps the last steps of a training on its device, and ends the training at a value that no library survives."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlnb.errors import RlnbError, TrainingStopped
+from rlnb.records.flight import Flight, write
+from rlnb.worker.flight.parts import Kind, Part, States, flat, leaves, outcome_parts, terms
+from rlnb.worker.isaac import isaaclab
+
+if TYPE_CHECKING:
+    import torch
+
+logger = logging.getLogger(__name__)
+
+STEPS = 32
+"""Number of steps that are kept."""
+EVERY = 8
+"""Steps between two looks at the values. A look at a GPU's values waits for it."""
+
+
+VARIABLE = "RLNB_FLIGHT_RECORDER"
+"""Environment variable that turns the recorder off if it is ``0``."""
+
+
+def recording(
+    env: Any, folder: Path, iteration: Callable[[int], int | None]
+) -> contextlib.AbstractContextManager[object]:
+    """Return a context manager that records an env, with the arguments of :class:`Recorder`."""
+    return contextlib.nullcontext() if os.environ.get(VARIABLE) == "0" else Recorder(env, folder, iteration)
+
+
+class NotFiniteError(RlnbError):
+    """A value of a training is nan or infinite, so that the policy can learn nothing any more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """The first value of a training that is not finite."""
+
+    part: Part
+    when: str
+    """``"before"`` (for a state that became so between two steps), ``"in"`` or ``"after"`` the step."""
+    step: int
+    env: int
+    index: int
+    value: float
+
+
+class Recorder:
+    """Records an env that is being stepped, while it is a context manager.
+
+    Args:
+        env: The env, as gymnasium made it.
+        folder: Folder for the record.
+        iteration: Returns the learning iteration of an env step.
+    """
+
+    def __init__(self, env: Any, folder: Path, iteration: Callable[[int], int | None]) -> None:
+        self._env = isaaclab.task_env(env)
+        self._folder, self._iteration = folder, iteration
+        self._states = States(self._env)
+        self._count = self._looked = 0
+        self._rings: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._parts: list[Part] = []
+        self._noted = False
+
+    def __enter__(self) -> Recorder:
+        import torch
+
+        step = self._env.step
+
+        def recorded(actions: Any) -> Any:
+            with torch.no_grad():
+                before = self._state()
+            outcome = step(actions)
+            with torch.no_grad():
+                self._keep(before, actions, outcome)
+            return outcome
+
+        self._env.step = recorded
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if kind is None or (issubclass(kind, Exception) and not issubclass(kind, NotFiniteError | TrainingStopped)):
+            self._look()  # the library may have failed because of a value that was not looked at yet
+
+    def _state(self) -> torch.Tensor:
+        """Return the state of all envs, shape (num_envs, values)."""
+        import torch
+
+        parts = self._states.read()
+        return torch.cat(parts, dim=1) if parts else torch.zeros((self._env.num_envs, 0), device=self._env.device)
+
+    def _keep(self, before: torch.Tensor, actions: Any, outcome: Any) -> None:
+        import torch
+
+        observations, reward, *_ = outcome
+        num_envs = self._env.num_envs
+        kinds: dict[Kind, dict[str, torch.Tensor]] = {
+            "action": flat(leaves(actions), num_envs),
+            "term": terms(self._env),
+            "observation": flat(leaves(observations), num_envs),
+            "reward": flat(leaves(reward), num_envs),
+        }
+        values = [value for tensors in kinds.values() for value in tensors.values()]
+        if self._rings is None:
+            self._parts = outcome_parts(self._env, kinds)
+            width = sum(part.width for part in self._parts)
+            make = torch.zeros_like(before, dtype=torch.float32).new_zeros
+            self._rings = make((STEPS, *before.shape)), make((STEPS, num_envs, width))
+        states, results = self._rings
+        states[self._count % STEPS] = before
+        torch.cat([value.to(results.dtype) for value in values], dim=1, out=results[self._count % STEPS])
+        self._count += 1
+        if self._count % EVERY == 0:
+            self._look()
+
+    def _look(self) -> None:
+        """Look at the steps since the last look.
+
+        Raises:
+            NotFiniteError: A value is not finite that no library survives: nan in an observation, an action or a
+                reward, or an infinite reward.
+        """
+        import torch
+
+        first, self._looked = self._looked, self._count
+        if self._rings is None or first == self._count:
+            return
+        states, results = (ring[first % STEPS : (self._count - 1) % STEPS + 1] for ring in self._rings)
+        if bool(torch.isfinite(states).all()) and bool(torch.isfinite(results).all()):
+            return
+        gains = [part.kind in ("term", "reward") for part in self._parts for _ in range(part.width)]
+        fatal = bool(torch.isnan(results).any() | torch.isinf(results[..., gains]).any())
+        if fatal or not self._noted:
+            self._noted = True
+            found = self._first(first)
+            path = self._write(found)
+            text = f"{self._text(found)} The values of the last {STEPS} steps are in {path}."
+            if fatal:
+                raise NotFiniteError(f"{text} To read them: run.flight")
+            logger.warning("%s The training goes on.", text)
+
+    def _first(self, first: int) -> _Found:
+        """Return the first value that is not finite, from a step on: the earliest one, and of one step the cause."""
+        for step in range(first, self._count):
+            for part, values in self._columns(self._states.parts, step, ring=0):
+                if place := _place(values):
+                    return _Found(part=part, when="before", step=step, **place)
+            for part, values in self._columns(self._parts, step, ring=1):
+                if place := _place(values):
+                    cause = None if part.kind == "action" else self._state_after(step)
+                    return cause or _Found(part=part, when="in", step=step, **place)
+        raise AssertionError("all values are finite")
+
+    def _state_after(self, step: int) -> _Found | None:
+        """Return the first state after a step that is not finite: it made the observations and the reward nan."""
+        if step + 1 < self._count:
+            columns = self._columns(self._states.parts, step + 1, ring=0)
+        else:
+            columns = zip(self._states.parts, self._states.read(), strict=True)
+        for part, values in columns:
+            if place := _place(values):
+                return _Found(part=part, when="after", step=step, **place)
+        return None
+
+    def _columns(self, parts: list[Part], step: int, ring: int) -> Iterator[tuple[Part, torch.Tensor]]:
+        """Yield the parts of a step with their values, each of shape (num_envs, width)."""
+        assert self._rings is not None
+        begin = 0
+        for part in parts:
+            yield part, self._rings[ring][step % STEPS, :, begin : begin + part.width]
+            begin += part.width
+
+    def _text(self, found: _Found) -> str:
+        iteration = self._iteration(found.step)
+        where = "" if iteration is None else f", in iteration {iteration}"
+        value = f"{found.part.text(found.index)} is {found.value}"
+        return f"{value} in env {found.env} {found.when} env step {found.step}{where}."
+
+    def _write(self, found: _Found) -> Path:
+        """Write the record; return the path of the values."""
+        import torch
+
+        kept = range(max(0, self._count - STEPS), self._count)
+        arrays = {}
+        for ring, parts in enumerate((self._states.parts, self._parts)):
+            steps = [[values for _, values in self._columns(parts, step, ring)] for step in kept]
+            for part, values in zip(parts, zip(*steps, strict=True), strict=True):
+                arrays[part.key] = torch.stack(values).cpu().numpy()
+        flight = Flight(
+            what=self._text(found),
+            kind=found.part.kind,
+            name=found.part.name,
+            label=found.part.labels[found.index] if found.part.labels else "",
+            index=found.index,
+            env=found.env,
+            step=found.step,
+            iteration=self._iteration(found.step),
+            first_step=kept[0],
+            labels={part.key: part.labels for part in (*self._states.parts, *self._parts) if part.labels},
+        )
+        return write(self._folder, flight, arrays)
+
+
+def _place(values: torch.Tensor) -> dict[str, Any]:
+    """Return the env, the index and the value of the first value that is not finite; empty if all are."""
+    import torch
+
+    bad = (~torch.isfinite(values)).nonzero()
+    if not len(bad):
+        return {}
+    env, index = (int(number) for number in bad[0])
+    return {"env": env, "index": index, "value": float(values[env, index])}

@@ -1,0 +1,62 @@
+"""Tests of rlnb.records.flight."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rlnb
+from rlnb.records.flight import FLIGHT, VALUES, Flight, read, write
+
+RECORD = Flight(
+    what="The reward term 'effort' is nan in env 3 in env step 12, in iteration 0.",
+    kind="term",
+    name="effort",
+    label="",
+    index=0,
+    env=3,
+    step=12,
+    iteration=0,
+    first_step=0,
+    labels={"observation/policy": ("joints", "clock")},
+)
+ARRAYS = {"term/effort": np.array([[[1.0]], [[np.nan]]], dtype="float32"), "action": np.zeros((2, 1, 4), "float32")}
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert write(tmp_path / "flight0", RECORD, ARRAYS) == tmp_path / "flight0" / VALUES
+    record = read(tmp_path / "flight0")
+    assert record == dataclasses.replace(RECORD, folder=str(tmp_path / "flight0"))
+    assert {*record.arrays} == {*ARRAYS}
+    np.testing.assert_array_equal(record.arrays["term/effort"], ARRAYS["term/effort"])
+
+
+def test_the_newer_record_replaces_the_older_one(tmp_path: Path) -> None:
+    write(tmp_path, RECORD, ARRAYS)
+    write(tmp_path, dataclasses.replace(RECORD, env=5), {"action": ARRAYS["action"]})
+    record = read(tmp_path)
+    assert record is not None
+    assert record.env == 5
+    assert [*record.arrays] == ["action"]
+    assert {path.name for path in tmp_path.iterdir()} == {FLIGHT, VALUES}
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"what": 3}', "[]"])
+def test_a_damaged_record_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / FLIGHT).write_text(text)
+    assert read(tmp_path) is None
+    assert read(tmp_path / "nothing") is None
+
+
+def test_a_run_has_the_record_of_its_newest_training(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    assert run.flight is None
+    job = run.jobs[0].folder
+    write(job.flight(1), dataclasses.replace(RECORD, env=1), ARRAYS)
+    assert run.flight is not None
+    assert run.flight.env == 1, "the record of another rank"
+    write(job.flight(0), RECORD, ARRAYS)
+    assert run.flight.env == 3
