@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,8 +40,10 @@ class Diagnosis:
         return "\n".join([self._title, *lines])
 
     def _repr_html_(self) -> str:
+        if not self.symptoms:
+            return f"<b>{html.escape(self._title)}</b>"
         rows = [(symptom.name, symptom.what, symptom.fix) for symptom in self.symptoms]
-        return table(("symptom", "what the curves show", "what to try") if rows else ("",), rows, caption=self._title)
+        return table(("symptom", "what the curves show", "what to try"), rows, caption=self._title)
 
     @property
     def _title(self) -> str:

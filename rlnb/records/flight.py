@@ -39,6 +39,8 @@ class Flight:
     """Learning iteration; None before the first."""
     first_step: int
     """Step of the first row of the arrays."""
+    envs: tuple[int, ...] = ()
+    """Number of the env of each row of the arrays. A record of very many envs has the first ones and :attr:`env`."""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of each value of an array, by the array's name."""
     folder: str = ""
@@ -49,7 +51,8 @@ class Flight:
         """The values of the recorded steps by name, such as ``"state/robot.joint_pos"``, ``"observation/policy"``,
         ``"term/alive"``, ``"action"`` and ``"reward"``.
 
-        Each has the shape (steps, num_envs, values). States are those before the step, everything else is of the step.
+        Each has the shape (steps, envs, values), with the envs in :attr:`envs`. States are those before the step,
+        everything else is of the step.
         """
         import numpy as np
 

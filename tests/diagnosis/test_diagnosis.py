@@ -25,6 +25,7 @@ def test_a_sound_run_has_an_empty_diagnosis(root: Path) -> None:
     assert not found
     assert found.points == 2 * LEAST
     assert repr(found) == f"{run.id}: no symptoms in {2 * LEAST} logged iterations"
+    assert found._repr_html_() == f"<b>{found!r}</b>"
     assert "diagnosis" not in progress.facts(run)
     assert "diagnosis" not in run._repr_html_()
 

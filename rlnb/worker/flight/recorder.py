@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STEPS = 32
-"""Number of steps that are kept."""
+"""Largest number of steps that are kept, a multiple of ``EVERY``."""
 EVERY = 8
-"""Steps between two looks at the values. A look at a GPU's values waits for it."""
-
-
+"""Steps between two looks at the values, and smallest number that is kept. A look at a GPU's values waits for it."""
+MOST_BYTES = 256 * 2**20
+"""Memory of the kept steps. If 32 steps of many envs need more, fewer are kept."""
+WRITTEN_BYTES = 64 * 2**20
+"""Size of the values in a record, uncompressed. If all envs have more, the record has the first ones and the one of the
+value."""
 VARIABLE = "RLNB_FLIGHT_RECORDER"
 """Environment variable that turns the recorder off if it is ``0``."""
 
@@ -70,27 +73,42 @@ class Recorder:
         self._count = self._looked = 0
         self._rings: tuple[torch.Tensor, torch.Tensor] | None = None
         self._parts: list[Part] = []
-        self._noted = False
+        self._size = STEPS
+        self._noted = self._is_off = False
 
     def __enter__(self) -> Recorder:
         import torch
 
-        step = self._env.step
+        self._step = self._env.step
 
         def recorded(actions: Any) -> Any:
-            with torch.no_grad():
+            if self._is_off:
+                return self._step(actions)
+            with torch.no_grad(), self._harmless():
                 before = self._state()
-            outcome = step(actions)
-            with torch.no_grad():
+            outcome = self._step(actions)
+            with torch.no_grad(), self._harmless():
                 self._keep(before, actions, outcome)
             return outcome
 
         self._env.step = recorded
         return self
 
+    @contextlib.contextmanager
+    def _harmless(self) -> Iterator[None]:
+        """Turn the recorder off if it fails: a missing record must not end a training."""
+        try:
+            yield
+        except NotFiniteError:
+            raise
+        except Exception as exc:
+            self._is_off = True
+            logger.warning("The flight recorder is off. %s: %s", type(exc).__name__, exc)
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None or (issubclass(kind, Exception) and not issubclass(kind, NotFiniteError | TrainingStopped)):
-            self._look()  # the library may have failed because of a value that was not looked at yet
+            with self._harmless():
+                self._look()  # the library may have failed because of a value that was not looked at yet
 
     def _state(self) -> torch.Tensor:
         """Return the state of all envs, shape (num_envs, values)."""
@@ -99,9 +117,11 @@ class Recorder:
         parts = self._states.read()
         return torch.cat(parts, dim=1) if parts else torch.zeros((self._env.num_envs, 0), device=self._env.device)
 
-    def _keep(self, before: torch.Tensor, actions: Any, outcome: Any) -> None:
+    def _keep(self, before: torch.Tensor | None, actions: Any, outcome: Any) -> None:
         import torch
 
+        if before is None or self._is_off:
+            return
         observations, reward, *_ = outcome
         num_envs = self._env.num_envs
         kinds: dict[Kind, dict[str, torch.Tensor]] = {
@@ -113,15 +133,25 @@ class Recorder:
         values = [value for tensors in kinds.values() for value in tensors.values()]
         if self._rings is None:
             self._parts = outcome_parts(self._env, kinds)
-            width = sum(part.width for part in self._parts)
-            make = torch.zeros_like(before, dtype=torch.float32).new_zeros
-            self._rings = make((STEPS, *before.shape)), make((STEPS, num_envs, width))
+            self._rings = self._begin(before.shape[1], sum(part.width for part in self._parts))
         states, results = self._rings
-        states[self._count % STEPS] = before
-        torch.cat([value.to(results.dtype) for value in values], dim=1, out=results[self._count % STEPS])
+        states[self._count % self._size] = before
+        results[self._count % self._size] = torch.cat([value.to(results.dtype) for value in values], dim=1)
         self._count += 1
         if self._count % EVERY == 0:
             self._look()
+
+    def _begin(self, *widths: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return memory for the states and the results of as many steps as fit."""
+        import torch
+
+        fit = MOST_BYTES // (4 * self._env.num_envs * max(1, sum(widths)))
+        self._size = max(EVERY, min(STEPS, fit // EVERY * EVERY))
+        with torch.inference_mode(False):  # so that a library may step the env with and without inference mode
+            states, results = (
+                torch.zeros((self._size, self._env.num_envs, width), device=self._env.device) for width in widths
+            )
+        return states, results
 
     def _look(self) -> None:
         """Look at the steps since the last look.
@@ -135,7 +165,7 @@ class Recorder:
         first, self._looked = self._looked, self._count
         if self._rings is None or first == self._count:
             return
-        states, results = (ring[first % STEPS : (self._count - 1) % STEPS + 1] for ring in self._rings)
+        states, results = (ring[first % self._size : (self._count - 1) % self._size + 1] for ring in self._rings)
         if bool(torch.isfinite(states).all()) and bool(torch.isfinite(results).all()):
             return
         gains = [part.kind in ("term", "reward") for part in self._parts for _ in range(part.width)]
@@ -144,7 +174,7 @@ class Recorder:
             self._noted = True
             found = self._first(first)
             path = self._write(found)
-            text = f"{self._text(found)} The values of the last {STEPS} steps are in {path}."
+            text = f"{self._text(found)} The values of the last {self._size} steps are in {path}."
             if fatal:
                 raise NotFiniteError(f"{text} To read them: run.flight")
             logger.warning("%s The training goes on.", text)
@@ -177,7 +207,7 @@ class Recorder:
         assert self._rings is not None
         begin = 0
         for part in parts:
-            yield part, self._rings[ring][step % STEPS, :, begin : begin + part.width]
+            yield part, self._rings[ring][step % self._size, :, begin : begin + part.width]
             begin += part.width
 
     def _text(self, found: _Found) -> str:
@@ -190,12 +220,17 @@ class Recorder:
         """Write the record; return the path of the values."""
         import torch
 
-        kept = range(max(0, self._count - STEPS), self._count)
+        kept = range(max(0, self._count - self._size), self._count)
+        width = sum(part.width for part in (*self._states.parts, *self._parts))
+        most = max(1, WRITTEN_BYTES // (4 * len(kept) * width))
+        envs = [*range(min(most, self._env.num_envs))]
+        if found.env not in envs:
+            envs[-1] = found.env
         arrays = {}
         for ring, parts in enumerate((self._states.parts, self._parts)):
             steps = [[values for _, values in self._columns(parts, step, ring)] for step in kept]
             for part, values in zip(parts, zip(*steps, strict=True), strict=True):
-                arrays[part.key] = torch.stack(values).cpu().numpy()
+                arrays[part.key] = torch.stack(values)[:, envs].cpu().numpy()
         flight = Flight(
             what=self._text(found),
             kind=found.part.kind,
@@ -206,6 +241,7 @@ class Recorder:
             step=found.step,
             iteration=self._iteration(found.step),
             first_step=kept[0],
+            envs=tuple(envs),
             labels={part.key: part.labels for part in (*self._states.parts, *self._parts) if part.labels},
         )
         return write(self._folder, flight, arrays)

@@ -14,6 +14,7 @@ import pytest
 
 from rlnb.errors import TrainingStopped
 from rlnb.records.flight import Flight, read
+from rlnb.worker.flight import recorder
 from rlnb.worker.flight.recorder import EVERY, STEPS, NotFiniteError, Recorder, recording
 
 torch = pytest.importorskip("torch")
@@ -185,6 +186,50 @@ def test_an_error_of_the_library_is_explained_by_steps_that_were_not_looked_at_y
     with pytest.raises(NotFiniteError, match="'clock' is nan in env 3 in env step 1") as raised:
         failed(tmp_path, ValueError("normal expects all elements of std >= 0.0"))
     assert "normal expects" in str(raised.value.__context__)
+
+
+def test_steps_and_envs_are_fewer_if_they_would_need_too_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    width = 2 + 2 + 7 + 6 + 2 + 1 + 1 + 3 + 1
+    monkeypatch.setattr(recorder, "MOST_BYTES", 20 * 4 * NUM_ENVS * width)
+    monkeypatch.setattr(recorder, "WRITTEN_BYTES", 16 * 4 * 3 * width)
+    with pytest.raises(NotFiniteError, match="values of the last 16 steps"):
+        flown(tmp_path, put("rewards", 4, 1, math.nan, 61))
+    flight = read(tmp_path)
+    assert flight is not None
+    assert flight.envs == (0, 1, 4)
+    reward = flight.arrays["reward"]
+    assert reward.shape == (16, 3, 1)
+    assert np.argwhere(~np.isfinite(reward)).tolist() == [[61 - flight.first_step, 2, 0]]
+
+
+def test_an_env_that_cannot_be_recorded_is_trained_all_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = Env()
+    with Recorder(env, tmp_path, lambda _: None):
+        env.step(torch.zeros(NUM_ENVS, 2))
+        env.reward_manager = SimpleNamespace(active_terms=["alive"])  # as in a later Isaac Lab
+        for _ in range(20):
+            env.step(torch.zeros(NUM_ENVS, 2))
+    assert env.count == 21
+    assert len([message for message in caplog.messages if "The flight recorder is off" in message]) == 1
+    env = Env()
+    env.scene.articulations["robot"].data.joint_pos = None
+    with Recorder(env, tmp_path, lambda _: None):
+        assert len(env.step(torch.zeros(NUM_ENVS, 2))) == 5
+
+
+def test_a_library_may_step_with_and_without_inference_mode(tmp_path: Path) -> None:
+    env = Env()
+    with Recorder(env, tmp_path, lambda _: None):
+        for number in range(STEPS + 2):
+            with torch.inference_mode(number % 2 == 0):
+                env.joints, env.speeds = env.joints.clone(), env.speeds.clone()
+                env.rewards = torch.zeros(NUM_ENVS, 2)
+                env.step(torch.zeros(NUM_ENVS, 2))
+    assert read(tmp_path) is None
 
 
 def test_a_variable_turns_the_recorder_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
