@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.diagnosis.curves import Curve
-from rlnb.diagnosis.symptoms import LEAST, Symptom, find
+from rlnb.diagnosis.symptoms import FLAT, LEAST, Symptom, find
 from rlnb.display.table import table
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Diagnosis:
     @property
     def line(self) -> str:
         """The names of the symptoms in one line; empty if there are none."""
-        return ", ".join(symptom.name for symptom in self.symptoms)
+        return ", ".join(dict.fromkeys(symptom.name for symptom in self.symptoms))
 
     def __bool__(self) -> bool:
         """Whether there are symptoms."""
@@ -83,4 +83,6 @@ def diagnose(run: RunFacts) -> Diagnosis:
     curves = {name: Curve(metrics[name].array("values")) for name in (*metrics.tags, *metrics.names)}
     points = max(map(len, curves.values()), default=0)
     curves |= {tag: Curve(system[tag].array("values")) for tag in system.tags}
-    return Diagnosis(run=run.id, points=points, symptoms=find(curves))
+    begun = run.manifest.parent is not None  # its reward may be high from the begin
+    symptoms = tuple(symptom for symptom in find(curves) if not (begun and symptom.name == FLAT))
+    return Diagnosis(run=run.id, points=points, symptoms=symptoms)

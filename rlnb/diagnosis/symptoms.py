@@ -17,7 +17,9 @@ from rlnb.diagnosis.curves import Curve
 LEAST = 30
 """Points of a curve before a rule judges it."""
 LONG = 150
-"""Points after which a reward should have risen."""
+"""Points before a rule judges the course of a whole training: whether the reward rises, and what it consists of."""
+FLAT = "reward does not rise"
+"""Name of a symptom that a run which starts from the weights of another one cannot have."""
 TERM = re.compile(r"(?:^|[/ ])Episode_Reward/(.+)$")
 """Isaac Lab's tag of a reward term; libraries put a prefix before it."""
 KL = re.compile(r"(?:^|/)(?:approx_)?kl$")
@@ -108,8 +110,9 @@ def _kl(curves: Curves) -> Iterator[Symptom]:
         if KL.search(name):
             for kl in _judged(curves, name):
                 usual = max(kl.median(0.1, 1.0), 1e-6)
-                spikes = int((kl.part(0.1, 1.0) > max(10.0 * usual, 0.1)).sum())
-                if spikes >= 2 or usual > 0.2:
+                later = kl.part(0.1, 1.0)
+                spikes = int((later > max(10.0 * usual, 0.1)).sum())
+                if spikes >= max(2, 0.02 * len(later)) or usual > 0.2:
                     yield Symptom(
                         name="KL spikes",
                         metric=name,
@@ -139,7 +142,8 @@ def _value_loss(curves: Curves) -> Iterator[Symptom]:
         before = loss.median(0.4, 0.6)
         if loss.last <= 5.0 * max(before, 1e-9) or loss.last <= 2.0 * loss.median(0.7, 0.8):
             continue
-        if any(_rose(reward, 0.5) for reward in _judged(curves, "reward")):
+        rewards = [*_judged(curves, "reward")]
+        if not rewards or any(_rose(reward, 0.5) for reward in rewards):
             continue  # the loss of growing returns grows
         yield Symptom(
             name="value loss grows",
@@ -155,8 +159,8 @@ def _rose(curve: Curve, begin: float) -> bool:
 
 
 def _success(curves: Curves) -> Iterator[Symptom]:
-    for reward in _judged(curves, "reward", 2 * LEAST):
-        for success in _judged(curves, "success_rate", 2 * LEAST):
+    for reward in _judged(curves, "reward", LONG):
+        for success in _judged(curves, "success_rate", LONG):
             spread = float(reward.values.max() - reward.values.min())
             rise = reward.last - reward.median(0.1, 0.2)
             if rise > 0.3 * spread and rise > 4.0 * reward.noise and success.values.max() < 0.02:
@@ -171,7 +175,7 @@ def _success(curves: Curves) -> Iterator[Symptom]:
 
 
 def _one_term(curves: Curves) -> Iterator[Symptom]:
-    terms = {match[1]: curve for name, curve in curves.items() if (match := TERM.search(name)) and len(curve) >= LEAST}
+    terms = {match[1]: curve for name, curve in curves.items() if (match := TERM.search(name)) and len(curve) >= LONG}
     gains = {name: curve.last for name, curve in terms.items() if curve.values.max() > 0 and curve.values.min() >= 0}
     total = sum(gains.values())
     if len(gains) < 2 or total <= 0:
@@ -201,7 +205,7 @@ def _reward(curves: Curves) -> Iterator[Symptom]:
             )
         elif len(reward) >= LONG and _is_flat(reward):
             yield Symptom(
-                name="reward does not rise",
+                name=FLAT,
                 metric="reward",
                 what=f"The reward was {reward.first:.4g} at the begin and is {reward.last:.4g} after {len(reward)} "
                 f"iterations, with a noise of {reward.noise:.2g}.",
@@ -210,9 +214,12 @@ def _reward(curves: Curves) -> Iterator[Symptom]:
 
 
 def _is_flat(reward: Curve) -> bool:
+    import numpy as np
+
     smooth = reward.smooth()
-    best = float(smooth[1:].max() - smooth[0])
-    return best < max(3.0 * reward.noise / math.sqrt(len(reward) / len(smooth)), 0.01 * abs(float(smooth[0])))
+    begin = min(float(smooth[0]), float(np.median(reward.values[:3])))  # a task may be solved in a few iterations
+    best = float(smooth[1:].max()) - begin
+    return best < max(3.0 * reward.noise / math.sqrt(len(reward) / len(smooth)), 0.01 * abs(begin))
 
 
 def _episodes(curves: Curves) -> Iterator[Symptom]:
@@ -251,7 +258,8 @@ def _memory(curves: Curves) -> Iterator[Symptom]:
                         name="memory grows",
                         metric=name,
                         what=f"The memory of the training grows steadily, from {steps[0]:.2f} to {steps[-1]:.2f} GiB.",
-                        fix="Look for lists or tensors in the task's code that are appended to in each step.",
+                        fix="Look for lists or tensors in the task's code that are appended to in each step. A replay "
+                        "buffer grows too, until it is full.",
                     )
 
 

@@ -196,13 +196,14 @@ class RunFacts:
     def flight(self) -> Flight | None:
         """The first value of the newest training that was not finite, and the values of the steps before it.
 
-        None if all values were finite. ``run.flight.arrays`` has the last 32 steps of all envs of its rank.
+        None if all values were finite. Of several ranks with such a value, the rank counts that ended the training.
         """
         from rlnb.records.flight import read
 
         job = self._record.training
         records = (read(folder) for folder in sorted(job.folder.path.glob("flight*"))) if job else ()
-        return next((record for record in records if record is not None), None)
+        found = [record for record in records if record is not None]
+        return min(found, key=lambda record: (not record.fatal, record.step), default=None)
 
     @property
     def progress(self) -> tuple[int, int]:

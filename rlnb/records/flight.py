@@ -37,6 +37,8 @@ class Flight:
     """Env step of this job, from 0."""
     iteration: int | None
     """Learning iteration; None before the first."""
+    fatal: bool = True
+    """Whether the training has ended because of the value."""
     first_step: int
     """Step of the first row of the arrays."""
     envs: tuple[int, ...] = ()

@@ -46,7 +46,8 @@ def summary(runs: Sequence[RunFacts]) -> str:
     """Return a table of the training of each run (task, devices, speed, last values) with one column per run."""
     columns = [dict(_summary(run)) for run in runs]
     header = ["", *(run.id for run in runs)] if len(runs) > 1 else ["", ""]
-    return table(header, [[name, *(column[name] for column in columns)] for name in columns[0]])
+    names = dict.fromkeys(name for column in columns for name in column)
+    return table(header, [[name, *(column.get(name, "-") for column in columns)] for name in names])
 
 
 def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import rlnb
 from rlnb.curves import progress
 from rlnb.diagnosis import diagnosis
 from rlnb.diagnosis.diagnosis import Diagnosis, diagnose, line_of
-from rlnb.diagnosis.symptoms import LEAST, Symptom
+from rlnb.diagnosis.symptoms import FLAT, LEAST, Symptom
 
 BAD = Symptom(name="reward <b>fell</b>", metric="reward", what="It fell from 3 to 1.", fix="Lower the learning rate.")
 
@@ -46,7 +46,7 @@ def test_symptoms_are_shown_where_the_run_is(root: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(diagnosis, "find", find)
     monkeypatch.setattr(diagnosis, "_lines", {})
-    assert progress.facts(run).endswith("diagnosis: reward <b>fell</b>, reward <b>fell</b>")
+    assert progress.facts(run).endswith("diagnosis: reward <b>fell</b>"), "once"
     assert "diagnosis: reward &lt;b&gt;fell&lt;/b&gt;" in progress.bar(run)
     assert "<td style='text-align:left'>diagnosis</td>" in run._repr_html_()
     assert len(calls) == 1, "a view that is drawn again reads no curve"
@@ -55,6 +55,17 @@ def test_symptoms_are_shown_where_the_run_is(root: Path, monkeypatch: pytest.Mon
     page = found._repr_html_()
     assert "reward &lt;b&gt;fell&lt;/b&gt;" in page
     assert f"{run.id}: 2 symptoms in {LEAST} logged iterations" in page
+
+
+def test_a_run_from_the_weights_of_another_one_may_begin_at_its_best(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = trained(3)
+    second = rlnb.train("Echo", library="echo", max_iterations=3, init_from=first).wait(60)
+    flat = Symptom(name=FLAT, metric="reward", what="It is 3.", fix="Wait.")
+    monkeypatch.setattr(diagnosis, "find", lambda curves: (flat, BAD))
+    assert diagnose(first).symptoms == (flat, BAD)
+    assert diagnose(second).symptoms == (BAD,)
 
 
 def test_the_line_of_a_running_training_is_made_anew_as_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -91,9 +89,6 @@ def test_every_rule_has_a_pathology() -> None:
         assert any([*rule(curves(**changes))] for changes in PATHOLOGIES.values()), rule.__name__
 
 
-Change = Callable[[np.ndarray], np.ndarray]
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -109,6 +104,14 @@ Change = Callable[[np.ndarray], np.ndarray]
         {"Episode_Reward__track": None},  # only one term is a gain, as in the stock cart-pole
         {"system__node0__memory_gib": 2.0 + 1.0 * np.minimum(T * 5.0, 1.0)},  # caches fill at the begin
         {"learning_rate": np.full(COUNT, 1e-5)},  # a constant one
+        {"reward": noisy(100.0 * (1.0 - np.exp(-500.0 * T)))},  # solved in a few iterations
+        {"info__kl": np.where(np.isin(np.arange(10_000), (900, 5000)), 2.0, 0.01)},  # two spikes in 10,000 updates
+        {  # a lift that has not succeeded yet
+            "reward": HEALTHY["reward"][:80],
+            "success_rate": np.zeros(80),
+            "Episode_Reward__track": np.full(80, 1e-3),
+        },
+        {"value_loss": np.exp(9.0 * (T - 0.5)), "reward": None},
         {"learning_rate": 1e-3 * (1.0 - 0.95 * T)},  # a linear schedule
     ],
 )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 WIDEST = 1024
 """Largest number of values of an observation that is kept. Pictures are not."""
-Kind = Literal["state", "action", "term", "reward", "observation", "ended"]
+Kind = Literal["state", "action", "term", "reward", "observation"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,6 +29,12 @@ MOST_BYTES = 256 * 2**20
 WRITTEN_BYTES = 64 * 2**20
 """Size of the values in a record, uncompressed. If all envs have more, the record has the first ones and the one of the
 value."""
+FATAL: tuple[Kind, ...] = ("action", "term", "reward")
+"""Kinds of values that no library survives: an action that is nan, a term or a reward that is not finite.
+
+An observation may be nan in a group that the library does not read, and it may be infinite if the library clips it.
+Otherwise the next action is nan.
+"""
 VARIABLE = "RLNB_FLIGHT_RECORDER"
 """Environment variable that turns the recorder off if it is ``0``."""
 
@@ -74,7 +80,8 @@ class Recorder:
         self._rings: tuple[torch.Tensor, torch.Tensor] | None = None
         self._parts: list[Part] = []
         self._size = STEPS
-        self._noted = self._is_off = False
+        self._is_off = False
+        self._noted: _Found | None = None
 
     def __enter__(self) -> Recorder:
         import torch
@@ -84,6 +91,7 @@ class Recorder:
         def recorded(actions: Any) -> Any:
             if self._is_off:
                 return self._step(actions)
+            before = None
             with torch.no_grad(), self._harmless():
                 before = self._state()
             outcome = self._step(actions)
@@ -108,7 +116,9 @@ class Recorder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None or (issubclass(kind, Exception) and not issubclass(kind, NotFiniteError | TrainingStopped)):
             with self._harmless():
-                self._look()  # the library may have failed because of a value that was not looked at yet
+                self._look(
+                    failed=kind is not None
+                )  # the library may have failed because of a value that was not looked at yet
 
     def _state(self) -> torch.Tensor:
         """Return the state of all envs, shape (num_envs, values)."""
@@ -136,7 +146,7 @@ class Recorder:
             self._rings = self._begin(before.shape[1], sum(part.width for part in self._parts))
         states, results = self._rings
         states[self._count % self._size] = before
-        results[self._count % self._size] = torch.cat([value.to(results.dtype) for value in values], dim=1)
+        results[self._count % self._size] = torch.cat([value.to(results) for value in values], dim=1)
         self._count += 1
         if self._count % EVERY == 0:
             self._look()
@@ -153,52 +163,92 @@ class Recorder:
             )
         return states, results
 
-    def _look(self) -> None:
+    def _look(self, *, failed: bool = False) -> None:
         """Look at the steps since the last look.
 
+        Args:
+            failed: Whether the library has just failed, so that any value that is not finite is worth an error.
+
         Raises:
-            NotFiniteError: A value is not finite that no library survives: nan in an observation, an action or a
-                reward, or an infinite reward.
+            NotFiniteError: An action is nan, a reward is not finite, or the library has failed.
         """
         import torch
 
         first, self._looked = self._looked, self._count
-        if self._rings is None or first == self._count:
+        if self._rings is None:
             return
-        states, results = (ring[first % self._size : (self._count - 1) % self._size + 1] for ring in self._rings)
-        if bool(torch.isfinite(states).all()) and bool(torch.isfinite(results).all()):
-            return
-        gains = [part.kind in ("term", "reward") for part in self._parts for _ in range(part.width)]
-        fatal = bool(torch.isnan(results).any() | torch.isinf(results[..., gains]).any())
-        if fatal or not self._noted:
-            self._noted = True
-            found = self._first(first)
-            path = self._write(found)
-            text = f"{self._text(found)} The values of the last {self._size} steps are in {path}."
-            if fatal:
-                raise NotFiniteError(f"{text} To read them: run.flight")
-            logger.warning("%s The training goes on.", text)
+        found = None
+        if first < self._count:
+            states, results = (ring[first % self._size : (self._count - 1) % self._size + 1] for ring in self._rings)
+            if not (bool(torch.isfinite(states).all()) and bool(torch.isfinite(results).all())):
+                if fatal := self._first_fatal(first):
+                    self._refuse(self._cause(*fatal))
+                found = self._first(first)
+        if failed and self._noted is not None and self._noted.step >= self._count - EVERY:
+            found = self._noted  # the observation that the library has failed on
+        if found is not None and failed:
+            self._refuse(found)
+        if found is not None and self._noted is None:
+            self._noted = found
+            path = self._written(found, fatal=False)
+            logger.warning("%s The training goes on.%s", self._text(found), path)
+
+    def _refuse(self, found: _Found) -> None:
+        """Write the record, and raise the error."""
+        path = self._written(found, fatal=True)
+        raise NotFiniteError(f"{self._text(found)}{path}")
+
+    def _written(self, found: _Found, *, fatal: bool) -> str:
+        """Write the record; return a sentence that says where it is."""
+        try:
+            path = self._write(found, fatal=fatal)
+        except Exception as exc:  # such as a full disk, which must not hide the value
+            return f" Its record could not be written: {exc}"
+        return f" The values of the last {self._size} steps are in {path}. To read them: run.flight"
+
+    def _first_fatal(self, first: int) -> tuple[int, int] | None:
+        """Return the step and the env of the first value that no library survives; None if there is none."""
+        for step in range(first, self._count):
+            for part, values in self._columns(self._parts, step, ring=1):
+                if part.kind in FATAL and (place := _place(values, nan=part.kind == "action")):
+                    return step, place["env"]
+        return None
+
+    def _cause(self, step: int, env: int) -> _Found:
+        """Return the first value of an env that is not finite, in the step of a fatal one or the step before.
+
+        An observation that is nan makes the next action nan. A joint that became nan makes the observation and the
+        reward of its step nan. What was not finite long before has nothing to do with it.
+        """
+        for at, kinds in ((step - 1, ("term", "reward", "observation")), (step, ("action", "term", "reward"))):
+            if not max(0, self._count - self._size) <= at < self._count:
+                continue
+            for part, values in self._columns(self._parts, at, ring=1):
+                old = self._noted is not None and self._noted.part == part and self._noted.step < step - 1
+                if part.kind in kinds and not old and (place := _place(values, env=env)):
+                    cause = None if part.kind == "action" else self._state_after(at, env)
+                    return cause or _Found(part=part, when="in", step=at, **place)
+        raise AssertionError("all values are finite")
 
     def _first(self, first: int) -> _Found:
-        """Return the first value that is not finite, from a step on: the earliest one, and of one step the cause."""
+        """Return the first value that is not finite, from a step on."""
         for step in range(first, self._count):
             for part, values in self._columns(self._states.parts, step, ring=0):
                 if place := _place(values):
                     return _Found(part=part, when="before", step=step, **place)
             for part, values in self._columns(self._parts, step, ring=1):
                 if place := _place(values):
-                    cause = None if part.kind == "action" else self._state_after(step)
-                    return cause or _Found(part=part, when="in", step=step, **place)
+                    return self._state_after(step, place["env"]) or _Found(part=part, when="in", step=step, **place)
         raise AssertionError("all values are finite")
 
-    def _state_after(self, step: int) -> _Found | None:
-        """Return the first state after a step that is not finite: it made the observations and the reward nan."""
+    def _state_after(self, step: int, env: int) -> _Found | None:
+        """Return the first state of an env after a step that is not finite; None if all are finite."""
         if step + 1 < self._count:
             columns = self._columns(self._states.parts, step + 1, ring=0)
         else:
             columns = zip(self._states.parts, self._states.read(), strict=True)
         for part, values in columns:
-            if place := _place(values):
+            if place := _place(values, env=env):
                 return _Found(part=part, when="after", step=step, **place)
         return None
 
@@ -216,7 +266,7 @@ class Recorder:
         value = f"{found.part.text(found.index)} is {found.value}"
         return f"{value} in env {found.env} {found.when} env step {found.step}{where}."
 
-    def _write(self, found: _Found) -> Path:
+    def _write(self, found: _Found, *, fatal: bool) -> Path:
         """Write the record; return the path of the values."""
         import torch
 
@@ -240,6 +290,7 @@ class Recorder:
             env=found.env,
             step=found.step,
             iteration=self._iteration(found.step),
+            fatal=fatal,
             first_step=kept[0],
             envs=tuple(envs),
             labels={part.key: part.labels for part in (*self._states.parts, *self._parts) if part.labels},
@@ -247,12 +298,20 @@ class Recorder:
         return write(self._folder, flight, arrays)
 
 
-def _place(values: torch.Tensor) -> dict[str, Any]:
-    """Return the env, the index and the value of the first value that is not finite; empty if all are."""
+def _place(values: torch.Tensor, *, env: int | None = None, nan: bool = False) -> dict[str, Any]:
+    """Return the env, the index and the value of the first value that is not finite; empty if all are.
+
+    Args:
+        values: Shape (num_envs, values).
+        env: The only env to look at; None looks at all.
+        nan: Whether to look for nan only.
+    """
     import torch
 
-    bad = (~torch.isfinite(values)).nonzero()
-    if not len(bad):
+    bad = torch.isnan(values) if nan else ~torch.isfinite(values)
+    places = bad.nonzero() if env is None else bad[env].nonzero().flatten()[:, None].expand(-1, 2)
+    if not len(places):
         return {}
-    env, index = (int(number) for number in bad[0])
+    index = int(places[0, 1])
+    env = int(places[0, 0]) if env is None else env
     return {"env": env, "index": index, "value": float(values[env, index])}

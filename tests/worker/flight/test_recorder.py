@@ -59,13 +59,16 @@ class Env:
         self.count += 1
         self.joints += 0.01 * actions
         self.rewards[:] = self.count
+        self.unread = torch.zeros(NUM_ENVS, 1)
         self.observations = torch.cat([self.joints, torch.full((NUM_ENVS, 1), float(self.count))], dim=1)
         self.plant(self)
         self.observations[:, :2] += 0.0 * self.joints
+        self.rewards[:, 0] += 0.0 * self.joints[:, 1]
         reward = self.rewards.sum(dim=1)
         ended = torch.zeros(NUM_ENVS, dtype=torch.bool)
         pictures = torch.zeros(NUM_ENVS, 40, 40, 3)
-        return {"policy": self.observations, "pictures": pictures}, reward, ended, ended, {}
+        observations = {"unread": self.unread, "policy": self.observations, "pictures": pictures}
+        return observations, reward, ended, ended, {}
 
 
 def put(name: str, env: int, index: int, value: float, at: int) -> Plant:
@@ -79,12 +82,13 @@ def put(name: str, env: int, index: int, value: float, at: int) -> Plant:
 
 
 def flown(folder: Path, plant: Plant, steps: int = 100, actions: Callable[[int], Any] | None = None) -> Flight | None:
-    """Step an env; return the record."""
+    """Step an env with a policy that reads the last value of its observations; return the record."""
     env = Env()
     env.plant = plant
     with Recorder(env, folder, lambda step: 3 + step // HORIZON):
         for step in range(steps):
-            env.step(actions(step) if actions else torch.full((NUM_ENVS, 2), float(step)))
+            own = torch.full((NUM_ENVS, 2), float(step)) + 0.0 * env.observations[:, 2:]
+            env.step(actions(step) if actions else own)
     return read(folder)
 
 
@@ -93,7 +97,7 @@ def test_sound_steps_leave_no_record(tmp_path: Path) -> None:
     assert not (tmp_path / "flight").exists()
 
 
-@pytest.mark.parametrize("at", [0, 1, EVERY - 1, EVERY, STEPS, 57, 99])
+@pytest.mark.parametrize("at", [0, 1, EVERY - 1, EVERY, STEPS, 57, 98])
 @pytest.mark.parametrize(
     ("name", "index", "value", "text"),
     [
@@ -142,6 +146,7 @@ def test_the_record_has_the_last_steps_of_all_envs(tmp_path: Path) -> None:
         "action": 2,
         "term/alive": 1,
         "term/effort": 1,
+        "observation/unread": 1,
         "observation/policy": 3,
         "reward": 1,
     }
@@ -169,7 +174,34 @@ def test_what_a_library_survives_is_noted_once(
     flight = flown(tmp_path, plant)
     assert flight is not None
     assert flight.step in (19, 20), "in the step, or before the next one"
+    assert not flight.fatal
     assert len([message for message in caplog.messages if "The training goes on" in message]) == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_value_that_was_harmless_for_long_is_not_named_as_the_cause(tmp_path: Path, value: float) -> None:
+    def plant(env: Env) -> None:
+        env.unread[:, 0] = value
+        env.speeds[5, 0] = math.nan
+        if env.count == 41:
+            env.rewards[4, 1] = math.nan
+
+    with pytest.raises(NotFiniteError, match="The reward term 'effort' is nan in env 4 in env step 40"):
+        flown(tmp_path, plant)
+    flight = read(tmp_path)
+    assert flight is not None
+    assert flight.fatal
+
+
+def test_a_record_that_cannot_be_written_does_not_hide_the_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> Path:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(recorder, "write", full)
+    with pytest.raises(NotFiniteError, match=r"'effort' is nan in env 4.* could not be written: No space left"):
+        flown(tmp_path, put("rewards", 4, 1, math.nan, 61))
 
 
 def failed(folder: Path, error: Exception) -> None:
@@ -191,7 +223,7 @@ def test_an_error_of_the_library_is_explained_by_steps_that_were_not_looked_at_y
 def test_steps_and_envs_are_fewer_if_they_would_need_too_much_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    width = 2 + 2 + 7 + 6 + 2 + 1 + 1 + 3 + 1
+    width = 2 + 2 + 7 + 6 + 2 + 1 + 1 + 1 + 3 + 1
     monkeypatch.setattr(recorder, "MOST_BYTES", 20 * 4 * NUM_ENVS * width)
     monkeypatch.setattr(recorder, "WRITTEN_BYTES", 16 * 4 * 3 * width)
     with pytest.raises(NotFiniteError, match="values of the last 16 steps"):
