@@ -46,9 +46,9 @@ from .simulation.agent import AgentConfig as AgentConfig
 from .simulation.agent import agent as agent
 from .simulation.card import task_card as task_card
 from .simulation.debugger import Debugger as Debugger
-from .simulation.debugger import EnvStep as EnvStep
 from .simulation.debugger import Stop as Stop
 from .simulation.debugger import debug as debug
+from .simulation.env_step import EnvStep as EnvStep
 from .simulation.simulator import Simulator as Simulator
 from .simulation.simulator import simulator as simulator
 from .simulation.tuner import Tuner as Tuner

@@ -29,7 +29,7 @@ def refuse_other_users() -> None:
     sandboxes), nothing is refused.
     """
     accept = socket.socket.accept
-    if accept.__name__ == _accept_own.__name__ or not _lists_users():
+    if accept.__name__ == _accept_own.__name__ or not lists_users():
         return
 
     @functools.wraps(_accept_own)
@@ -47,7 +47,7 @@ def _accept_own(server: socket.socket, accept: Accept) -> tuple[socket.socket, A
         connection.close()
 
 
-def _lists_users() -> bool:
+def lists_users() -> bool:
     """Return whether the kernel tells that a connection of this process to itself is this user's."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
         connection, _ = server.accept()

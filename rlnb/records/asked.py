@@ -23,6 +23,7 @@ def asked(manifest: Manifest) -> dict[str, Json]:
         "physics": manifest.task.physics,
         "renderer": manifest.task.renderer,
         "presets": "+".join(manifest.task.presets) or None,
+        "imports": "+".join(manifest.task.imports) or None,
         "device": manifest.resources.device,
         "ranks": manifest.resources.world_size,
         "launcher": manifest.launcher,

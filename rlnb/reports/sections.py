@@ -271,6 +271,7 @@ def _lines(run: RunFacts) -> str:
         "physics": task.physics,
         "renderer": task.renderer,
         "launcher_args": dict(task.launcher_args) or None,
+        "imports": list(task.imports) or None,
         "success": task.success,
     }
     training = {

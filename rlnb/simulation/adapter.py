@@ -42,12 +42,13 @@ class Adapter:
 
     Args:
         port: Port on the loopback interface.
+        token: Secret that the debugger asks for; empty if it asks for none.
 
     Raises:
-        RlnbError: Nothing answers there, or another client is connected.
+        RlnbError: Nothing answers there, or the token is wrong.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, token: str = "") -> None:
         try:
             self._socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S)
         except OSError as exc:
@@ -60,10 +61,13 @@ class Adapter:
         self.stops: queue.SimpleQueue[int] = queue.SimpleQueue()
         """Ids of the threads that have stopped."""
         threading.Thread(target=self._read, daemon=True, name="debug adapter").start()
+        if token:
+            self._call("pydevdAuthorize", debugServerAccessToken=token)
         self._call("initialize", adapterID="rlnb", pathFormat="path", linesStartAt1=True, columnsStartAt1=True)
         attached = self._send("attach", justMyCode=False)
         if not self._ready.wait(ANSWER_S):
-            raise RlnbError("The debugger of the simulator does not answer. Another client may be attached.")
+            self._socket.close()
+            raise RlnbError("The debugger of the simulator does not answer. Run rlnb.debug again.")
         self._call("configurationDone")
         self._body("attach", attached)
 

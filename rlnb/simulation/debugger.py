@@ -7,18 +7,22 @@ import dataclasses
 import html
 import linecache
 import queue
+import secrets
 import tempfile
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rlnb.display.status import status
-from rlnb.display.table import cell, table
+from rlnb.display.table import table
 from rlnb.errors import RlnbError
+from rlnb.settings import options
 from rlnb.simulation import simulator
 from rlnb.simulation.adapter import Adapter, Frame
 from rlnb.simulation.card import task_card
+from rlnb.simulation.env_step import EnvStep, arrays_of, step_of
 from rlnb.spec import Task
 from rlnb.tasks.debug import Debug, EnvData, Listen, Read, Reset, Step
 from rlnb.tasks.overrides import check_task
@@ -31,45 +35,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 POLL_S = 0.05
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class EnvStep(Mapping[str, "np.ndarray"]):
-    """What an env returned from a reset or a step: arrays by name.
-
-    The names are ``"observations/<group>"``, ``"rewards"`` (float, of shape (num_envs,)), ``"terminated"`` and
-    ``"truncated"`` (bool, of shape (num_envs,)), and ``"terms/<name>"`` (float, of shape (num_envs,), weighted and per
-    second) in a manager-based env. In a task with several agents, the name of the agent follows the first three. A
-    reset returns observations only.
-    """
-
-    arrays: Mapping[str, np.ndarray]
-    """The arrays by name."""
-    log: Mapping[str, float]
-    """Values that the env has logged (``extras["log"]``)."""
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.arrays[name]
-
-    def __iter__(self) -> Any:
-        return iter(self.arrays)
-
-    def __len__(self) -> int:
-        return len(self.arrays)
-
-    def _rows(self) -> list[list[str]]:
-        rows = []
-        for name, array in self.arrays.items():
-            numbers = (array.min(), array.mean(), array.max()) if array.size else ()
-            rows.append([name, " x ".join(map(str, array.shape)), *(cell(float(number)) for number in numbers)])
-        return rows
-
-    def __repr__(self) -> str:
-        return "\n".join(["EnvStep", *("  ".join(row) for row in self._rows())])
-
-    def _repr_html_(self) -> str:
-        logged = table(("logged", ""), [(name, cell(value)) for name, value in self.log.items()]) if self.log else ""
-        return table(("name", "shape", "min", "mean", "max"), self._rows()) + logged
 
 
 class Stop:
@@ -119,6 +84,7 @@ class Stop:
         return self._debugger._go_on(self._thread, "stepOut")
 
     def _source(self) -> str:
+        linecache.checkcache(self._frames[0].file)
         return linecache.getline(self._frames[0].file, self._frames[0].line).strip()
 
     def __repr__(self) -> str:
@@ -140,12 +106,13 @@ class Debugger:
     def __init__(self, task: Task, request: Debug, python: str | None, asset_root: str | None) -> None:
         self._task, self._interpreter = task, (python, asset_root)
         self._adapter: Adapter | None = None
+        self._listens = False
         self._lines: dict[str, dict[int, str]] = {}
         self._functions: list[str] = []
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="rlnb-debug")
         self._running: Future[EnvData] | None = None
         self._stop: Stop | None = None
-        self.first = _step_of(self._request(request))
+        self._folder = tempfile.TemporaryDirectory(prefix="rlnb-debug-", ignore_cleanup_errors=True)
+        self.first = step_of(self._request(dataclasses.replace(request, out=self._folder.name)))
         """What the env returned from its first reset."""
 
     def reset(self, seed: int | None = None) -> EnvStep | Stop:
@@ -191,7 +158,7 @@ class Debugger:
             RlnbError: There is no such value. The error lists the names that exist.
         """
         reading = self._request(Read(path=path))
-        return _load(reading.file)["value"] if reading.file else reading.text
+        return arrays_of(reading.file)["value"] if reading.file else reading.text
 
     def names(self, path: str = "") -> tuple[str, ...]:
         """Return the names below a value of the env, such as ``"robot.data"``; those of the env itself by default."""
@@ -208,6 +175,8 @@ class Debugger:
         Raises:
             RlnbError: No breakpoint is possible there, or debugpy is missing in the worker's interpreter.
         """
+        if isinstance(where, str) and condition:
+            raise RlnbError("condition= is not possible for a function. Use the line of its first statement.")
         adapter = self._attached()
         if isinstance(where, str):
             self._functions.append(where)
@@ -216,6 +185,7 @@ class Debugger:
         file = file or self._task.source
         if file is None:
             raise RlnbError(f"{self._task.id} is not a task of a cell, so the line has no file. Use file=.")
+        linecache.checkcache(file)
         if not linecache.getline(file, where).strip():
             raise RlnbError(f"Line {where} of {file} has no code. Use a line that has some.")
         lines = self._lines.setdefault(file, {})
@@ -246,20 +216,29 @@ class Debugger:
         if self._adapter is not None:
             self._adapter.close()
             self._adapter = None
+        self._listens = True
         return f"127.0.0.1:{self._request(Listen()).port}"
 
     def close(self) -> None:
-        """Close the env. If its code has stopped at a breakpoint, the simulator ends."""
+        """Close the env. A simulator with breakpoints ends, also if its code has stopped."""
+        living = simulator.Simulator(*self._interpreter)
         if self._adapter is not None:
             self._adapter.close()
-        if self._running is not None and not self._running.done():
-            simulator.Simulator(*self._interpreter).close()
-        elif simulator.Simulator(*self._interpreter).state != "none":
+        if self._listens or self._is_running:
+            living.close()
+        elif living.state != "none":
             self._request(Close())
+        self._adapter, self._listens, self._stop = None, False, None
+
+    @property
+    def _is_running(self) -> bool:
+        return self._running is not None and not self._running.done()
 
     def _attached(self) -> Adapter:
         if self._adapter is None:
-            self._adapter = Adapter(self._request(Listen()).port)
+            token = secrets.token_hex(32)
+            self._adapter = Adapter(self._request(Listen(token=token)).port, token)
+            self._listens = True
         return self._adapter
 
     def _request(self, request: Request[A]) -> A:
@@ -268,8 +247,11 @@ class Debugger:
         return simulator.request(request, *self._interpreter, warm=True)
 
     def _refuse_if_stopped(self) -> None:
-        if self._running is None or self._running.done():
-            self._running = None
+        if self._stop is None and self._adapter is not None:
+            with contextlib.suppress(queue.Empty):  # an interrupted step has reached a breakpoint
+                self._stop = Stop(self, self._adapter, self._adapter.stops.get_nowait())
+        if not self._is_running:
+            self._running = self._stop = None
         elif self._stop is None:
             raise RlnbError("An interrupted step is still under way. Wait for its end, or use debugger.close().")
         else:
@@ -282,9 +264,9 @@ class Debugger:
 
     def _run(self, request: Reset | Step) -> EnvStep | Stop:
         if self._adapter is None:
-            return _step_of(self._request(request))
+            return step_of(self._request(request))
         self._refuse_if_stopped()
-        self._running = self._pool.submit(lambda: simulator.request(request, *self._interpreter, warm=True))
+        self._running = _in_the_background(lambda: simulator.request(request, *self._interpreter, warm=True))
         return self._until_stopped()
 
     def _go_on(self, thread: int, how: str) -> EnvStep | Stop:
@@ -303,7 +285,7 @@ class Debugger:
                 self._stop = Stop(self, self._adapter, self._adapter.stops.get(timeout=POLL_S))
                 return self._stop
         running, self._running = self._running, None
-        return _step_of(running.result())
+        return step_of(running.result())
 
     def __repr__(self) -> str:
         place = f", stopped at {self._stop.place}" if self._stop is not None else ""
@@ -336,27 +318,33 @@ def debug(
         WorkerError: The task's own code failed.
     """
     task = dataclasses.replace(as_task(task), num_envs=num_envs)
+    python, asset_root = python or options.python, asset_root or options.asset_root
+    for former in [*_open]:  # its breakpoints would stop this one
+        former.close()
     check_task(task, task_card(task, python=python, asset_root=asset_root))
-    out = tempfile.mkdtemp(prefix="rlnb-debug-")
-    request = Debug(task=task, num_envs=num_envs, actions=actions, seed=seed, device=device, out=out)
+    request = Debug(task=task, num_envs=num_envs, actions=actions, seed=seed, device=device, out="")
     with status(f"Making the env of {task.id}"):
-        return Debugger(task, request, python, asset_root)
+        debugger = Debugger(task, request, python, asset_root)
+    _open.add(debugger)
+    return debugger
 
 
-def _step_of(data: EnvData) -> EnvStep:
-    return EnvStep(arrays=_load(data.file), log=data.log)
+_open: weakref.WeakSet[Debugger] = weakref.WeakSet()
+"""The debuggers of this kernel; at most the newest one has an env."""
 
 
-def _load(file: str) -> dict[str, np.ndarray]:
-    """Read the arrays of an npz file, and delete the file."""
-    import os
+def _in_the_background(call: Callable[[], A]) -> Future[A]:
+    """Call a function in a thread that does not keep this process alive, as one of a pool does."""
+    future = Future[A]()
 
-    import numpy as np
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as exc:
+            future.set_exception(exc)
 
-    with np.load(file, allow_pickle=False) as archive:
-        arrays = dict(archive)
-    os.unlink(file)
-    return arrays
+    threading.Thread(target=run, daemon=True, name="rlnb-debug").start()
+    return future
 
 
 def _place(frame: Frame) -> str:

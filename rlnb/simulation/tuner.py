@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError
+from rlnb.settings import options
 from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Json, Task
@@ -176,7 +177,7 @@ def tune(
         RlnbError: The task is not manager-based.
         WorkerError: A term names something that does not exist, or its code failed.
     """
-    task = as_task(task)
+    task, python, asset_root = as_task(task), python or options.python, asset_root or options.asset_root
     card = task_card(task, python=python, asset_root=asset_root)
     small = dataclasses.replace(task, num_envs=num_envs)
     check_task(small, card)

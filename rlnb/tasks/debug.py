@@ -88,3 +88,6 @@ class Read(Request[Reading]):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listen(Request[Address]):
     """Let a debugger attach to the simulator."""
+
+    token: str = ""
+    """Secret that the debugger has to send first; empty for the debugger of an editor, which has none."""

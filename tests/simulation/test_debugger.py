@@ -26,9 +26,15 @@ class PuckCfg(CartpoleEnvCfg):
     pass
 
 class PuckEnv(CartpoleEnv):
+    def _reset_idx(self, env_ids):
+        super()._reset_idx(env_ids)
+        if hasattr(self, "scale"):
+            self.scale[env_ids] = 0.5
+
     def _get_rewards(self):
         height = self.joint_pos[:, 0] + 2.0
         reward = height * 2.0
+        self.scale = torch.ones_like(height)
         self.extras["log"] = {"height": height.mean()}
         return reward
 """
@@ -77,6 +83,8 @@ def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: rlnb
     with pytest.raises(rlnb.RlnbError, match=r"actions= has the shape \(3, 2\), but this env takes \(3, 1\)"):
         debugger.step(np.zeros((NUM_ENVS, 2)))
 
+    assert isinstance(debugger.reset(seed=1), rlnb.EnvStep)
+    assert debugger["scale"].tolist() == [0.5] * NUM_ENVS  # type: ignore[union-attr]
     line = line_of("reward = height")
     with pytest.raises(rlnb.RlnbError, match=r"Line 1000 of .* has no code"):
         debugger.break_at(1000)
@@ -98,20 +106,14 @@ def test_an_env_is_stepped_read_and_stopped_in_the_tasks_own_code(debugger: rlnb
     assert isinstance(step, rlnb.EnvStep)
     assert debugger.stopped is None
     assert isinstance(debugger.step(), rlnb.EnvStep), "there is no breakpoint any more"
+    with pytest.raises(rlnb.RlnbError, match="condition= is not possible for a function"):
+        debugger.break_at("_get_rewards", condition="True")
     assert isinstance(debugger.break_at("_get_rewards").step(), rlnb.Stop)
     pid = rlnb.simulator().pid
-    debugger.close()
+    again = rlnb.debug("Puck", num_envs=1, device="cpu")  # the cell is run again while the code has stopped
+    assert isinstance(again.step(), rlnb.EnvStep)
+    again.close()
     assert rlnb.preview("Puck", num_envs=1, steps=0, device="cpu").clip
-    assert rlnb.simulator().pid != pid, "a process with a debugger does nothing else"
+    assert rlnb.simulator().pid != pid, "a process with breakpoints does nothing else"
     with pytest.raises(rlnb.RlnbError, match=r"The env was closed.*Run rlnb\.debug again"):
         debugger.step()
-
-
-def test_a_step_is_a_table_of_its_arrays() -> None:
-    arrays = {"observations/policy": np.array([[1.0, 3.0]]), "terminated": np.array([], dtype=bool)}
-    step = rlnb.EnvStep(arrays=arrays, log={"<height>": 0.25})
-    assert repr(step).splitlines() == ["EnvStep", "observations/policy  1 x 2  1  2  3", "terminated  0"]
-    page = step._repr_html_()
-    assert "observations/policy" in page
-    assert "&lt;height&gt;" in page
-    assert step["terminated"].size == 0

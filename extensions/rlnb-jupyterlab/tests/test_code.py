@@ -14,7 +14,13 @@ import rlnb
 MANIFEST = rlnb.Manifest(
     run_id="r",
     created="2026-01-01T00:00:00+00:00",
-    task=rlnb.Task(id="Isaac-Ant-Direct", num_envs=64, overrides={"sim.dt": 0.005}, launcher_args={"livestream": 2}),
+    task=rlnb.Task(
+        id="Isaac-Ant-Direct",
+        num_envs=64,
+        overrides={"sim.dt": 0.005},
+        launcher_args={"livestream": 2},
+        imports=("mine",),
+    ),
     library="skrl",
     seed=7,
     deterministic=True,
@@ -38,7 +44,11 @@ def called(text: str, name: str) -> dict[str, Any]:
 
 def test_a_run_becomes_the_lines_that_start_it_again() -> None:
     text = code_of(MANIFEST)
-    assert called(text, "rlnb.task") == {"overrides": {"sim.dt": 0.005}, "launcher_args": {"livestream": 2}}
+    assert called(text, "rlnb.task") == {
+        "overrides": {"sim.dt": 0.005},
+        "launcher_args": {"livestream": 2},
+        "imports": ["mine"],
+    }
     assert called(text, "rlnb.train") == {
         "library": "skrl",
         "num_envs": 64,

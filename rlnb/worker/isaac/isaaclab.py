@@ -118,7 +118,8 @@ def import_tasks(name: str) -> None:
             raise  # a module that it imports is missing
         raise RlnbError(
             f"imports={name!r} is not a module of the worker's Python, {sys.executable}: there is no {exc.name!r}. "
-            "Use pip to install your project there (pip install --editable .), or add its folder to PYTHONPATH."
+            "Use pip to install your project there (pip install --editable .), or add its folder to PYTHONPATH. Then "
+            "call rlnb.simulator().restart()."
         ) from exc
     _brought.setdefault(name, sorted({*task_ids()} - before))
 

@@ -13,6 +13,11 @@ from rlnb.version import ISAACLAB_MAJOR, ISAACLAB_REQUIREMENT, belongs_to, untes
 
 logger = logging.getLogger(__name__)
 
+PACKAGES = frozenset(
+    "isaaclab" + part
+    for part in ("", "_assets", "_contrib", "_experimental", "_mimic", "_newton", "_ov", "_physx", "_ppisp", "_rl")
+) | {"isaaclab_tasks", "isaaclab_tasks_experimental", "isaaclab_teleop", "isaaclab_visualizers"}
+"""Packages of Isaac Lab."""
 FIX = f"Use `pip install '{ISAACLAB_REQUIREMENT}'`"
 
 

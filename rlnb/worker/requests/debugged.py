@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.display.own_user import refuse_other_users
+from rlnb.display.own_user import lists_users, refuse_other_users
 from rlnb.errors import FreshProcessError, RlnbError, did_you_mean
 from rlnb.tasks.debug import Address, Debug, EnvData, Reading
 from rlnb.worker.acting import acting
+from rlnb.worker.acting import actions as random_or_zero
 from rlnb.worker.isaac import isaaclab
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ class DebuggedEnv:
         Args:
             seed: Seed of the env; None goes on with its random numbers.
         """
-        self._observations, _ = self.env.reset(seed=seed)
+        import torch
+
+        with torch.inference_mode():  # as its steps: a task may change a tensor of the last step
+            self._observations, _ = self.env.reset(seed=seed)
         return self._written({"observations": self._observations})
 
     def step(self, steps: int, actions: tuple[tuple[float, ...], ...] | None) -> EnvData:
@@ -71,11 +75,11 @@ class DebuggedEnv:
 
         if isinstance(getattr(self._raw, "action_spaces", None), Mapping):
             raise RlnbError("actions= is not possible for a task with several agents. Leave it out.")
-        expected = (self._raw.num_envs, self._raw.single_action_space.shape[-1])
-        shape = (len(actions), *{len(row) for row in actions})
+        own = random_or_zero(self._raw, "zero")
+        shape, expected = (len(actions), *{len(row) for row in actions}), tuple(own.shape)
         if shape != expected:
             raise RlnbError(f"actions= has the shape {shape}, but this env takes {expected}. Use one row for each env.")
-        return torch.tensor(actions, device=self._raw.device)
+        return torch.tensor(actions, device=self._raw.device).to(own.dtype)
 
     def _written(self, values: Mapping[str, Any]) -> EnvData:
         import numpy as np
@@ -157,11 +161,14 @@ _ports: list[int] = []
 """Port at which a debugger can attach, once there is one."""
 
 
-def listen() -> Address:
+def listen(token: str = "") -> Address:
     """Let a debugger of this user attach to this process.
 
+    Args:
+        token: Secret that the debugger has to send first; an empty one for the debugger of an editor, which has none.
+
     Raises:
-        RlnbError: debugpy is missing or too old.
+        RlnbError: debugpy is missing or too old, or this machine does not tell who connects.
     """
     if not _ports:
         os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # its warning about frozen modules
@@ -169,12 +176,34 @@ def listen() -> Address:
             import debugpy
         except ImportError as exc:
             raise RlnbError("Breakpoints need debugpy in the worker's interpreter. Use pip install debugpy.") from exc
-        refuse_other_users()  # the protocol has no password
+        if not lists_users():
+            raise RlnbError(
+                "This machine does not list the users of connections (/proc/net/tcp), so any of them could attach. "
+                "Use debugger.step and debugger[path] without breakpoints."
+            )
+        refuse_other_users()
         _, port = debugpy.listen(("127.0.0.1", 0), in_process_debug_adapter=True)
         if not port:
             raise RlnbError(f"debugpy {debugpy.__version__} does not say its port. Use debugpy 1.8.22 or a newer one.")
         _ports.append(port)
+    _authentication().access_token = token or None
     return Address(port=_ports[0])
+
+
+def _authentication() -> Any:
+    """Return the object of debugpy's pydevd that compares tokens. It is private, so its attributes are checked.
+
+    Raises:
+        RlnbError: This debugpy has no such object.
+    """
+    import debugpy
+    from debugpy.server import api
+
+    debugger = getattr(api, "get_global_debugger", lambda: None)()
+    found = getattr(debugger, "authentication", None)
+    if not hasattr(found, "access_token"):
+        raise RlnbError(f"debugpy {debugpy.__version__} cannot ask for a token. Use debugpy 1.8.22.")
+    return found
 
 
 def refuse_if_attached() -> None:

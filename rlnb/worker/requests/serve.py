@@ -72,10 +72,11 @@ def serve(pipe: Path, *, gently: bool = False) -> int:
     calls, replies = Lines(sys.stdin.fileno()), open(pipe, "wb")  # noqa: SIM115 - open until the process ends
     spare = Gently(lambda: any(map(_is_urgent, calls.arrived())), active=gently, session=True)
     signal.signal(signal.SIGINT, _pass)
+    sources = Sources().watch()
     environment = dict(os.environ)  # Isaac Lab and rlnb change it when they load
     root = spare(_load)
     _send(replies, Ready(rlnb=__version__, pid=os.getpid()))
-    kept_env, sources = KeptEnv(), Sources()
+    kept_env = KeptEnv()
     chores = Chores(kept_env)
     while True:
         while not calls.waiting(IDLE_S) and spare(chores.do_one):
@@ -130,7 +131,8 @@ def reply(call: Call, exchange: Exchange, chores: Chores) -> Answer | Failure:
     try:
         request = messages.request_of(call)
         chores.note(request)
-        exchange.sources.refuse_edited()
+        if call.verb not in USES_ENV:
+            exchange.sources.refuse_edited()
         if call.verb not in KEEPS_ENV:
             debugged.refuse_if_attached()
         with _interruptible():
@@ -319,7 +321,7 @@ def _read(request: requests.Read, exchange: Exchange) -> Reading:
 
 
 def _listen(request: requests.Listen, exchange: Exchange) -> requests.Address:
-    return debugged.listen()
+    return debugged.listen(request.token)
 
 
 def _close(request: requests.Close, exchange: Exchange) -> None:
@@ -347,6 +349,8 @@ _HANDLERS: Mapping[type[Request[Any]], Handler] = {
     requests.Listen: _listen,
     requests.Mirror: _mirror,
 }
+USES_ENV = ("ping", "advance", "reset", "step", "read", "listen", "close")
+"""Verbs of requests that import no code of the task: what has an env goes on with it after an edit."""
 KEEPS_ENV = ("card", "tasks", "ping", "open", "advance", "mirror", "debug", "reset", "step", "read", "listen")
 """Verbs of requests that leave the kept env open."""
 

@@ -10,12 +10,14 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 from rlnb.errors import FreshProcessError
 from rlnb.storage.files import stamp
 from rlnb.tasks.place import is_library
+from rlnb.worker.isaac import release
 from rlnb.worker.isaac.module import FromText
 
 
@@ -26,6 +28,22 @@ class Sources:
         self._files: dict[str, str] = {}
         """File of each module, by name; an empty string for a module that cannot change."""
         self._stamps: dict[str, str] = {}
+        self._at_import: dict[str, str] = {}
+
+    def watch(self) -> Sources:
+        """Note each file from now on as its import begins, so that an edit after that is seen."""
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        return self
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Let the other finders find a module, and note the stamp of its file (see :data:`sys.meta_path`)."""
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            if finder is not self and find is not None and (spec := find(name, path, target)) is not None:
+                if spec.origin and not is_library(spec.origin):
+                    self._at_import[os.path.abspath(spec.origin)] = stamp(spec.origin)
+                return spec  # type: ignore[no-any-return]
+        return None
 
     def note(self) -> None:
         """Note the modules that were imported since the last call."""
@@ -33,7 +51,7 @@ class Sources:
             if name not in self._files:
                 self._files[name] = file = _own_file(module)
                 if file:
-                    self._stamps[file] = stamp(file)
+                    self._stamps[file] = self._at_import.get(file) or stamp(file)
 
     def refuse_edited(self) -> None:
         """Raise an error if a file was edited since its import.
@@ -57,7 +75,7 @@ def stamps(cfg: Any, imports: Iterable[str], kwargs: Mapping[str, Any]) -> dict[
     """
     names = {cls.__module__ for cls in type(cfg).__mro__}
     packages = {name.partition(".")[0] for name in (*names, *imports)}
-    packages -= {package for package in packages if package.startswith("isaaclab")}  # a checkout has a thousand files
+    packages -= release.PACKAGES  # a checkout of Isaac Lab has a thousand files
     modules = {name: module for name, module in [*sys.modules.items()] if name.partition(".")[0] in packages}
     modules |= {name: sys.modules[name] for name in names if name in sys.modules}
     found = [file for module in modules.values() if (file := _own_file(module))]

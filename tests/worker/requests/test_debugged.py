@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rlnb
+from rlnb.simulation.adapter import Adapter
 from rlnb.worker.requests.debugged import array_of
 
 OTHER_USER = 65534
@@ -27,6 +29,8 @@ try:
     debugged.refuse_if_attached()
 except FreshProcessError as exc:
     print(exc, flush=True)
+debugged.listen(sys.stdin.readline().strip())
+print("token set", flush=True)
 sys.stdin.read()
 """
 GREETING = b'{"seq": 1, "type": "request", "command": "initialize", "arguments": {"adapterID": "test"}}'
@@ -63,6 +67,23 @@ def process() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         yield program
         program.kill()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("debugpy") is None, reason="debugpy is not installed here")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed here")
+def test_a_debugger_with_a_token_refuses_one_without_it(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    port = int(process.stdout.readline().split()[0])
+    Adapter(port).close()
+    assert process.stdin is not None
+    process.stdin.write("secret\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    assert process.stdout.readline() == "token set\n"
+    for token in ("", "wrong"):
+        with pytest.raises(rlnb.RlnbError, match="not authenticated"):
+            Adapter(port, token)
+    Adapter(port, "secret").close()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("debugpy") is None, reason="debugpy is not installed here")

@@ -50,6 +50,25 @@ def test_an_edited_file_is_named(package: Path) -> None:
         sources.refuse_edited()
 
 
+def test_an_edit_between_an_import_and_the_end_of_its_request_is_seen(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    sources = Sources().watch()
+    importlib.import_module(f"{PACKAGE}.tasks")
+    edit(package / "rewards.py")
+    with pytest.raises(FreshProcessError, match=r"rewards\.py was edited"):
+        sources.refuse_edited()
+
+
+def test_a_module_that_does_not_exist_is_not_found_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    Sources().watch()
+    with pytest.raises(ModuleNotFoundError, match="No module named 'no_such_module_of_mine'"):
+        importlib.import_module("no_such_module_of_mine")
+    assert importlib.import_module("json.tool").__name__ == "json.tool"
+
+
 def test_a_file_that_is_edited_before_its_import_is_no_edit(package: Path) -> None:
     sources = Sources()
     sources.refuse_edited()

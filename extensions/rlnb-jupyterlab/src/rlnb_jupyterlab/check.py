@@ -80,6 +80,7 @@ def _task(form: Form) -> rlnb.Task:
         physics=form.physics,
         renderer=form.renderer,
         launcher_args=form.launcher_args,
+        imports=form.imports or None,
     )
 
 

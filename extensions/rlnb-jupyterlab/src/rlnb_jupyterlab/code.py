@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rlnb import Manifest
 from rlnb_jupyterlab.messages import Json
 
-OF_TASK = ("overrides", "presets", "physics", "renderer", "launcher_args")
+OF_TASK = ("overrides", "presets", "physics", "renderer", "launcher_args", "imports")
 LOCAL = "local"
 
 
@@ -43,6 +43,7 @@ class Form:
     physics: str | None = None
     renderer: str | None = None
     launcher_args: Mapping[str, Json] = field(default_factory=dict)
+    imports: Sequence[str] = field(default_factory=list)
     tags: Sequence[str] = field(default_factory=list)
 
 
@@ -151,6 +152,7 @@ def form_of(manifest: Manifest) -> Form:
         physics=task.physics,
         renderer=task.renderer,
         launcher_args=_plain(task.launcher_args),
+        imports=list(task.imports),
         tags=list(manifest.tags),
     )
 
