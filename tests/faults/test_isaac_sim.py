@@ -196,7 +196,7 @@ def test_every_verb_leaves_the_same_records_as_without_isaac_sim(log: Path) -> N
     simulator.shut_down()
     assert starts(log) == []
     assert records("Kit") == plain
-    assert len({event["pid"] for event in starts(log)}) >= 3
+    assert len({event["pid"] for event in starts(log)}) >= 2, "a training gives its process back to the kernel"
 
 
 def records(task: str) -> dict[str, Any]:
