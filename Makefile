@@ -16,7 +16,7 @@ QUICK := $(PYTEST) -n 3 -m "not isaaclab and not slow and not gpu"
 ISAACLAB := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "isaaclab and not slow and not gpu"
 SLOW := OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist loadscope -m "slow and not gpu"
 # Tests of code that runs in a kernel, which may have another Python than the worker, and none of its packages.
-KERNEL_TESTS := $(addprefix tests/,laws nvidia records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
+KERNEL_TESTS := $(addprefix tests/,laws nvidia diagnosis records launch node metrics storage tasks training run studies simulation cameras cli doctor) \
 	$(wildcard tests/test_*.py)
 OUT ?= outputs
 

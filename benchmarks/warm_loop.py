@@ -36,7 +36,7 @@ class EditedCfg(CartpoleEnvCfg):
 class EditedEnv(CartpoleEnv):
     pass
 """
-LONG_ITERATIONS = 150
+LONG_ITERATIONS = 60
 
 
 def trained(task: str, iterations: int = ITERATIONS) -> tuple[float, float, rlnb.Run]:

@@ -83,6 +83,6 @@ def diagnose(run: RunFacts) -> Diagnosis:
     curves = {name: Curve(metrics[name].array("values")) for name in (*metrics.tags, *metrics.names)}
     points = max(map(len, curves.values()), default=0)
     curves |= {tag: Curve(system[tag].array("values")) for tag in system.tags}
-    begun = run.manifest.parent is not None  # its reward may be high from the begin
-    symptoms = tuple(symptom for symptom in find(curves) if not (begun and symptom.name == FLAT))
+    continues = run.manifest.parent is not None  # its reward may be high from the begin
+    symptoms = tuple(symptom for symptom in find(curves) if not (continues and symptom.name == FLAT))
     return Diagnosis(run=run.id, points=points, symptoms=symptoms)

@@ -280,11 +280,8 @@ class LibraryConformance:
     # -- interruptions
 
     def test_scalars_are_readable_at_once_and_cancel_ends_every_process(self, root: Path) -> None:
-        """A logged scalar is in ``run.metrics`` within a second, and cancelling ends every process.
-
-        The run starts a process of its own, since one that has adopted the living simulator gives it back.
-        """
-        run = self.train(10_000, warm=False)
+        """A logged scalar is in ``run.metrics`` within a second, and cancelling ends every process."""
+        run = self.train(10_000, warm=False)  # an adopted living simulator would be given back
         _until(lambda: run.state == "running", START_S)
         delays: list[float] = []
         count = len(run.metrics["fps"])

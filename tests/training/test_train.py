@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rlnb
@@ -344,7 +345,10 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
     config = rlnb.AgentConfig(
         task=HOSTILE, library=HOSTILE, source=HOSTILE, values={HOSTILE: HOSTILE}, others=(HOSTILE,)
     )
-    for shown in (run, rlnb.runs(), evaluation, comparison, config):
+    symptom = rlnb.Symptom(name=HOSTILE, metric=HOSTILE, what=HOSTILE, fix=HOSTILE)
+    diagnosis = rlnb.Diagnosis(run=HOSTILE, points=1, symptoms=(symptom,))
+    step = rlnb.EnvStep(arrays={HOSTILE: np.ones(1)}, log={HOSTILE: 1.0})
+    for shown in (run, rlnb.runs(), evaluation, comparison, config, diagnosis, step):
         html = shown._repr_html_()
         assert "<script" not in html
         assert "&lt;script&gt;" in html
@@ -352,10 +356,10 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
 
 def test_every_table_of_the_public_api_is_tested_with_hostile_text() -> None:
     tables = {name for name in rlnb.__all__ if hasattr(_resolved(name), "_repr_html_")}
-    # The first two show no text from the user. The tests of the others are in test_budget.py, test_tuner.py and
-    # test_sweep.py.
-    elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep"}
-    assert tables == {"AgentConfig", "Comparison", "Evaluation", "Run", "Runs"} | elsewhere
+    # The first two show no text from the user. The tests of the others are in test_budget.py, test_tuner.py,
+    # test_sweep.py, test_task_view.py and test_debugger.py.
+    elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep", "Task", "Stop"}
+    assert tables == {"AgentConfig", "Comparison", "Diagnosis", "EnvStep", "Evaluation", "Run", "Runs"} | elsewhere
 
 
 def _resolved(name: str) -> Any:

@@ -177,31 +177,31 @@ class Recorder:
         first, self._looked = self._looked, self._count
         if self._rings is None:
             return
-        found = None
+        bad = None
         if first < self._count:
             states, results = (ring[first % self._size : (self._count - 1) % self._size + 1] for ring in self._rings)
             if not (bool(torch.isfinite(states).all()) and bool(torch.isfinite(results).all())):
                 if fatal := self._first_fatal(first):
                     self._refuse(self._cause(*fatal))
-                found = self._first(first)
+                bad = self._first(first)
         if failed and self._noted is not None and self._noted.step >= self._count - EVERY:
-            found = self._noted  # the observation that the library has failed on
-        if found is not None and failed:
-            self._refuse(found)
-        if found is not None and self._noted is None:
-            self._noted = found
-            path = self._written(found, fatal=False)
-            logger.warning("%s The training goes on.%s", self._text(found), path)
+            bad = self._noted  # the observation that the library has failed on
+        if bad is not None and failed:
+            self._refuse(bad)
+        if bad is not None and self._noted is None:
+            self._noted = bad
+            path = self._written(bad, fatal=False)
+            logger.warning("%s The training goes on.%s", self._text(bad), path)
 
-    def _refuse(self, found: _Found) -> None:
+    def _refuse(self, bad: _Found) -> None:
         """Write the record, and raise the error."""
-        path = self._written(found, fatal=True)
-        raise NotFiniteError(f"{self._text(found)}{path}")
+        path = self._written(bad, fatal=True)
+        raise NotFiniteError(f"{self._text(bad)}{path}")
 
-    def _written(self, found: _Found, *, fatal: bool) -> str:
+    def _written(self, bad: _Found, *, fatal: bool) -> str:
         """Write the record; return a sentence that says where it is."""
         try:
-            path = self._write(found, fatal=fatal)
+            path = self._write(bad, fatal=fatal)
         except Exception as exc:  # such as a full disk, which must not hide the value
             return f" Its record could not be written: {exc}"
         return f" The values of the last {self._size} steps are in {path}. To read them: run.flight"
@@ -260,13 +260,13 @@ class Recorder:
             yield part, self._rings[ring][step % self._size, :, begin : begin + part.width]
             begin += part.width
 
-    def _text(self, found: _Found) -> str:
-        iteration = self._iteration(found.step)
+    def _text(self, bad: _Found) -> str:
+        iteration = self._iteration(bad.step)
         where = "" if iteration is None else f", in iteration {iteration}"
-        value = f"{found.part.text(found.index)} is {found.value}"
-        return f"{value} in env {found.env} {found.when} env step {found.step}{where}."
+        value = f"{bad.part.text(bad.index)} is {bad.value}"
+        return f"{value} in env {bad.env} {bad.when} env step {bad.step}{where}."
 
-    def _write(self, found: _Found, *, fatal: bool) -> Path:
+    def _write(self, bad: _Found, *, fatal: bool) -> Path:
         """Write the record; return the path of the values."""
         import torch
 
@@ -274,22 +274,22 @@ class Recorder:
         width = sum(part.width for part in (*self._states.parts, *self._parts))
         most = max(1, WRITTEN_BYTES // (4 * len(kept) * width))
         envs = [*range(min(most, self._env.num_envs))]
-        if found.env not in envs:
-            envs[-1] = found.env
+        if bad.env not in envs:
+            envs[-1] = bad.env
         arrays = {}
         for ring, parts in enumerate((self._states.parts, self._parts)):
             steps = [[values for _, values in self._columns(parts, step, ring)] for step in kept]
             for part, values in zip(parts, zip(*steps, strict=True), strict=True):
                 arrays[part.key] = torch.stack(values)[:, envs].cpu().numpy()
         flight = Flight(
-            what=self._text(found),
-            kind=found.part.kind,
-            name=found.part.name,
-            label=found.part.labels[found.index] if found.part.labels else "",
-            index=found.index,
-            env=found.env,
-            step=found.step,
-            iteration=self._iteration(found.step),
+            what=self._text(bad),
+            kind=bad.part.kind,
+            name=bad.part.name,
+            label=bad.part.labels[bad.index] if bad.part.labels else "",
+            index=bad.index,
+            env=bad.env,
+            step=bad.step,
+            iteration=self._iteration(bad.step),
             fatal=fatal,
             first_step=kept[0],
             envs=tuple(envs),

@@ -55,12 +55,12 @@ class DebuggedEnv:
         """
         import torch
 
-        given = None if actions is None else self._tensor(actions)
+        fixed = None if actions is None else self._tensor(actions)
         outcome: dict[str, Any] = {}
         with torch.inference_mode():
             for _ in range(steps):
-                chosen = self._act(self._observations) if given is None else given
-                self._observations, rewards, terminated, truncated, _info = self.env.step(chosen)
+                action = self._act(self._observations) if fixed is None else fixed
+                self._observations, rewards, terminated, truncated, _info = self.env.step(action)
                 outcome = {"rewards": rewards, "terminated": terminated, "truncated": truncated}
         terms = isaaclab.reward_terms(self._raw)
         return self._written({"observations": self._observations, **outcome, "terms": terms})
@@ -75,11 +75,11 @@ class DebuggedEnv:
 
         if isinstance(getattr(self._raw, "action_spaces", None), Mapping):
             raise RlnbError("actions= is not possible for a task with several agents. Leave it out.")
-        own = random_or_zero(self._raw, "zero")
-        shape, expected = (len(actions), *{len(row) for row in actions}), tuple(own.shape)
+        sample = random_or_zero(self._raw, "zero")
+        shape, expected = (len(actions), *{len(row) for row in actions}), tuple(sample.shape)
         if shape != expected:
             raise RlnbError(f"actions= has the shape {shape}, but this env takes {expected}. Use one row for each env.")
-        return torch.tensor(actions, device=self._raw.device).to(own.dtype)
+        return torch.tensor(actions, device=self._raw.device).to(sample.dtype)
 
     def _written(self, values: Mapping[str, Any]) -> EnvData:
         import numpy as np
@@ -122,8 +122,8 @@ class DebuggedEnv:
             with contextlib.suppress(KeyError, TypeError, IndexError, ValueError, AttributeError):
                 return holder[int(name) if name.isdigit() else name]
         names = [*_names(value), *(_names(self._raw.scene) if value is self._raw else ())]
-        listed = ", ".join(names[:NAMES]) + (f" and {len(names) - NAMES} others" if len(names) > NAMES else "")
-        raise RlnbError(f"No value {path!r}: {name!r} is not one of {listed}.{did_you_mean(name, names)}")
+        text = ", ".join(names[:NAMES]) + (f" and {len(names) - NAMES} others" if len(names) > NAMES else "")
+        raise RlnbError(f"No value {path!r}: {name!r} is not one of {text}.{did_you_mean(name, names)}")
 
 
 def _names(value: Any) -> Iterator[str]:
@@ -200,10 +200,10 @@ def _authentication() -> Any:
     from debugpy.server import api
 
     debugger = getattr(api, "get_global_debugger", lambda: None)()
-    found = getattr(debugger, "authentication", None)
-    if not hasattr(found, "access_token"):
+    authentication = getattr(debugger, "authentication", None)
+    if not hasattr(authentication, "access_token"):
         raise RlnbError(f"debugpy {debugpy.__version__} cannot ask for a token. Use debugpy 1.8.22.")
-    return found
+    return authentication
 
 
 def refuse_if_attached() -> None:

@@ -39,7 +39,7 @@ class Sources:
         """Let the other finders find a module, and note the stamp of its file (see :data:`sys.meta_path`)."""
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
-            if finder is not self and find is not None and (spec := find(name, path, target)) is not None:
+            if not isinstance(finder, Sources) and find is not None and (spec := find(name, path, target)) is not None:
                 if spec.origin and not is_library(spec.origin):
                     self._at_import[os.path.abspath(spec.origin)] = stamp(spec.origin)
                 return spec  # type: ignore[no-any-return]
