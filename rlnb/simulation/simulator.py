@@ -11,6 +11,7 @@ import contextlib
 import html
 import logging
 import math
+import os
 import tempfile
 import threading
 import time
@@ -39,6 +40,8 @@ SPARE_AFTER_S = 10.0
 delay the run's first iteration."""
 SPARE_BYTES = 6 * 2**30
 """Bytes of memory that must be free for a spare simulator."""
+SPARE_CORES = 4
+"""CPU cores that a machine needs for a spare simulator. On two cores, its start slows the training by a tenth."""
 BESIDE_S = 60.0
 """Seconds without a request after which the simulator of a machine with GPUs ends if a run trains there."""
 BACK_WITHIN_S = 3.0
@@ -59,9 +62,9 @@ class Simulator:
 
     The simulator answers previews, evaluations, exports and checks, one at a time. The next training with one process
     adopts it and gives it back at its end. If the training lasts, a spare simulator starts in the background, unless
-    the training uses a GPU or less than 6 GiB of memory are free. A simulator ends with its kernel, and on a machine
-    with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request, or a minute if a run of this
-    machine's queue trains; the next request starts a fresh one.
+    the training uses a GPU, or the machine has fewer than 4 cores or less than 6 GiB of free memory. A simulator ends
+    with its kernel, and on a machine with NVIDIA GPUs after ``rlnb.options.warm_idle_s`` seconds without a request, or
+    a minute if a run of this machine's queue trains; the next request starts a fresh one.
     """
 
     def __init__(self, python: str | None, asset_root: str | None) -> None:
@@ -325,9 +328,12 @@ def _take_back(worker: SimulatorProcess) -> None:
 
 
 def _start_spare(lent: SimulatorProcess, job: JobDir, task: Task) -> None:
-    """Start a spare simulator while a job uses another one, unless the job may need the memory that it would take."""
+    """Start a spare simulator while a job uses another one, unless the job may need what it would take."""
     with _starting:
         if _lent.get(lent) != job or (_current is not None and _current.alive) or _a_gpu_trains():
+            return
+        if len(os.sched_getaffinity(0)) < SPARE_CORES:
+            logger.info("No spare simulator starts, since this machine has fewer than %d cores.", SPARE_CORES)
             return
         if psutil.virtual_memory().available < SPARE_BYTES:
             logger.info("No spare simulator starts, since less than %.0f GiB are free.", SPARE_BYTES / 2**30)

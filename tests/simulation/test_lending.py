@@ -125,6 +125,7 @@ def test_a_spare_that_has_only_begun_to_start_gives_way(
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
+    monkeypatch.setattr(simulator, "SPARE_CORES", 1)
     pid = living.pid
     run = train(3.0)
     until(lambda: len(simulators(tmp_path)) == 2)
@@ -140,6 +141,7 @@ def test_a_spare_serves_the_next_training_and_request(
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 0.2)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
+    monkeypatch.setattr(simulator, "SPARE_CORES", 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # otherwise rlnb sets it, for which each run needs its own process
     first = train(600, launcher=rlnb.LocalLauncher(max_running=2))
     until(lambda: len(simulators(tmp_path)) == 2)
@@ -152,12 +154,13 @@ def test_a_spare_serves_the_next_training_and_request(
     first.cancel().wait(WAIT_S)
 
 
-@pytest.mark.parametrize("case", ["little memory", "short", "closed"])
+@pytest.mark.parametrize("case", ["little memory", "few cores", "short", "closed"])
 def test_no_spare_starts_where_it_is_of_no_use(
     living: simulator.Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 1.0)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 2**60 if case == "little memory" else 0)
+    monkeypatch.setattr(simulator, "SPARE_CORES", 10_000 if case == "few cores" else 1)
     pid, run = living.pid, train(0.2 if case == "short" else 3.0)
     until(lambda: run.jobs[0].folder.started.exists())
     if case == "closed":
@@ -186,6 +189,7 @@ def test_the_spare_of_an_ended_training_does_not_start_in_the_next_one(
 ) -> None:
     monkeypatch.setattr(simulator, "SPARE_AFTER_S", 3.0)
     monkeypatch.setattr(simulator, "SPARE_BYTES", 0)
+    monkeypatch.setattr(simulator, "SPARE_CORES", 1)
     begin_s = time.monotonic()
     train(0.1).wait(WAIT_S)
     time.sleep(max(0.0, begin_s + 2.0 - time.monotonic()))
