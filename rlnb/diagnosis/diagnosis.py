@@ -54,7 +54,7 @@ class Diagnosis:
         return f"{self.run}: {number} in {self.points} logged iterations"
 
 
-_lines: dict[Path, tuple[int, str]] = {}
+_lines: dict[Path, tuple[int | None, str]] = {}
 """Iteration at which each run was diagnosed for a line, and the line."""
 
 
@@ -66,11 +66,24 @@ def line_of(run: RunFacts) -> str:
     iteration = run.metrics.iteration
     if iteration < LEAST - 1:
         return ""
-    at, line = _lines.get(run.path, (-1, ""))
-    if at < 0 or not at <= iteration < at + max(20, iteration // 20) or (run.result is not None and at != iteration):
+    at, line = _lines.get(run.path, (None, ""))
+    if _is_due(at, iteration, ended=run.result is not None):
         line = diagnose(run).line
         _lines[run.path] = iteration, line
     return line
+
+
+def _is_due(at: int | None, iteration: int, *, ended: bool) -> bool:
+    """Return whether a run has to be diagnosed again.
+
+    Args:
+        at: Iteration of its last diagnosis; None before the first.
+        iteration: Iteration of the run, which falls if the run is resumed from an early checkpoint.
+        ended: Whether the training has ended.
+    """
+    if at is None or iteration < at:
+        return True
+    return iteration >= at + max(20, iteration // 20) or (ended and iteration > at)
 
 
 def diagnose(run: RunFacts) -> Diagnosis:

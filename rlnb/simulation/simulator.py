@@ -41,7 +41,8 @@ delay the run's first iteration."""
 SPARE_BYTES = 6 * 2**30
 """Bytes of memory that must be free for a spare simulator."""
 SPARE_CORES = 4
-"""CPU cores that a machine needs for a spare simulator. On two cores, its start slows the training by a tenth."""
+"""CPU cores that a machine needs for a spare simulator. On two cores, its start made a training of 60 iterations 6 %
+slower (benchmarks/RESULTS.md)."""
 BESIDE_S = 60.0
 """Seconds without a request after which the simulator of a machine with GPUs ends if a run trains there."""
 BACK_WITHIN_S = 3.0

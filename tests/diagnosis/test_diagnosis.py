@@ -9,7 +9,7 @@ import pytest
 import rlnb
 from rlnb.curves import progress
 from rlnb.diagnosis import diagnosis
-from rlnb.diagnosis.diagnosis import Diagnosis, diagnose, line_of
+from rlnb.diagnosis.diagnosis import _is_due, diagnose, line_of
 from rlnb.diagnosis.symptoms import FLAT, LEAST, Symptom
 
 BAD = Symptom(name="reward <b>fell</b>", metric="reward", what="It fell from 3 to 1.", fix="Lower the learning rate.")
@@ -68,26 +68,18 @@ def test_a_run_from_the_weights_of_another_one_may_begin_at_its_best(
     assert diagnose(second).symptoms == (BAD,)
 
 
-def test_the_line_of_a_running_training_is_made_anew_as_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Training:
-        path = Path("/runs/a")
-        result = None
-
-        class metrics:
-            iteration = 0
-
-    counts: list[int] = []
-
-    def counted(run: Training) -> Diagnosis:
-        counts.append(run.metrics.iteration)
-        return Diagnosis(run="a", points=0, symptoms=(BAD,) if run.metrics.iteration > 60 else ())
-
-    monkeypatch.setattr(diagnosis, "diagnose", counted)
-    monkeypatch.setattr(diagnosis, "_lines", {})
-    run, lines = Training(), []
-    for iteration in [*range(100), 5, 40]:  # a resume from an early checkpoint at the end
-        run.metrics.iteration = iteration
-        lines.append(line_of(run))  # type: ignore[arg-type]
-    assert counts == [29, 49, 69, 89, 40]
-    assert lines[80] == BAD.name
-    assert lines[40] == lines[-1] == ""
+@pytest.mark.parametrize(
+    ("at", "iteration", "ended", "due"),
+    [
+        (None, 29, False, True),
+        (29, 48, False, False),
+        (29, 49, False, True),
+        (1000, 1049, False, False),
+        (1000, 1053, False, True),
+        (89, 90, True, True),
+        (90, 90, True, False),
+        (90, 40, False, True),  # a resume from an early checkpoint
+    ],
+)
+def test_a_line_is_made_anew_as_the_training_goes_on(at: int | None, iteration: int, ended: bool, due: bool) -> None:
+    assert _is_due(at, iteration, ended=ended) == due

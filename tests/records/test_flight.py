@@ -10,6 +10,7 @@ import pytest
 
 import rlnb
 from rlnb.records.flight import FLIGHT, VALUES, Flight, read, write
+from rlnb.reports.sections import summary
 
 RECORD = Flight(
     what="The reward term 'effort' is nan in env 3 in env step 12, in iteration 0.",
@@ -59,4 +60,10 @@ def test_a_run_has_the_record_of_its_newest_training(root: Path) -> None:
     assert run.flight is not None
     assert run.flight.env == 1, "the record of another rank"
     write(job.flight(0), RECORD, ARRAYS)
-    assert run.flight.env == 3
+    assert run.flight.env == 3, "of the same step, the first rank"
+    write(job.flight(0), dataclasses.replace(RECORD, step=1, fatal=False), ARRAYS)
+    assert run.flight.env == 1, "the rank that ended the training, not one that noted a harmless value before"
+    other = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    page = summary([other, run])
+    assert RECORD.what.replace("'", "&#x27;") in page
+    assert page.count("not finite") == 1

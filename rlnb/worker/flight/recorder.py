@@ -75,7 +75,6 @@ class Recorder:
     def __init__(self, env: Any, folder: Path, iteration: Callable[[int], int | None]) -> None:
         self._env = isaaclab.task_env(env)
         self._folder, self._iteration = folder, iteration
-        self._states = States(self._env)
         self._count = self._looked = 0
         self._rings: tuple[torch.Tensor, torch.Tensor] | None = None
         self._parts: list[Part] = []
@@ -87,6 +86,8 @@ class Recorder:
         import torch
 
         self._step = self._env.step
+        with self._harmless():
+            self._states = States(self._env)
 
         def recorded(actions: Any) -> Any:
             if self._is_off:
@@ -116,9 +117,8 @@ class Recorder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None or (issubclass(kind, Exception) and not issubclass(kind, NotFiniteError | TrainingStopped)):
             with self._harmless():
-                self._look(
-                    failed=kind is not None
-                )  # the library may have failed because of a value that was not looked at yet
+                # The library may have failed because of a value that was not looked at yet.
+                self._look(failed=kind is not None)
 
     def _state(self) -> torch.Tensor:
         """Return the state of all envs, shape (num_envs, values)."""

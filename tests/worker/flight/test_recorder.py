@@ -161,6 +161,20 @@ def test_the_record_has_the_last_steps_of_all_envs(tmp_path: Path) -> None:
     assert flight.labels["observation/policy"] == ("joints[0]", "joints[1]", "clock")
 
 
+def test_an_infinite_action_is_noted_since_the_env_may_clip_it(tmp_path: Path) -> None:
+    def act(step: int) -> Any:
+        return torch.full((NUM_ENVS, 2), math.inf if step == 20 else 0.0)
+
+    def clip(env: Env) -> None:
+        env.joints.zero_()
+        env.rewards.zero_()
+        env.observations = torch.zeros(NUM_ENVS, 3)
+
+    flight = flown(tmp_path, clip, actions=act)
+    assert flight is not None
+    assert (flight.kind, flight.step, flight.fatal) == ("action", 20, False)
+
+
 @pytest.mark.parametrize(("name", "value"), [("observations", math.inf), ("speeds", math.nan)])
 def test_what_a_library_survives_is_noted_once(
     tmp_path: Path, name: str, value: float, caplog: pytest.LogCaptureFixture
@@ -248,7 +262,7 @@ def test_an_env_that_cannot_be_recorded_is_trained_all_the_same(
     assert env.count == 21
     assert len([message for message in caplog.messages if "The flight recorder is off" in message]) == 1
     env = Env()
-    env.scene.articulations["robot"].data.joint_pos = None
+    env.scene.articulations = None  # no state can be read at all
     with Recorder(env, tmp_path, lambda _: None):
         assert len(env.step(torch.zeros(NUM_ENVS, 2))) == 5
 

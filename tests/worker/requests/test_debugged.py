@@ -16,6 +16,7 @@ import pytest
 
 import rlnb
 from rlnb.simulation.adapter import Adapter
+from rlnb.worker.requests import debugged
 from rlnb.worker.requests.debugged import array_of
 
 OTHER_USER = 65534
@@ -59,6 +60,13 @@ def test_tensors_and_numbers_are_arrays_and_nothing_else_is() -> None:
     assert array_of(2.5) == np.asarray(2.5)
     for value in ("text", None, [1, 2], object(), np.array([object()])):
         assert array_of(value) is None
+
+
+def test_no_port_is_opened_where_the_users_of_connections_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("debugpy")
+    monkeypatch.setattr(debugged, "lists_users", lambda: False)
+    with pytest.raises(rlnb.RlnbError, match="does not list the users of connections"):
+        debugged.listen("secret")
 
 
 @pytest.fixture
