@@ -105,7 +105,7 @@ def test_every_rule_has_a_pathology() -> None:
         {"system__node0__memory_gib": 2.0 + 1.0 * np.minimum(T * 5.0, 1.0)},  # caches fill at the begin
         {"learning_rate": np.full(COUNT, 1e-5)},  # a constant one
         {"reward": noisy(100.0 * (1.0 - np.exp(-500.0 * T)))},  # solved in a few iterations
-        {"info__kl": np.where(np.isin(np.arange(10_000), (900, 5000)), 2.0, 0.01)},  # two spikes in 10,000 updates
+        {"info__kl": np.where(np.isin(np.arange(10_000), (3000, 5000)), 2.0, 0.01)},  # two spikes in 10,000 updates
         {  # a lift that has not succeeded yet
             "reward": HEALTHY["reward"][:80],
             "success_rate": np.zeros(80),
@@ -113,6 +113,12 @@ def test_every_rule_has_a_pathology() -> None:
         },
         {"value_loss": np.exp(9.0 * (T - 0.5)), "reward": None},
         {"learning_rate": 1e-3 * (1.0 - 0.95 * T)},  # a linear schedule
+        {"system__node0__memory_gib": np.where(T > 0.5, 3.0, 2.0)},  # a second env, such as that of a film
+        {"action_std": np.where(T < 0.2, 1.0, 5.0)},  # it grew once
+        {
+            "value_loss": np.where(T > 0.65, 50.0, 1.0),
+            "reward": noisy(100.0 - 20.0 * T)[:100],
+        },  # a harder goal since then
     ],
 )
 def test_what_happens_in_good_trainings_is_no_symptom(changed: dict[str, np.ndarray | None]) -> None:

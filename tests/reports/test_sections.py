@@ -100,7 +100,7 @@ def test_the_lines_that_reproduce_a_run_do(echo_root):
 
 
 def test_launcher_arguments_and_determinism_are_shown_and_reproduced(echo_root):
-    task = rlnb.task("Echo", launcher_args={"kit_args": "--enable my.extension"})
+    task = rlnb.task("Echo", launcher_args={"kit_args": "--enable my.extension"}, imports="mine.tasks")
     run = rlnb.train(task, library="echo", max_iterations=1, deterministic=True).wait()
     assert asked(again(run).wait()) == asked(run)
     page = sections.parameters([run])

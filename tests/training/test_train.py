@@ -348,7 +348,8 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
     symptom = rlnb.Symptom(name=HOSTILE, metric=HOSTILE, what=HOSTILE, fix=HOSTILE)
     diagnosis = rlnb.Diagnosis(run=HOSTILE, points=1, symptoms=(symptom,))
     step = rlnb.EnvStep(arrays={HOSTILE: np.ones(1)}, log={HOSTILE: 1.0})
-    for shown in (run, rlnb.runs(), evaluation, comparison, config, diagnosis, step):
+    healthy = rlnb.Diagnosis(run=HOSTILE, points=99)
+    for shown in (run, rlnb.runs(), evaluation, comparison, config, diagnosis, healthy, step):
         html = shown._repr_html_()
         assert "<script" not in html
         assert "&lt;script&gt;" in html

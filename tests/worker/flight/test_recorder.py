@@ -267,7 +267,7 @@ def test_an_env_that_cannot_be_recorded_is_trained_all_the_same(
         assert len(env.step(torch.zeros(NUM_ENVS, 2))) == 5
 
 
-def test_a_library_may_step_with_and_without_inference_mode(tmp_path: Path) -> None:
+def test_a_library_may_step_with_and_without_inference_mode(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     env = Env()
     with Recorder(env, tmp_path, lambda _: None):
         for number in range(STEPS + 2):
@@ -276,6 +276,7 @@ def test_a_library_may_step_with_and_without_inference_mode(tmp_path: Path) -> N
                 env.rewards = torch.zeros(NUM_ENVS, 2)
                 env.step(torch.zeros(NUM_ENVS, 2))
     assert read(tmp_path) is None
+    assert caplog.messages == [], "the recorder is still on"
 
 
 def test_a_variable_turns_the_recorder_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
