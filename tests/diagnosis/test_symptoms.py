@@ -118,7 +118,7 @@ def test_every_rule_has_a_pathology() -> None:
         {
             "value_loss": np.where(T > 0.65, 50.0, 1.0),
             "reward": noisy(100.0 - 20.0 * T)[:100],
-        },  # a harder goal since then
+        },  # harder since then
     ],
 )
 def test_what_happens_in_good_trainings_is_no_symptom(changed: dict[str, np.ndarray | None]) -> None:
