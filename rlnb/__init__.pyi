@@ -49,6 +49,8 @@ from .simulation.debugger import Debugger as Debugger
 from .simulation.debugger import Stop as Stop
 from .simulation.debugger import debug as debug
 from .simulation.env_step import EnvStep as EnvStep
+from .simulation.replay import Replay as Replay
+from .simulation.replay import replay as replay
 from .simulation.simulator import Simulator as Simulator
 from .simulation.simulator import simulator as simulator
 from .simulation.tuner import Tuner as Tuner

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb import plugins
 from rlnb.errors import RlnbError
-from rlnb.records.facts import RunFacts, checkpoint_of
+from rlnb.records.facts import RunFacts, checkpoint_of, task_of
 from rlnb.records.find import find_one
-from rlnb.records.layout import RunDir
 from rlnb.records.owner import refuse_another_users
 from rlnb.settings import options
 from rlnb.spec import Task
@@ -80,9 +78,3 @@ def acting(run: RunFacts | None, checkpoint: str | Path | None, trust: bool) -> 
     if not plugins.library(run.library).simulator:
         raise RlnbError(f"{run.id} was trained with {run.library}, without a simulator, so there is nothing to show.")
     return Policy(run=str(run.path), checkpoint=path, trust=trust)
-
-
-def task_of(run: RunFacts) -> Task:
-    """Return the task of a run with the run's copy of its module, because the original may have been edited since."""
-    task, folder = run.manifest.task, RunDir(run.path)
-    return dataclasses.replace(task, source=str(folder.source / Path(task.source).name)) if task.source else task

@@ -69,7 +69,7 @@ def _not_finite(curves: Curves) -> Iterator[Symptom]:
 
 def _action_std(curves: Curves) -> Iterator[Symptom]:
     for std in _judged(curves, "action_std"):
-        if std.last < 0.02 * std.first or std.last < 0.005:
+        if (std.last < 0.02 * std.first or std.last < 0.005) and not _has_learned(curves):
             yield Symptom(
                 name="action std collapsed",
                 metric="action_std",
@@ -94,6 +94,7 @@ def _entropy(curves: Curves) -> Iterator[Symptom]:
             entropy.first > 0.05
             and entropy.last < 0.02 * entropy.first
             and (entropy.last > -0.02 * entropy.first or entropy.last < -1.8 * entropy.first)
+            and not _has_learned(curves)
         ):
             yield Symptom(
                 name="entropy gone",
@@ -101,6 +102,17 @@ def _entropy(curves: Curves) -> Iterator[Symptom]:
                 what=f"entropy fell from {entropy.first:.3g} to {entropy.last:.3g}: the policy no longer explores.",
                 fix="Raise the entropy coefficient, or lower the learning rate.",
             )
+
+
+def _has_learned(curves: Curves) -> bool:
+    """Return whether a training has reached its best reward, so that a policy without noise is what it should be."""
+    if any(success.last < 0.8 for success in _judged(curves, "success_rate")):
+        return False
+    for reward in _judged(curves, "reward"):
+        smooth = reward.smooth()
+        gain = float(smooth.max() - smooth[0])
+        return gain > 5.0 * reward.noise and float(smooth.max() - smooth[-1]) < 0.1 * gain
+    return False
 
 
 def _kl(curves: Curves) -> Iterator[Symptom]:
@@ -217,9 +229,12 @@ def _is_flat(reward: Curve) -> bool:
     import numpy as np
 
     smooth = reward.smooth()
-    begin = min(float(smooth[0]), float(np.median(reward.values[:3])))  # a task may be solved in a few iterations
+    begin, earliest = float(smooth[0]), float(np.median(reward.values[:3]))
+    if begin - earliest > 3.0 * reward.noise:  # a task may be solved in a few iterations
+        begin = earliest
     best = float(smooth[1:].max()) - begin
-    return best < max(3.0 * reward.noise / math.sqrt(len(reward) / len(smooth)), 0.01 * abs(begin))
+    # The largest of twenty medians of noise is about three of their standard deviations above the first.
+    return best < max(4.0 * reward.noise / math.sqrt(len(reward) / len(smooth)), 0.01 * abs(begin))
 
 
 def _episodes(curves: Curves) -> Iterator[Symptom]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.flight import Flight
-    from rlnb.spec import Json, Manifest, Result, Started
+    from rlnb.spec import Json, Manifest, Result, Started, Task
 
 
 def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
@@ -287,3 +288,9 @@ class RunFacts:
 def tags_of(record: RunRecord) -> Tags:
     """Return a run's tags."""
     return Tags(record.folder.notes, record.manifest.tags)
+
+
+def task_of(run: RunFacts) -> Task:
+    """Return the task of a run with the run's copy of its module, because the original may have been edited since."""
+    task, folder = run.manifest.task, run.record.folder
+    return dataclasses.replace(task, source=str(folder.source / Path(task.source).name)) if task.source else task

@@ -14,7 +14,7 @@ from rlnb.storage.serial import from_json
 if TYPE_CHECKING:
     import numpy as np
 
-FLIGHT, VALUES = "flight.json", "flight.npz"
+FLIGHT, VALUES, REPLAY = "flight.json", "flight.npz", "replay.npz"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +41,12 @@ class Flight:
     """Whether the training has ended because of the value."""
     first_step: int
     """Step of the first row of the arrays."""
+    replay_from: int | None = None
+    """First step that :func:`rlnb.replay` can repeat; None if it can repeat none."""
+    seed: int | None = None
+    """Seed of the env."""
+    num_envs: int = 0
+    """Number of envs that were stepped."""
     envs: tuple[int, ...] = ()
     """Number of the env of each row of the arrays. A record of very many envs has the first ones and :attr:`env`."""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -61,16 +67,32 @@ class Flight:
         with np.load(Path(self.folder) / VALUES, allow_pickle=False) as archive:
             return dict(archive)
 
+    @property
+    def replay(self) -> dict[str, np.ndarray]:
+        """The values from which the steps are repeated: a snapshot of the env, actions, and random numbers."""
+        import numpy as np
 
-def write(folder: Path, flight: Flight, arrays: Mapping[str, np.ndarray]) -> Path:
-    """Write a record into a folder, in place of an earlier one; return the path of its values."""
+        with np.load(Path(self.folder) / REPLAY, allow_pickle=False) as archive:
+            return dict(archive)
+
+
+def write(folder: Path, flight: Flight, arrays: Mapping[str, np.ndarray], replay: Mapping[str, np.ndarray]) -> Path:
+    """Write a record into a folder, in place of an earlier one; return the path of its values.
+
+    Args:
+        folder: The folder.
+        flight: The record.
+        arrays: Values of the recorded steps.
+        replay: Values from which the steps are repeated.
+    """
     import numpy as np
 
     files.make_folder(folder)
-    path = folder / VALUES
-    with open(part := path.with_suffix(".part"), "wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    part.replace(path)
+    for name, values in ((REPLAY, replay), (VALUES, arrays)):
+        path = folder / name
+        with open(part := path.with_suffix(".part"), "wb") as file:
+            np.savez_compressed(file, **values)  # type: ignore[arg-type]
+        part.replace(path)
     (folder / FLIGHT).unlink(missing_ok=True)
     files.write_once(folder / FLIGHT, flight)
     return path

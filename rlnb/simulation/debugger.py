@@ -11,10 +11,11 @@ import secrets
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from rlnb.display.pictures import beside, tiled
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError
@@ -24,7 +25,7 @@ from rlnb.simulation.adapter import Adapter, Frame
 from rlnb.simulation.card import task_card
 from rlnb.simulation.env_step import EnvStep, arrays_of, step_of
 from rlnb.spec import Task
-from rlnb.tasks.debug import Debug, EnvData, Listen, Read, Reset, Step
+from rlnb.tasks.debug import Debug, EnvData, Listen, Picture, Read, Replay, Reset, Step
 from rlnb.tasks.overrides import check_task
 from rlnb.tasks.request import Request
 from rlnb.tasks.requests import Close
@@ -32,8 +33,10 @@ from rlnb.tasks.task import as_task
 
 if TYPE_CHECKING:
     import numpy as np
+    from PIL.Image import Image
 
 A = TypeVar("A")
+D = TypeVar("D", bound="Debugger")
 POLL_S = 0.05
 
 
@@ -103,7 +106,7 @@ class Debugger:
     preview, training or other request that makes an env.
     """
 
-    def __init__(self, task: Task, request: Debug, python: str | None, asset_root: str | None) -> None:
+    def __init__(self, task: Task, request: Debug | Replay, python: str | None, asset_root: str | None) -> None:
         self._task, self._interpreter = task, (python, asset_root)
         self._adapter: Adapter | None = None
         self._listens = False
@@ -114,6 +117,8 @@ class Debugger:
         self._folder = tempfile.TemporaryDirectory(prefix="rlnb-debug-", ignore_cleanup_errors=True)
         self.first = step_of(self._request(dataclasses.replace(request, out=self._folder.name)))
         """What the env returned from its first reset."""
+        self.last = self.first
+        """What the env returned last."""
 
     def reset(self, seed: int | None = None) -> EnvStep | Stop:
         """Reset the env.
@@ -163,6 +168,21 @@ class Debugger:
     def names(self, path: str = "") -> tuple[str, ...]:
         """Return the names below a value of the env, such as ``"robot.data"``; those of the env itself by default."""
         return self._request(Read(path=path)).names
+
+    def picture(self, envs: Sequence[int] = (0,), *, size: tuple[int, int] = (320, 240)) -> Image:
+        """Return a picture of some envs by each camera of the task, or by one that follows the robots.
+
+        Args:
+            envs: Numbers of the envs.
+            size: Width and height of the picture of an env, in pixels, if the task has no camera.
+
+        Raises:
+            RlnbError: There is no such env, or no camera of the task gives colours.
+        """
+        from PIL import Image
+
+        reading = self._request(Picture(envs=tuple(envs), size=size))
+        return beside([Image.fromarray(tiled(array)) for array in arrays_of(reading.file).values()])
 
     def break_at(self, where: int | str, *, file: str | None = None, condition: str = "") -> Debugger:
         """Set a breakpoint, at which :meth:`step` stops and returns a :class:`Stop`.
@@ -264,7 +284,7 @@ class Debugger:
 
     def _run(self, request: Reset | Step) -> EnvStep | Stop:
         if self._adapter is None:
-            return step_of(self._request(request))
+            return self._ended(step_of(self._request(request)))
         self._refuse_if_stopped()
         self._running = _in_the_background(lambda: simulator.request(request, *self._interpreter, warm=True))
         return self._until_stopped()
@@ -285,7 +305,12 @@ class Debugger:
                 self._stop = Stop(self, self._adapter, self._adapter.stops.get(timeout=POLL_S))
                 return self._stop
         running, self._running = self._running, None
-        return step_of(running.result())
+        return self._ended(step_of(running.result()))
+
+    def _ended(self, outcome: EnvStep) -> EnvStep:
+        """Note what the env returned from a reset or a step."""
+        self.last = outcome
+        return outcome
 
     def __repr__(self) -> str:
         place = f", stopped at {self._stop.place}" if self._stop is not None else ""
@@ -319,18 +344,27 @@ def debug(
     """
     task = dataclasses.replace(as_task(task), num_envs=num_envs)
     python, asset_root = python or options.python, asset_root or options.asset_root
-    for former in [*_open]:  # its breakpoints would stop this one
-        former.close()
+    close_former()
     check_task(task, task_card(task, python=python, asset_root=asset_root))
     request = Debug(task=task, num_envs=num_envs, actions=actions, seed=seed, device=device, out="")
     with status(f"Making the env of {task.id}"):
-        debugger = Debugger(task, request, python, asset_root)
-    _open.add(debugger)
-    return debugger
+        return noted(Debugger(task, request, python, asset_root))
 
 
 _open: weakref.WeakSet[Debugger] = weakref.WeakSet()
 """The debuggers of this kernel; at most the newest one has an env."""
+
+
+def close_former() -> None:
+    """Close the env of the former debugger, whose breakpoints would stop the next one."""
+    for former in [*_open]:
+        former.close()
+
+
+def noted(debugger: D) -> D:
+    """Note that a debugger has an env; return it."""
+    _open.add(debugger)
+    return debugger
 
 
 def _in_the_background(call: Callable[[], A]) -> Future[A]:

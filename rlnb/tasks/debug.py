@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from rlnb.tasks.request import ActingRequest, Request
+from rlnb.tasks.request import ActingRequest, Request, TaskRequest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +54,22 @@ class Debug(ActingRequest[EnvData]):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Replay(TaskRequest[EnvData]):
+    """Make the env of a training as it was at the first recorded step. :class:`Step` repeats the recorded steps."""
+
+    limit_s: ClassVar[float] = math.inf
+
+    run: str
+    """Folder of the run."""
+    flight: str
+    """Folder of the record."""
+    device: str
+    """As in :class:`rlnb.spec.Resources`."""
+    out: str
+    """Folder for npz files."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reset(Request[EnvData]):
     """Reset the env of the debugger."""
 
@@ -83,6 +99,18 @@ class Read(Request[Reading]):
 
     path: str
     """Dotted path below the env, such as ``"robot.data.joint_pos"``; an empty text is the env itself."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture(Request[Reading]):
+    """Take a picture of some envs of the debugger: arrays ``<camera>/rgb``, each of shape (envs, height, width, 3)."""
+
+    limit_s: ClassVar[float] = math.inf
+
+    envs: tuple[int, ...]
+    """Numbers of the envs."""
+    size: tuple[int, int]
+    """Width and height of the picture of an env, in pixels, if the task has no camera."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from rlnb.spec import JobKind, Task
 from rlnb.tasks.card import TaskCard
-from rlnb.tasks.debug import Address, Debug, Listen, Read, Reset, Step
+from rlnb.tasks.debug import Address, Debug, Listen, Picture, Read, Replay, Reset, Step
 from rlnb.tasks.request import ActingRequest, Actions, Request, TaskRequest, verb
 
 # -- looking at tasks ------------------------------------------------------------------------------------------
@@ -325,9 +325,11 @@ ALL: tuple[type[Request[Any]], ...] = (
     Advance,
     Close,
     Debug,
+    Replay,
     Reset,
     Step,
     Read,
+    Picture,
     Listen,
     RunJob,
 )

@@ -46,12 +46,13 @@ def names(**changed: np.ndarray | None) -> list[str]:
 
 
 FLAT = np.full(COUNT, 10.0)
+HALF_WAY = noisy(100.0 * np.minimum(T * 4.0, 1.0) * np.where(T > 0.7, 0.7, 1.0))
 PATHOLOGIES: dict[str, dict[str, np.ndarray | None]] = {
     "values that are not finite": {"value_loss": np.where(T > 0.9, np.nan, 1.0)},
     "episodes end at once": {"episode_length": noisy(30.0 * np.exp(-9.0 * T)) + 1.0},
-    "action std collapsed": {"action_std": np.exp(-5.0 * T)},
+    "action std collapsed": {"action_std": np.exp(-5.0 * T), "success_rate": noisy(0.3 * T)},
     "action std explodes": {"action_std": np.exp(2.5 * T)},
-    "entropy gone": {"action_std": None, "entropy": 1.1 * np.exp(-8.0 * T)},
+    "entropy gone": {"action_std": None, "entropy": 1.1 * np.exp(-8.0 * T), "success_rate": None, "reward": HALF_WAY},
     "reward collapsed": {"reward": noisy(100.0 * np.minimum(T * 4.0, 1.0) * np.where(T > 0.7, 0.1, 1.0))},
     "reward does not rise": {"reward": noisy(FLAT, 0.05)},
     "reward rises without success": {"success_rate": np.zeros(COUNT)},
@@ -100,6 +101,8 @@ def test_every_rule_has_a_pathology() -> None:
         {"reward": noisy(100.0 * (1.0 - np.exp(-5.0 * T)), 0.3)},  # a noisy reward
         {"fps": np.where(np.arange(COUNT) % 7 == 0, 5000.0, 20000.0)},  # pauses, such as checkpoints
         {"action_std": noisy(1.0 + 0.6 * T)},
+        {"action_std": np.exp(-5.0 * T)},  # the task is solved, and noise would only disturb
+        {"action_std": None, "entropy": 1.1 * np.exp(-8.0 * T), "success_rate": None},
         {"success_rate": None},
         {"Episode_Reward__track": None},  # only one term is a gain, as in the stock cart-pole
         {"system__node0__memory_gib": 2.0 + 1.0 * np.minimum(T * 5.0, 1.0)},  # caches fill at the begin

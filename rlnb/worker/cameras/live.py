@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError, unknown
@@ -96,11 +96,16 @@ class View:
             return  # a full disk, say: the training itself reports it
 
 
-def taker(env: Any, request: Wanted) -> Take:
-    """Return a function that takes pictures of the first envs, with the task's own cameras or else with a spectator.
+def taker(env: Any, request: Wanted, envs: Sequence[int] | None = None) -> Take:
+    """Return a function that takes pictures of some envs, with the task's own cameras or else with a spectator.
 
     A task's own cameras are read unchanged. If the task's observations come from its cameras, a picture costs only a
     copy. Otherwise a picture renders all envs, as the task itself would, and several times with an RTX renderer.
+
+    Args:
+        env: The task's own env.
+        request: Cameras, data types, size, and the number of envs, from the first.
+        envs: Numbers of the envs, in place of the first ones.
 
     Raises:
         RlnbError: The task has no such camera, or the camera does not give such a data type during a training.
@@ -108,7 +113,7 @@ def taker(env: Any, request: Wanted) -> Take:
     from isaaclab.sensors import Camera
 
     cameras = {name: sensor for name, sensor in env.scene.sensors.items() if isinstance(sensor, Camera)}
-    count = min(request.num_envs, env.num_envs)
+    rows = list(range(min(request.num_envs, env.num_envs)) if envs is None else envs)
     if not cameras:
         for data_type in request.data_types:
             if data_type != "rgb":
@@ -118,7 +123,7 @@ def taker(env: Any, request: Wanted) -> Take:
         for name in request.cameras:
             if name != ADDED:
                 raise RlnbError(f"No camera named {name!r}: this task has none. Leave cameras out and one is added.")
-        spectator = Spectator(env, count, request.size)
+        spectator = Spectator(env, rows, request.size)
         return lambda: {f"{ADDED}/rgb": spectator.picture()}
     for name in request.cameras:
         if name not in cameras:
@@ -135,7 +140,7 @@ def taker(env: Any, request: Wanted) -> Take:
         rtx.render(env, rtx.unread(sensors.values()), rtx.SETTLING_FRAMES)
         return {
             f"{name}/{data_type}": missed_is_inf(
-                sensor.data.output[data_type].torch[:count].cpu().numpy().copy(), data_type, sensor.cfg
+                sensor.data.output[data_type].torch[rows].cpu().numpy().copy(), data_type, sensor.cfg
             )
             for name, sensor in sensors.items()
             for data_type in request.data_types or sensor.cfg.data_types

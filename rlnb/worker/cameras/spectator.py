@@ -1,12 +1,13 @@
-"""A camera for a living env that has none: pictures of its first envs only, by Newton's ray tracer.
+"""A camera for a living env that has none: pictures of some of its envs, by Newton's ray tracer.
 
-The simulation's own model may have no visual shapes: Isaac Lab leaves them out if the scene has no camera. So the first
+The simulation's own model may have no visual shapes: Isaac Lab leaves them out if the scene has no camera. So these
 envs are read from the stage again, into a model for drawing only, whose bodies follow those of the simulation.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 from rlnb.worker.cameras.rig import Trail
@@ -18,24 +19,24 @@ BACKGROUND = 0xFFEEEEEE
 
 
 class Spectator:
-    """Draws the first envs; the camera of each follows its robots.
+    """Draws some envs; the camera of each follows its robots.
 
     Args:
         env: The env, which is not changed. All of its envs are assumed to be alike.
-        count: Number of envs to draw.
+        envs: Numbers of the envs to draw.
         size: Width and height of a picture, in pixels.
     """
 
-    def __init__(self, env: Any, count: int, size: tuple[int, int]) -> None:
+    def __init__(self, env: Any, envs: Sequence[int], size: tuple[int, int]) -> None:
         import newton
         import warp as wp
         from isaaclab.sim import SimulationContext
 
-        self._env, self._count, self._trail = env, count, Trail(env)
+        self._env, self._envs, self._trail = env, list(envs), Trail(env)
         simulation = SimulationContext.instance()
         self._provider = simulation.get_scene_data_provider()
-        origins = env.scene.env_origins[:count].cpu().numpy()
-        self._model = drawn(simulation.stage, env.scene.env_ns, origins, env.device)
+        origins = env.scene.env_origins[self._envs].cpu().numpy()
+        self._model = drawn(simulation.stage, env.scene.env_ns, self._envs, origins, env.device)
         self._mapping = self._provider.create_mapping(list(self._model.body_label))
         self._state = self._model.state()
         self._sensor = cast(Any, newton.sensors.SensorTiledCamera(self._model))
@@ -43,10 +44,10 @@ class Spectator:
         width, height = size
         field_of_view = 2.0 * math.atan(HALF_APERTURE * height / width)
         self._rays = self._sensor.utils.compute_camera_rays_pinhole(width, height, camera_fovs=field_of_view)
-        self._image = wp.zeros((count, 1, height, width), dtype=wp.uint32, device=self._model.device)
+        self._image = wp.zeros((len(self._envs), 1, height, width), dtype=wp.uint32, device=self._model.device)
 
     def picture(self) -> Any:
-        """Return the current picture of the first envs, shape (count, height, width, 3), uint8."""
+        """Return the current picture of each env, shape (count, height, width, 3), uint8."""
         import newton
         import numpy as np
         from isaaclab.scene_data import SceneDataFormat
@@ -72,25 +73,25 @@ class Spectator:
         from isaaclab.utils.math import create_rotation_matrix_from_view, quat_from_matrix
 
         eyes, centres = self._trail.view(self._env)
-        eyes, centres = eyes[: self._count], centres[: self._count]
+        eyes, centres = eyes[self._envs], centres[self._envs]
         rotation = create_rotation_matrix_from_view(eyes, centres, "Z", device=eyes.device)
         pose = torch.cat([eyes, quat_from_matrix(rotation)], dim=-1).contiguous()  # quaternions as x, y, z, w
-        return wp.from_torch(pose, dtype=wp.transformf).reshape((1, self._count))
+        return wp.from_torch(pose, dtype=wp.transformf).reshape((1, len(self._envs)))
 
 
-def drawn(stage: Any, env_ns: str, origins: Any, device: str) -> Any:
-    """Return a Newton model for drawing the first envs: visual shapes, and colliders of parts that have none.
+def drawn(stage: Any, env_ns: str, envs: Sequence[int], origins: Any, device: str) -> Any:
+    """Return a Newton model for drawing some envs: visual shapes, and colliders of parts that have none.
 
     Args:
         stage: The simulation's stage. The first env's prims are used for all envs.
         env_ns: Path of the prim that is the parent of all envs.
+        envs: Numbers of the envs.
         origins: Positions of the envs, shape (count, 3), metres. Shapes without a body stay there.
         device: Device to draw on.
     """
     import newton
     import warp as wp
 
-    count = len(origins)
     first = f"{env_ns}/env_0"
     one, whole = newton.ModelBuilder(up_axis="Z"), newton.ModelBuilder(up_axis="Z")
     one.add_usd(stage, root_path=first, hide_collision_shapes=True, skip_mesh_approximation=True)
@@ -99,9 +100,9 @@ def drawn(stage: Any, env_ns: str, origins: Any, device: str) -> Any:
     for origin in origins:
         whole.add_world(one, xform=wp.transform(wp.vec3(*(origin - origins[0])), wp.quat(0.0, 0.0, 0.0, 1.0)))
     model = whole.finalize(device=device)
-    offset = len(model.body_label) - count * len(of_one)
-    for number in range(count):
+    offset = len(model.body_label) - len(envs) * len(of_one)
+    for place, number in enumerate(envs):
         for index, label in enumerate(of_one):
             below = str(label).removeprefix(first)
-            model.body_label[offset + number * len(of_one) + index] = f"{env_ns}/env_{number}{below}"
+            model.body_label[offset + place * len(of_one) + index] = f"{env_ns}/env_{number}{below}"
     return model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 WIDEST = 1024
 """Largest number of values of an observation that is kept. Pictures are not."""
+WRITERS = {
+    "root_link_pose_w": ("write_root_link_pose_to_sim_index", "root_pose"),
+    "root_com_vel_w": ("write_root_com_velocity_to_sim_index", "root_velocity"),
+    "joint_pos": ("write_joint_position_to_sim_index", "position"),
+    "joint_vel": ("write_joint_velocity_to_sim_index", "velocity"),
+}
+"""Method of an asset that sets a quantity, and the name of its argument."""
 Kind = Literal["state", "action", "term", "reward", "observation"]
 
 
@@ -64,6 +71,16 @@ class States:
     def read(self) -> list[torch.Tensor]:
         """Return the values, each of shape (num_envs, width)."""
         return [getattr(asset.data, quantity).torch for asset, quantity in self._reads]
+
+    def write(self, values: Sequence[torch.Tensor]) -> None:
+        """Set the values.
+
+        Args:
+            values: As :meth:`read` returns them.
+        """
+        for (asset, quantity), value in zip(self._reads, values, strict=True):
+            writer, argument = WRITERS[quantity]
+            getattr(asset, writer)(**{argument: value})
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:

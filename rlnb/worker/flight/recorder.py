@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError, TrainingStopped
 from rlnb.records.flight import Flight, write
-from rlnb.worker.flight.parts import Kind, Part, States, flat, leaves, outcome_parts, terms
+from rlnb.worker.flight.parts import Kind, Part, flat, leaves, outcome_parts, terms
+from rlnb.worker.flight.rewind import Rewind
 from rlnb.worker.isaac import isaaclab
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class Recorder:
 
         self._step = self._env.step
         with self._harmless():
-            self._states = States(self._env)
+            self._rewind = Rewind(self._env)
+            self._states = self._rewind.states
 
         def recorded(actions: Any) -> Any:
             if self._is_off:
@@ -95,6 +97,7 @@ class Recorder:
             before = None
             with torch.no_grad(), self._harmless():
                 before = self._state()
+                self._rewind.before_step(actions, every=self._size)
             outcome = self._step(actions)
             with torch.no_grad(), self._harmless():
                 self._keep(before, actions, outcome)
@@ -190,21 +193,35 @@ class Recorder:
             self._refuse(bad)
         if bad is not None and self._noted is None:
             self._noted = bad
-            path = self._written(bad, fatal=False)
+            path = self._written(self._text(bad), bad, fatal=False)
             logger.warning("%s The training goes on.%s", self._text(bad), path)
 
     def _refuse(self, bad: _Found) -> None:
         """Write the record, and raise the error."""
-        path = self._written(bad, fatal=True)
-        raise NotFiniteError(f"{self._text(bad)}{path}")
+        what = self._text(bad)
+        if bad is not self._noted and self._has_led_to(bad):
+            # The update after it may have made the weights, or a running mean, nan.
+            assert self._noted is not None
+            bad, what = self._noted, f"{self._text(self._noted)} Later, {_lower(what)}"
+        path = self._written(what, bad, fatal=True)
+        raise NotFiniteError(f"{what}{path}")
 
-    def _written(self, bad: _Found, *, fatal: bool) -> str:
+    def _has_led_to(self, bad: _Found) -> bool:
+        """Return whether a nan action is probably due to the value that was noted before, in the last iteration."""
+        if self._noted is None or bad.part.kind != "action":
+            return False
+        before, now = self._iteration(self._noted.step), self._iteration(bad.step)
+        if before is None or now is None:
+            return bad.step - self._noted.step <= STEPS
+        return now - before <= 1
+
+    def _written(self, what: str, bad: _Found, *, fatal: bool) -> str:
         """Write the record; return a sentence that says where it is."""
         try:
-            path = self._write(bad, fatal=fatal)
+            path = self._write(what, bad, fatal=fatal)
         except Exception as exc:  # such as a full disk, which must not hide the value
             return f" Its record could not be written: {exc}"
-        return f" The values of the last {self._size} steps are in {path}. To read them: run.flight"
+        return f" The values of the last {self._size} steps are in {path}. To repeat them: rlnb.replay(run)"
 
     def _first_fatal(self, first: int) -> tuple[int, int] | None:
         """Return the step and the env of the first value that no library survives; None if there is none."""
@@ -266,7 +283,7 @@ class Recorder:
         value = f"{bad.part.text(bad.index)} is {bad.value}"
         return f"{value} in env {bad.env} {bad.when} env step {bad.step}{where}."
 
-    def _write(self, bad: _Found, *, fatal: bool) -> Path:
+    def _write(self, what: str, bad: _Found, *, fatal: bool) -> Path:
         """Write the record; return the path of the values."""
         import torch
 
@@ -281,8 +298,9 @@ class Recorder:
             steps = [[values for _, values in self._columns(parts, step, ring)] for step in kept]
             for part, values in zip(parts, zip(*steps, strict=True), strict=True):
                 arrays[part.key] = torch.stack(values)[:, envs].cpu().numpy()
+        first_repeatable, replay = self._rewind.arrays()
         flight = Flight(
-            what=self._text(bad),
+            what=what,
             kind=bad.part.kind,
             name=bad.part.name,
             label=bad.part.labels[bad.index] if bad.part.labels else "",
@@ -292,10 +310,13 @@ class Recorder:
             iteration=self._iteration(bad.step),
             fatal=fatal,
             first_step=kept[0],
+            replay_from=first_repeatable,
+            seed=getattr(self._env.cfg, "seed", None),
+            num_envs=self._env.num_envs,
             envs=tuple(envs),
             labels={part.key: part.labels for part in (*self._states.parts, *self._parts) if part.labels},
         )
-        return write(self._folder, flight, arrays)
+        return write(self._folder, flight, arrays, replay)
 
 
 def _place(values: torch.Tensor, *, env: int | None = None, nan: bool = False) -> dict[str, Any]:
@@ -315,3 +336,7 @@ def _place(values: torch.Tensor, *, env: int | None = None, nan: bool = False) -
     index = int(places[0, 1])
     env = int(places[0, 0]) if env is None else env
     return {"env": env, "index": index, "value": float(values[env, index])}
+
+
+def _lower(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]

@@ -4,32 +4,51 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.display.own_user import lists_users, refuse_other_users
 from rlnb.errors import FreshProcessError, RlnbError, did_you_mean
+from rlnb.records.camera_files import Wanted
 from rlnb.tasks.debug import Address, Debug, EnvData, Reading
-from rlnb.worker.acting import acting
+from rlnb.worker.acting import Act, acting
 from rlnb.worker.acting import actions as random_or_zero
+from rlnb.worker.cameras.live import taker
 from rlnb.worker.isaac import isaaclab
 
 if TYPE_CHECKING:
     import numpy as np
 
+Values = Mapping[str, Any]
+"""Values by name: tensors, arrays or numbers, or more such values."""
 NAMES = 40
 """Largest number of names in an error."""
 
 
 class DebuggedEnv:
-    """An env that is stepped one call at a time."""
+    """An env that is stepped one call at a time.
 
-    def __init__(self, request: Debug, stack: contextlib.ExitStack) -> None:
-        self.env, self._act, _ = stack.enter_context(acting(request, lambda env_cfg: None))
-        self._raw = isaaclab.task_env(self.env)
-        self._out, self._count = Path(request.out), 0
+    Args:
+        env: The env, as gymnasium made it.
+        act: Function from observations to the actions of steps that get none.
+        out: Folder for npz files.
+    """
+
+    def __init__(self, env: Any, act: Act, out: str) -> None:
+        self.env, self._act = env, act
+        self._raw = isaaclab.task_env(env)
+        self._out, self._count = Path(out), 0
         self._observations: Any = None
+        self._take: Callable[[], Any] = dict
+        self._pictured: tuple[tuple[int, ...], tuple[int, int]] | None = None
+        """Envs and size of the pictures that ``_take`` takes."""
+
+    @classmethod
+    def of(cls, request: Debug, stack: contextlib.ExitStack) -> DebuggedEnv:
+        """Make the env of a task, which the stack closes."""
+        env, act, _ = stack.enter_context(acting(request, lambda env_cfg: None))
+        return cls(env, act, request.out)
 
     def reset(self, seed: int | None) -> EnvData:
         """Reset the env.
@@ -56,14 +75,18 @@ class DebuggedEnv:
         import torch
 
         fixed = None if actions is None else self._tensor(actions)
-        outcome: dict[str, Any] = {}
+        outcome: Values = {}
         with torch.inference_mode():
             for _ in range(steps):
-                action = self._act(self._observations) if fixed is None else fixed
-                self._observations, rewards, terminated, truncated, _info = self.env.step(action)
-                outcome = {"rewards": rewards, "terminated": terminated, "truncated": truncated}
+                outcome = self._advance(self._act(self._observations) if fixed is None else fixed)
+        return self._written(outcome)
+
+    def _advance(self, actions: Any) -> Values:
+        """Step the env once; return what it returned."""
+        self._observations, rewards, terminated, truncated, _info = self.env.step(actions)
+        ends = {"terminated": terminated, "truncated": truncated}
         terms = isaaclab.reward_terms(self._raw)
-        return self._written({"observations": self._observations, **outcome, "terms": terms})
+        return {"observations": self._observations, "rewards": rewards, **ends, "terms": terms}
 
     def _tensor(self, actions: tuple[tuple[float, ...], ...]) -> Any:
         """Return actions as a tensor.
@@ -81,7 +104,7 @@ class DebuggedEnv:
             raise RlnbError(f"actions= has the shape {shape}, but this env takes {expected}. Use one row for each env.")
         return torch.tensor(actions, device=self._raw.device).to(sample.dtype)
 
-    def _written(self, values: Mapping[str, Any]) -> EnvData:
+    def _written(self, values: Values) -> EnvData:
         import numpy as np
 
         self._count += 1
@@ -115,6 +138,28 @@ class DebuggedEnv:
         np.savez(file := self._out / f"{self._count}.npz", value=array)
         return Reading(file=str(file))
 
+    def picture(self, envs: tuple[int, ...], size: tuple[int, int]) -> Reading:
+        """Take a picture of some envs with each camera of the task, or with one that is added.
+
+        Args:
+            envs: Numbers of the envs.
+            size: Width and height of an added camera, in pixels.
+
+        Raises:
+            RlnbError: There is no such env, or no camera of the task gives colours.
+        """
+        import numpy as np
+
+        if wrong := [number for number in envs if not 0 <= number < self._raw.num_envs]:
+            raise RlnbError(f"envs={wrong[0]} is not an env. Use numbers from 0 to {self._raw.num_envs - 1}.")
+        if (envs, size) != self._pictured:
+            wanted = Wanted(cameras=(), data_types=("rgb",), num_envs=len(envs), size=size, share=1.0)
+            self._take, self._pictured = taker(self._raw, wanted, envs), (envs, size)
+        arrays: Any = self._take()
+        self._count += 1
+        np.savez(file := self._out / f"{self._count}.npz", **arrays)
+        return Reading(file=str(file))
+
     def _part(self, value: Any, name: str, path: str) -> Any:
         for holder in (value, self._raw.scene) if value is self._raw else (value,):
             if hasattr(holder, name):
@@ -134,7 +179,7 @@ def _names(value: Any) -> Iterator[str]:
         yield from (name for name in dir(value) if not name.startswith("_"))
 
 
-def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(values: Values, above: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{above}{name}/")

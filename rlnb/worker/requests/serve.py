@@ -308,6 +308,10 @@ def _debug(request: requests.Debug, exchange: Exchange) -> EnvData:
     return exchange.kept_env.debug(request)
 
 
+def _replay(request: requests.Replay, exchange: Exchange) -> EnvData:
+    return exchange.kept_env.replay(request)
+
+
 def _reset(request: requests.Reset, exchange: Exchange) -> EnvData:
     return exchange.kept_env.debugged.reset(request.seed)
 
@@ -318,6 +322,10 @@ def _step(request: requests.Step, exchange: Exchange) -> EnvData:
 
 def _read(request: requests.Read, exchange: Exchange) -> Reading:
     return exchange.kept_env.debugged.read(request.path)
+
+
+def _picture(request: requests.Picture, exchange: Exchange) -> Reading:
+    return exchange.kept_env.debugged.picture(request.envs, request.size)
 
 
 def _listen(request: requests.Listen, exchange: Exchange) -> requests.Address:
@@ -343,15 +351,17 @@ _HANDLERS: Mapping[type[Request[Any]], Handler] = {
     requests.Advance: _advance,
     requests.Close: _close,
     requests.Debug: _debug,
+    requests.Replay: _replay,
     requests.Reset: _reset,
     requests.Step: _step,
     requests.Read: _read,
+    requests.Picture: _picture,
     requests.Listen: _listen,
     requests.Mirror: _mirror,
 }
-USES_ENV = ("ping", "advance", "reset", "step", "read", "listen", "close")
+USES_ENV = ("ping", "advance", "reset", "step", "read", "picture", "listen", "close")
 """Verbs of requests that import no code of the task: what has an env goes on with it after an edit."""
-KEEPS_ENV = ("card", "tasks", "ping", "open", "advance", "mirror", "debug", "reset", "step", "read", "listen")
+KEEPS_ENV = ("card", "tasks", "open", "mirror", "debug", "replay", *(verb for verb in USES_ENV if verb != "close"))
 """Verbs of requests that leave the kept env open."""
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rlnb.errors import RlnbError
-from rlnb.tasks.debug import Debug, EnvData
+from rlnb.tasks.debug import Debug, EnvData, Replay
 from rlnb.tasks.requests import Change, Open, Rewards
 from rlnb.worker.acting import actions
 from rlnb.worker.isaac import isaaclab, kit, terms
 from rlnb.worker.isaac.env import configured
 from rlnb.worker.requests.debugged import DebuggedEnv
+from rlnb.worker.requests.replayed import ReplayedEnv
 
 
 class KeptEnv:
@@ -82,11 +84,18 @@ class KeptEnv:
 
     def debug(self, request: Debug) -> EnvData:
         """Make the env of the debugger, and reset it."""
+        return self._keep(lambda: DebuggedEnv.of(request, self._stack), request.seed)
+
+    def replay(self, request: Replay) -> EnvData:
+        """Make the env of a training, as it was at the first recorded step."""
+        return self._keep(lambda: ReplayedEnv.of_record(request, self._stack), None)
+
+    def _keep(self, make: Callable[[], DebuggedEnv], seed: int | None) -> EnvData:
         self.close()
         try:
-            self._debugged = DebuggedEnv(request, self._stack)
+            self._debugged = make()
             self._env, self._key = self._debugged.env, ()
-            return self._debugged.reset(request.seed)
+            return self._debugged.reset(seed)
         except BaseException:
             self.close()
             raise

@@ -26,7 +26,8 @@ Plant = Callable[["Env"], None]
 class Env:
     """An env as Isaac Lab's envs show themselves: a robot with two joints, an object, two reward terms."""
 
-    num_envs, device = NUM_ENVS, "cpu"
+    num_envs, device, cfg = NUM_ENVS, "cpu", SimpleNamespace(seed=3)
+    sim = SimpleNamespace(physics_manager=None)
 
     def __init__(self) -> None:
         self.count = 0
@@ -114,7 +115,7 @@ def test_the_cause_is_named_with_env_and_step(
         flown(tmp_path, put(name, 4, index, value, at))
     expected = f"{text.format(at)}, in iteration {3 + at // HORIZON}."
     assert str(raised.value).startswith(expected)
-    assert str(raised.value).endswith("To read them: run.flight")
+    assert str(raised.value).endswith("To repeat them: rlnb.replay(run)")
     flight = read(tmp_path)
     assert flight is not None
     assert flight.what == expected
@@ -291,3 +292,29 @@ def test_a_request_to_stop_is_passed_on(tmp_path: Path) -> None:
     with pytest.raises(TrainingStopped):
         failed(tmp_path, TrainingStopped())
     assert read(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("later", "kind", "env", "step"), [(12, "observation", 4, 3), (19, "observation", 4, 3), (20, "action", 0, 20)]
+)
+def test_a_value_that_broke_the_policy_in_the_next_update_is_named(
+    tmp_path: Path, later: int, kind: str, env: int, step: int
+) -> None:
+    actions = lambda at: torch.full((NUM_ENVS, 2), math.nan if at >= later else float(at))  # noqa: E731
+    with pytest.raises(NotFiniteError) as raised:
+        flown(tmp_path, put("observations", 4, 2, math.inf, 3), actions=actions)
+    flight = read(tmp_path)
+    assert flight is not None
+    assert (flight.kind, flight.env, flight.step, flight.fatal) == (kind, env, step, True)
+    assert ("Later, the action" in str(raised.value)) == (kind == "observation")
+    assert str(raised.value).startswith(flight.what)
+
+
+def test_a_record_says_from_where_its_steps_can_be_repeated(tmp_path: Path) -> None:
+    with pytest.raises(NotFiniteError):
+        flown(tmp_path, put("rewards", 4, 1, math.nan, 70))
+    flight = read(tmp_path)
+    assert flight is not None
+    assert (flight.replay_from, flight.seed, flight.num_envs) == (32, 3, NUM_ENVS)
+    assert flight.replay["action/"].shape == (72 - 32, NUM_ENVS, 2)
+    assert flight.replay["variable/.count"] == 32

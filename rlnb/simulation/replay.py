@@ -1,0 +1,186 @@
+"""``rlnb.replay``: the last recorded steps of a training, repeated in the living simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rlnb.display.status import status
+from rlnb.display.table import table
+from rlnb.errors import RlnbError
+from rlnb.records.facts import RunFacts, task_of
+from rlnb.records.find import find_one
+from rlnb.records.owner import refuse_another_users
+from rlnb.settings import options
+from rlnb.simulation.debugger import Debugger, Stop, close_former, noted
+from rlnb.simulation.env_step import EnvStep
+from rlnb.tasks.debug import Replay as Request
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rlnb.records.flight import Flight
+
+RECORDED = {"observations": "observation", "terms": "term", "states": "state", "rewards": "reward"}
+"""Names of a step's arrays, and of those in a record."""
+
+
+class Replay(Debugger):
+    """The env of a training, whose last recorded steps are repeated one call at a time. Made by :func:`rlnb.replay`.
+
+    All of :class:`rlnb.Debugger` works: values by name, breakpoints in the task's code, and pictures. On a CPU with
+    Newton, each repeated step gives the recorded values bit by bit.
+    """
+
+    def __init__(self, flight: Flight, request: Request, python: str | None, asset_root: str | None) -> None:
+        self.flight = flight
+        """The record."""
+        self._values = flight.arrays
+        if flight.replay_from is None:
+            raise RlnbError("This record has no snapshot of the env, so its steps cannot be repeated. Use run.flight.")
+        self._begin = self.next_step = flight.replay_from
+        self.differences: dict[str, tuple[int, float]] = {}
+        """Arrays that differ from the record: the first such env step, and the largest difference in it."""
+        self._is_own, self._under_way = False, 0
+        super().__init__(request.task, request, python, asset_root)
+
+    @property
+    def steps(self) -> range:
+        """Numbers of the env steps that can be repeated."""
+        return range(self._begin, self.flight.first_step + len(next(iter(self._values.values()))))
+
+    def step(self, actions: Any = None, *, steps: int = 1) -> EnvStep | Stop:
+        """Repeat recorded steps.
+
+        Args:
+            actions: Actions of each step in place of the recorded ones, of shape (num_envs, actions). Later steps are
+                no longer those of the record.
+            steps: Number of steps.
+
+        Returns:
+            What the last step returned, with the ``"states/..."`` after it, or the breakpoint at which the code has
+            stopped.
+
+        Raises:
+            RlnbError: Fewer steps are left, the actions do not fit the env, or the env was closed.
+            WorkerError: The task's own code failed.
+        """
+        self._is_own = self._is_own or actions is not None
+        self._under_way = steps
+        return super().step(actions, steps=steps)
+
+    def reset(self, seed: int | None = None) -> EnvStep | Stop:
+        """Go back to the first recorded step.
+
+        Args:
+            seed: Has no effect: the random numbers are the recorded ones.
+        """
+        self.next_step, self._under_way, self._is_own = self._begin, 0, False
+        return super().reset(seed)
+
+    def to(self, step: int | None = None) -> EnvStep | Stop:
+        """Go to the moment before a step.
+
+        Args:
+            step: Number of the env step; None is the step of the value that was not finite.
+
+        Raises:
+            RlnbError: The record does not have this step.
+        """
+        step = self.flight.step if step is None else step
+        if step not in self.steps:
+            raise RlnbError(f"step={step} is not recorded. Use {self.steps[0]} to {self.steps[-1]}.")
+        outcome = self.reset() if step < self.next_step or self._is_own else self.last
+        return self.step(steps=step - self.next_step) if step > self.next_step else outcome
+
+    def _ended(self, outcome: EnvStep) -> EnvStep:
+        self.next_step, self._under_way = self.next_step + self._under_way, 0
+        if not self._is_own:
+            for name, difference in self._compared(outcome):
+                self.differences.setdefault(name, (self.next_step - 1, difference))
+        return super()._ended(outcome)
+
+    def _compared(self, outcome: EnvStep) -> Iterator[tuple[str, float]]:
+        """Yield the arrays of a step that differ from the record, with the largest difference."""
+        import numpy as np
+
+        for name, array in outcome.items():
+            kind, _, rest = name.partition("/")
+            key = "/".join(filter(None, (RECORDED.get(kind, kind), rest)))
+            # A record has the states before each step, and everything else of the step.
+            row = self.next_step - self.flight.first_step - (0 if kind == "states" else 1)
+            if key not in self._values or not 0 <= row < len(self._values[key]):
+                continue
+            old = self._values[key][row]
+            new = array[list(self.flight.envs)].reshape(old.shape).astype(old.dtype)
+            if not np.array_equal(old, new, equal_nan=True):
+                yield name, float(np.nanmax(np.abs(old - new), initial=0.0))
+
+    @property
+    def env(self) -> Mapping[str, np.ndarray]:
+        """The recorded values of the env with the value that was not finite: arrays of shape (steps, values)."""
+        row = self.flight.envs.index(self.flight.env)
+        return {name: values[:, row] for name, values in self._values.items()}
+
+    def _facts(self) -> list[tuple[str, str]]:
+        equal = (
+            "equal to the record"
+            if not self.differences
+            else ", ".join(
+                f"{name} differs by {by:.3g} from env step {step} on" for name, (step, by) in self.differences.items()
+            )
+        )
+        return [
+            ("value", self.flight.what),
+            ("recorded steps", f"{self.steps[0]} to {self.steps[-1]}"),
+            ("next step", str(self.next_step)),
+            ("repeated steps", equal if self.next_step > self._begin else "none yet"),
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join(["Replay", *(f"  {name}: {text}" for name, text in self._facts())])
+
+    def _repr_html_(self) -> str:
+        return table(("replay", self._task.id), self._facts())
+
+
+def replay(
+    run: RunFacts | str,
+    *,
+    device: str | None = None,
+    python: str | None = None,
+    asset_root: str | None = None,
+    trust: bool = False,
+) -> Replay:
+    """Repeat the last recorded steps of a training that met a value which is not finite.
+
+    The env is made in the living simulator, with the number of envs and the seed of the training, and brought into the
+    recorded state. Each step uses the recorded actions and random numbers.
+
+    Args:
+        run: A run, or its id.
+        device: As in :func:`rlnb.train`; None is that of the run.
+        python: Command of the worker's interpreter; None is the run's.
+        asset_root: Folder or URL of robot assets; None is the run's.
+        trust: Whether to replay a run of another user, whose code is executed.
+
+    Raises:
+        RlnbError: The run has no such record.
+        WorkerError: The task's own code failed.
+    """
+    facts = RunFacts.of(find_one(options.folders, run)) if isinstance(run, str) else run
+    refuse_another_users(facts.record, trust=trust)
+    flight = facts.flight
+    if flight is None:
+        raise RlnbError(f"{facts.id} has no flight record: all of its values were finite. Use rlnb.debug(run.task).")
+    manifest = facts.manifest
+    request = Request(
+        task=task_of(facts),
+        run=str(facts.path),
+        flight=flight.folder,
+        device=device or manifest.resources.device,
+        out="",
+    )
+    close_former()
+    with status(f"Making the env of {facts.id}"):
+        return noted(Replay(flight, request, python or manifest.python, asset_root or manifest.asset_root))

@@ -1,0 +1,114 @@
+"""The env of a training, whose recorded steps are repeated one call at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlnb.errors import RlnbError
+from rlnb.records.flight import read
+from rlnb.records.layout import RunDir
+from rlnb.spec import Manifest
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
+from rlnb.tasks.debug import EnvData, Replay
+from rlnb.worker.acting import actions as random_or_zero
+from rlnb.worker.flight import snapshot
+from rlnb.worker.flight.parts import States
+from rlnb.worker.flight.rewind import set_random_state
+from rlnb.worker.isaac.env import environment
+from rlnb.worker.requests.debugged import DebuggedEnv, Values
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class ReplayedEnv(DebuggedEnv):
+    """An env that repeats recorded steps.
+
+    Args:
+        env: The env, as gymnasium made it.
+        out: Folder for npz files.
+        arrays: :attr:`rlnb.Flight.replay`.
+    """
+
+    def __init__(self, env: Any, out: str, arrays: Mapping[str, np.ndarray]) -> None:
+        super().__init__(env, lambda observations: self._recorded(), out)
+        self._arrays, self._states = arrays, States(self._raw)
+        self._step = 0
+
+    @classmethod
+    def of_record(cls, request: Replay, stack: contextlib.ExitStack) -> ReplayedEnv:
+        """Make the env of a record, which the stack closes.
+
+        Raises:
+            RlnbError: The record is damaged.
+        """
+        flight = read(Path(request.flight))
+        if flight is None or flight.seed is None:
+            raise RlnbError(f"The record in {request.flight} is damaged, so it cannot be replayed.")
+        manifest = from_json(Manifest, files.read_json(RunDir(Path(request.run)).manifest) or {})
+        env, _ = stack.enter_context(
+            environment(
+                dataclasses.replace(request.task, num_envs=flight.num_envs),
+                None,
+                seed=flight.seed,
+                device=request.device,
+                manifest=manifest,
+                deterministic=manifest.deterministic,
+            )
+        )
+        return cls(env, request.out, flight.replay)
+
+    def reset(self, seed: int | None) -> EnvData:
+        """Bring the env into the state before the first recorded step.
+
+        Args:
+            seed: Has no effect.
+        """
+        import torch
+
+        with torch.inference_mode():
+            self.env.reset()
+            self._step = 0
+            self.env.step(self._recorded())  # some of the env's variables exist only after a step
+            snapshot.restore(self._raw, self._states, self._arrays)
+        return self._written({"states": self._state()})
+
+    def step(self, steps: int, actions: tuple[tuple[float, ...], ...] | None) -> EnvData:
+        """Repeat recorded steps; return what the last one returned, and the states after it.
+
+        Args:
+            steps: Number of steps.
+            actions: Actions of each step instead of the recorded ones, of shape (num_envs, actions).
+
+        Raises:
+            RlnbError: There are not so many steps, or the actions do not fit the env.
+        """
+        left = len(self._arrays["random"]) - self._step
+        if steps > left:
+            raise RlnbError(f"steps={steps} is more than the {left} recorded steps that are left. Use replay.reset().")
+        return super().step(steps, actions)
+
+    def _advance(self, actions: Any) -> Values:
+        set_random_state(self._arrays["random"][self._step], self._raw.device)
+        self._step += 1
+        return {**super()._advance(actions), "states": self._state()}
+
+    def _state(self) -> Values:
+        return {part.name: value for part, value in zip(self._states.parts, self._states.read(), strict=True)}
+
+    def _recorded(self) -> Any:
+        """Return the recorded actions of the next step."""
+        sample = random_or_zero(self._raw, "zero")
+        if isinstance(sample, Mapping):
+            return {agent: self._action(f"action/{agent}", zeros) for agent, zeros in sample.items()}
+        return self._action("action/", sample)
+
+    def _action(self, key: str, zeros: Any) -> Any:
+        import torch
+
+        return torch.from_numpy(self._arrays[key][self._step].copy()).to(zeros)

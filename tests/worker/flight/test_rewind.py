@@ -1,0 +1,57 @@
+"""Tests of rlnb.worker.flight.rewind."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from rlnb.worker.flight.rewind import Rewind, random_state, set_random_state
+from tests.worker.flight.test_snapshot import NUM_ENVS, Env
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("isaaclab")
+
+
+@pytest.mark.parametrize(("count", "first"), [(0, None), (1, 0), (8, 0), (16, 0), (17, 8), (24, 8), (25, 16)])
+def test_between_one_and_two_periods_can_be_repeated(count: int, first: int | None) -> None:
+    env = Env()
+    rewind = Rewind(env)
+    for step in range(count):
+        env.clock = step
+        rewind.before_step(torch.full((NUM_ENVS, 2), float(step)), every=8)
+    begin, arrays = rewind.arrays()
+    assert begin == first
+    if first is not None:
+        assert arrays["variable/.clock"] == first
+        assert arrays["action/"].shape == (count - first, NUM_ENVS, 2)
+        assert arrays["action/"][:, 0, 0].tolist() == [*range(first, count)]
+        assert len(arrays["random"]) == count - first
+
+
+def test_actions_of_several_agents_are_kept_by_agent() -> None:
+    rewind = Rewind(Env())
+    rewind.before_step({"cart": torch.zeros(NUM_ENVS, 1), "pole": torch.ones(NUM_ENVS, 3)}, every=8)
+    arrays = rewind.arrays()[1]
+    assert arrays["action/cart"].shape == (1, NUM_ENVS, 1)
+    assert arrays["action/pole"].shape == (1, NUM_ENVS, 3)
+
+
+def test_random_numbers_are_repeated() -> None:
+    state = random_state("cpu").numpy()
+    first = torch.rand(3)
+    set_random_state(state, "cpu")
+    np.testing.assert_array_equal(first, torch.rand(3))
+
+
+def test_an_env_without_a_readable_state_is_recorded_without_a_snapshot(caplog: pytest.LogCaptureFixture) -> None:
+    env = Env()
+    del env.sim
+    rewind = Rewind(env)
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            rewind.before_step(torch.zeros(NUM_ENVS, 2), every=8)
+    assert rewind.arrays() == (None, {})
+    assert len(caplog.records) == 1
+    assert "cannot be replayed" in caplog.text

@@ -1,0 +1,19 @@
+"""Tests of rlnb.worker.requests.replayed without a simulator; with one: tests/simulation/test_replay."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from rlnb.errors import RlnbError
+from rlnb.spec import Task
+from rlnb.tasks.debug import Replay
+from rlnb.worker.requests.replayed import ReplayedEnv
+
+
+def test_a_damaged_record_is_refused_before_an_env_is_made(tmp_path: Path) -> None:
+    request = Replay(task=Task(id="Slow"), run=str(tmp_path), flight=str(tmp_path), device="cpu", out=str(tmp_path))
+    with contextlib.ExitStack() as stack, pytest.raises(RlnbError, match="is damaged"):
+        ReplayedEnv.of_record(request, stack)
