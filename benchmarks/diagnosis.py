@@ -51,6 +51,9 @@ def leak(env):
     KEPT.append(torch.rand(200_000))
     return torch.zeros(env.num_envs, device=env.device)
 
+def growing(env):
+    return -torch.ones(env.num_envs, device=env.device) * 1.006 ** max(0, env.common_step_counter - 600)
+
 def at_once(env):
     return env.episode_length_buf >= (1 if env.common_step_counter > 600 else 1000)
 
@@ -103,7 +106,7 @@ PATHOLOGIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         },
     ),
     "reward does not rise": (
-        ALONE + "self.terminations.cart_out_of_bounds = None\n        " + TERM.format("chance"),
+        ALONE + "self.episode_length_s = 0.25\n        " + TERM.format("chance"),
         {"max_iterations": 200},
     ),
     "one term carries the reward": (
@@ -112,17 +115,7 @@ PATHOLOGIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     "throughput fell": (TERM.format("slow"), {}),
     "memory grows": (TERM.format("leak"), {"max_iterations": 600}),
-    "value loss grows": (
-        "",
-        {
-            "agent": {
-                "algorithm.schedule": "fixed",
-                "algorithm.learning_rate": 0.1,
-                "algorithm.max_grad_norm": 1e9,
-                "algorithm.use_clipped_value_loss": False,
-            }
-        },
-    ),
+    "value loss grows": (TERM.format("growing"), {}),
     "episodes end at once": ("self.terminations.at_once = TerminationTermCfg(func=at_once)", {}),
     "reward collapsed": (TERM.format("poor"), {"max_iterations": 220}),
     "reward rises without success": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from rlnb.display.table import table
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
+    from rlnb.spec import Json
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,6 +98,17 @@ def diagnose(run: RunFacts) -> Diagnosis:
     curves = {name: Curve(metrics[name].array("values")) for name in (*metrics.tags, *metrics.names)}
     points = max(map(len, curves.values()), default=0)
     curves |= {tag: Curve(system[tag].array("values")) for tag in system.tags}
+    if rates := [value for name, value in run.config.items() if name.split(".")[-1] == "learning_rate"]:
+        curves |= _from_the_start("learning_rate", rates[0], curves)
     continues = run.manifest.parent is not None  # its reward may be high from the begin
     symptoms = tuple(symptom for symptom in find(curves) if not (continues and symptom.name == FLAT))
     return Diagnosis(run=run.id, points=points, symptoms=symptoms)
+
+
+def _from_the_start(name: str, start: Json, curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Return a curve with the configured value before the first logged one, which an adaptive schedule has changed."""
+    import numpy as np
+
+    if name not in curves or isinstance(start, bool) or not isinstance(start, int | float):
+        return {}
+    return {name: Curve(np.concatenate([[float(start)], curves[name].values]))}

@@ -139,12 +139,12 @@ def _learning_rate(curves: Curves) -> Iterator[Symptom]:
 
     for rate in _judged(curves, "learning_rate"):
         low = float(np.min(rate.values))
-        if rate.last <= 1e-5 < rate.first and float(np.max(rate.part(0.6, 1.0))) <= 1.5 * low:
+        if rate.last <= 1e-5 < rate.values[0] and float(np.max(rate.part(0.6, 1.0))) <= 1.5 * low:
             yield Symptom(
                 name="learning rate at its lower bound",
                 metric="learning_rate",
-                what=f"The adaptive schedule lowered the learning rate from {rate.first:.3g} to {low:.3g} and keeps it "
-                "there: each update changes the policy more than desired_kl.",
+                what=f"The adaptive schedule lowered the learning rate from {rate.values[0]:.3g} to {low:.3g} and "
+                "keeps it there: each update changes the policy more than desired_kl.",
                 fix="Use larger mini-batches, fewer epochs, or a smaller entropy coefficient.",
             )
 

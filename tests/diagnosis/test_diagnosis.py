@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rlnb
 from rlnb.curves import progress
 from rlnb.diagnosis import diagnosis
-from rlnb.diagnosis.diagnosis import _is_due, diagnose, line_of
+from rlnb.diagnosis.curves import Curve
+from rlnb.diagnosis.diagnosis import _from_the_start, _is_due, diagnose, line_of
 from rlnb.diagnosis.symptoms import FLAT, LEAST, Symptom
 
 BAD = Symptom(name="reward <b>fell</b>", metric="reward", what="It fell from 3 to 1.", fix="Lower the learning rate.")
@@ -83,3 +85,13 @@ def test_a_run_from_the_weights_of_another_one_may_begin_at_its_best(
 )
 def test_a_line_is_made_anew_as_the_training_goes_on(at: int | None, iteration: int, ended: bool, due: bool) -> None:
     assert _is_due(at, iteration, ended=ended) == due
+
+
+@pytest.mark.parametrize("start", [1e-3, 1, None, True, "lin_3e-4"])
+def test_the_configured_learning_rate_is_the_first_point_of_its_curve(start: object) -> None:
+    logged = {"learning_rate": Curve(np.full(40, 1e-5)), "reward": Curve(np.zeros(40))}
+    curves = {**logged, **_from_the_start("learning_rate", start, logged)}  # type: ignore[arg-type]
+    counted = isinstance(start, int | float) and start is not True
+    assert len(curves["learning_rate"]) == 40 + counted
+    assert curves["learning_rate"].values[0] == (start if counted else 1e-5)
+    assert _from_the_start("learning_rate", 1e-3, {}) == {}
