@@ -156,6 +156,10 @@ class Manifest:
     the versions of Python, Isaac Lab, Isaac Sim and torch are those of that interpreter, as far as they are known."""
     keep: int | None = None
     """Number of newest checkpoints to keep, in addition to the best by reward; None keeps all."""
+    film_every: int | None = None
+    """Learning iterations between two films of the training; None makes none."""
+    alerts: tuple[str, ...] = ()
+    """Rules of the training's alerts, see :func:`rlnb.train`."""
     tags: tuple[str, ...] = ()
     """Tags by which the run can be found."""
     schema: int = SCHEMA

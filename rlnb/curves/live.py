@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlnb.curves import figure, messages, panels, progress
+from rlnb.curves import figure, films, messages, panels, progress
 from rlnb.curves.memory import give_back
 from rlnb.curves.messages import GOING, FromPage, PlotlyJs
 from rlnb.curves.stream import Stream, packed
@@ -86,6 +86,8 @@ def watch(
         figure.select(several, metrics)  # check the names before waiting
         _wait(several)
         front_end.show_bundle(figure.mimebundle(figure.figure(several, metrics, x), picture=True))
+        if page := films.newest(several):
+            front_end.show_bundle({"text/html": page, "text/plain": "the newest film of each run"})
         panels.show(several)
         if page := progress.failures(several):
             front_end.show_bundle({"text/html": page, "text/plain": "a run did not complete"})
@@ -123,6 +125,7 @@ class Dashboard:
         self._ended = threading.Event()
         self._selection: list[str] = []
         self._rows: list[messages.Row] = []
+        self._films = ""
         self._sent, self._painted, self._sent_s = 0, 0, 0.0
         self._thread = threading.Thread(target=self._follow, name="rlnb-watch", daemon=True)
 
@@ -208,6 +211,9 @@ class Dashboard:
                 # A paused page still gets the answer to its own request.
                 due = (any(self._views.values()) and not self._waits()) or (self._views and self._stale)
                 behind = self._tell() if due else False
+                if due and (page := films.newest(self._runs)) != self._films:
+                    self._films = page
+                    self._below.update({"text/html": page}, raw=True)
                 spent_s = time.thread_time() - start_s
                 wait_s = SOON_S if behind else min(max(self._interval_s, spent_s / _LARGEST_SHARE), _LONGEST_WAIT_S)
                 self._news.wait(wait_s)
@@ -267,7 +273,7 @@ class Dashboard:
         chart = figure.figure(self._runs, self._metrics, self._x)
         self._lines.update({"text/html": lines}, raw=True)
         self._place.update(figure.mimebundle(chart, picture=True), raw=True)
-        self._below.update({"text/html": panels.pictures(self._runs)}, raw=True)
+        self._below.update({"text/html": films.newest(self._runs) + panels.pictures(self._runs)}, raw=True)
         self._widget.close()
         self._let_go()
 

@@ -97,7 +97,8 @@ def facts(run: RunFacts) -> str:
     silent = "".join(f"no output for minutes, see {log}" for log in run.silent_logs[:1])
     rest = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
     symptoms = f"diagnosis: {line}" if (line := line_of(run)) else ""
-    news = [silent, waits, f"iteration {done} of {total}" if total else "", rest, *latest, symptoms]
+    alerts = f"alerts: {', '.join(alert.rule for alert in run.alerts)}" if run.manifest.alerts and run.alerts else ""
+    news = [silent, waits, f"iteration {done} of {total}" if total else "", rest, *latest, symptoms, alerts]
     return ", ".join(fact for fact in (*news, *(used if run.system.tags and not run.result else ())) if fact)
 
 

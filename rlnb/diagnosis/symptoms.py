@@ -40,6 +40,23 @@ class Symptom:
     """What to try."""
 
 
+NAMES = (
+    "values that are not finite",
+    "episodes end at once",
+    "action std collapsed",
+    "action std explodes",
+    "entropy gone",
+    "reward collapsed",
+    FLAT,
+    "reward rises without success",
+    "KL spikes",
+    "learning rate at its lower bound",
+    "value loss grows",
+    "one term carries the reward",
+    "throughput fell",
+    "memory grows",
+)
+"""Names of all symptoms."""
 Curves = Mapping[str, Curve]
 """The curves of a training by metric or tag."""
 

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -19,13 +19,14 @@ from rlnb.errors import RlnbError
 from rlnb.launch.command import TORCHRUN, runs_worker
 from rlnb.launch.local import visible_gpus
 from rlnb.launch.slots import SlotRequest, take_slots
+from rlnb.node.alerts import Lookout
 from rlnb.node.child import describe_exit, wakes
 from rlnb.node.descendants import ask_for_stacks, kill_descendants
 from rlnb.node.lent import LentWorker
 from rlnb.node.peers import HANGS, Member, Peers, Stall
+from rlnb.node.sampling import sampling
 from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
-from rlnb.node.usage import Usage
 from rlnb.nvidia.gpus import Gpu
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.spec import Command, Json, Outcome, Result
@@ -171,7 +172,9 @@ class Agent:
         deadline = time.monotonic() + self._command.walltime_s if self._command.walltime_s else None
         leave_by: float | None = None
         start = self._start()
-        with wakes(child.pid, POLL_S, lifeline=self._lifeline) as wait, self._sampling() as sample:
+        gpus = [gpu.uuid or gpu.name for gpu in self._job_gpus()] if self._job.kind == "train" else []
+        samples = sampling(self._job, self._node, gpus, is_script=not self._ours)
+        with wakes(child.pid, POLL_S, lifeline=self._lifeline) as wait, samples as sample:
             while (code := child.poll()) is None:
                 if self._must_stop():
                     return self._after_saving(child, *self._stopped())
@@ -288,30 +291,6 @@ class Agent:
             return self._gpus
         return visible_gpus()[int(number) : int(number) + 1] if number else visible_gpus()
 
-    @contextlib.contextmanager
-    def _sampling(self) -> Iterator[Callable[[], None]]:
-        """Yield a function that samples the load on this node, for trainings only."""
-        if self._job.kind != "train":
-            yield lambda: None
-            return
-        gpus = [gpu.uuid or gpu.name for gpu in self._job_gpus()]
-        folder = run_dir_of(self._job.path).system
-        usage: Usage | None = None
-
-        def tick() -> None:
-            """Sample a script at once, but a worker only once it has started, since its start needs every core."""
-            nonlocal usage
-            if usage is not None:
-                usage.tick()
-            elif not self._ours or files.there(self._job.started):
-                usage = Usage(folder, self._node, gpus)
-
-        try:
-            yield tick
-        finally:
-            if usage is not None:
-                usage.close()
-
     def _must_stop(self) -> bool:
         """Touch the heartbeat file; return whether the job was told to end."""
         if time.monotonic() - self._beat > HEARTBEAT_S:
@@ -331,6 +310,8 @@ class Agent:
         except OSError as exc:
             sys.stderr.write(f"rlnb.node: the result could not be written: {exc}\n")
             return 1
+        if self._node == 0 and self._job.kind == "train":
+            Lookout(self._job).end()
         return 0 if outcome == "completed" else 1
 
     def _result(self, outcome: Outcome, error: str, code: int | None = None) -> Result:

@@ -14,6 +14,7 @@ from rlnb.records.asked import asked
 from rlnb.records.checkpoints import is_whole
 from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
+from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
 from rlnb.records.record import JobRecord, RunRecord, StockRecord
 from rlnb.records.script_record import ScriptRecord
@@ -25,7 +26,9 @@ from rlnb.storage.scalars import builtin
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rlnb.display.video import Video
     from rlnb.metrics.metrics import Metrics
+    from rlnb.records.alerts import Alert
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.flight import Flight
@@ -197,14 +200,31 @@ class RunFacts:
     def flight(self) -> Flight | None:
         """The first value of the newest training that was not finite, and the values of the steps before it.
 
-        None if all values were finite. Of several ranks with such a value, the rank counts that ended the training.
+        If all values were finite, these are the steps before its newest alert; None if there was no alert either. Of
+        several ranks with such a value, the rank counts that ended the training.
         """
-        from rlnb.records.flight import read
+        from rlnb.records.flight import ALERT, read
 
         job = self._record.training
-        records = (read(folder) for folder in sorted(job.folder.path.glob("flight*"))) if job else ()
-        found = [record for record in records if record is not None]
-        return min(found, key=lambda record: (not record.fatal, record.step), default=None)
+        folders = sorted(job.folder.path.glob("*flight[0-9]*")) if job else ()
+        found = [record for record in map(read, folders) if record is not None]
+        return min(found, key=lambda record: (record.kind == ALERT, not record.fatal, record.step), default=None)
+
+    @property
+    def alerts(self) -> list[Alert]:
+        """The alerts of all trainings of this run, oldest first."""
+        from rlnb.records.alerts import alerts_of
+
+        return alerts_of(job.folder for job in self.jobs if job.kind == "train")
+
+    @property
+    def films(self) -> Mapping[int, Video]:
+        """The films that were made during the training (``film_every=``), by learning iteration."""
+        from rlnb.display.video import Video
+
+        paths = sorted(self._record.folder.media.glob(f"{FILM}*.mp4"))
+        numbers = ((path.stem.removeprefix(FILM), path) for path in paths)
+        return {int(number): Video(path) for number, path in numbers if number.isdigit()}
 
     @property
     def progress(self) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlnb.errors import RlnbError
 from rlnb.storage import files
@@ -14,6 +14,8 @@ from rlnb.storage.serial import from_json
 if TYPE_CHECKING:
     import numpy as np
 
+ALERT: Final = "alert"
+"""Kind of a record that was written for an alert."""
 FLIGHT, VALUES, REPLAY = "flight.json", "flight.npz", "replay.npz"
 
 
@@ -24,7 +26,8 @@ class Flight:
     what: str
     """The value in words, with its env and step."""
     kind: str
-    """``"state"``, ``"action"``, ``"term"`` (of the reward), ``"observation"`` or ``"reward"``."""
+    """``"state"``, ``"action"``, ``"term"`` (of the reward), ``"observation"``, ``"reward"``, or ``"alert"`` for the
+    steps before an alert."""
     name: str
     """Name of the quantity, the reward term, or the group of observations; empty for actions and rewards."""
     label: str

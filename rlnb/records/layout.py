@@ -29,6 +29,8 @@ JOBS = "jobs"
 """Folder of a run's jobs."""
 JOB, COMMAND, HANDLE = "job.json", "command.json", "handle.json"
 """First records of a job: its kind and options, its command, and the handle by which its launcher finds it."""
+FILM = "training-"
+"""Begin of the name of a film that was made during a training, before the learning iteration."""
 _NUMBER = re.compile(r"\.?(\d+)")
 """Number of a job, or of its draft, whose folder name begins with a dot."""
 _JOB = re.compile(r"(\d+)-([a-z]+)$")
@@ -82,6 +84,10 @@ class RunDir:
     @property
     def media(self) -> Path:
         return self.path / "media"
+
+    def film(self, iteration: int) -> Path:
+        """Film of the training, from a learning iteration on."""
+        return self.media / f"{FILM}{iteration:06d}.mp4"
 
     @property
     def view(self) -> Path:
@@ -193,6 +199,16 @@ class JobDir:
     def flight(self, rank: int) -> Path:
         """Folder of the record of the steps before a value that was not finite."""
         return self.path / f"flight{rank}"
+
+    @property
+    def flight_request(self) -> Path:
+        """Text of the newest alert, for which the flight recorder of each rank writes a record."""
+        return self.path / "flight.request"
+
+    @property
+    def alerts(self) -> Path:
+        """Folder of the training's alerts."""
+        return self.path / "alerts"
 
     @property
     def cancel(self) -> Path:

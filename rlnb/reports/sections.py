@@ -73,7 +73,9 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     for name in ("reward", "episode_length", "success_rate"):
         yield f"last {name}", f"{run.metrics[name].last:.4g}" if name in run.metrics.names else "-"
     if flight := run.flight:
-        yield "not finite", flight.what
+        yield "recorded" if flight.kind == "alert" else "not finite", flight.what
+    for alert in run.alerts:
+        yield "alert", f"{alert.what} (iteration {alert.iteration})" if alert.iteration is not None else alert.what
     yield "diagnosis", diagnose(run).line or "-"
     yield "tags", ", ".join(run.tags) or "-"
     yield "notes", "; ".join(note.text for note in run.notes) or "-"
@@ -144,10 +146,12 @@ def pictures(runs: Sequence[RunFacts]) -> str:
 
 
 def films(runs: Sequence[RunFacts]) -> str:
-    """Return the films of the evaluations, up to 600 KB in all, and a still of each further film."""
+    """Return the films of evaluations and trainings, up to 600 KB in all, and a still of each further film."""
     figures, weight = [], 0
     for run in runs:
-        for film in (evaluation.video for evaluation in run.evaluations if evaluation.video):
+        of_training = [*run.films.values()]
+        kept = [*of_training[:1], *of_training[1:][-2:]]  # the first one, and the newest two
+        for film in [*(evaluation.video for evaluation in run.evaluations if evaluation.video), *kept]:
             picture = film.still() if weight < PICTURES_BYTES else None
             still = _palette(picture) if picture is not None else b""
             size = film.path.stat().st_size if still else 0
@@ -284,6 +288,8 @@ def _lines(run: RunFacts) -> str:
         "nproc_per_node": manifest.resources.nproc_per_node,
         "asset_root": manifest.asset_root,
         "keep": manifest.keep,
+        "film_every": manifest.film_every,
+        "alerts": list(manifest.alerts) or None,
         "init_from": manifest.parent,
     }
     source = f"# The task's module at that time: {run.path / 'source'}\n" if task.source else ""

@@ -378,6 +378,7 @@ class Run(RunFacts):
             ("iteration", f"{done} of {total}" if total else "-"),
             *[(name, f"{self.metrics.last(name):.4g}") for name in self.metrics.names],
             *([("diagnosis", line)] if (line := line_of(self)) else []),
+            *[("alert", alert.what) for alert in self.alerts],
             *[(f"{part} of the checkpoint", report) for part, report in (started.restored if started else {}).items()],
             ("folder", str(self.path)),
         ]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
+from rlnb.diagnosis.rules import Rule
 from rlnb.errors import Problem, RlnbError, did_you_mean, linux_only, whole_number
 from rlnb.launch.hosted import HostedLauncher
 from rlnb.launch.local import LocalLauncher
@@ -63,7 +64,7 @@ def find_problems(manifest: Manifest, launcher: Launcher, root: Root, lookup: Lo
     return problems
 
 
-_EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep": 5}
+_EXAMPLES = {"max_iterations": 150, "num_envs": 64, "nproc_per_node": 1, "keep": 5, "film_every": 50}
 
 
 def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
@@ -73,6 +74,8 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
         yield Problem(what=f"deterministic={manifest.deterministic!r} is not True or False.", fix="deterministic=True")
     if not all(isinstance(tag, str) and tag.strip() and _is_unicode(tag) for tag in manifest.tags):
         yield Problem(what=f"tags={list(manifest.tags)!r} is not a list of non-empty strings.", fix='tags=["baseline"]')
+    for rule in manifest.alerts:
+        yield from Rule(rule).problems()
     for path, setting in manifest.agent.items():
         try:
             to_json(setting)
@@ -86,6 +89,7 @@ def _check_arguments(manifest: Manifest) -> Iterator[Problem]:
         "num_envs": manifest.task.num_envs,
         "nproc_per_node": manifest.resources.nproc_per_node,
         "keep": manifest.keep,
+        "film_every": manifest.film_every,
     }
     for name, value in numbers.items():
         if value is not None:

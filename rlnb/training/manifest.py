@@ -20,6 +20,7 @@ from rlnb.settings import options
 from rlnb.spec import Manifest, Resources, Task
 from rlnb.storage import files
 from rlnb.tasks.agent_config import AgentChoice
+from rlnb.training.alerts import split
 from rlnb.training.lookup import Lookup
 from rlnb.training.request import TrainRequest
 from rlnb.version import __version__
@@ -74,6 +75,8 @@ def make_manifest(
         agent_source=lookup.agent.source if lookup.agent else "",
         resources=Resources(device=str(request.device), nodes=launcher.nodes, nproc_per_node=ranks),
         keep=request.keep,
+        film_every=request.film_every,
+        alerts=split(request.alerts)[0] if request.alerts else (),
         parent=parent,
         script=(str(task.source), *request.args) if request.script is not None else (),
         launcher=launcher.name,

@@ -14,6 +14,7 @@ from rlnb.errors import RlnbError, did_you_mean
 from rlnb.spec import Task
 from rlnb.storage.scalars import builtin
 from rlnb.tasks.agent_config import AgentArgument
+from rlnb.training.alerts import AlertArgument
 
 if TYPE_CHECKING:
     from rlnb.contracts import Launcher
@@ -62,6 +63,10 @@ class TrainRequest:
         default=None, metadata={"help": "Newest checkpoints to keep, plus the best; default: all."}
     )
     """Number of newest checkpoints to keep, in addition to the best; None keeps all."""
+    film_every: int | None = field(default=None, metadata={"help": "Iterations between two films; default: none."})
+    """Learning iterations between two films of the training; None makes none."""
+    alerts: AlertArgument = ()
+    """Rules of alerts."""
     launcher: Launcher | None = None
     """Launcher that starts the run; None starts it on this machine."""
     python: str | None = field(default=None, metadata={"help": "Command of the worker's interpreter."})

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rlnb.errors import CheckError, Problem, RlnbError
+from rlnb.run.alerts import follow
 from rlnb.run.run import Run
 from rlnb.spec import Task
+from rlnb.training.alerts import split
 from rlnb.training.auto_ranks import with_fastest_ranks
 from rlnb.training.create import create_run, refuse
 from rlnb.training.engines import say_faster
@@ -51,6 +53,16 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
             Optimiser and counters start anew; use ``run.resume()`` to continue with them.
         trust: Whether the checkpoint of ``init_from`` may hold more than weights.
         keep: Number of newest checkpoints to keep, in addition to the best by reward; None keeps all.
+        film_every: Learning iterations between two films of the training (``run.films``); None makes none. A film shows
+            four envs for four seconds. Films take about 2 % of the training's time; one that would take more has fewer
+            frames, or is left out.
+        alerts: Rules of alerts: ``"diagnosis"`` for any symptom that :meth:`rlnb.Run.diagnose` knows, the name of one,
+            ``"failed"``, ``"ended"``, a condition on metrics such as ``"iteration > 100 and reward < 5"``, or a
+            function that takes the run and returns the text of an alert, or None. True stands for
+            ``["diagnosis", "failed"]``. Each rule alerts once for each job. The node of the training looks for alerts
+            (``run.alerts``), so that they do not need this notebook; only functions are called in it. An alert is shown
+            in the notebook, as a notification in JupyterLab, and is sent to the webhook in the environment variable
+            ``RLNB_ALERT_WEBHOOK``. The flight recorder then writes the last steps.
         launcher: Launcher that starts the training; None is this machine.
         python: Command of the worker's interpreter; None takes ``rlnb.options.python``.
         asset_root: Folder or URL of robot assets; None takes ``rlnb.options.asset_root``.
@@ -70,7 +82,10 @@ def train(task: Task | str | None = None, **arguments: Any) -> Run:  # noqa: D41
         plan = with_fastest_ranks(plan)
     if plan.engines and request.warm is not False:  # without the living simulator nothing can be measured
         say_faster(plan)
-    return create_run(plan.root, plan.manifest, plan.launcher, plan.options, warm=request.warm)
+    run = create_run(plan.root, plan.manifest, plan.launcher, plan.options, warm=request.warm)
+    if request.alerts:
+        follow(run, split(request.alerts)[1])
+    return run
 
 
 def check(task: Task | str | None = None, *, deep: bool = False, **arguments: Any) -> list[Problem]:

@@ -7,6 +7,7 @@ from rlnb.errors import Problem
 from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import AgentArgument
+from rlnb.training.alerts import AlertArgument
 
 def train(
     task: Task | str | None = None,
@@ -24,6 +25,8 @@ def train(
     init_from: Run | str | Path | None = None,
     trust: bool = False,
     keep: int | None = None,
+    film_every: int | None = None,
+    alerts: AlertArgument = (),
     launcher: Launcher | None = None,
     python: str | None = None,
     asset_root: str | None = None,

@@ -17,6 +17,7 @@ import pytest
 from rlnb.metrics.events import EventReader
 from rlnb.node import usage
 from rlnb.node.agent import Agent
+from rlnb.node.sampling import sampling
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.spec import Command, Result
 from rlnb.storage import files
@@ -302,8 +303,9 @@ def test_the_curves_are_those_of_the_runs_own_gpus(
     machine("0a,0b", visible, order=order)
     run = RunDir(tmp_path / "run")
     run.path.mkdir()
-    agent = Agent(run.next_job("train"), python(SLEEPS, device=device))
-    with subprocess.Popen(["sleep", "60"]) as busy, agent._sampling() as tick:
+    job = run.next_job("train")
+    gpus = [gpu.uuid or gpu.name for gpu in Agent(job, python(SLEEPS, device=device))._job_gpus()]
+    with subprocess.Popen(["sleep", "60"]) as busy, sampling(job, 0, gpus, is_script=True) as tick:
         tick()
         tick()
         busy.kill()
@@ -311,20 +313,3 @@ def test_the_curves_are_those_of_the_runs_own_gpus(
     reader.refresh()
     values = {tag: [*column][-1][2] for tag, column in reader.scalars.items() if tag.endswith("percent")}
     assert values == {f"system/node0/gpu{number}_percent": value for number, value in enumerate(percent)}
-
-
-def test_sampling_begins_when_the_training_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "SAMPLE_S", 0.0)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # an agent installs handlers in its process
-    run = RunDir(tmp_path)
-    folder = run.next_job("train")
-    agent = Agent(folder, Command(argv=("python", "-m", "rlnb.worker")))
-    with subprocess.Popen(["sleep", "60"]) as busy, agent._sampling() as tick:
-        tick()
-        tick()
-        assert not run.system.exists(), "the start of a training needs every core"
-        folder.started.write_text("{}")
-        tick()
-        tick()
-        busy.kill()
-    assert list(run.system.rglob("*tfevents*"))

@@ -20,7 +20,7 @@ WRITERS = {
     "joint_vel": ("write_joint_velocity_to_sim_index", "velocity"),
 }
 """Method of an asset that sets a quantity, and the name of its argument."""
-Kind = Literal["state", "action", "term", "reward", "observation"]
+Kind = Literal["state", "action", "term", "reward", "observation", "alert"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

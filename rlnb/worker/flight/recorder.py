@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.errors import RlnbError, TrainingStopped
-from rlnb.records.flight import Flight, write
+from rlnb.records.flight import ALERT, Flight, write
+from rlnb.storage import files
 from rlnb.worker.flight.parts import Kind, Part, flat, leaves, outcome_parts, terms
 from rlnb.worker.flight.rewind import Rewind
 from rlnb.worker.isaac import isaaclab
@@ -36,6 +38,8 @@ FATAL: tuple[Kind, ...] = ("action", "term", "reward")
 An observation may be nan in a group that the library does not read, and it may be infinite if the library clips it.
 Otherwise the next action is nan.
 """
+REQUEST, REQUEST_S = "flight.request", 2.0
+"""Name of the file with the newest alert, beside the records, and seconds between two looks at it."""
 VARIABLE = "RLNB_FLIGHT_RECORDER"
 """Environment variable that turns the recorder off if it is ``0``."""
 
@@ -59,9 +63,9 @@ class _Found:
     when: str
     """``"before"`` (for a state that became so between two steps), ``"in"`` or ``"after"`` the step."""
     step: int
-    env: int
-    index: int
-    value: float
+    env: int = 0
+    index: int = 0
+    value: float = 0.0
 
 
 class Recorder:
@@ -81,6 +85,9 @@ class Recorder:
         self._parts: list[Part] = []
         self._size = STEPS
         self._is_off = False
+        self._request, self._requested_s = folder.with_name(REQUEST), time.monotonic()
+        self._alert = ""
+        """Text of the newest alert."""
         self._noted: _Found | None = None
 
     def __enter__(self) -> Recorder:
@@ -153,6 +160,7 @@ class Recorder:
         self._count += 1
         if self._count % EVERY == 0:
             self._look()
+            self._answer()
 
     def _begin(self, *widths: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return memory for the states and the results of as many steps as fit."""
@@ -195,6 +203,20 @@ class Recorder:
             self._noted = bad
             path = self._written(self._text(bad), bad, fatal=False)
             logger.warning("%s The training goes on.%s", self._text(bad), path)
+
+    def _answer(self) -> None:
+        """Write a record if there is a new alert of the agent."""
+        now = time.monotonic()
+        if now < self._requested_s + REQUEST_S:
+            return
+        self._requested_s = now
+        if not files.there(self._request):
+            return
+        what = self._request.read_text(errors="replace")
+        if what != self._alert:
+            self._alert = what
+            last = _Found(part=Part(kind=ALERT, name="", labels=(), width=1), when="in", step=self._count - 1)
+            self._write(what, last, fatal=False, folder=self._folder.with_name(f"alert-{self._folder.name}"))
 
     def _refuse(self, bad: _Found) -> None:
         """Write the record, and raise the error."""
@@ -283,7 +305,7 @@ class Recorder:
         value = f"{bad.part.text(bad.index)} is {bad.value}"
         return f"{value} in env {bad.env} {bad.when} env step {bad.step}{where}."
 
-    def _write(self, what: str, bad: _Found, *, fatal: bool) -> Path:
+    def _write(self, what: str, bad: _Found, *, fatal: bool, folder: Path | None = None) -> Path:
         """Write the record; return the path of the values."""
         import torch
 
@@ -316,7 +338,7 @@ class Recorder:
             envs=tuple(envs),
             labels={part.key: part.labels for part in (*self._states.parts, *self._parts) if part.labels},
         )
-        return write(self._folder, flight, arrays, replay)
+        return write(folder or self._folder, flight, arrays, replay)
 
 
 def _place(values: torch.Tensor, *, env: int | None = None, nan: bool = False) -> dict[str, Any]:

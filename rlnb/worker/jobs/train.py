@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,26 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
             spread_episodes(env, ctx.seed)
         observations = ranks.watch_reset(env)
         ctx.agent_changes = functools.partial(_changes, agent_cfg, config.snapshot(agent_cfg))
-        with recording(env, job.folder.flight(ctx.rank), ctx.iteration_of):
+        with _filming(env, job, ctx), recording(env, job.folder.flight(ctx.rank), ctx.iteration_of):
             modules = backend.train(env, agent_cfg, ctx)
         return ranks.compare(modules or (), observations(), clock.share)
+
+
+@contextlib.contextmanager
+def _filming(env: Any, job: OpenJob, ctx: Context) -> Iterator[None]:
+    """Film the training of the first rank, if its user wants films."""
+    from rlnb.worker.cameras.films import Films
+    from rlnb.worker.isaac import isaaclab
+
+    if ctx.rank != 0 or job.manifest.film_every is None:
+        yield
+        return
+    films = Films(isaaclab.task_env(env), job.run.film, job.manifest.film_every, ctx.iteration_of)
+    films.attach()
+    try:
+        yield
+    finally:
+        films.close()
 
 
 def _changes(agent_cfg: Any, before: Mapping[str, Any]) -> dict[str, Json]:

@@ -1,0 +1,150 @@
+"""The rules of alerts: a symptom of the diagnosis, the end of a training, or a condition on its metrics."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlnb.diagnosis.diagnosis import diagnose
+from rlnb.diagnosis.symptoms import NAMES
+from rlnb.errors import Problem, did_you_mean
+from rlnb.spec import METRICS
+
+if TYPE_CHECKING:
+    from rlnb.records.facts import RunFacts
+
+DIAGNOSIS, ENDED, FAILED = "diagnosis", "ended", "failed"
+"""Rules for any symptom, for the end of the training, and for its failure."""
+ITERATION = "iteration"
+"""Name of the learning iteration in a condition."""
+EXAMPLES = 'alerts=["diagnosis", "failed", "iteration > 100 and reward < 5"]'
+_OPERATORS: Mapping[type[ast.AST], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+class _UnknownError(Exception):
+    """A metric of a condition has no value yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of an alert."""
+
+    text: str
+    """Its text, as it was passed to :func:`rlnb.train`."""
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield the reasons why this is no rule."""
+        if self.text in (DIAGNOSIS, ENDED, FAILED, *NAMES):
+            return
+        try:
+            tree = ast.parse(self.text.strip(), mode="eval").body
+            if not isinstance(tree, ast.Compare | ast.BoolOp | ast.UnaryOp):
+                raise SyntaxError
+            names = {*_names(tree)}
+        except (SyntaxError, ValueError, RecursionError):
+            hint = did_you_mean(self.text, (DIAGNOSIS, ENDED, FAILED, *NAMES))
+            yield Problem(what=f"alert {self.text!r} is neither a symptom nor a condition.{hint}", fix=EXAMPLES)
+            return
+        for name in sorted(names):
+            if name.isidentifier() and name not in (ITERATION, *METRICS):
+                hint = did_you_mean(name, (ITERATION, *METRICS))
+                yield Problem(
+                    what=f"alert {self.text!r}: {name!r} is not a metric.{hint}",
+                    fix="Use a metric's name, or a raw tag in quotes, as in \"'Episode_Reward/alive' > 3\".",
+                )
+
+    def finding(self, run: RunFacts) -> str | None:
+        """Return what the rule finds in a training that has not ended; None if it finds nothing."""
+        if self.text in (ENDED, FAILED):
+            return None
+        if self.text == DIAGNOSIS or self.text in NAMES:
+            symptoms = (symptom for symptom in diagnose(run).symptoms if self.text in (DIAGNOSIS, symptom.name))
+            symptom = next(symptoms, None)
+            return f"{symptom.name}: {symptom.what} {symptom.fix}" if symptom else None
+        values = {ITERATION: float(run.metrics.iteration)}
+        tree = ast.parse(self.text.strip(), mode="eval").body
+        for name in _names(tree):
+            if name != ITERATION:
+                values[name] = run.metrics.last(name) if name in (*run.metrics.names, *run.metrics.tags) else math.nan
+        try:
+            if not _value(tree, values):
+                return None
+        except (_UnknownError, ZeroDivisionError, OverflowError):
+            return None
+        return f"{self.text}: " + ", ".join(f"{name} is {value:.5g}" for name, value in values.items())
+
+    def finding_at_end(self, outcome: str, error: str) -> str | None:
+        """Return what the rule finds in the result of a training; None if it finds nothing.
+
+        Args:
+            outcome: Outcome of the training.
+            error: Its error; empty if there is none.
+        """
+        if self.text == ENDED or (self.text == FAILED and outcome not in ("completed", "cancelled")):
+            return f"{outcome}: {error}" if error and error != outcome else outcome
+        return None
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """Yield the metrics of a condition.
+
+    Raises:
+        SyntaxError: It has something else than metrics, numbers, comparisons and arithmetic.
+    """
+    if isinstance(tree, ast.Name):
+        yield tree.id
+    elif isinstance(tree, ast.Constant) and isinstance(tree.value, str):
+        yield tree.value
+    elif isinstance(tree, ast.Constant) and isinstance(tree.value, int | float) and not isinstance(tree.value, bool):
+        return
+    elif isinstance(tree, ast.Compare | ast.BoolOp | ast.BinOp | ast.UnaryOp):
+        operators = tree.ops if isinstance(tree, ast.Compare) else [tree.op]
+        if not all(type(op) in (*_OPERATORS, ast.And, ast.Or, ast.Not, ast.USub) for op in operators):
+            raise SyntaxError
+        for below in ast.iter_child_nodes(tree):
+            if isinstance(below, ast.expr):
+                yield from _names(below)
+    else:
+        raise SyntaxError
+
+
+def _value(tree: ast.AST, values: Mapping[str, float]) -> float:
+    """Return the value of a condition.
+
+    Raises:
+        _UnknownError: A metric has no value yet.
+    """
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
+        return tree.value
+    if isinstance(tree, ast.Name | ast.Constant):
+        value = values[str(tree.id if isinstance(tree, ast.Name) else tree.value)]
+        if math.isnan(value):
+            raise _UnknownError
+        return value
+    if isinstance(tree, ast.BoolOp):
+        every = all if isinstance(tree.op, ast.And) else any
+        return every(_value(part, values) for part in tree.values)
+    if isinstance(tree, ast.UnaryOp):
+        value = _value(tree.operand, values)
+        return not value if isinstance(tree.op, ast.Not) else -value
+    if isinstance(tree, ast.BinOp):
+        return _OPERATORS[type(tree.op)](_value(tree.left, values), _value(tree.right, values))
+    assert isinstance(tree, ast.Compare)
+    parts = [_value(part, values) for part in (tree.left, *tree.comparators)]
+    return all(_OPERATORS[type(op)](*pair) for op, pair in zip(tree.ops, itertools.pairwise(parts), strict=True))

@@ -1,0 +1,48 @@
+"""The alerts of a training: one JSON file for each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rlnb.errors import RlnbError
+from rlnb.records.layout import JobDir
+from rlnb.storage import files
+from rlnb.storage.serial import from_json
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alert:
+    """Something about a training that its user wanted to be told."""
+
+    rule: str
+    """The rule, as it was passed to :func:`rlnb.train`."""
+    what: str
+    """The finding, with the numbers that it rests on."""
+    time: str
+    """Time, UTC, in ISO 8601."""
+    iteration: int | None = None
+    """Learning iteration; None before the first."""
+
+
+def write(job: JobDir, alert: Alert) -> bool:
+    """Write an alert; return False if the job already has one of the same rule."""
+    folder = job.alerts
+    if any(old.rule == alert.rule for old in alerts_of([job])):
+        return False
+    files.make_folder(folder)
+    number = 0
+    while not files.write_once(folder / f"{number}.json", alert):
+        number += 1
+    return True
+
+
+def alerts_of(jobs: Iterable[JobDir]) -> list[Alert]:
+    """Return the alerts of some jobs, oldest first. A damaged one is skipped."""
+    alerts = []
+    for job in jobs:
+        for path in job.alerts.glob("*.json"):
+            with contextlib.suppress(RlnbError):
+                alerts.append(from_json(Alert, files.read_json(path) or {}, ignore_unknown=True))
+    return sorted(alerts, key=lambda alert: alert.time)

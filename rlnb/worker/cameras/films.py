@@ -1,0 +1,149 @@
+"""Films during a training: one every few iterations, within a small share of the training's time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlnb.display.pictures import tiled
+from rlnb.display.video import Mp4
+from rlnb.records.camera_files import Wanted
+from rlnb.worker.cameras.live import taker
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rlnb.worker.cameras.live import Take
+
+logger = logging.getLogger(__name__)
+
+ENVS = 4
+"""Envs in the picture."""
+SIZE = (160, 120)
+"""Width and height of an env's picture in pixels, in a task without a camera."""
+LENGTH_S = 4.0
+"""Simulated seconds of a film. It plays at the speed of the simulation."""
+FPS = 15.0
+"""Largest number of frames per second."""
+FEWEST = 8
+"""Fewest frames of a film. If they would take too long, the film is left out."""
+SHARE = 0.02
+"""Largest share of the training's time that the pictures of all films together may take. The first film also takes
+about half a second to prepare."""
+
+
+class Films:
+    """Films an env that is being stepped.
+
+    Args:
+        env: The task's own env.
+        path: Function from a learning iteration to the path of its film, ``.mp4``.
+        every: Learning iterations between two films.
+        iteration: Returns the learning iteration of an env step.
+    """
+
+    def __init__(
+        self, env: Any, path: Callable[[int], Path], every: int, iteration: Callable[[int], int | None]
+    ) -> None:
+        self._env, self._path, self._every, self._iteration = env, path, every, iteration
+        self._begin_s = time.monotonic()
+        self._spent_s = self._picture_s = self._ready_s = 0.0
+        self._steps = 0
+        self._film: _Film | None = None
+        self._take: Take | None = None
+        self._last: int | None = None
+        """Newest iteration whose film was made or left out."""
+
+    def attach(self) -> None:
+        """Film the env's steps from now on."""
+        step = self._env.step
+
+        def stepped(action: Any) -> Any:
+            outcome = step(action)
+            number, self._steps = self._steps, self._steps + 1
+            if self._every:
+                try:
+                    self._after(number)
+                except Exception as exc:  # a film that fails must not end a training
+                    logger.warning("This training is not filmed. %s: %s", type(exc).__name__, exc)
+                    self._every = 0
+            return outcome
+
+        self._env.step = stepped
+
+    def _after(self, step: int) -> None:
+        """Begin a film, or take a frame, if it is time."""
+        if self._film is None:
+            iteration = self._iteration(step)
+            if iteration and iteration % self._every == 0 and iteration != self._last:
+                self._last = iteration
+                self._begin(iteration)
+        if self._film is not None and (step - self._film.first) % self._film.stride == 0:
+            self._frame(self._film)
+
+    def _begin(self, iteration: int) -> None:
+        if self._take is None:
+            start_s = time.monotonic()
+            request = Wanted(cameras=(), data_types=("rgb",), num_envs=ENVS, size=SIZE, share=SHARE)
+            self._take = taker(self._env, request)
+            self._take()  # compiles kernels
+            ready_s = time.monotonic()
+            self._picture()
+            self._picture_s, self._ready_s = time.monotonic() - ready_s, ready_s - start_s
+        left_s = SHARE * (time.monotonic() - self._begin_s) - self._spent_s
+        frames = min(int(LENGTH_S * FPS), int(left_s / max(self._picture_s, 1e-6)))
+        if frames < FEWEST:
+            logger.info("There is no film of iteration %d: it would take too much of the training's time.", iteration)
+            return
+        stride = max(1, round(LENGTH_S / frames / self._env.step_dt))
+        path = self._path(iteration)
+        file = Mp4(path.with_suffix(".part.mp4"), 1.0 / (stride * self._env.step_dt))
+        self._film = _Film(path=path, file=file, first=self._steps - 1, stride=stride, remaining=frames)
+
+    def _frame(self, film: _Film) -> None:
+        start_s = time.monotonic()
+        film.file.add(self._picture())
+        film.remaining -= 1
+        if not film.remaining:
+            self._film = None
+            film.close()
+        self._spent_s += time.monotonic() - start_s
+
+    def _picture(self) -> np.ndarray:
+        """Return the current picture of the first envs, by the task's first camera or by one that follows them."""
+        assert self._take is not None
+        return tiled(next(iter(self._take().values())))
+
+    def close(self) -> None:
+        """End the film that is under way, and log the time that all films took."""
+        film, self._film, self._every = self._film, None, 0
+        if film is not None:
+            film.close()
+        whole_s = time.monotonic() - self._begin_s
+        logger.info("Films took %.2f s of %.2f s, and %.2f s to prepare.", self._spent_s, whole_s, self._ready_s)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Film:
+    """A film that is being made."""
+
+    path: Path
+    """The film, once it is whole."""
+    file: Mp4
+    first: int
+    """Env step of the first frame."""
+    stride: int
+    """Env steps from frame to frame."""
+    remaining: int
+    """Frames to take."""
+
+    def close(self) -> None:
+        """Write the remaining frames, and give the film its name."""
+        self.file.close()
+        part = self.path.with_suffix(".part.mp4")
+        if part.exists():
+            part.replace(self.path)

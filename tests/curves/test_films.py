@@ -1,0 +1,31 @@
+"""Tests of rlnb.curves.films."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rlnb
+from rlnb.curves.films import newest
+
+
+def test_the_newest_film_of_each_run_is_shown(root: Path) -> None:
+    runs = [rlnb.train("Echo", library="echo", max_iterations=1, film_every=5).wait(60) for _ in range(2)]
+    assert newest(runs) == ""
+    for run, iterations in zip(runs, ((5, 10), (15,)), strict=True):
+        (run.path / "media").mkdir()
+        for iteration in iterations:
+            (run.path / "media" / f"training-{iteration:06d}.mp4").write_bytes(b"a film")
+    (runs[0].path / "media" / "training-000020.part.mp4").write_bytes(b"half")
+    (runs[0].path / "media" / "training-last.mp4").write_bytes(b"something else")
+    assert [*runs[0].films] == [5, 10]
+    page = newest(runs)
+    assert page.count("<video width=320 ") == 2
+    assert f"{runs[0].id}, iteration 10" in page
+    assert f"{runs[1].id}, iteration 15" in page
+
+
+def test_a_run_without_films_is_not_looked_at(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    (run.path / "media").mkdir()
+    (run.path / "media" / "training-000005.mp4").write_bytes(b"a film")
+    assert newest([run]) == ""
