@@ -48,6 +48,8 @@ _FEW_POINTS = 30
 """Most points of a curve whose points are marked."""
 MOST_FACTS = 4
 """Most arguments in a run's label. Runs that differ in more arguments are labelled by their ids."""
+MOST_OF_TASK = 6
+"""Most curves of metrics that the task logs itself."""
 MOST_OTHERS = 9
 """Most curves of a run that logged none of the usual metrics, such as a script's."""
 _ROW_PX, _COLUMNS = 260, 3
@@ -257,7 +259,9 @@ def select(runs: Sequence[RunFacts], metrics: Sequence[str] | None) -> list[str]
     logged = [set(run.metrics.names) for run in runs]
     if metrics is None:
         every = set[str]().union(*logged)
-        return [name for name in DEFAULT_METRICS if name in every] or sorted(every)[:MOST_OTHERS]
+        of_task = sorted(set[str]().union(*(run.metrics.of_task for run in runs)))
+        usual = [name for name in DEFAULT_METRICS if name in every]
+        return [*usual, *of_task[:MOST_OF_TASK]] if usual else sorted(every)[:MOST_OTHERS]
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
         refuse_other_than_text("metric", name)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", float, "np.ndarray")
 
+_OF_TERMS = re.compile(r"(?:^|[/ ])Episode_(?:Reward|Termination)/")
+"""Isaac Lab's tags of reward terms and terminations, of which a task may have dozens."""
 FRESH_S = 0.1
 """Seconds during which a refresh is not repeated, so that a view of many metrics reads the files once."""
 
@@ -167,6 +169,11 @@ def stitch(steps: np.ndarray, times: np.ndarray, spans: Sequence[Span]) -> np.nd
     return curve
 
 
+def _group(tag: str) -> str:
+    """Return the part of a tag before its first slash, such as ``"Loss"``."""
+    return tag.partition("/")[0].strip()
+
+
 class Metrics(Mapping[str, Series]):
     """The metrics of a run by rlnb's name (``"reward"``) or by the library's own tag.
 
@@ -232,6 +239,21 @@ class Metrics(Mapping[str, Series]):
         """Every raw tag, except those that only repeat another tag on a different x axis."""
         self.refresh()
         return sorted(tag for tag in self._reader.tags if not (self._hidden and self._hidden.search(tag)))
+
+    @property
+    def of_task(self) -> list[str]:
+        """Tags that the task has logged itself (``extras["log"]``), without its reward terms and terminations.
+
+        Libraries write them beside their own tags. They are those outside of the groups of the library's own tags. The
+        success rate, which Isaac Lab's tasks log as ``Metrics/success_rate``, is a metric of rlnb.
+        """
+        groups = {_group(tag) for tag in (*self._tags.values(), *self._former.values()) if "Metrics/" not in tag}
+        known = {self._tag(name) for name in self._tags}
+        return [
+            tag
+            for tag in (self.tags if self._tags else ())
+            if tag not in known and _group(tag) not in groups and not _OF_TERMS.search(tag)
+        ]
 
     def __getitem__(self, name: str) -> Series:
         return self.whole(name)[0]

@@ -86,3 +86,11 @@ def test_labels_use_tags_only_as_a_last_resort_and_ids_for_many_differences(runs
     odd = {"iteration_s": 0.0, "note": "x", "goal": 0.2}
     other = rlnb.train("Echo", library="echo", max_iterations=3, seed=9, num_envs=4, agent=odd).wait()
     assert figure.labels([first, other]) == [first.id, other.id]
+
+
+def test_metrics_of_the_task_follow_the_usual_ones(root, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=2).wait(60)
+    usual = figure.select([run], None)
+    own = [f"Metrics/error{number}" for number in range(9)]
+    monkeypatch.setattr(type(run.metrics), "of_task", own)
+    assert figure.select([run], None) == [*usual, *own[: figure.MOST_OF_TASK]]

@@ -14,6 +14,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
+from rlnb import plugins
 from rlnb.metrics.metrics import FRESH_S, Metrics, Series, Span
 
 HORIZON, NUM_ENVS = 24, 4
@@ -178,3 +179,38 @@ def test_the_points_are_read_again_at_once_if_a_file_ends_earlier_than_was_read(
     (path,) = tmp_path.rglob("*tfevents*")
     metrics.count_by([span(), dataclasses.replace(span(), logged={path.name: path.stat().st_size - 1})])
     assert metrics["reward"].values == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("library", "own", "others"),
+    [
+        (
+            "rsl_rl",
+            ["Curriculum/level", "Episode/height", "Metrics/error"],
+            ["Loss/value", "Perf/total_fps", "Policy/mean_std"],
+        ),
+        (
+            "rl_games",
+            ["Episode/Curriculum/level", "Episode/Metrics/error", "Episode/height"],
+            ["info/kl", "losses/c_loss", "rewards/step"],
+        ),
+        (
+            "skrl",
+            ["Curriculum/level", "Metrics/error", "height"],
+            ["Loss / Value loss", "Episode / Total timesteps (mean)"],
+        ),
+        (
+            "sb3",
+            ["Curriculum/level", "Metrics/error", "height"],
+            ["train/approx_kl", "rollout/ep_len_mean", "perf/fps"],
+        ),
+    ],
+)
+def test_what_the_task_logs_itself_is_told_from_what_the_library_logs(
+    tmp_path: Path, library: str, own: list[str], others: list[str]
+) -> None:
+    terms = ["Episode_Reward/alive", "Episode/Episode_Reward/alive", "Episode_Termination/time_out"]
+    tags = [*own, *others, *terms, "Metrics/success_rate" if library != "rl_games" else "Episode/Metrics/success_rate"]
+    log(tmp_path, {tag: [1.0] for tag in tags})
+    assert Metrics(tmp_path, plugins.library(library), [span()]).of_task == own
+    assert Metrics(tmp_path, None, [span()]).of_task == []

@@ -9,6 +9,8 @@ from typing import Any
 from asking import HOSTILE, echo, heard, write_whole
 from rlnb_jupyterlab.rows import MOST_TEXT, number, row, text
 
+from rlnb.records.alerts import Alert, write
+
 FIRST = "20260101-000000-echo"
 
 
@@ -60,3 +62,14 @@ def test_a_number_that_json_does_not_have_is_null() -> None:
 
 def test_a_character_that_utf_8_cannot_encode_is_replaced() -> None:
     assert text("\ud800" + "x" * 9999) == "?" + "x" * (MOST_TEXT - 1)
+
+
+def test_a_row_has_the_newest_alerts_of_a_run_that_has_rules(made: Any, root: Path) -> None:
+    run = echo(alerts="reward < -1e9").wait(60)
+    assert row(run, "key").alerts == []
+    for second in range(9):
+        time = f"2026-01-01T00:00:0{second}+00:00"
+        write(run.jobs[0].folder, Alert(rule=f"rule {second}", what=f"<b>{second}</b>" + "x" * 9999, time=time))
+    alerts = row(run, "key").alerts
+    assert [alert.time[18] for alert in alerts] == ["4", "5", "6", "7", "8"]
+    assert all(len(alert.what) == MOST_TEXT for alert in alerts)

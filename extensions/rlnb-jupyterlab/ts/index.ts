@@ -13,6 +13,7 @@ import { Commands } from './lab/commands';
 import { Notebooks } from './lab/notebooks';
 import { Workspace } from './lab/workspace';
 import { RunsPanel } from './list/panel';
+import { Alerts } from './model/alerts';
 import type { Desk } from './model/desk';
 import { Hub } from './model/hub';
 import { Libraries } from './model/libraries';
@@ -77,6 +78,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const workspace = new Workspace(app, desk);
     const panel = new RunsPanel(desk);
     const announcer = new Announcer(desk.hub, trans);
+    new Alerts(desk.hub.runs, new Date().toISOString(), (row, { what }) =>
+      announcer.alert(row, what, () => void app.commands.execute('rlnb:open', { key: row.key }))
+    );
     new Commands(desk, workspace, new Notebooks(app, notebooks), announcer, () => app.shell.activateById(panel.id)).register(palette);
 
     app.shell.add(panel, 'left', { rank: 600, type: 'RL runs' });

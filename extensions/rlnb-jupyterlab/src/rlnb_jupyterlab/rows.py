@@ -13,8 +13,18 @@ import rlnb
 SPARK = 32
 """Maximum number of points of the curve in a row."""
 DIGITS = 4
-MOST_TEXT, MOST_TAGS = 2000, 20
-"""Limits of a row, in characters per text and in tags: anyone with write access to the folder can write records."""
+MOST_TEXT, MOST_TAGS, MOST_ALERTS = 2000, 20, 5
+"""Limits of a row, in characters per text, in tags and in alerts.
+
+Anyone with write access to the folder can write records."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlertLine:
+    """An alert of a run."""
+
+    time: str
+    what: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +49,8 @@ class Row:
     spark: Sequence[float] = ()
     """The reward's curve in a few points."""
     eta_s: float | None = None
+    alerts: Sequence[AlertLine] = ()
+    """The newest alerts, oldest first."""
 
     def with_metrics_of(self, row: Row) -> Row:
         """Return this row with another row's fields from event files, which are slow to read."""
@@ -81,6 +93,9 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
         success=last(run, "success_rate") if metrics else None,
         spark=spark(run) if metrics else [],
         eta_s=eta_s,
+        alerts=[AlertLine(time=text(alert.time), what=text(alert.what)) for alert in run.alerts[-MOST_ALERTS:]]
+        if manifest.alerts
+        else [],
     )
 
 

@@ -2,7 +2,7 @@ import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Hub } from '../model/hub';
-import type { ActionMessage } from '../server/protocol';
+import type { ActionMessage, Row } from '../server/protocol';
 import { refusalOf } from '../server/server';
 import { reasonOf } from './reason';
 import { Text } from './text';
@@ -34,6 +34,12 @@ export class Announcer {
     } finally {
       Notification.dismiss(id);
     }
+  }
+
+  /** Shows an alert of a run until it is dismissed. */
+  alert(row: Row, what: string, open: () => void): void {
+    const actions = [{ label: this._trans.__('Open'), callback: open }];
+    Notification.warning(this._trans.__('Alert of %1: %2', row.id, what), { autoClose: false, actions });
   }
 
   private _announce(message: ActionMessage): void {

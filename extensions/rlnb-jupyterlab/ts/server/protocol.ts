@@ -23,6 +23,14 @@ export interface Row {
   readonly created: string;
   readonly tags: readonly string[];
   readonly error: string;
+  /** The newest alerts, oldest first. */
+  readonly alerts: readonly Alert[];
+}
+
+export interface Alert {
+  /** Time, UTC, in ISO 8601. */
+  readonly time: string;
+  readonly what: string;
 }
 
 export interface Points {
