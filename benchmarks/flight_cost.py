@@ -3,7 +3,7 @@
     python benchmarks/flight_cost.py [--pairs 20] [TASK ...]
 
 Both are measured in one process and one env, by turns, without any learning. A training also learns, so the share of
-its time is smaller.
+its time is smaller. The record is then written once, for its size.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from against_isaaclab import asset_root
 from results import ratio_interval, record
@@ -69,6 +70,15 @@ def measure(task: str, pairs: int, num_envs: int) -> None:
             order = (True, False) if pair % 2 else (False, True)
             took_s = {recorded: seconds(recorded) for recorded in order}
             ratios.append((took_s[False], took_s[True]))
+        mb = size_mb(env, folder / "flight0")
+    record(
+        f"flight record of 32 steps, {num_envs} envs of {task}: its size, with what a replay needs",
+        f"{mb:.1f} MB",
+        "<= 5 MB",
+        mb <= 5.0,
+    )
+    if not ratios:
+        return
     ratio, low, high = ratio_interval(ratios)
     record(
         f"flight recorder, {num_envs} envs of {task}: env steps/s with it, as a share of those without it",
@@ -76,6 +86,26 @@ def measure(task: str, pairs: int, num_envs: int) -> None:
         ">= 0.99, lower end >= 0.97",
         ratio >= 0.99 and low >= 0.97,
     )
+
+
+def size_mb(env: Any, folder: Path) -> float:
+    """Return the size of the record of steps with random actions, which an alert asks for."""
+    import torch
+
+    from rlnb.worker.acting import actions
+    from rlnb.worker.flight import recorder
+    from rlnb.worker.isaac import isaaclab
+
+    raw = isaaclab.task_env(env)
+    plain, recorder.REQUEST_S = raw.step, 0.0
+    (folder.parent / recorder.REQUEST).write_text("the benchmark wants a record")
+    with torch.inference_mode(), recorder.Recorder(env, folder, lambda _: None):
+        recorder.EVERY, every = 64, recorder.EVERY  # the request is answered at the end of the second 32 steps
+        for _ in range(64):
+            raw.step(actions(raw, "random"))
+        recorder.EVERY = every
+    raw.step = plain
+    return sum(path.stat().st_size for path in (folder.parent / f"alert-{folder.name}").iterdir()) / 1e6
 
 
 if __name__ == "__main__":

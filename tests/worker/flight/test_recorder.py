@@ -318,3 +318,21 @@ def test_a_record_says_from_where_its_steps_can_be_repeated(tmp_path: Path) -> N
     assert (flight.replay_from, flight.seed, flight.num_envs) == (32, 3, NUM_ENVS)
     assert flight.replay["action/"].shape == (72 - 32, NUM_ENVS, 2)
     assert flight.replay["variable/.count"] == 32
+
+
+def test_an_alert_of_the_agent_is_answered_once_with_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "REQUEST_S", 0.0)
+    env, folder = Env(), tmp_path / "flight0"
+    with Recorder(env, folder, lambda step: step // HORIZON):
+        for step in range(60):
+            env.step(torch.full((NUM_ENVS, 2), float(step)))
+            if step == 20:
+                (tmp_path / "flight.request").write_text("reward < 5: reward is 3")
+            if step == 40:
+                first = read(tmp_path / "alert-flight0")
+    newest = read(tmp_path / "alert-flight0")
+    assert first is not None
+    assert first == newest, "a second record would have been of a later step"
+    assert (first.kind, first.what, first.step, first.fatal) == ("alert", "reward < 5: reward is 3", 23, False)
+    assert first.replay_from == 0
+    assert not folder.exists()
