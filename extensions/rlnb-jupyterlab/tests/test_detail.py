@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,16 @@ def test_the_files_of_very_many_folders_are_not_listed(root: Path, monkeypatch: 
     assert len([path for path in detail.files(run) if path.name == "file"]) == 5
     monkeypatch.setattr(detail, "MOST_FOLDERS", 3)
     assert len([path for path in detail.files(run) if path.name == "file"]) < 5
+
+
+async def test_the_overview_has_the_diagnosis_and_the_alerts(jp_fetch: Any, root: Path) -> None:
+    run = echo(max_iterations=160, agent={"goal": 0.0}, alerts="iteration >= 0").wait(60)
+    deadline = time.monotonic() + 20
+    while not run.alerts:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    overview = [tuple(fact) for fact in (await asked(jp_fetch, "runs", key_of(run)))["overview"]]
+    (diagnosis,) = [value for name, value in overview if name == "diagnosis"]
+    assert diagnosis.startswith("reward does not rise: The reward was ")
+    (alert,) = [value for name, value in overview if name == "alert"]
+    assert alert.startswith("iteration >= 0: iteration is ")

@@ -12,7 +12,7 @@ from typing import Any
 import rlnb
 from rlnb_jupyterlab.code import code_of
 from rlnb_jupyterlab.logs import lies_in
-from rlnb_jupyterlab.rows import Row, error, row, text
+from rlnb_jupyterlab.rows import MOST_ALERTS, Row, error, row, text
 
 MOST_FILES = 2000
 MOST_NOTES = 100
@@ -153,6 +153,10 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     yield "error", error(result, run.state)
     yield "detail", result.detail if result else ""
     yield "iteration", f"{done} of {total}" if total else ""
+    for symptom in run.diagnose().symptoms:
+        yield "diagnosis", f"{symptom.name}: {symptom.what} {symptom.fix}"
+    for alert in run.alerts[-MOST_ALERTS:]:
+        yield "alert", alert.what
     yield "created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     yield "launcher", manifest.launcher
     yield "queue's job", ", ".join(job.submission.jobs) if (job := run.record.training) else ""

@@ -17,6 +17,8 @@ function factWord(label: string, trans: TranslationBundle): string {
     error: trans.__('error'),
     detail: trans.__('detail'),
     iteration: trans.__('iteration'),
+    diagnosis: trans.__('diagnosis'),
+    alert: trans.__('alert'),
     created: trans.__('created on'),
     launcher: trans.__('launcher'),
     "queue's job": trans.__('job in the queue'),
