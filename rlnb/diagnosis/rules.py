@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 DIAGNOSIS, ENDED, FAILED = "diagnosis", "ended", "failed"
 """Rules for any symptom, for the end of the training, and for its failure."""
+FUNCTION = "function "
+"""Begin of the text of a rule in Python, which only the notebook that started the training can call."""
 ITERATION = "iteration"
 """Name of the learning iteration in a condition."""
 EXAMPLES = 'alerts=["diagnosis", "failed", "iteration > 100 and reward < 5"]'
@@ -50,12 +51,11 @@ class Rule:
 
     def problems(self) -> Iterator[Problem]:
         """Yield the reasons why this is no rule."""
-        if self.text in (DIAGNOSIS, ENDED, FAILED, *NAMES):
+        if self.text in (DIAGNOSIS, ENDED, FAILED, *NAMES) or self.text.startswith(FUNCTION):
             return
         try:
             tree = ast.parse(self.text.strip(), mode="eval").body
-            if not isinstance(tree, ast.Compare | ast.BoolOp | ast.UnaryOp):
-                raise SyntaxError
+            _refuse_numbers(tree)
             names = {*_names(tree)}
         except (SyntaxError, ValueError, RecursionError):
             hint = did_you_mean(self.text, (DIAGNOSIS, ENDED, FAILED, *NAMES))
@@ -71,17 +71,14 @@ class Rule:
 
     def finding(self, run: RunFacts) -> str | None:
         """Return what the rule finds in a training that has not ended; None if it finds nothing."""
-        if self.text in (ENDED, FAILED):
+        if self.text in (ENDED, FAILED) or self.text.startswith(FUNCTION):
             return None
         if self.text == DIAGNOSIS or self.text in NAMES:
             symptoms = (symptom for symptom in diagnose(run).symptoms if self.text in (DIAGNOSIS, symptom.name))
             symptom = next(symptoms, None)
             return f"{symptom.name}: {symptom.what} {symptom.fix}" if symptom else None
-        values = {ITERATION: float(run.metrics.iteration)}
         tree = ast.parse(self.text.strip(), mode="eval").body
-        for name in _names(tree):
-            if name != ITERATION:
-                values[name] = run.metrics.last(name) if name in (*run.metrics.names, *run.metrics.tags) else math.nan
+        values = _newest(run, {*_names(tree)})
         try:
             if not _value(tree, values):
                 return None
@@ -99,6 +96,35 @@ class Rule:
         if self.text == ENDED or (self.text == FAILED and outcome not in ("completed", "cancelled")):
             return f"{outcome}: {error}" if error and error != outcome else outcome
         return None
+
+
+def _newest(run: RunFacts, names: set[str]) -> dict[str, float]:
+    """Return the newest values that the run's newest training has logged; those of an earlier one are left out."""
+    metrics, started = run.metrics, run.started
+    since_s = started.time_s if started is not None else 0.0
+    logged = {*metrics.names, *metrics.tags}
+    values: dict[str, float] = {}
+    for name in sorted(names - {ITERATION}):
+        if name in logged and metrics[name].wall_time_s[-1:] and metrics[name].wall_time_s[-1] >= since_s:
+            values[name] = metrics.last(name)
+    if ITERATION in names and any(metrics[name].wall_time_s[-1:] >= [since_s] for name in metrics.names[:1]):
+        values[ITERATION] = float(metrics.iteration)
+    return values
+
+
+def _refuse_numbers(tree: ast.AST) -> None:
+    """Refuse a text whose value is a number, not true or false.
+
+    Raises:
+        SyntaxError: A part of it is no comparison.
+    """
+    if isinstance(tree, ast.BoolOp):
+        for part in tree.values:
+            _refuse_numbers(part)
+    elif isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        _refuse_numbers(tree.operand)
+    elif not isinstance(tree, ast.Compare):
+        raise SyntaxError
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -124,6 +150,14 @@ def _names(tree: ast.AST) -> Iterator[str]:
         raise SyntaxError
 
 
+def _is_true(tree: ast.AST, values: Mapping[str, float]) -> bool:
+    """Return whether a condition is true; False if a metric in it has no value yet."""
+    try:
+        return bool(_value(tree, values))
+    except _UnknownError:
+        return False
+
+
 def _value(tree: ast.AST, values: Mapping[str, float]) -> float:
     """Return the value of a condition.
 
@@ -133,13 +167,14 @@ def _value(tree: ast.AST, values: Mapping[str, float]) -> float:
     if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
         return tree.value
     if isinstance(tree, ast.Name | ast.Constant):
-        value = values[str(tree.id if isinstance(tree, ast.Name) else tree.value)]
-        if math.isnan(value):
+        name = str(tree.id if isinstance(tree, ast.Name) else tree.value)
+        if name not in values:
             raise _UnknownError
-        return value
+        return values[name]
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
+        return all(_value(part, values) for part in tree.values)
     if isinstance(tree, ast.BoolOp):
-        every = all if isinstance(tree.op, ast.And) else any
-        return every(_value(part, values) for part in tree.values)
+        return any(_is_true(part, values) for part in tree.values)
     if isinstance(tree, ast.UnaryOp):
         value = _value(tree.operand, values)
         return not value if isinstance(tree.op, ast.Not) else -value

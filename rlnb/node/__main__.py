@@ -1,8 +1,8 @@
 """``python -m rlnb.node``: the node agent, one per node for every launcher.
 
 The agent runs one command. It keeps the log, the heartbeat, the place in the queue and the walltime, checks whether the
-job was cancelled, writes the result, and leaves no process of the command behind. It is single-threaded, and imports
-neither torch nor the simulator.
+job was cancelled, writes the result, and leaves no process of the command behind. It imports neither
+torch nor the simulator, and has one thread, but for those that tell a webhook of an alert.
 
 ``python -m rlnb.node JOB_DIR`` runs the command of that job. With ``--node K --master HOST:PORT`` it is the agent of
 one of several nodes. With ``--lifeline`` it ends when its standard input closes; the process at the other end writes

@@ -102,6 +102,12 @@ class Agent:
 
     def run(self, start: Callable[[Command], Child]) -> int:
         """Wait for a slot, start the process, watch it, write the result; return the exit status."""
+        status = self._run(start)
+        if self._node == 0 and self._job.kind == "train" and files.there(self._job.result):
+            Lookout(self._job).end()  # the slots are free, since a webhook may take its time
+        return status
+
+    def _run(self, start: Callable[[Command], Child]) -> int:
         if self._node == 0:
             _keep_space(self._job.reserve)
         slots: Mapping[str, IO[str]] = {}
@@ -310,8 +316,6 @@ class Agent:
         except OSError as exc:
             sys.stderr.write(f"rlnb.node: the result could not be written: {exc}\n")
             return 1
-        if self._node == 0 and self._job.kind == "train":
-            Lookout(self._job).end()
         return 0 if outcome == "completed" else 1
 
     def _result(self, outcome: Outcome, error: str, code: int | None = None) -> Result:

@@ -20,6 +20,7 @@ from rlnb.node.descendants import kill_descendants
 from rlnb.node.environment import environment
 from rlnb.node.lent import LentWorker
 from rlnb.node.silence import Silence
+from rlnb.records.alerts import WEBHOOK
 from rlnb.records.layout import JobDir
 from rlnb.spec import Command
 from rlnb.storage import files
@@ -67,6 +68,7 @@ def _lend(
 ) -> tuple[int, LentWorker | None]:
     """Do a job with the worker; return the job's status, and the worker if the kernel can have it back."""
     job, lent = handover.job, LentWorker(worker, replies)
+    os.environ[WEBHOOK] = handover.webhook  # the kernel's, which may have changed since this process started
 
     def start(_: Command) -> LentWorker:
         lent.begin(handover.line)
@@ -87,14 +89,19 @@ class Handover:
 
     line: bytes
     """The line itself, for the worker."""
+    webhook: str = ""
+    """Address for alerts; empty without one."""
     job: JobDir
     """Folder of the job."""
 
     @classmethod
     def of(cls, line: bytes) -> Handover | None:
         """Parse a line of JSON from the kernel as a handover; return None for an ordinary request."""
-        folder = json.loads(line).get("adopt")
-        return None if folder is None else cls(line=line, job=JobDir(Path(folder)))
+        values = json.loads(line)
+        folder = values.get("adopt")
+        if folder is None:
+            return None
+        return cls(line=line, job=JobDir(Path(folder)), webhook=str(values.get("webhook", "")))
 
 
 def _open_pipe(path: Path) -> int:

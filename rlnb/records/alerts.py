@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
+
+WEBHOOK = "RLNB_ALERT_WEBHOOK"
+"""Environment variable with the address that gets each alert. It is a secret, so no record has it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +39,7 @@ def write(job: JobDir, alert: Alert) -> bool:
     number = 0
     while not files.write_once(folder / f"{number}.json", alert):
         number += 1
+    os.utime(job.path.parent)  # lists of runs read an ended run again if its folder of jobs has changed
     return True
 
 

@@ -6,57 +6,75 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from rlnb.node.alerts import WEBHOOK, send
-from rlnb.records.alerts import Alert, write
+from rlnb.diagnosis.rules import ENDED as AT_END
+from rlnb.diagnosis.rules import FAILED
+from rlnb.node.alerts import send
+from rlnb.records.alerts import WEBHOOK, Alert, write
 from rlnb.spec import ENDED
 from rlnb.storage import files
 
 if TYPE_CHECKING:
     from rlnb.run.run import Run
 
+    Function = Callable[[Run], str | bool | None]
+
 logger = logging.getLogger(__name__)
 
 POLL_S = 2.0
 """Seconds between two looks."""
+END_S = 45.0
+"""Seconds after the end of a training in which its agent may still alert."""
 
 
-def follow(run: Run, functions: Sequence[Callable[[Run], str | bool | None]]) -> threading.Thread | None:
+def follow(run: Run, functions: Mapping[str, Function]) -> threading.Thread | None:
     """Print the alerts of a run in this process until the run has ended, in a thread; None if it has no rules.
 
     Args:
         run: The run.
-        functions: Rules that are called here, since only this process has them.
+        functions: Rules that are called here, since only this process has them, by the names in the manifest.
     """
-    if not run.manifest.alerts and not functions:
+    if not run.manifest.alerts:
         return None
     reader = run.reread()  # readers are not thread-safe
-    thread = threading.Thread(target=_follow, args=(reader, [*functions]), name="rlnb-alerts", daemon=True)
+    thread = threading.Thread(target=_follow, args=(reader, {**functions}), name="rlnb-alerts", daemon=True)
     thread.start()
     return thread
 
 
-def _follow(run: Run, functions: list[Callable[[Run], str | bool | None]]) -> None:
-    count = 0
+def _follow(run: Run, functions: dict[str, Function]) -> None:
+    printed = {_key(alert) for alert in run.alerts}
+    ended_s: float | None = None
     while True:
         is_over = run.state in ENDED  # before the last look
-        for function in [*functions]:
-            if _alerts(run, function):
-                functions.remove(function)
-        new = run.alerts[count:]
-        count += len(new)
-        for alert in new:
-            print(f"Alert of {run.id}: {alert.what}", flush=True)
+        for name in [*functions]:
+            if _alerts(run, name, functions[name]):
+                del functions[name]
+        for alert in run.alerts:
+            if _key(alert) not in printed:
+                printed.add(_key(alert))
+                print(f"Alert of {run.id}: {alert.what}", flush=True)
         if is_over:
-            return
+            ended_s = ended_s or time.monotonic()
+            if not _awaited(run) or time.monotonic() - ended_s > END_S:
+                return
         time.sleep(POLL_S)
 
 
-def _alerts(run: Run, function: Callable[[Run], str | bool | None]) -> bool:
+def _key(alert: Alert) -> tuple[str, str]:
+    return alert.rule, alert.time
+
+
+def _awaited(run: Run) -> bool:
+    """Return whether the agent of an ended training has still to alert, since it does so after the result."""
+    rules = {AT_END} if run.state in ("completed", "cancelled") else {AT_END, FAILED}
+    return bool((rules & {*run.manifest.alerts}) - {alert.rule for alert in run.alerts})
+
+
+def _alerts(run: Run, name: str, function: Function) -> bool:
     """Call a rule; return whether it is done."""
-    name = getattr(function, "__name__", repr(function))
     try:
         finding = function(run)
     except Exception as exc:
@@ -65,7 +83,9 @@ def _alerts(run: Run, function: Callable[[Run], str | bool | None]) -> bool:
     if not finding:
         return False
     what, job, iteration = name if finding is True else str(finding), run.record.training, run.metrics.iteration
-    new = Alert(rule=name, what=what, time=files.now(), iteration=None if iteration < 0 else iteration)
-    if job is not None and write(job.folder, new) and (url := os.environ.get(WEBHOOK)):
-        send(url, f"{run.id}: {what}")
+    alert = Alert(rule=name, what=what, time=files.now(), iteration=None if iteration < 0 else iteration)
+    if job is not None and write(job.folder, alert):
+        files.write_bytes(job.folder.flight_request, what.encode())
+        if url := os.environ.get(WEBHOOK):
+            send(url, f"{run.id}: {what}")
     return True

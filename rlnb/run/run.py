@@ -141,6 +141,7 @@ class Run(RunFacts):
                 iterations are left.
         """
         from rlnb.run import jobs
+        from rlnb.run.alerts import follow
 
         self._let_cancel_end()
         training = self._record.training  # looked up before its state is: a later one is found when this one is claimed
@@ -152,6 +153,8 @@ class Run(RunFacts):
         rest = self.what_is_left(max_iterations, checkpoint, trust)
         done = self.progress[0]
         jobs.start_job(self._record, "train", rest, after=training)
+        if self.manifest.alerts:
+            follow(self, {})
         self._say_where(rest, done)
         return self
 

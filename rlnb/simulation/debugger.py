@@ -115,7 +115,10 @@ class Debugger:
         self._running: Future[EnvData] | None = None
         self._stop: Stop | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="rlnb-debug-", ignore_cleanup_errors=True)
-        self.first = step_of(self._request(dataclasses.replace(request, out=self._folder.name)))
+        data = self._request(dataclasses.replace(request, out=self._folder.name))
+        self.missing = data.missing
+        """Variables of a snapshot that the env of a replay does not have; empty for any other env."""
+        self.first = step_of(data)
         """What the env returned from its first reset."""
         self.last = self.first
         """What the env returned last."""

@@ -29,6 +29,7 @@ from rlnb.errors import RlnbError, WorkerError, require_linux
 from rlnb.launch import nvml
 from rlnb.launch.command import interpreter
 from rlnb.launch.hosted import handle_of
+from rlnb.records.alerts import WEBHOOK
 from rlnb.simulation.growth import Growth
 from rlnb.spec import Json, Task
 from rlnb.storage import files
@@ -320,7 +321,7 @@ class SimulatorProcess:
         This object is not alive until :meth:`is_back` returns True.
         """
         with self._lock:
-            self._send(Adoption(adopt=str(job_dir)))
+            self._send(Adoption(adopt=str(job_dir), webhook=os.environ.get(WEBHOOK, "")))
             while (text := self._lines.next()) is not None:
                 message = messages.message(text)
                 if isinstance(message, Ready | Silent | Hangs):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.display.status import status
 from rlnb.display.table import table
-from rlnb.errors import RlnbError
+from rlnb.errors import RlnbError, WorkerError
 from rlnb.records.facts import RunFacts, task_of
 from rlnb.records.find import find_one
 from rlnb.records.owner import refuse_another_users
@@ -39,6 +39,8 @@ class Replay(Debugger):
         if flight.replay_from is None:
             raise RlnbError("This record has no snapshot of the env, so its steps cannot be repeated. Use run.flight.")
         self._begin = self.next_step = flight.replay_from
+        self.compared = 0
+        """Number of repeated steps that were compared with the record."""
         self.differences: dict[str, tuple[int, float]] = {}
         """Arrays that differ from the record: the first such env step, and the largest difference in it."""
         self._is_own, self._under_way = False, 0
@@ -65,9 +67,21 @@ class Replay(Debugger):
             RlnbError: Fewer steps are left, the actions do not fit the env, or the env was closed.
             WorkerError: The task's own code failed.
         """
-        self._is_own = self._is_own or actions is not None
-        self._under_way = steps
-        return super().step(actions, steps=steps)
+        rest = self.steps.stop - self.next_step
+        if steps > rest:
+            raise RlnbError(f"steps={steps} is more than the {rest} recorded steps that are left. Use replay.reset().")
+        outcome: EnvStep | Stop = self.last
+        for _ in range(steps):  # one request for each, so that each is compared with the record
+            self._is_own = self._is_own or actions is not None
+            self._under_way = 1
+            try:
+                outcome = super().step(actions)
+            except WorkerError:
+                self._is_own = True  # the env has stopped in the middle of a step
+                raise
+            if isinstance(outcome, Stop):
+                break
+        return outcome
 
     def reset(self, seed: int | None = None) -> EnvStep | Stop:
         """Go back to the first recorded step.
@@ -104,11 +118,13 @@ class Replay(Debugger):
         """Yield the arrays of a step that differ from the record, with the largest difference."""
         import numpy as np
 
+        states_row = self.next_step - self.flight.first_step
+        self.compared += 0 <= states_row <= self.steps.stop - self.flight.first_step
         for name, array in outcome.items():
             kind, _, rest = name.partition("/")
             key = "/".join(filter(None, (RECORDED.get(kind, kind), rest)))
             # A record has the states before each step, and everything else of the step.
-            row = self.next_step - self.flight.first_step - (0 if kind == "states" else 1)
+            row = states_row if kind == "states" else states_row - 1
             if key not in self._values or not 0 <= row < len(self._values[key]):
                 continue
             old = self._values[key][row]
@@ -123,18 +139,16 @@ class Replay(Debugger):
         return {name: values[:, row] for name, values in self._values.items()}
 
     def _facts(self) -> list[tuple[str, str]]:
-        equal = (
-            "equal to the record"
-            if not self.differences
-            else ", ".join(
-                f"{name} differs by {by:.3g} from env step {step} on" for name, (step, by) in self.differences.items()
-            )
+        differences = ", ".join(
+            f"{name} differs by {by:.3g} from env step {step} on" for name, (step, by) in self.differences.items()
         )
+        missing = [("variables that were not restored", ", ".join(self.missing))] if self.missing else []
         return [
             ("value", self.flight.what),
             ("recorded steps", f"{self.steps[0]} to {self.steps[-1]}"),
             ("next step", str(self.next_step)),
-            ("repeated steps", equal if self.next_step > self._begin else "none yet"),
+            ("comparison", differences or f"{self.compared} repeated steps were equal to the record"),
+            *missing,
         ]
 
     def __repr__(self) -> str:

@@ -21,6 +21,8 @@ class EnvData:
     """Path of an npz file with an array for each observation, the rewards, the ends and the reward terms."""
     log: Mapping[str, float] = field(default_factory=dict)
     """Values that the env has logged."""
+    missing: tuple[str, ...] = ()
+    """Variables of a snapshot that the env of a replay does not have."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

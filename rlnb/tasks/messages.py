@@ -45,6 +45,8 @@ class Adoption:
 
     adopt: str
     """Folder of the job that the worker does next."""
+    webhook: str = ""
+    """Address that gets the alerts of the job's run; empty without one. A pipe keeps the secret."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

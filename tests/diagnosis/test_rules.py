@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ BAD = Symptom(name="KL spikes", metric="kl", what="It was 3.", fix="Lower the le
         " 0 < reward <= 5 and iteration > 100",
         "not reward > -1e3 or (fps + 1) * 2 / 3 < 10 - reward",
         "'Episode_Reward/alive' > 3",
+        "function low",
     ],
 )
 def test_symptoms_and_conditions_are_rules(text: str) -> None:
@@ -46,6 +49,9 @@ def test_symptoms_and_conditions_are_rules(text: str) -> None:
         ("[reward for _ in ()] > 0", "neither"),
         ("reward ** 9999 > 0", "neither"),
         ("reward is 5", "neither"),
+        ("-reward", "neither"),
+        ("reward and 5", "neither"),
+        ("not reward", "neither"),
         ("reward < True", "neither"),
         ("(lambda: 1)() > 0", "neither"),
         ("(" * 300 + "reward" + ")" * 300 + " > 0", "neither"),
@@ -78,8 +84,10 @@ def run(root: Path) -> rlnb.Run:
         ("20 > iteration > 30", False),
         ("1 / (iteration - 19) > 0", False),
         ("'no such tag' > 0", False),
-        ("'no such tag' > 0 or reward > -1e9", False),
+        ("'no such tag' > 0 or reward > -1e9", True),
         ("reward > -1e9 or 'no such tag' > 0", True),
+        ("not 'no such tag' > 0", False),
+        ("reward > -1e9 and 'no such tag' > 0", False),
     ],
 )
 def test_a_condition_is_judged_by_the_newest_values(run: rlnb.Run, text: str, expected: bool) -> None:
@@ -87,7 +95,7 @@ def test_a_condition_is_judged_by_the_newest_values(run: rlnb.Run, text: str, ex
     assert (finding is not None) == expected
     if finding:
         assert finding.startswith(f"{text}: ")
-        assert "iteration is 19" in finding
+        assert ("iteration is 19" in finding) == ("iteration" in text)
 
 
 def test_a_symptom_is_found_by_its_name_or_as_any(run: rlnb.Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +124,14 @@ def test_the_end_of_a_training_is_found(text: str, outcome: str, error: str, exp
     assert Rule(text).finding_at_end(outcome, error) == expected
 
 
-@pytest.mark.parametrize("text", [ENDED, FAILED])
+def test_values_of_an_earlier_job_do_not_count(run: rlnb.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run.started is not None
+    later = dataclasses.replace(run.started, time_s=time.time() + 60.0)
+    monkeypatch.setattr(type(run), "started", later)
+    for text in ("reward > -1e9", "iteration >= 0", "iteration >= 0 or reward > -1e9"):
+        assert Rule(text).finding(run) is None
+
+
+@pytest.mark.parametrize("text", [ENDED, FAILED, "function low"])
 def test_a_training_that_goes_on_has_not_ended(run: rlnb.Run, text: str) -> None:
     assert Rule(text).finding(run) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.server
+import itertools
 import json
 import threading
 import time
@@ -82,7 +83,16 @@ def test_a_webhook_that_is_away_is_tried_again(hook: str, monkeypatch: pytest.Mo
     assert Hook.posts == [{"text": "first"}]
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://127.0.0.1:9/secret", "nonsense/secret"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "http://127.0.0.1:9/secret",
+        "nonsense/secret",
+        "https://user:secret@127.0.0.1/x",
+        "http://127.0.0.1:9/a secret",
+    ],
+)
 def test_a_webhook_that_cannot_be_told_is_said_without_its_address(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,8 +119,59 @@ def test_curves_that_cannot_be_read_do_not_end_the_job(
 ) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=1, alerts="reward < -1e9").wait(60)
     monkeypatch.setattr(alerts, "LOOK_S", 0.0)
+    monkeypatch.setattr(alerts, "SHARE", 1e9)
     lookout = Lookout(run.jobs[0].folder)
-    monkeypatch.setattr(lookout, "_look", lambda: 1 / 0)
+    monkeypatch.setattr(lookout, "_check", lambda text: 1 / 0)
     lookout.tick()
     lookout.tick()
-    assert capsys.readouterr().err.count("the alerts could not be checked: ZeroDivisionError") == 1
+    lookout.end()
+    message = "the alert 'reward < -1e9' could not be checked: ZeroDivisionError"
+    assert capsys.readouterr().err.count(message) == 1
+
+
+def test_a_full_disk_does_not_keep_the_webhook_from_being_told(
+    root: Path, hook: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    monkeypatch.setattr(alerts, "rules", lambda run: ("ended",))
+
+    def full(job: object, alert: object) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(alerts, "write", full)
+    Lookout(run.jobs[0].folder).end()
+    assert Hook.posts == [{"text": f"{run.id}: completed"}]
+    assert "could not be kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("outcome", "interrupted", "expected"), [("failed", True, 0), ("failed", False, 1)])
+def test_a_job_that_goes_on_in_another_one_has_not_failed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, outcome: str, interrupted: bool, expected: int
+) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    job = run.jobs[0].folder
+    result = json.loads(job.result.read_text())
+    job.result.write_text(json.dumps({**result, "outcome": outcome, "values": {"interrupted": interrupted}}))
+    monkeypatch.setattr(alerts, "rules", lambda run: ("failed",))
+    Lookout(job).end()
+    assert len(run.alerts) == expected
+
+
+def test_looks_take_a_small_share_of_a_core(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    monkeypatch.setattr(alerts, "rules", lambda run: ("reward < -1e9",))
+    clock = [100.0]
+    monkeypatch.setattr(alerts.time, "monotonic", lambda: clock[0])
+    lookout = Lookout(run.jobs[0].folder)
+    looks: list[float] = []
+
+    def slow(text: str) -> None:
+        looks.append(clock[0])
+        clock[0] += 2.0
+
+    monkeypatch.setattr(lookout, "_check", slow)
+    for _ in range(200):
+        clock[0] += 1.0
+        lookout.tick()
+    assert len(looks) >= 3
+    assert all(later - earlier >= 2.0 / alerts.SHARE for earlier, later in itertools.pairwise(looks))

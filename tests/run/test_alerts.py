@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import rlnb
-from rlnb.records.alerts import Alert, write
 from rlnb.run import alerts
 
 
@@ -22,24 +21,54 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_alert_of_the_node_and_one_of_a_function_are_printed_once(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=3).wait(60)
-    write(run.jobs[0].folder, Alert(rule="ended", what="completed", time="2026-01-01T00:00:00+00:00"))
+    run = rlnb.train("Echo", library="echo", max_iterations=3, alerts="reward < -1e9").wait(60)
 
     def rewarded(run: rlnb.Run) -> str | None:
         return f"reward is {run.metrics['reward'].last:.0f}" if "reward" in run.metrics.names else None
 
-    thread = alerts.follow(run, [rewarded])
+    capsys.readouterr()
+    thread = alerts.follow(run, {"function rewarded": rewarded})
     assert thread is not None
     thread.join(10)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"Alert of {run.id}: completed"
-    assert lines[1].startswith(f"Alert of {run.id}: reward is ")
-    assert len(lines) == 2
-    assert [(alert.rule, alert.iteration) for alert in run.alerts] == [("ended", None), ("rewarded", 2)]
+    assert lines[0].startswith(f"Alert of {run.id}: reward is ")
+    assert len(lines) == 1
+    assert [(alert.rule, alert.iteration) for alert in run.alerts] == [("function rewarded", 2)]
+    assert run.jobs[0].folder.flight_request.read_text().startswith("reward is ")
+
+
+def test_what_the_agent_says_after_the_end_is_printed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=3, agent={"crash_at": 1}, alerts=["ended", "failed"])
+    with contextlib.suppress(rlnb.RunError):
+        run.wait(60)
+    deadline, text = time.monotonic() + 40, ""
+    while text.count("Alert of") < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        text += capsys.readouterr().out
+    assert text.count(f"Alert of {run.id}: failed") == 2
+
+
+def test_a_resumed_run_is_followed_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=400, agent={"iteration_s": 0.02}, alerts="ended")
+    deadline = time.monotonic() + 30
+    while not run.checkpoints:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    run.cancel()
+    with contextlib.suppress(rlnb.RunError):
+        run.wait(60)
+    run.resume(max_iterations=run.progress[0] + 3).wait(60)
+    text = ""
+    while text.count("Alert of") < 2:
+        assert time.monotonic() < deadline + 60
+        time.sleep(0.05)
+        text += capsys.readouterr().out
+    assert f"Alert of {run.id}: completed" in text
 
 
 def test_a_function_that_fails_is_not_called_again(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=200)
+    run = rlnb.train("Echo", library="echo", max_iterations=200, alerts="reward < -1e9")
     calls: list[float] = []
 
     def broken(run: rlnb.Run) -> str:
@@ -47,7 +76,7 @@ def test_a_function_that_fails_is_not_called_again(root: Path, caplog: pytest.Lo
         raise ValueError("no such metric")
 
     with caplog.at_level(logging.WARNING):
-        thread = alerts.follow(run, [broken])
+        thread = alerts.follow(run, {"broken": broken})
         run.wait(60)
         assert thread is not None
         thread.join(10)
@@ -55,7 +84,7 @@ def test_a_function_that_fails_is_not_called_again(root: Path, caplog: pytest.Lo
     assert "The alert broken is not checked any more. ValueError: no such metric" in caplog.text
 
 
-@pytest.mark.parametrize(("finding", "what"), [(True, "always"), ("too low", "too low")])
+@pytest.mark.parametrize(("finding", "what"), [(True, "function always"), ("too low", "too low")])
 def test_a_function_is_called_until_it_alerts(root: Path, finding: bool | str, what: str) -> None:
     findings: list[bool | str | None] = [None, False, finding]
 
@@ -74,5 +103,4 @@ def test_a_function_is_called_until_it_alerts(root: Path, finding: bool | str, w
 
 def test_a_run_without_rules_has_no_thread(root: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
-    none: list[Callable[[rlnb.Run], str | bool | None]] = []
-    assert alerts.follow(run, none) is None
+    assert alerts.follow(run, {}) is None

@@ -68,7 +68,9 @@ def test_recorded_steps_are_repeated_bit_by_bit_through_resets_and_random_number
         step["observations/policy"], flight.arrays["observation/policy"][STEP - flight.first_step]
     )
     assert replay.differences == {}
-    assert "equal to the record" in repr(replay)
+    assert replay.compared == 31
+    assert "31 repeated steps were equal to the record" in repr(replay)
+    assert replay.missing == ()
     assert replay["clock"] == np.asarray(STEP + 1)
     picture = replay.picture([ENV])
     assert np.asarray(picture).std() > 1.0

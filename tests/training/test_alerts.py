@@ -17,18 +17,19 @@ def low(run: rlnb.Run) -> bool:
 @pytest.mark.parametrize(
     ("alerts", "texts", "functions"),
     [
-        ((), (), ()),
-        (False, (), ()),
-        (True, ("diagnosis", "failed"), ()),
-        ("ended", ("ended",), ()),
-        (low, (), (low,)),
-        (["ended", low], ("ended",), (low,)),
-        (5, ("5",), ()),
-        ([5], ("5",), ()),
+        ((), (), {}),
+        (False, (), {}),
+        (True, ("diagnosis", "failed"), {}),
+        ("ended", ("ended",), {}),
+        (low, ("function low",), {"function low": low}),
+        (["ended", low], ("ended", "function low"), {"function low": low}),
+        ([low, low], ("function low", "function low #2"), {"function low": low, "function low #2": low}),
+        (5, ("5",), {}),
+        ([5], ("5",), {}),
     ],
 )
 def test_texts_and_functions_are_separated(
-    alerts: AlertArgument, texts: tuple[str, ...], functions: tuple[object, ...]
+    alerts: AlertArgument, texts: tuple[str, ...], functions: dict[str, object]
 ) -> None:
     assert split(alerts) == (texts, functions)
 

@@ -68,12 +68,16 @@ class Films:
             if self._every:
                 try:
                     self._after(number)
-                except Exception as exc:  # a film that fails must not end a training
-                    logger.warning("This training is not filmed. %s: %s", type(exc).__name__, exc)
-                    self._every = 0
+                except Exception as exc:
+                    self._give_up(exc)
             return outcome
 
         self._env.step = stepped
+
+    def _give_up(self, exc: Exception) -> None:
+        """Stop filming: a film that fails must not end a training."""
+        logger.warning("This training is not filmed any more. %s: %s", type(exc).__name__, exc)
+        self._every, self._film = 0, None
 
     def _after(self, step: int) -> None:
         """Begin a film, or take a frame, if it is time."""
@@ -121,8 +125,11 @@ class Films:
     def close(self) -> None:
         """End the film that is under way, and log the time that all films took."""
         film, self._film, self._every = self._film, None, 0
-        if film is not None:
-            film.close()
+        try:
+            if film is not None:
+                film.close()
+        except Exception as exc:
+            self._give_up(exc)
         whole_s = time.monotonic() - self._begin_s
         logger.info("Films took %.2f s of %.2f s, and %.2f s to prepare.", self._spent_s, whole_s, self._ready_s)
 

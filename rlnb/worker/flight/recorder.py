@@ -29,9 +29,9 @@ EVERY = 8
 """Steps between two looks at the values, and smallest number that is kept. A look at a GPU's values waits for it."""
 MOST_BYTES = 256 * 2**20
 """Memory of the kept steps. If 32 steps of many envs need more, fewer are kept."""
-WRITTEN_BYTES = 64 * 2**20
+WRITTEN_BYTES = 3 * 2**20
 """Size of the values in a record, uncompressed. If all envs have more, the record has the first ones and the one of the
-value."""
+value. A replay has all of them."""
 FATAL: tuple[Kind, ...] = ("action", "term", "reward")
 """Kinds of values that no library survives: an action that is nan, a term or a reward that is not finite.
 
@@ -216,7 +216,8 @@ class Recorder:
         if what != self._alert:
             self._alert = what
             last = _Found(part=Part(kind=ALERT, name="", labels=(), width=1), when="in", step=self._count - 1)
-            self._write(what, last, fatal=False, folder=self._folder.with_name(f"alert-{self._folder.name}"))
+            with contextlib.suppress(OSError):  # a full disk, after which the recorder is still needed
+                self._write(what, last, fatal=False, folder=self._folder.with_name(f"alert-{self._folder.name}"))
 
     def _refuse(self, bad: _Found) -> None:
         """Write the record, and raise the error."""

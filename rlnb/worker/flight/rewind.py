@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from rlnb.errors import RlnbError
 from rlnb.worker.flight.parts import States, leaves
 from rlnb.worker.flight.snapshot import Snapshot, take
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+MOST_BYTES = 64 * 2**20
+"""Largest size of a snapshot. A larger env is recorded without."""
 
 
 class Rewind:
@@ -44,11 +48,16 @@ class Rewind:
             self._keep(actions, every)
         except Exception as exc:  # the state of a task's own objects may be anything
             self._is_off = True
+            self._snapshots.clear()
+            self._steps.clear()
             logger.info("The last steps of this training cannot be replayed. %s: %s", type(exc).__name__, exc)
 
     def _keep(self, actions: Any, every: int) -> None:
         if self._count % every == 0:
-            self._snapshots.append(take(self._env, self.states, self._count))
+            snapshot = take(self._env, self.states, self._count)
+            if snapshot.size > MOST_BYTES:
+                raise RlnbError(f"A snapshot of the env has {snapshot.size / 2**20:.0f} MiB")
+            self._snapshots.append(snapshot)
             while self._count - len(self._steps) < self._snapshots[0].step:
                 self._steps.popleft()
         self._steps.append(({name: value.clone() for name, value in leaves(actions)}, random_state(self._env.device)))

@@ -25,6 +25,14 @@ class Snapshot:
     """Copies of poses, velocities and joints (``"state/<name>"``), of what the solver carries on (``"solver/<name>"``)
     and of the variables of the env's code (``"variable/<path>"``)."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of the values."""
+        import torch
+
+        tensors = (value for value in self.values.values() if isinstance(value, torch.Tensor))
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the values as arrays."""
         import numpy as np

@@ -101,9 +101,9 @@ class _Walk:
     def _rooms_of(self, value: Any, path: str, depth: int) -> Iterator[_Room]:
         if isinstance(value, dict):
             yield _Room(value, path, depth, value.__setitem__, has_attributes=False)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple | deque):
             if len(value) <= LONGEST:
-                put = value.__setitem__ if isinstance(value, list) else _refuse
+                put = _refuse if isinstance(value, tuple) else value.__setitem__
                 yield _Room(dict(enumerate(value)), path, depth, put, has_attributes=False)
         elif hasattr(value, "__dict__") and not isinstance(value, self._camera):
             yield _object(value, self._attributes(value), path, depth)
@@ -119,17 +119,21 @@ class _Walk:
             return {}
         if isinstance(owner, self._asset):
             return {name: attributes[name] for name in KEPT_OF_ASSETS if name in attributes}
-        if type(owner).__name__.endswith("Cfg"):  # of a term, whose function may be an object with a state
-            return {"func": attributes["func"]} if "func" in attributes else {}
+        if type(owner).__name__.endswith("Cfg"):  # of a term: a curriculum changes weights; a function may have a state
+            return {name: attributes[name] for name in ("weight", "func") if name in attributes}
         if attributes.get("_active") is False:  # external forces that there are not
             return {name: value for name, value in attributes.items() if isinstance(value, bool)}
         return attributes
 
     def _tensor(self, value: Any) -> torch.Tensor | None:
         """Return a tensor, or an array of Warp as one; None for anything else, for large ones, and for known ones."""
+        import numpy as np
         import torch
         import warp
 
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            with contextlib.suppress(TypeError, ValueError):  # a type that torch lacks, or memory of another program
+                value = torch.from_numpy(value)
         if isinstance(value, warp.array):
             with contextlib.suppress(RuntimeError, TypeError, KeyError):  # an array of structures
                 value = warp.to_torch(value)

@@ -38,7 +38,7 @@ class ReplayedEnv(DebuggedEnv):
     def __init__(self, env: Any, out: str, arrays: Mapping[str, np.ndarray]) -> None:
         super().__init__(env, lambda observations: self._recorded(), out)
         self._arrays, self._states = arrays, States(self._raw)
-        self._step = 0
+        self._step, self._has_stepped = 0, False
 
     @classmethod
     def of_record(cls, request: Replay, stack: contextlib.ExitStack) -> ReplayedEnv:
@@ -74,9 +74,11 @@ class ReplayedEnv(DebuggedEnv):
         with torch.inference_mode():
             self.env.reset()
             self._step = 0
-            self.env.step(self._recorded())  # some of the env's variables exist only after a step
-            snapshot.restore(self._raw, self._states, self._arrays)
-        return self._written({"states": self._state()})
+            if not self._has_stepped:  # some of the env's variables exist only after a step
+                self.env.step(self._recorded())
+                self._has_stepped = True
+            missing = snapshot.restore(self._raw, self._states, self._arrays)
+        return dataclasses.replace(self._written({"states": self._state()}), missing=tuple(missing))
 
     def step(self, steps: int, actions: tuple[tuple[float, ...], ...] | None) -> EnvData:
         """Repeat recorded steps; return what the last one returned, and the states after it.

@@ -98,7 +98,25 @@ def test_a_film_that_fails_does_not_end_the_training(
     with caplog.at_level(logging.WARNING):
         counts, _ = filmed(tmp_path / "file", clock, monkeypatch, steps=2000, step_s=1.0, picture_s=0.01)
     assert counts == {"50": 1}
-    assert caplog.text.count("This training is not filmed.") == 1
+    assert caplog.text.count("This training is not filmed any more.") == 1
+
+
+def test_a_disk_that_becomes_full_does_not_end_the_training(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def close(film: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(films.Mp4, "close", close)
+    with caplog.at_level(logging.WARNING):
+        counts, _ = filmed(tmp_path, clock, monkeypatch, steps=1200, step_s=1.0, picture_s=0.01)
+    assert counts == {"50": 60}
+    assert caplog.text.count("No space left on device") == 1
+    assert not (tmp_path / "50.mp4").exists()
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        filmed(tmp_path, clock, monkeypatch, steps=520, step_s=1.0, picture_s=0.01)
+    assert caplog.text.count("No space left on device") == 1
 
 
 def test_the_film_under_way_is_closed_with_the_training(

@@ -7,6 +7,7 @@ import logging
 import numpy as np
 import pytest
 
+from rlnb.worker.flight import rewind as rewind_module
 from rlnb.worker.flight.rewind import Rewind, random_state, set_random_state
 from tests.worker.flight.test_snapshot import NUM_ENVS, Env
 
@@ -43,6 +44,17 @@ def test_random_numbers_are_repeated() -> None:
     first = torch.rand(3)
     set_random_state(state, "cpu")
     np.testing.assert_array_equal(first, torch.rand(3))
+
+
+def test_an_env_with_a_large_state_is_recorded_without_a_snapshot(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(rewind_module, "MOST_BYTES", 40)
+    rewind = Rewind(Env())
+    with caplog.at_level(logging.INFO):
+        rewind.before_step(torch.zeros(NUM_ENVS, 2), every=8)
+    assert rewind.arrays() == (None, {})
+    assert "A snapshot of the env has 0 MiB" in caplog.text
 
 
 def test_an_env_without_a_readable_state_is_recorded_without_a_snapshot(caplog: pytest.LogCaptureFixture) -> None:

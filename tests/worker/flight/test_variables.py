@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rlnb.worker.flight.variables import LONGEST, SMALL, WIDEST, variables
@@ -56,6 +58,14 @@ def test_a_value_can_be_replaced() -> None:
     assert (env.clock, env.terms, env.queue, env.pair) == (7, {"alive": 7}, [7], (1,))
 
 
+def test_arrays_of_numpy_and_queues_are_found() -> None:
+    array, history = np.zeros(NUM_ENVS), deque([1.0, torch.ones(NUM_ENVS)])
+    values = found(array=array, history=history, names=np.array(["a"]), objects=np.array([None]))
+    assert [*values] == [".array", ".history[0]", ".history[1]"]
+    values[".array"][1] = 5.0
+    assert array[1] == 5.0
+
+
 def test_each_object_and_tensor_is_found_once_by_its_shortest_path() -> None:
     tensor = torch.ones(NUM_ENVS)
     shared = Box(count=1, tensor=tensor)
@@ -91,12 +101,15 @@ def test_an_object_that_cannot_change_is_left_out() -> None:
     assert found(plan=Plan()) == {}
 
 
-def test_only_the_function_of_a_terms_config_is_looked_at() -> None:
+def test_only_the_weight_and_the_function_of_a_terms_config_are_looked_at() -> None:
     class TermCfg(Box):
         pass
 
-    term = TermCfg(weight=2.0, func=Box(previous=1.0))
-    assert found(terms=[term], plain=TermCfg(weight=2.0, func=len)) == {".terms[0].func.previous": 1.0}
+    term = TermCfg(weight=2.0, scale=3.0, func=Box(previous=1.0))
+    assert found(terms=[term], plain=TermCfg(scale=2.0, func=len)) == {
+        ".terms[0].weight": 2.0,
+        ".terms[0].func.previous": 1.0,
+    }
 
 
 def test_forces_that_there_are_not_have_flags_only() -> None:

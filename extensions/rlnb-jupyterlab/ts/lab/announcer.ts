@@ -38,8 +38,10 @@ export class Announcer {
 
   /** Shows an alert of a run until it is dismissed. */
   alert(row: Row, what: string, open: () => void): void {
-    const actions = [{ label: this._trans.__('Open'), callback: open }];
-    Notification.warning(this._trans.__('Alert of %1: %2', row.id, what), { autoClose: false, actions });
+    // JupyterLab shows the first 140 characters; the rest is among the details.
+    const title = this._trans.__('Alert of %1', row.id);
+    const actions = [{ label: this._trans.__('Open'), callback: open }, ...this._details(title, what)];
+    Notification.warning(`${title}: ${what}`, { autoClose: false, actions });
   }
 
   private _announce(message: ActionMessage): void {
