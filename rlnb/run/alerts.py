@@ -7,12 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.diagnosis.rules import ENDED as AT_END
 from rlnb.diagnosis.rules import FAILED
 from rlnb.node.alerts import send
-from rlnb.records.alerts import WEBHOOK, Alert, write
+from rlnb.records.alerts import WEBHOOK, Alert, alerts_of, write
 from rlnb.spec import ENDED
 from rlnb.storage import files
 
@@ -38,10 +39,17 @@ def follow(run: Run, functions: Mapping[str, Function]) -> threading.Thread | No
     """
     if not run.manifest.alerts:
         return None
+    if (before := _threads.get(run.path)) and before.is_alive():
+        return before  # it goes on with the next job of a resumed run
     reader = run.reread()  # readers are not thread-safe
     thread = threading.Thread(target=_follow, args=(reader, {**functions}), name="rlnb-alerts", daemon=True)
+    _threads[run.path] = thread
     thread.start()
     return thread
+
+
+_threads: dict[Path, threading.Thread] = {}
+"""The newest thread for each run, by its folder."""
 
 
 def _follow(run: Run, functions: dict[str, Function]) -> None:
@@ -70,7 +78,9 @@ def _key(alert: Alert) -> tuple[str, str]:
 def _awaited(run: Run) -> bool:
     """Return whether the agent of an ended training has still to alert, since it does so after the result."""
     rules = {AT_END} if run.state in ("completed", "cancelled") else {AT_END, FAILED}
-    return bool((rules & {*run.manifest.alerts}) - {alert.rule for alert in run.alerts})
+    job = run.record.training
+    told = {alert.rule for alert in alerts_of([job.folder] if job else [])}
+    return bool((rules & {*run.manifest.alerts}) - told)
 
 
 def _alerts(run: Run, name: str, function: Function) -> bool:

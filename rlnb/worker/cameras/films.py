@@ -130,8 +130,12 @@ class Films:
                 film.close()
         except Exception as exc:
             self._give_up(exc)
-        whole_s = time.monotonic() - self._begin_s
-        logger.info("Films took %.2f s of %.2f s, and %.2f s to prepare.", self._spent_s, whole_s, self._ready_s)
+        logger.info("Films took %.2f s of %.2f s.", self.took_s, time.monotonic() - self._begin_s)
+
+    @property
+    def took_s(self) -> float:
+        """Seconds that all films have taken, with their preparation."""
+        return self._spent_s + self._ready_s
 
 
 @dataclass(kw_only=True, slots=True)
