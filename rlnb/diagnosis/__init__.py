@@ -1,4 +1,5 @@
 """What the curves of a training say about how it learns.
 
-``curves`` has the statistics of one curve, ``symptoms`` the rules, and ``diagnosis`` what a notebook shows of them.
+``curves`` has the statistics of one curve, ``symptoms`` the signs of bad learning, ``diagnosis`` what a notebook shows
+of them, and ``rules`` the rules of alerts.
 """
