@@ -130,7 +130,8 @@ class Replay(Debugger):
             old = self._values[key][row]
             new = array[list(self.flight.envs)].reshape(old.shape).astype(old.dtype)
             if not np.array_equal(old, new, equal_nan=True):
-                yield name, float(np.nanmax(np.abs(old - new), initial=0.0))
+                with np.errstate(invalid="ignore"):  # inf - inf
+                    yield name, float(np.nanmax(np.abs(old - new), initial=0.0))
 
     @property
     def env(self) -> Mapping[str, np.ndarray]:
@@ -166,7 +167,7 @@ def replay(
     asset_root: str | None = None,
     trust: bool = False,
 ) -> Replay:
-    """Repeat the last recorded steps of a training that met a value which is not finite.
+    """Repeat the last recorded steps of a training in which a value was not finite, or the steps around an alert.
 
     The env is made in the living simulator, with the number of envs and the seed of the training, and brought into the
     recorded state. Each step uses the recorded actions and random numbers.
@@ -186,7 +187,9 @@ def replay(
     refuse_another_users(facts.record, trust=trust)
     flight = facts.flight
     if flight is None:
-        raise RlnbError(f"{facts.id} has no flight record: all of its values were finite. Use rlnb.debug(run.task).")
+        raise RlnbError(
+            f"{facts.id} has no flight record: its values were finite, and no alert came. Use rlnb.debug(run.task)."
+        )
     manifest = facts.manifest
     request = Request(
         task=task_of(facts),

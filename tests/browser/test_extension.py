@@ -212,6 +212,18 @@ def test_cameras_checkpoints_and_3d_of_a_real_training(hosted: Lab, monkeypatch:
     assert hosted.problems == []
 
 
+def test_an_alert_is_a_notification_that_opens_the_run(hosted: Lab) -> None:
+    page = hosted.page
+    row(page, rlnb.train("Echo", library="echo", max_iterations=5).wait(60)).wait_for(timeout=20 * SECONDS)
+    run = rlnb.train("Echo", library="echo", max_iterations=400, alerts="iteration >= 0").wait(60)
+    notification = page.locator(".jp-Notification-Toast", has_text=f"Alert of {run.id}: iteration >= 0: iteration is ")
+    notification.wait_for(timeout=30 * SECONDS)
+    look(hosted, "alert")
+    notification.get_by_role("button", name="Open").click()
+    page.get_by_text("iteration >= 0: iteration is ").first.wait_for(timeout=20 * SECONDS)
+    look(hosted, "alert-run")
+
+
 def test_settings_are_in_the_editor_and_persist(hosted: Lab) -> None:
     page = hosted.page
     run = rlnb.train("Echo", library="echo", max_iterations=20).wait(60)

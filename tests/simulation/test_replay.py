@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,8 @@ def test_recorded_steps_are_repeated_bit_by_bit_through_resets_and_random_number
     assert replay.compared == 31
     assert "31 repeated steps were equal to the record" in repr(replay)
     assert replay.missing == ()
+    replay.flight = dataclasses.replace(flight, what="<script>alert(1)</script>")
+    assert "&lt;script&gt;" in replay._repr_html_()
     assert replay["clock"] == np.asarray(STEP + 1)
     picture = replay.picture([ENV])
     assert np.asarray(picture).std() > 1.0
