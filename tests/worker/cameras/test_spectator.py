@@ -32,10 +32,11 @@ def stage_of(num_envs: int) -> Any:
     return stage
 
 
-def test_only_the_first_envs_are_drawn_and_their_bodies_have_the_paths_of_the_simulation() -> None:
+@pytest.mark.parametrize("envs", [[0, 1], [3, 1]])
+def test_only_some_envs_are_drawn_and_their_bodies_have_the_paths_of_the_simulation(envs: list[int]) -> None:
     from rlnb.worker.cameras.spectator import drawn
 
     origins = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0]])
-    model = drawn(stage_of(5), "/World/envs", origins, "cpu")
-    assert list(model.body_label) == ["/World/envs/env_0/robot", "/World/envs/env_1/robot"]
+    model = drawn(stage_of(5), "/World/envs", envs, origins, "cpu")
+    assert list(model.body_label) == [f"/World/envs/env_{number}/robot" for number in envs]
     assert model.shape_count == 1 + 2 * 2, "one ground, and a box and a table per env"
