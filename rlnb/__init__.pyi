@@ -31,6 +31,7 @@ from .nvidia.gpus import GpuFacts as GpuFacts
 from .nvidia.gpus import gpu_facts as gpu_facts
 from .plugins import make_launcher as make_launcher
 from .plugins import register as register
+from .records.alerts import Alert as Alert
 from .records.evaluation import Evaluation as Evaluation
 from .records.flight import Flight as Flight
 from .reports.report import report as report

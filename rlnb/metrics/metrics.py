@@ -248,11 +248,11 @@ class Metrics(Mapping[str, Series]):
         success rate, which Isaac Lab's tasks log as ``Metrics/success_rate``, is a metric of rlnb.
         """
         groups = {_group(tag) for tag in (*self._tags.values(), *self._former.values()) if "Metrics/" not in tag}
-        known = {self._tag(name) for name in self._tags}
+        mapped = {self._tag(name) for name in self._tags}
         return [
             tag
             for tag in (self.tags if self._tags else ())
-            if tag not in known and _group(tag) not in groups and not _OF_TERMS.search(tag)
+            if tag not in mapped and _group(tag) not in groups and not _OF_TERMS.search(tag)
         ]
 
     def __getitem__(self, name: str) -> Series:

@@ -72,7 +72,7 @@ class Flight:
 
     @property
     def replay(self) -> dict[str, np.ndarray]:
-        """The values from which the steps are repeated: a snapshot of the env, actions, and random numbers."""
+        """The values from which the steps are repeated, which are a snapshot of the env, actions and random numbers."""
         import numpy as np
 
         with np.load(Path(self.folder) / REPLAY, allow_pickle=False) as archive:

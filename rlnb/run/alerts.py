@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlnb.diagnosis.rules import ENDED as AT_END
 from rlnb.diagnosis.rules import FAILED
@@ -18,9 +18,9 @@ from rlnb.spec import ENDED
 from rlnb.storage import files
 
 if TYPE_CHECKING:
-    from rlnb.run.run import Run
+    from rlnb.records.facts import RunFacts
 
-    Function = Callable[[Run], str | bool | None]
+    Function = Callable[[Any], str | bool | None]
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ END_S = 45.0
 """Seconds after the end of a training in which its agent may still alert."""
 
 
-def follow(run: Run, functions: Mapping[str, Function]) -> threading.Thread | None:
+def follow(run: RunFacts, functions: Mapping[str, Function]) -> threading.Thread | None:
     """Print the alerts of a run in this process until the run has ended, in a thread; None if it has no rules.
 
     Args:
@@ -52,22 +52,25 @@ _threads: dict[Path, threading.Thread] = {}
 """The newest thread for each run, by its folder."""
 
 
-def _follow(run: Run, functions: dict[str, Function]) -> None:
-    printed = {_key(alert) for alert in run.alerts}
+def _follow(run: RunFacts, functions: dict[str, Function]) -> None:
+    keys = {_key(alert) for alert in run.alerts}
     ended_s: float | None = None
     while True:
         is_over = run.state in ENDED  # before the last look
+        if is_over and ended_s is None:
+            run, ended_s = run.reread(), time.monotonic()  # a reader may be a tenth of a second behind
         for name in [*functions]:
             if _alerts(run, name, functions[name]):
                 del functions[name]
         for alert in run.alerts:
-            if _key(alert) not in printed:
-                printed.add(_key(alert))
+            if _key(alert) not in keys:
+                keys.add(_key(alert))
                 print(f"Alert of {run.id}: {alert.what}", flush=True)
         if is_over:
-            ended_s = ended_s or time.monotonic()
-            if not _awaited(run) or time.monotonic() - ended_s > END_S:
+            if not _awaited(run) or (ended_s is not None and time.monotonic() - ended_s > END_S):
                 return
+        else:
+            ended_s = None  # the run was resumed
         time.sleep(POLL_S)
 
 
@@ -75,15 +78,15 @@ def _key(alert: Alert) -> tuple[str, str]:
     return alert.rule, alert.time
 
 
-def _awaited(run: Run) -> bool:
+def _awaited(run: RunFacts) -> bool:
     """Return whether the agent of an ended training has still to alert, since it does so after the result."""
     rules = {AT_END} if run.state in ("completed", "cancelled") else {AT_END, FAILED}
     job = run.record.training
-    told = {alert.rule for alert in alerts_of([job.folder] if job else [])}
-    return bool((rules & {*run.manifest.alerts}) - told)
+    names = {alert.rule for alert in alerts_of([job.folder] if job else [])}
+    return bool((rules & {*run.manifest.alerts}) - names)
 
 
-def _alerts(run: Run, name: str, function: Function) -> bool:
+def _alerts(run: RunFacts, name: str, function: Function) -> bool:
     """Call a rule; return whether it is done."""
     try:
         finding = function(run)

@@ -42,7 +42,7 @@ class Replay(Debugger):
         self.compared = 0
         """Number of repeated steps that were compared with the record."""
         self.differences: dict[str, tuple[int, float]] = {}
-        """Arrays that differ from the record: the first such env step, and the largest difference in it."""
+        """The first env step and its largest difference, by the name of each array that differs from the record."""
         self._is_own, self._under_way = False, 0
         super().__init__(request.task, request, python, asset_root)
 
@@ -135,7 +135,7 @@ class Replay(Debugger):
 
     @property
     def env(self) -> Mapping[str, np.ndarray]:
-        """The recorded values of the env with the value that was not finite: arrays of shape (steps, values)."""
+        """The recorded values of the env with the value that was not finite, as arrays of shape (steps, values)."""
         row = self.flight.envs.index(self.flight.env)
         return {name: values[:, row] for name, values in self._values.items()}
 

@@ -9,6 +9,7 @@ import rlnb.backend
 
 PUBLIC = [
     "AgentConfig",
+    "Alert",
     "AssetPack",
     "CameraBudget",
     "Catalog",

@@ -18,22 +18,16 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alerts, "POLL_S", 0.05)
 
 
-def test_an_alert_of_the_node_and_one_of_a_function_are_printed_once(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=3, alerts="reward < -1e9").wait(60)
-
+def test_the_alert_of_a_function_is_printed_once(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def rewarded(run: rlnb.Run) -> str | None:
         return f"reward is {run.metrics['reward'].last:.0f}" if "reward" in run.metrics.names else None
 
-    capsys.readouterr()
-    thread = alerts.follow(run, {"function rewarded": rewarded})
-    assert thread is not None
-    thread.join(10)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"Alert of {run.id}: reward is ")
+    run = rlnb.train("Echo", library="echo", max_iterations=3, alerts=rewarded).wait(60)
+    alerts._threads[run.path].join(10)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Alert of")]
     assert len(lines) == 1
-    assert [(alert.rule, alert.iteration) for alert in run.alerts] == [("function rewarded", 2)]
+    assert lines[0].startswith(f"Alert of {run.id}: reward is ")
+    assert [alert.rule for alert in run.alerts] == ["function rewarded"]
     assert run.jobs[0].folder.flight_request.read_text().startswith("reward is ")
 
 
@@ -67,7 +61,6 @@ def test_a_resumed_run_is_followed_again(root: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_function_that_fails_is_not_called_again(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    run = rlnb.train("Echo", library="echo", max_iterations=200, alerts="reward < -1e9")
     calls: list[float] = []
 
     def broken(run: rlnb.Run) -> str:
@@ -75,12 +68,10 @@ def test_a_function_that_fails_is_not_called_again(root: Path, caplog: pytest.Lo
         raise ValueError("no such metric")
 
     with caplog.at_level(logging.WARNING):
-        thread = alerts.follow(run, {"broken": broken})
-        run.wait(60)
-        assert thread is not None
-        thread.join(10)
+        run = rlnb.train("Echo", library="echo", max_iterations=200, alerts=broken).wait(60)
+        alerts._threads[run.path].join(10)
     assert len(calls) == 1
-    assert "The alert broken is not checked any more. ValueError: no such metric" in caplog.text
+    assert "The alert function broken is not checked any more. ValueError: no such metric" in caplog.text
 
 
 @pytest.mark.parametrize(("finding", "what"), [(True, "function always"), ("too low", "too low")])
