@@ -216,7 +216,7 @@ def test_an_alert_is_a_notification_that_opens_the_run(hosted: Lab) -> None:
     page = hosted.page
     row(page, rlnb.train("Echo", library="echo", max_iterations=5).wait(60)).wait_for(timeout=20 * SECONDS)
     run = rlnb.train("Echo", library="echo", max_iterations=400, alerts="iteration >= 0").wait(60)
-    notification = page.locator(".jp-Notification-Toast", has_text=f"Alert of {run.id}: iteration >= 0: iteration is ")
+    notification = page.locator(".Toastify__toast", has_text=f"Alert of {run.id}: iteration >= 0: iteration is ")
     notification.wait_for(timeout=30 * SECONDS)
     look(hosted, "alert")
     notification.get_by_role("button", name="Open").click()
