@@ -220,7 +220,7 @@ def test_an_alert_is_a_notification_that_opens_the_run(hosted: Lab) -> None:
     notification.wait_for(timeout=30 * SECONDS)
     look(hosted, "alert")
     notification.get_by_role("button", name="Open").click()
-    page.get_by_text("iteration >= 0: iteration is ").first.wait_for(timeout=20 * SECONDS)
+    page.locator(".rlnb-Facts", has_text="iteration >= 0: iteration is ").wait_for(timeout=20 * SECONDS)
     look(hosted, "alert-run")
 
 
