@@ -72,6 +72,7 @@ def run(root: Path) -> rlnb.Run:
     ("text", "expected"),
     [
         ("reward > -1e9", True),
+        ("0.9 < reward < 1.0", True),
         ("reward < -1e9", False),
         ("iteration >= 19 and reward > -1e9", True),
         ("iteration > 19 and reward > -1e9", False),
