@@ -128,6 +128,7 @@ def test_the_film_under_way_is_closed_with_the_training(
 
 
 @pytest.mark.isaaclab
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(importlib.util.find_spec("isaaclab") is None, reason="isaaclab is not installed here")
 def test_a_training_is_filmed_and_its_report_shows_it(root: Path, tmp_path: Path) -> None:
