@@ -119,7 +119,7 @@ class Replay(Debugger):
         import numpy as np
 
         states_row = self.next_step - self.flight.first_step
-        self.compared += 0 <= states_row <= self.steps.stop - self.flight.first_step
+        is_compared = False
         for name, array in outcome.items():
             kind, _, rest = name.partition("/")
             key = "/".join(filter(None, (RECORDED.get(kind, kind), rest)))
@@ -127,11 +127,13 @@ class Replay(Debugger):
             row = states_row if kind == "states" else states_row - 1
             if key not in self._values or not 0 <= row < len(self._values[key]):
                 continue
+            is_compared = True
             old = self._values[key][row]
             new = array[list(self.flight.envs)].reshape(old.shape).astype(old.dtype)
             if not np.array_equal(old, new, equal_nan=True):
                 with np.errstate(invalid="ignore"):  # inf - inf
                     yield name, float(np.nanmax(np.abs(old - new), initial=0.0))
+        self.compared += is_compared
 
     @property
     def env(self) -> Mapping[str, np.ndarray]:

@@ -86,4 +86,8 @@ def test_recorded_steps_are_repeated_bit_by_bit_through_resets_and_random_number
     assert replay.differences == {}
     with pytest.raises(rlnb.RlnbError, match="recorded steps that are left"):
         replay.step(steps=40)
+    replay._values["reward"][2, ENV] += 1.0  # a record that the repeated steps do not equal
+    replay.reset()
+    replay.step(steps=40)
+    assert replay.differences == {"rewards": (flight.first_step + 2, 1.0)}
     replay.close()
