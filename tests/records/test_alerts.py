@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import rlnb
@@ -29,6 +30,14 @@ def test_a_rule_alerts_once_in_a_job(tmp_path: Path) -> None:
     assert write(job, SECOND)
     assert write(run.next_job("train"), FIRST)
     assert len(alerts_of([job])) == 2
+
+
+def test_a_list_of_runs_sees_that_an_ended_run_has_an_alert(tmp_path: Path) -> None:
+    job = RunDir(tmp_path).next_job("train")
+    write(job, SECOND)
+    os.utime(jobs := job.path.parent, (0, 0))
+    assert write(job, FIRST)
+    assert jobs.stat().st_mtime > 0
 
 
 def test_a_damaged_alert_is_skipped(tmp_path: Path) -> None:

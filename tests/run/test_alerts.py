@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlnb
+from rlnb.metrics import metrics
 from rlnb.run import alerts
 
 
@@ -18,7 +19,11 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alerts, "POLL_S", 0.05)
 
 
-def test_the_alert_of_a_function_is_printed_once(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_alert_of_a_function_is_printed_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(metrics, "FRESH_S", 1e9)  # a reader that is behind when the training ends
+
     def rewarded(run: rlnb.Run) -> str | None:
         return f"reward is {run.metrics['reward'].last:.0f}" if "reward" in run.metrics.names else None
 
@@ -29,6 +34,13 @@ def test_the_alert_of_a_function_is_printed_once(root: Path, capsys: pytest.Capt
     assert lines[0].startswith(f"Alert of {run.id}: reward is ")
     assert [alert.rule for alert in run.alerts] == ["function rewarded"]
     assert run.jobs[0].folder.flight_request.read_text().startswith("reward is ")
+
+
+def test_an_alert_is_printed_once_while_the_training_goes_on(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=40, agent={"iteration_s": 0.02}, alerts=lambda run: True)
+    run.wait(60)
+    alerts._threads[run.path].join(10)
+    assert capsys.readouterr().out.count("Alert of") == 1
 
 
 def test_what_the_agent_says_after_the_end_is_printed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
