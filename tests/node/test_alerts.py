@@ -64,6 +64,17 @@ def test_the_node_alerts_once_for_each_rule_and_tells_the_webhook(root: Path, ho
     assert run.jobs[0].folder.flight_request.read_text().startswith("iteration >= 0: iteration is ")
 
 
+def test_a_second_look_at_the_end_tells_nothing_twice(root: Path, hook: str) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1, alerts=["iteration >= 0", "ended"]).wait(60)
+    for _ in range(2):
+        Lookout(run.jobs[0].folder).end()
+    deadline = time.monotonic() + 20
+    while len(Hook.posts) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert len(Hook.posts) == len(run.alerts) == 2
+
+
 def test_a_training_that_fails_alerts(root: Path) -> None:
     run = rlnb.train("Echo", library="echo", max_iterations=3, agent={"crash_at": 1}, alerts=True)
     with contextlib.suppress(rlnb.RunError):

@@ -74,6 +74,12 @@ def test_each_object_and_tensor_is_found_once_by_its_shortest_path() -> None:
     assert [variable.path for variable in variables(env)] == [".num_envs", ".alias", ".near.count"]
 
 
+def test_nearer_objects_come_first() -> None:
+    shared = Box(count=1)
+    values = found(near=Box(shared=shared), far=Box(further=Box(further=Box(shared=shared))))
+    assert [*values] == [".near.shared.count"]
+
+
 @pytest.mark.parametrize(
     "attributes",
     [
