@@ -70,3 +70,14 @@ def test_a_run_has_the_record_of_its_newest_training(root: Path) -> None:
     page = summary([other, run])
     assert RECORD.what.replace("'", "&#x27;") in page
     assert page.count("not finite") == 1
+
+
+def test_a_value_that_is_not_finite_comes_before_an_alert(root: Path) -> None:
+    run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
+    folder = run.jobs[0].folder.flight(0)
+    alert = dataclasses.replace(RECORD, kind="alert", what="reward < 5", step=3, fatal=False)
+    write(folder.with_name(f"alert-{folder.name}"), alert, ARRAYS, REPLAY_ARRAYS)
+    assert run.flight is not None
+    assert run.flight.kind == "alert"
+    write(folder, dataclasses.replace(RECORD, fatal=False), ARRAYS, REPLAY_ARRAYS)
+    assert run.flight.kind == "term"

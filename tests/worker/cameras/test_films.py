@@ -85,8 +85,8 @@ def test_a_film_begins_every_few_iterations(tmp_path: Path, clock: Clock, monkey
 def test_all_films_take_a_small_share_of_the_time(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, picture_s: float
 ) -> None:
-    counts, several = filmed(tmp_path, clock, monkeypatch, steps=10_000, step_s=0.05, picture_s=picture_s)
-    assert several._spent_s <= SHARE * clock.now + 3 * picture_s
+    counts, _ = filmed(tmp_path, clock, monkeypatch, steps=10_000, step_s=0.05, picture_s=picture_s)
+    assert sum(counts.values()) * picture_s <= SHARE * clock.now + 3 * picture_s
     assert all(count >= FEWEST for count in counts.values())
     assert (len(counts) > 0) == (picture_s < 1.0)
 
@@ -117,6 +117,38 @@ def test_a_disk_that_becomes_full_does_not_end_the_training(
     with caplog.at_level(logging.WARNING):
         filmed(tmp_path, clock, monkeypatch, steps=520, step_s=1.0, picture_s=0.01)
     assert caplog.text.count("No space left on device") == 1
+
+
+def test_an_encoder_that_fails_in_a_film_is_said_once(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    add = films.Mp4.add
+
+    def fail_later(film: films.Mp4, picture: np.ndarray) -> None:
+        if film._stream is not None:
+            raise OSError(28, "No space left on device")
+        add(film, picture)
+
+    def close(film: films.Mp4) -> None:
+        raise ValueError("the container is broken")
+
+    monkeypatch.setattr(films.Mp4, "add", fail_later)
+    monkeypatch.setattr(films.Mp4, "close", close)
+    with caplog.at_level(logging.WARNING):
+        filmed(tmp_path, clock, monkeypatch, steps=1200, step_s=1.0, picture_s=0.01)
+    assert [record.getMessage() for record in caplog.records] == [
+        "This training is not filmed any more. OSError: [Errno 28] No space left on device"
+    ]
+
+
+def test_a_film_that_would_take_too_long_is_left_out_once(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        counts, _ = filmed(tmp_path, clock, monkeypatch, steps=1200, step_s=0.05, picture_s=3.0)
+    assert counts == {}
+    assert caplog.text.count("There is no film of iteration 50:") == 1
+    assert caplog.text.count("There is no film of iteration 100:") == 1
 
 
 def test_the_film_under_way_is_closed_with_the_training(
