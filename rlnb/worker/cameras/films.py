@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.display.pictures import tiled
 from rlnb.display.video import Mp4
 from rlnb.records.camera_files import Wanted
+from rlnb.worker.cameras import gpu
 from rlnb.worker.cameras.live import taker
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ class Films:
     ) -> None:
         self._env, self._path, self._every, self._iteration = env, path, every, iteration
         self._begin_s = time.monotonic()
-        self._spent_s = self._picture_s = self._ready_s = 0.0
+        self._spent_s = self._ready_s = 0.0
+        self._cost_s = 0.0
+        """Seconds that the newest picture took."""
         self._steps = 0
         self._film: _Film | None = None
         self._take: Take | None = None
@@ -81,41 +84,62 @@ class Films:
 
     def _after(self, step: int) -> None:
         """Begin a film, or take a frame, if it is time."""
-        if self._film is None:
+        film = self._film
+        if film is None:
             iteration = self._iteration(step)
-            if iteration and iteration % self._every == 0 and iteration != self._last:
+            if not iteration or iteration % self._every or iteration == self._last:
+                return
+            if self._take is None:
+                self._prepare()  # the picture after the next step is the first one whose cost is that of all others
+            else:
                 self._last = iteration
-                self._begin(iteration)
-        if self._film is not None and (step - self._film.first) % self._film.stride == 0:
-            self._frame(self._film)
+                self._begin(iteration, step)
+        elif (step - film.first) % film.stride == 0:
+            self._frame(film, self._timed()[0])
 
-    def _begin(self, iteration: int) -> None:
-        if self._take is None:
-            start_s = time.monotonic()
-            request = Wanted(cameras=(), data_types=("rgb",), num_envs=ENVS, size=SIZE, share=SHARE)
-            self._take = taker(self._env, request)
-            self._take()  # compiles kernels
-            ready_s = time.monotonic()
-            self._picture()
-            self._picture_s, self._ready_s = time.monotonic() - ready_s, ready_s - start_s
-        left_s = SHARE * (time.monotonic() - self._begin_s) - self._spent_s
-        frames = min(int(LENGTH_S * FPS), int(left_s / max(self._picture_s, 1e-6)))
-        if frames < FEWEST:
+    def _prepare(self) -> None:
+        start_s = time.monotonic()
+        request = Wanted(cameras=(), data_types=("rgb",), num_envs=ENVS, size=SIZE, share=SHARE)
+        self._take = taker(self._env, request)
+        self._picture()  # compiles kernels
+        self._ready_s = time.monotonic() - start_s
+
+    def _begin(self, iteration: int, step: int) -> None:
+        """Begin a film, if its frames do not take too long."""
+        picture = None
+        if self._left_s() >= FEWEST * self._cost_s:  # otherwise even this picture would be too much
+            picture, self._cost_s = self._timed()
+        frames = min(int(LENGTH_S * FPS), 1 + int(self._left_s() / max(self._cost_s, 1e-6)))
+        if picture is None or frames < FEWEST:
             logger.info("There is no film of iteration %d: it would take too much of the training's time.", iteration)
             return
         stride = max(1, round(LENGTH_S / frames / self._env.step_dt))
         path = self._path(iteration)
         file = Mp4(path.with_suffix(".part.mp4"), 1.0 / (stride * self._env.step_dt))
-        self._film = _Film(path=path, file=file, first=self._steps - 1, stride=stride, remaining=frames)
+        self._film = _Film(path=path, file=file, first=step, stride=stride, remaining=frames)
+        self._frame(self._film, picture)
 
-    def _frame(self, film: _Film) -> None:
+    def _frame(self, film: _Film, picture: np.ndarray) -> None:
         start_s = time.monotonic()
-        film.file.add(self._picture())
+        film.file.add(picture)
         film.remaining -= 1
-        if not film.remaining:
+        if not film.remaining or self._left_s() < 0.0:
             self._film = None
             film.close()
         self._spent_s += time.monotonic() - start_s
+
+    def _left_s(self) -> float:
+        """Return the seconds that films may still take."""
+        return SHARE * (time.monotonic() - self._begin_s) - self._spent_s
+
+    def _timed(self) -> tuple[np.ndarray, float]:
+        """Return the current picture, and the seconds that it took."""
+        gpu.finish(self._env.device)  # the step's own work is no cost of the picture
+        start_s = time.monotonic()
+        picture = self._picture()
+        cost_s = time.monotonic() - start_s
+        self._spent_s += cost_s
+        return picture, cost_s
 
     def _picture(self) -> np.ndarray:
         """Return the current picture of the first envs, by the task's first camera or by one that follows them."""
