@@ -9,6 +9,8 @@ first film's preparation in it.
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import statistics
 import tempfile
 import time
@@ -18,8 +20,11 @@ from against_isaaclab import asset_root
 from results import record
 
 import rlnb
+from rlnb.tasks import cell
 
-TASK, EVERY, HORIZON = "Isaac-Cartpole-Direct", 50, 16
+STOCK, OWN_CAMERA = "Isaac-Cartpole-Direct", "the quickstart's task, whose camera the policy does not read"
+EVERY, HORIZON = 50, 16
+NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "01_quickstart.ipynb"
 
 
 def main() -> None:
@@ -32,12 +37,29 @@ def main() -> None:
 
     isaaclab.start(asset_root())
     folder = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    shares = [share(folder / str(number), arguments.num_envs, arguments.iterations) for number in range(arguments.runs)]
+    rlnb.options.root = folder
+    for name, task in ((STOCK, rlnb.Task(id=STOCK)), (OWN_CAMERA, quickstart_task())):
+        measure(name, task, folder / task.id, arguments)
+
+
+def quickstart_task() -> rlnb.Task:
+    """Return the task of the quickstart notebook."""
+    cells = ["".join(of["source"]) for of in json.loads(NOTEBOOK.read_text())["cells"]]
+    head, _, module = next(source for source in cells if source.startswith("%%task ")).partition("\n")
+    name = head.removeprefix("%%task ").split()[0]
+    cell.write_module(rlnb.options.folders, name, module, str(NOTEBOOK))
+    return rlnb.task(name)
+
+
+def measure(name: str, task: rlnb.Task, folder: Path, arguments: argparse.Namespace) -> None:
+    """Record the share of the time that the films of a task take."""
+    task = dataclasses.replace(task, num_envs=arguments.num_envs)
+    shares = [share(folder / str(number), task, arguments.iterations) for number in range(arguments.runs)]
     films = [path for path in folder.rglob("*.mp4")]
-    size_kib = max(path.stat().st_size for path in films) / 1024
+    size_kib = max((path.stat().st_size for path in films), default=0) / 1024
     record(
-        f"a film every {EVERY} of {arguments.iterations} iterations, {arguments.num_envs} envs of {TASK} without "
-        "learning: share of the time, with the preparation",
+        f"a film every {EVERY} of {arguments.iterations} iterations without learning, {arguments.num_envs} envs of "
+        f"{name}: share of the time, with the preparation",
         f"median {statistics.median(shares):.1%}, at most {max(shares):.1%}, {len(shares)} runs; {len(films)} films, "
         f"{size_kib:.0f} KiB at most",
         "<= 3 %",
@@ -45,7 +67,7 @@ def main() -> None:
     )
 
 
-def share(folder: Path, num_envs: int, iterations: int) -> float:
+def share(folder: Path, task: rlnb.Task, iterations: int) -> float:
     """Step an env that is filmed; return the share of the time that the films took."""
     import torch
 
@@ -54,7 +76,7 @@ def share(folder: Path, num_envs: int, iterations: int) -> float:
     from rlnb.worker.isaac import isaaclab
     from rlnb.worker.isaac.env import environment
 
-    with environment(rlnb.Task(id=TASK, num_envs=num_envs), None, device="cpu") as (env, _):
+    with environment(task, None, device="cpu") as (env, _):
         raw = isaaclab.task_env(env)
         env.reset(seed=0)
         acts = actions(raw, "random")

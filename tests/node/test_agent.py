@@ -219,7 +219,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Callable[..
 def sees(started: tuple[JobDir, subprocess.Popen[bytes]]) -> str:
     """Return the GPUs that a training sees, once it has started."""
     job, _ = started
-    until(lambda: job.log().exists() and "sees" in job.log().read_text())
+    until(lambda: job.log().exists() and job.log().read_text().endswith("\n"))  # a print may be written in parts
     return job.log().read_text().split()[1]
 
 

@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from rlnb.display.pictures import tiled
 from rlnb.display.video import Mp4
-from rlnb.records.camera_files import Wanted
 from rlnb.worker.cameras import gpu
-from rlnb.worker.cameras.live import taker
+from rlnb.worker.cameras.spectator import Spectator
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from rlnb.worker.cameras.live import Take
 
 logger = logging.getLogger(__name__)
 
 ENVS = 4
 """Envs in the picture."""
 SIZE = (160, 120)
-"""Width and height of an env's picture in pixels, in a task without a camera."""
+"""Width and height of an env's picture in pixels."""
 LENGTH_S = 4.0
 """Simulated seconds of a film. It plays at the speed of the simulation."""
 FPS = 15.0
@@ -57,7 +54,7 @@ class Films:
         """Seconds that the newest picture took."""
         self._steps = 0
         self._film: _Film | None = None
-        self._take: Take | None = None
+        self._spectator: Spectator | None = None
         self._last: int | None = None
         """Newest iteration whose film was made or left out."""
 
@@ -89,7 +86,7 @@ class Films:
             iteration = self._iteration(step)
             if not iteration or iteration % self._every or iteration == self._last:
                 return
-            if self._take is None:
+            if self._spectator is None:
                 self._prepare()  # the picture after the next step is the first one whose cost is that of all others
             else:
                 self._last = iteration
@@ -99,8 +96,8 @@ class Films:
 
     def _prepare(self) -> None:
         start_s = time.monotonic()
-        request = Wanted(cameras=(), data_types=("rgb",), num_envs=ENVS, size=SIZE, share=SHARE)
-        self._take = taker(self._env, request)
+        # A camera of the task renders all envs for each picture that the policy does not read.
+        self._spectator = Spectator(self._env, range(min(ENVS, self._env.num_envs)), SIZE)
         self._picture()  # compiles kernels
         self._ready_s = time.monotonic() - start_s
 
@@ -142,9 +139,9 @@ class Films:
         return picture, cost_s
 
     def _picture(self) -> np.ndarray:
-        """Return the current picture of the first envs, by the task's first camera or by one that follows them."""
-        assert self._take is not None
-        return tiled(next(iter(self._take().values())))
+        """Return the current picture of the first envs."""
+        assert self._spectator is not None
+        return tiled(self._spectator.picture())
 
     def close(self) -> None:
         """End the film that is under way, and log the time that all films took."""

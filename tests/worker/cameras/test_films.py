@@ -43,11 +43,11 @@ def filmed(
     counts: dict[str, int] = {}
     is_new = True
 
-    def take() -> dict[str, Any]:
+    def picture() -> Any:
         nonlocal is_new
-        clock.now += picture_s * is_new  # a camera renders once after a step, however often its picture is read
+        clock.now += picture_s * is_new  # the first picture after a step may cost more than a second one
         is_new = False
-        return {"preview/rgb": np.random.default_rng(0).integers(0, 255, (4, 12, 16, 3), dtype=np.uint8)}
+        return np.random.default_rng(0).integers(0, 255, (4, 12, 16, 3), dtype=np.uint8)
 
     class Mp4(films.Mp4):
         def add(self, picture: np.ndarray) -> None:
@@ -56,7 +56,7 @@ def filmed(
             super().add(picture)
 
     monkeypatch.setattr(films, "Mp4", Mp4)
-    monkeypatch.setattr(films, "taker", lambda env, request: take)
+    monkeypatch.setattr(films, "Spectator", lambda env, envs, size: SimpleNamespace(picture=picture))
 
     def step(action: int) -> int:
         nonlocal is_new
@@ -64,7 +64,7 @@ def filmed(
         is_new = True
         return action
 
-    env = SimpleNamespace(step=step, step_dt=STEP_DT, device="cpu")
+    env = SimpleNamespace(step=step, step_dt=STEP_DT, device="cpu", num_envs=4)
     several = Films(env, lambda iteration: folder / f"{iteration}.mp4", 50, lambda step: step // HORIZON)
     several.attach()
     for number in range(steps):
