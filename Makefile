@@ -59,7 +59,7 @@ $(EXTENSION)/node_modules/.installed: $(VENV)/.installed $(EXTENSION)/package.js
 	cd $(EXTENSION) && $(CURDIR)/$(BIN)/jlpm install --immutable
 	touch $@
 
-$(PAGES)/package.json: $(EXTENSION)/node_modules/.installed $(shell find $(EXTENSION)/ts $(EXTENSION)/style $(EXTENSION)/schema -type f 2>/dev/null)
+$(PAGES)/package.json: $(EXTENSION)/node_modules/.installed rlnb/curves/chart.js $(shell find $(EXTENSION)/ts $(EXTENSION)/style $(EXTENSION)/schema -type f 2>/dev/null)
 	cd $(EXTENSION) && PATH=$(CURDIR)/$(BIN):$$PATH jlpm build
 	mkdir -p $(VENV)/share/jupyter/labextensions
 	rm -rf $(VENV)/share/jupyter/labextensions/rlnb-jupyterlab

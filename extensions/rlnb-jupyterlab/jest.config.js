@@ -2,5 +2,5 @@
 module.exports = {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/ts/tests/**/*.test.ts'],
-  transform: { '\\.ts$': ['ts-jest', { tsconfig: 'ts/tests/tsconfig.json' }] }
+  transform: { '\\.(ts|js)$': ['ts-jest', { tsconfig: 'ts/tests/tsconfig.json' }] }
 };

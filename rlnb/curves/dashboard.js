@@ -1,4 +1,5 @@
-// The page side of the live dashboard. It keeps the curves and draws them with plotly.js.
+import {Chart, Curve} from "./chart.js";
+// The page side of the live dashboard. It keeps the curves and draws a chart for each metric.
 
 // All dashboards of a page share one plotly.js, from the first kernel that sends it.
 const plotly = globalThis.__rlnb_plotly ??= (() => {
@@ -31,17 +32,80 @@ const element = (tag, properties = {}, style = "") => {
   return made;
 };
 
-// Exponential smoothing with bias correction at the beginning, as in TensorBoard.
-const smoothed = (values, weight) => {
-  let last = 0, count = 0;
-  return values.map((value) => {
-    last = last * weight + (1 - weight) * value;
-    count += 1;
-    return last / (1 - weight ** count);
-  });
+const SURE_MS = 4000;
+// The kernel sends a message at least every 5 s to a page that is visible.
+const SILENCE_MS = 15000;
+const DASHES = {dash: "6 3", dot: "2 2", dashdot: "6 2 2 2"};
+
+// A button for each line, which hides and shows it in all charts.
+class Legend {
+  constructor(redraw) {
+    this.element = element("div", {role: "group", ariaLabel: "lines shown"}, "display:flex;flex-wrap:wrap;gap:.3em");
+    this.redraw = redraw;
+    this.hidden = new Set();
+  }
+
+  show(lines) {
+    const buttons = lines.length < 2 ? [] : lines.map((line) => {
+      const button = element("button", {}, "display:inline-flex;align-items:center;gap:.4em;cursor:pointer");
+      button.append(sample(line), line.name);
+      const press = () => {
+        button.ariaPressed = String(!this.hidden.has(line.name));
+        button.style.opacity = this.hidden.has(line.name) ? "0.5" : "";
+      };
+      button.onclick = () => {
+        if (!this.hidden.delete(line.name)) this.hidden.add(line.name);
+        press();
+        this.redraw();
+      };
+      press();
+      return button;
+    });
+    this.element.replaceChildren(...buttons);
+  }
+}
+
+const sample = (line) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
+  const set = (node, values) => Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
+  set(made, {width: 20, height: 8, "aria-hidden": "true"});
+  set(stroke, {x2: 20, y1: 4, y2: 4, stroke: line.color, "stroke-width": 2, "stroke-dasharray": DASHES[line.dash] ?? "none"});
+  made.append(stroke);
+  return made;
 };
 
-const SURE_MS = 4000;
+// The chart of one metric, with its title and its newest value.
+class Panel {
+  constructor(plotly, panel) {
+    this.panel = panel;
+    this.element = element("figure", {hidden: true}, "margin:0;min-width:0");
+    this.newest = element("span", {}, "opacity:.7;margin-left:.5em");
+    const caption = element("figcaption", {title: panel.help}, "overflow:hidden;text-overflow:ellipsis;white-space:nowrap");
+    this.place = element("div", {role: "img", ariaLabel: `Curves of ${panel.title}`}, "height:230px");
+    caption.append(panel.title, this.newest);
+    this.element.append(caption, this.place);
+    this.chart = new Chart(plotly, this.place);
+    this.size = new ResizeObserver(() => this.chart.resize());
+    this.size.observe(this.place);
+  }
+
+  draw(lines, look, hidden) {
+    const logged = lines.filter(({curve}) => curve.length);
+    this.element.hidden = !logged.length;
+    if (this.element.hidden) return;
+    const last = lines.length === 1 ? lines[0].curve.y[lines[0].curve.length - 1] : null;
+    this.newest.textContent = typeof last === "number" ? last.toPrecision(4) : "";
+    const shown = logged.filter(({name}) => !hidden.has(name));
+    this.chart.draw(shown, {...look, vertical: this.panel.unit, range: this.panel.range ?? undefined});
+  }
+
+  dispose() {
+    this.size.disconnect();
+    this.chart.dispose();
+    this.element.remove();
+  }
+}
 
 class Row {
   constructor(run, cancel) {
@@ -77,7 +141,7 @@ class Row {
       return;
     }
     clearTimeout(this.sure);
-    this.button.disabled = true;
+    this.button.disabled = this.cancelling = true;
     this.button.textContent = "Cancelling ...";
     cancel();
   }
@@ -94,10 +158,15 @@ class Dashboard {
     this.smoothing = 0;
     this.log = false;
     this.seen = true;
+    this.panels = [];
     this.rows = element("div");
+    this.silence = element("p", {hidden: true, role: "status"}, "margin:.3em 0;font-weight:bold");
+    this.silence.textContent = "The kernel does not answer. The runs continue. Run the cell again once the kernel is back.";
+    this.nothing = element("p", {textContent: "No curve has been logged yet."}, "margin:.3em 0");
+    this.legend = new Legend(() => this.draw());
     this.controls = element("div", {}, "display:flex;flex-wrap:wrap;gap:.4em 1em;align-items:center;margin:.3em 0");
-    this.place = element("div");
-    el.append(this.rows, this.controls, this.place);
+    this.place = element("div", {}, "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),1fr));gap:.5em");
+    el.append(this.silence, this.rows, this.controls, this.legend.element, this.nothing, this.place);
     this.addControls();
     this.heard = (message, buffers) => this.hear(message, buffers);
     model.on("msg:custom", this.heard);
@@ -108,13 +177,26 @@ class Dashboard {
     this.watcher.observe(el);
     this.hidden = () => this.tellWhetherSeen();
     document.addEventListener("visibilitychange", this.hidden);
-    this.themes = new MutationObserver(() => this.draw());
-    this.themes.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-name", "class"]});
+    this.themes = new MutationObserver(() => this.redraw());
+    const marks = {attributes: true, attributeFilter: ["data-jp-theme-name", "data-theme", "class"]};
+    for (const marked of [document.documentElement, document.body]) this.themes.observe(marked, marks);
+    this.heardMs = performance.now();
+    this.listener = setInterval(() => this.listen(), 1000);
     model.send({ask: "all", view: this.id});
   }
 
+  get isSeen() {
+    return this.seen && !document.hidden && !this.paused;
+  }
+
   tellWhetherSeen() {
-    this.tell({view: this.id, visible: this.seen && !document.hidden && !this.paused});
+    this.heardMs = performance.now();
+    this.tell({view: this.id, visible: this.isSeen});
+  }
+
+  listen() {
+    this.silence.hidden = !this.isSeen || performance.now() - this.heardMs < SILENCE_MS;
+    for (const row of this.byRun.values()) row.button.disabled = row.cancelling || !this.silence.hidden;
   }
 
   addControls() {
@@ -150,11 +232,18 @@ class Dashboard {
   }
 
   hear(message, buffers) {
-    if (message.kind === "layout") {
+    this.heardMs = performance.now();
+    this.listen();
+    if (message.kind === "stopped") {
+      clearInterval(this.listener);
+    } else if (message.kind === "layout") {
       this.curves.clear();
-      this.layout = message.layout;
-      this.traces = message.traces;
+      this.layout = message;
       this.axis.value = message.axis;
+      this.panels.forEach((panel) => panel.dispose());
+      this.panels = message.panels.map((panel) => new Panel(this.plotly, panel));
+      this.place.replaceChildren(...this.panels.map((panel) => panel.element));
+      this.legend.show(message.lines);
       this.showChoice(message.metrics, message.selection);
       this.draw();
     } else if (message.kind === "curves") {
@@ -174,36 +263,34 @@ class Dashboard {
     for (const [number, how, count] of changes) {
       const x = Array.from(xs.subarray(at, at + count)), y = Array.from(ys.subarray(at, at + count));
       at += count;
-      const old = this.curves.get(number);
-      this.curves.set(number, how === "add" && old ? {x: old.x.concat(x), y: old.y.concat(y)} : {x, y});
+      if (!this.curves.has(number)) this.curves.set(number, new Curve());
+      const curve = this.curves.get(number);
+      if (how === "set") curve.reset();
+      curve.append({x, y});
     }
+  }
+
+  redraw() {
+    for (const panel of this.panels) panel.chart.forget();
+    this.draw();
   }
 
   draw() {
     if (!this.layout) return;
-    const style = getComputedStyle(this.place);
-    const ink = style.getPropertyValue("--jp-ui-font-color1").trim() || style.color;
-    const paper = style.getPropertyValue("--jp-layout-color0").trim() || "white";
-    const lines = style.getPropertyValue("--jp-border-color2").trim() || "#ddd";
-    const layout = structuredClone(this.layout);
-    Object.assign(layout, {paper_bgcolor: paper, plot_bgcolor: paper, font: {...layout.font, color: ink}});
-    for (const key of Object.keys(layout).filter((name) => /^[xy]axis/.test(name))) {
-      Object.assign(layout[key], {gridcolor: lines, linecolor: ink, zerolinecolor: lines});
-      if (this.log && key.startsWith("y")) { layout[key].type = "log"; delete layout[key].range; }
-    }
-    const data = [];
-    for (const [number, trace] of this.traces.entries()) {
-      const curve = this.curves.get(trace.curve ?? number);
-      if (!curve || !curve.x.length) continue;
-      const few = curve.x.length <= 30;
-      const shown = {...trace, x: curve.x, y: curve.y, mode: few ? "lines+markers" : "lines"};
-      if (this.smoothing && !trace.fill) {
-        data.push({...shown, opacity: 0.25, showlegend: false, hoverinfo: "skip"});
-        shown.y = smoothed(curve.y, this.smoothing);
-      }
-      data.push(shown);
-    }
-    this.plotly.react(this.place, data, layout, {displaylogo: false, responsive: true});
+    const look = {horizontal: this.layout.horizontal, log: this.log, smoothing: this.smoothing};
+    for (const [number, panel] of this.panels.entries()) panel.draw(this.linesOf(number), look, this.legend.hidden);
+    this.nothing.hidden = this.panels.some((panel) => !panel.element.hidden);
+  }
+
+  // The numbers of the curves are those of rlnb.curves.stream: a curve for each line, or its band's two edges and its mean.
+  linesOf(panel) {
+    const {lines, band} = this.layout;
+    const curve = (number) => this.curves.get(number) ?? new Curve();
+    return lines.map((line, number) => {
+      const place = panel * lines.length + number;
+      if (!band) return {...line, curve: curve(place)};
+      return {...line, low: curve(3 * place), high: curve(3 * place + 1), curve: curve(3 * place + 2)};
+    });
   }
 
   // Reuse the elements of rows, so that clicks, keyboard focus and open logs survive an update.
@@ -252,7 +339,8 @@ class Dashboard {
     document.removeEventListener("visibilitychange", this.hidden);
     this.watcher.disconnect();
     this.themes.disconnect();
-    this.plotly.purge(this.place);
+    clearInterval(this.listener);
+    this.panels.forEach((panel) => panel.dispose());
     this.tell({view: this.id, ask: "close"});
   }
 }

@@ -52,6 +52,8 @@ MOST_OF_TASK = 6
 """Most curves of metrics that the task logs itself."""
 MOST_OTHERS = 9
 """Most curves of a run that logged none of the usual metrics, such as a script's."""
+SHARE_RANGE = (-0.02, 1.02)
+"""Limits of the y axis of a share between 0 and 1."""
 _ROW_PX, _COLUMNS = 260, 3
 _MARGIN_PX = 130
 
@@ -108,45 +110,53 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
     chart = make_subplots(
         rows=rows,
         cols=columns,
-        subplot_titles=[html.escape(name.replace("_", " ") if name in METRICS else name) for name in metrics],
+        subplot_titles=[html.escape(title(name)) for name in metrics],
         horizontal_spacing=0.22 / columns,
         vertical_spacing=0.32 / rows,
     )
     for annotation, name in zip(chart.layout.annotations, metrics, strict=True):
-        annotation.update(hovertext=METRICS.get(name, "a raw tag of the library"), font_size=14)
+        annotation.update(hovertext=html.escape(explanation(name)), font_size=14)
     for index, metric in enumerate(metrics):
         place = {"row": index // columns + 1, "col": index % columns + 1}
         chart.update_xaxes(title_text=x_title, rangemode="tozero", **place)
-        chart.update_yaxes(title_text=_unit(metric), **place)
+        chart.update_yaxes(title_text=unit(metric), **place)
         if metric == "success_rate":
-            chart.update_yaxes(range=[-0.02, 1.02], **place)
+            chart.update_yaxes(range=SHARE_RANGE, **place)
     chart.update_layout(
         template="simple_white",
         height=rows * _ROW_PX + _MARGIN_PX,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
         legend={"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0.0},
-        uirevision="rlnb",  # keeps the user's zoom when the figure is updated
     )
     chart.update_xaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
     chart.update_yaxes(showgrid=True, gridcolor="#eee", title_standoff=4)
     return chart
 
 
-def _unit(metric: str) -> str:
+def title(metric: str) -> str:
+    """Return the title of a metric's chart."""
+    return metric.replace("_", " ") if metric in METRICS else metric
+
+
+def explanation(metric: str) -> str:
+    """Return what a metric means."""
+    return METRICS.get(metric, "a raw tag of the library")
+
+
+def unit(metric: str) -> str:
+    """Return the unit of a metric, or ``"value"``."""
     ends = (unit for end, unit in _SYSTEM_UNITS.items() if metric.startswith(f"{SYSTEM}/") and metric.endswith(end))
     return _UNITS.get(metric) or next(ends, "value")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """The look of the curves of a run, or of a group of runs, in all subplots."""
+    """The look of the curves of a run in all subplots."""
 
     name: str
     """Text in the legend."""
     number: int
-    """Index among the runs or groups, which determines colour and dashes."""
-    width: float = 1.8
-    """Width in pixels; 0 for the edge of a band."""
+    """Index among the runs, which determines colour and dashes."""
 
 
 def trace(line: Line, panel: int, *, legend: bool) -> dict[str, Json]:
@@ -162,7 +172,7 @@ def trace(line: Line, panel: int, *, legend: bool) -> dict[str, Json]:
     return {
         "type": "scatter",
         "mode": "lines",
-        "line": {"color": colour(line.number), "dash": _dash(line.number), "width": line.width},
+        "line": {"color": colour(line.number), "dash": dash(line.number), "width": 1.8},
         "marker": {"size": 4},
         "name": text,
         "legendgroup": str(line.number),
@@ -319,5 +329,6 @@ def _x_scale(x: str, curves: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[f
     return seconds, f"wall time ({unit})"
 
 
-def _dash(number: int) -> str:
+def dash(number: int) -> str:
+    """Return Plotly's name of the dashes of the n-th run."""
     return _DASHES[number // len(PALETTE) % len(_DASHES)]

@@ -1,8 +1,8 @@
 """Live curves: a dashboard in a notebook, one static figure under papermill and nbconvert.
 
-While runs are active, the curves are an anywidget around the plotly.js of the plotly package, so nothing comes from
-the network. (Plotly's own JupyterLab renderer draws an output once and ignores its updates.) When all runs have ended,
-plotly JSON with a PNG replaces the widget, so a saved notebook keeps both.
+While runs are active, the curves are an anywidget of ``chart.js`` and ``dashboard.js`` around the plotly.js of the
+plotly package, so nothing comes from the network. (Plotly's own JupyterLab renderer draws an output once and ignores
+its updates.) When all runs have ended, plotly JSON with a PNG replaces the widget, so a saved notebook keeps both.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb.curves import figure, films, messages, panels, progress
 from rlnb.curves.memory import give_back
-from rlnb.curves.messages import GOING, FromPage, PlotlyJs
+from rlnb.curves.messages import GOING, FromPage, PlotlyJs, Sign
 from rlnb.curves.stream import Stream, packed
 from rlnb.display import front_end
 from rlnb.display.live_objects import live_objects
@@ -41,6 +41,8 @@ SOON_S = 0.05
 _LARGEST_SHARE = 0.1
 """Fraction of one core that the curves may use. The curves of many runs are updated less often to stay below it."""
 _LONGEST_WAIT_S = 3.0
+_ALIVE_S = 5.0
+"""Most seconds between two messages to a visible page, which otherwise tells that the kernel does not answer."""
 READ_S = 0.1
 """Most seconds per update for reading the event files of a run."""
 IN_FLIGHT = 2
@@ -126,7 +128,7 @@ class Dashboard:
         self._selection: list[str] = []
         self._rows: list[messages.Row] = []
         self._films = ""
-        self._sent, self._painted, self._sent_s = 0, 0, 0.0
+        self._sent, self._painted, self._sent_s, self._sign_s = 0, 0, 0.0, 0.0
         self._thread = threading.Thread(target=self._follow, name="rlnb-watch", daemon=True)
 
     def start(self) -> None:
@@ -196,7 +198,6 @@ class Dashboard:
 
     def _follow(self) -> None:
         try:
-            figure.panels(["reward"], "")  # a process's first figure takes a second: not in the first update
             while not self._ended.is_set():
                 start_s = time.thread_time()
                 self._news.clear()
@@ -215,12 +216,19 @@ class Dashboard:
                     self._films = page
                     self._below.update({"text/html": page}, raw=True)
                 spent_s = time.thread_time() - start_s
+                if any(self._views.values()) and time.monotonic() - max(self._sent_s, self._sign_s) > _ALIVE_S:
+                    self._sign("alive")
                 wait_s = SOON_S if behind else min(max(self._interval_s, spent_s / _LARGEST_SHARE), _LONGEST_WAIT_S)
                 self._news.wait(wait_s)
         except Exception as exc:  # nothing above this thread can report the error to the user
             logger.exception("watching stopped")
             text = f"<i>The curves stopped: {html.escape(str(exc))}. The runs continue. Run the cell again.</i>"
             self._lines.update({"text/html": text}, raw=True)
+            self._sign("stopped")
+
+    def _sign(self, kind: Literal["alive", "stopped"]) -> None:
+        self._sign_s = time.monotonic()
+        self._widget.send(to_json(Sign(kind=kind)))
 
     def _let_go(self) -> None:
         """Drop the curves when no page shows them any more. They are read again for the next page."""
@@ -255,7 +263,7 @@ class Dashboard:
         return self._stream.behind
 
     def _new_stream(self) -> Stream:
-        """Send the figure without points, and return the stream of its curves."""
+        """Send the charts without points, and return the stream of its curves."""
         self._stale = False
         self._selection = figure.select(self._runs, self._metrics)
         groups = messages.groups_of(self._runs) if self._band else None
@@ -286,9 +294,14 @@ def _widget() -> Any:
     class Curves(anywidget.AnyWidget):
         """Curves in a page. All widgets of a page share one plotly.js."""
 
-        _esm = Path(__file__).with_name("dashboard.js").read_text(encoding="utf-8")
+        # A widget is a single module, so the line of the page that imports the chart gives way to the chart's module.
+        _esm = _script("chart.js") + _script("dashboard.js").partition("\n")[2]
 
     return Curves
+
+
+def _script(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 @functools.cache

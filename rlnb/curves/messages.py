@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rlnb.curves import figure, progress
@@ -12,7 +12,7 @@ from rlnb.curves.stream import How
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
-    from rlnb.spec import Json, State
+    from rlnb.spec import State
 
 GOING: tuple[State, ...] = ("created", "queued", "starting", "running")
 LOG_LINES = 20
@@ -73,19 +73,51 @@ class Curves:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
-    """The figure without its points."""
+class Panel:
+    """The chart of one metric, without its curves."""
 
-    layout: Mapping[str, Json]
-    """Plotly's layout."""
-    traces: Sequence[Mapping[str, Json]]
-    """Plotly's traces without points, in the order of the curves' numbers."""
+    title: str
+    help: str
+    """Explanation of the metric."""
+    unit: str
+    range: tuple[float, float] | None
+    """Limits of the y axis; None for those of the values."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """The look of the curves of a run, or of the mean over a group of runs, in all charts."""
+
+    name: str
+    color: str
+    dash: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """The charts without their points."""
+
+    panels: Sequence[Panel]
+    """The charts, in the order of the curves' numbers."""
+    lines: Sequence[Line]
+    """The lines of each chart, in the order of the curves' numbers."""
+    band: bool
+    """Whether each line is a mean with a band, which has the three curves of :data:`rlnb.curves.stream.BAND`."""
     axis: str
+    horizontal: str
+    """Title of the x axis."""
     metrics: Sequence[str]
     """Metrics to choose from."""
     selection: Sequence[str]
-    """Metrics with a subplot."""
+    """Metrics with a chart."""
     kind: Literal["layout"] = "layout"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sign:
+    """A message without curves: the kernel is alive, or the updates have stopped."""
+
+    kind: Literal["alive", "stopped"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,43 +145,42 @@ def row(run: RunFacts, name: str, number: int) -> Row:
 def layout(
     runs: Sequence[RunFacts], selection: Sequence[str], axis: str, groups: Sequence[Sequence[int]] | None
 ) -> Layout:
-    """Return the figure without points.
+    """Return the charts without points.
 
     Args:
         runs: The runs.
-        selection: Metric names or raw tags, one subplot each.
+        selection: Metric names or raw tags, one chart each.
         axis: Name of the x axis.
         groups: Indices of the runs behind each mean curve; None if each run has its own curve.
     """
-    panels: Mapping[str, Json] = json.loads(figure.panels(selection, AXIS_TITLES[axis]).to_json())["layout"]
-    lines = _lines(runs, groups)
-    traces: list[Mapping[str, Json]] = []
-    for panel in range(len(selection)):
-        for line in lines:
-            legend = panel == 0 and (groups is not None or len(runs) > 1)
-            traces += _edges(line, panel) if groups is not None else ()
-            traces.append(figure.trace(line, panel, legend=legend))
     names = ((*run.metrics.names, *run.metrics.tags, *run.system.tags) for run in runs)
     logged = sorted({name for of_run in names for name in of_run})
     metrics = dict.fromkeys([*(name for name in figure.DEFAULT_METRICS if name in logged), *logged])
-    return Layout(layout=panels, traces=traces, axis=axis, metrics=list(metrics), selection=selection)
+    return Layout(
+        panels=[_panel(metric) for metric in selection],
+        lines=_lines(runs, groups),
+        band=groups is not None,
+        axis=axis,
+        horizontal=AXIS_TITLES[axis],
+        metrics=list(metrics),
+        selection=selection,
+    )
 
 
-def _lines(runs: Sequence[RunFacts], groups: Sequence[Sequence[int]] | None) -> list[figure.Line]:
+def _panel(metric: str) -> Panel:
+    limits = figure.SHARE_RANGE if metric == "success_rate" else None
+    return Panel(title=figure.title(metric), help=figure.explanation(metric), unit=figure.unit(metric), range=limits)
+
+
+def _lines(runs: Sequence[RunFacts], groups: Sequence[Sequence[int]] | None) -> list[Line]:
     """Return a line per run, or a line per group."""
     if groups is None:
-        return [figure.Line(name=name, number=number) for number, name in enumerate(figure.labels(runs))]
-    firsts = [runs[group[0]] for group in groups]
-    names = figure.labels(firsts, without=ALIKE) if len(groups) > 1 else [firsts[0].task]
-    texts = [f"{name} ({len(group)} seeds)" for name, group in zip(names, groups, strict=True)]
-    return [figure.Line(name=text, number=number) for number, text in enumerate(texts)]
-
-
-def _edges(mean: figure.Line, panel: int) -> list[Mapping[str, Json]]:
-    """Return the traces of the lower and the upper edge of a mean's band, as in :data:`rlnb.curves.stream.BAND`."""
-    edge = figure.trace(replace(mean, width=0), panel, legend=False)
-    edge |= {"hoverinfo": "skip", "hovertemplate": None}
-    return [{**edge, "fill": "none"}, {**edge, "fill": "tonexty"}]
+        names = figure.labels(runs)
+    else:
+        firsts = [runs[group[0]] for group in groups]
+        names = figure.labels(firsts, without=ALIKE) if len(groups) > 1 else [firsts[0].task]
+        names = [f"{name} ({len(group)} seeds)" for name, group in zip(names, groups, strict=True)]
+    return [Line(name=name, color=figure.colour(number), dash=figure.dash(number)) for number, name in enumerate(names)]
 
 
 def groups_of(runs: Sequence[RunFacts]) -> list[list[int]]:

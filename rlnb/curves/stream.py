@@ -1,8 +1,7 @@
 """The points of runs' curves that a page does not have yet. The kernel decimates them and the page keeps them.
 
-A page keeps every curve. A message contains the points logged since the last message, or a whole curve once it has
-grown long enough to be decimated again. The size of a message is bounded: a whole curve without room waits for the next
-message.
+A page keeps every curve and decimates it while it grows. A message contains the points logged since the last message,
+or whole curves. The size of a message is bounded: a whole curve without room waits for the next message.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
 
 POINTS = 600
-"""Most points of a curve that is sent whole. A curve with twice as many points is decimated again."""
+"""Most points of a curve that is read whole. The kernel's copy of a curve has at most twice as many."""
 POINT_BYTES = 12
 """Bytes of a point: x as float64, y as float32."""
 MOST_BYTES = 16_000
@@ -74,7 +73,6 @@ class Curve:
         self.x, self.y = np.concatenate([self.x, x]), np.concatenate([self.y, y])
         if len(self.x) > 2 * POINTS:
             self.x, self.y = decimate(self.x, self.y, POINTS)
-            self.due = True
         return None if self.due or not len(x) else (x, y)
 
     def _read_all(self) -> None:

@@ -22,12 +22,12 @@ runs = [
 """
 WATCH = "rlnb.watch(rlnb.runs())"
 BUSY = "time.sleep(6); print('slept')"
+KILL = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
 END = "[run.cancel() for run in rlnb.runs()]; [run.wait(30) for run in rlnb.runs()]"
-POINTS = """() => {
-  const plot = document.querySelector(".js-plotly-plot");
-  return plot && plot.data ? plot.data.reduce((sum, trace) => sum + trace.x.length, 0) : 0;
-}"""
-TRACES = "() => document.querySelector('.js-plotly-plot').data.length"
+PLOTS = "[...document.querySelectorAll('figure:not([hidden]) .js-plotly-plot')]"
+TRACES_OF_ALL = f"{PLOTS}.flatMap((plot) => plot.data ?? [])"
+POINTS = f"() => {TRACES_OF_ALL}.reduce((sum, trace) => sum + trace.x.length, 0)"
+TRACES = f"() => {TRACES_OF_ALL}.length"
 AXIS = "() => document.querySelector('.js-plotly-plot').layout.xaxis.title.text"
 PAPER = """() => {
   const drawn = document.querySelector(".js-plotly-plot .main-svg");
@@ -44,7 +44,7 @@ def more(opened: Lab, before: int, timeout_s: float = 15.0) -> int:
 @pytest.fixture
 def watching(tmp_path: Path) -> Iterator[Lab]:
     """A page with a notebook that watches two runs."""
-    write_notebook(tmp_path / "watch.ipynb", TRAIN, WATCH, BUSY, END)
+    write_notebook(tmp_path / "watch.ipynb", TRAIN, WATCH, BUSY, END, KILL)
     env = {"RLNB_ROOT": str(tmp_path / "rlnb-runs"), "RLNB_QUEUE": str(tmp_path / "queue")}
     with lab(tmp_path, env=env) as opened:
         opened.open("watch.ipynb")
@@ -69,6 +69,11 @@ def test_curves_grow_while_the_kernel_idles_and_while_a_cell_runs(watching: Lab,
 def test_controls_change_what_is_drawn(watching: Lab, tmp_path: Path) -> None:
     page = watching.page
     assert page.evaluate(TRACES) == 8, "two runs, four metrics"
+    seed = page.get_by_role("group", name="lines shown").get_by_role("button", name="seed 1")
+    seed.click()
+    page.wait_for_function(f"({TRACES})() === 4")
+    assert seed.get_attribute("aria-pressed") == "false"
+    seed.click()
     page.get_by_label("smoothing").fill("0.9")
     page.wait_for_function(f"({TRACES})() === 16")  # the raw curve stays behind the smoothed one
     page.get_by_label("smoothing").fill("0")
@@ -136,11 +141,21 @@ def test_after_a_restart_of_the_kernel_the_runs_are_still_there(watching: Lab) -
     more(watching, more(watching, 10, 30.0))
 
 
+def test_a_page_that_has_lost_its_kernel_says_so(watching: Lab, tmp_path: Path) -> None:
+    page = watching.page
+    silence = page.get_by_text("The kernel does not answer.")
+    assert not silence.is_visible()
+    watching.start(4)
+    silence.wait_for(timeout=40_000)
+    assert page.get_by_role("button", name="Cancel").first.is_disabled()
+    watching.screenshot(tmp_path / "lost.png")
+
+
 def test_when_the_runs_have_ended_a_picture_stays_and_no_widget(watching: Lab, tmp_path: Path) -> None:
     watching.run(3)
     page = watching.page
-    page.wait_for_function("() => document.body.textContent.includes('cancelled')", timeout=20_000)
-    page.wait_for_timeout(3000)
+    page.get_by_label("smoothing").wait_for(state="detached", timeout=30_000)  # the widget has given way to a picture
+    page.wait_for_timeout(1000)
     watching.save()
     page.wait_for_timeout(1500)
     saved = json.loads((tmp_path / "watch.ipynb").read_text())

@@ -115,10 +115,10 @@ def test_a_page_chooses_axis_and_metrics(kernel):
     kernel.until(lambda message: points(message) > 1)
     ask(kernel, widget, ask="axis", axis="wall_time")
     layout = told(kernel.until(lambda message: told(message).get("axis") == "wall_time"))
-    assert layout["layout"]["xaxis"]["title"]["text"] == "wall time (s)"
+    assert layout["horizontal"] == "wall time (s)"
     ask(kernel, widget, ask="metrics", metrics=["fps"])
     layout = told(kernel.until(lambda message: told(message).get("selection") == ["fps"]))
-    assert len(layout["traces"]) == 1
+    assert [panel["title"] for panel in layout["panels"]] == ["fps"]
     assert "reward" in layout["metrics"]
     kernel.run("run.cancel()", cell="cell-2")
 

@@ -9,7 +9,6 @@ import pytest
 import rlnb
 from rlnb.curves import messages
 from rlnb.curves.messages import FromPage
-from rlnb.curves.stream import BAND
 from rlnb.storage.serial import from_json, to_json
 
 PAGE = Path(messages.__file__).with_name("dashboard.js").read_text(encoding="utf-8")
@@ -41,22 +40,23 @@ def test_the_row_of_a_run_has_its_state_and_its_share(runs):
     assert json.dumps(to_json(row))
 
 
-def test_each_run_has_a_trace_in_each_subplot_and_one_legend(runs):
-    layout = messages.layout(runs, ["reward", "fps"], "iterations", None)
-    assert len(layout.traces) == 2 * 3
-    assert [trace["showlegend"] for trace in layout.traces] == [True] * 3 + [False] * 3
-    assert {trace["yaxis"] for trace in layout.traces[3:]} == {"y2"}
-    assert layout.layout["xaxis"]["title"]["text"] == "iteration"
+def test_each_metric_has_a_chart_and_each_run_a_line(runs):
+    layout = messages.layout(runs, ["reward", "success_rate", "raw/tag"], "iterations", None)
+    assert [(panel.title, panel.unit, panel.range) for panel in layout.panels] == [
+        ("reward", "return", None),
+        ("success rate", "share, 0 to 1", (-0.02, 1.02)),
+        ("raw/tag", "value", None),
+    ]
+    assert [line.name for line in layout.lines] == ["seed 1, num_envs 4", "seed 2, num_envs 4", "seed 1, num_envs 8"]
+    assert len({line.color for line in layout.lines}) == 3
+    assert (layout.horizontal, layout.band) == ("iteration", False)
     assert layout.metrics[0] == "reward"
     assert len(set(layout.metrics)) == len(layout.metrics)
 
 
-def test_the_mean_of_a_group_has_the_traces_of_a_band(runs):
+def test_each_group_has_a_line_with_a_band(runs):
     groups = messages.groups_of(runs)
     assert groups == [[0, 1], [2]], "runs that differ only in the seed are one group"
     layout = messages.layout(runs, ["reward"], "frames", groups)
-    assert len(layout.traces) == len(BAND) * 2
-    low, high, mean = layout.traces[:3]
-    assert (low["fill"], high["fill"], low["line"]["width"], mean["line"]["width"]) == ("none", "tonexty", 0, 1.8)
-    assert mean["name"] == "num_envs 4 (2 seeds)"
-    assert [trace["showlegend"] for trace in layout.traces] == [False, False, True] * 2
+    assert layout.band
+    assert [line.name for line in layout.lines] == ["num_envs 4 (2 seeds)", "num_envs 8 (1 seeds)"]

@@ -92,16 +92,18 @@ def test_a_long_history_is_decimated_and_keeps_its_extremes(run):
     assert (np.diff(x) > 0).all()
 
 
-def test_a_growing_curve_is_decimated_again_and_stays_bounded(run):
+def test_a_growing_curve_is_sent_once_and_stays_bounded_in_the_kernel(run):
     live, page = stream.Stream([run], ["reward"], "iterations"), Page()
     page.take(live.changes())
     at = ITERATIONS
     for _ in range(8):
         log(run, at, np.arange(300.0))
         at += 300
-        page.take(live.changes())
-        assert len(page.curves[0][0]) <= 2 * stream.POINTS
-    assert page.curves[0][0][-1] == at - 1
+        (change,) = changes = live.changes()
+        assert (change.how, len(change.x)) == ("add", 300)
+        page.take(changes)
+        assert len(live._curves[0][0].x) <= 2 * stream.POINTS
+    assert page.curves[0][0].tolist() == [*range(at)]
 
 
 def test_whole_curves_share_the_room_of_a_message(root, monkeypatch):

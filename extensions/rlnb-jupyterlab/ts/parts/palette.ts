@@ -1,13 +1,3 @@
-/** Colours of the theme, for charts, which style sheets do not reach. */
-export interface Palette {
-  readonly text: string;
-  readonly faint: string;
-  readonly background: string;
-  readonly grid: string;
-  readonly font: string;
-  readonly lines: readonly string[];
-}
-
 const LINES = [
   '--jp-brand-color1',
   '--jp-warn-color1',
@@ -20,22 +10,14 @@ const LINES = [
 ];
 const DASHES = ['solid', 'dash', 'dot'];
 
-/** Returns the colours of the current theme. */
-export function paletteOf(node: HTMLElement): Palette {
+/** Returns the colours of the current theme for lines of charts, which style sheets do not reach. */
+export function lineColours(node: HTMLElement): readonly string[] {
   const style = getComputedStyle(node);
-  const read = (name: string) => style.getPropertyValue(name).trim();
-  return {
-    text: read('--jp-ui-font-color1'),
-    faint: read('--jp-ui-font-color3'),
-    background: read('--jp-layout-color1'),
-    grid: read('--jp-border-color2'),
-    font: read('--jp-ui-font-family'),
-    lines: LINES.map(read).filter(Boolean)
-  };
+  return LINES.map(name => style.getPropertyValue(name).trim()).filter(Boolean);
 }
 
 /** Returns the style of the n-th of several lines. When the colours are used up, they repeat with dashes. */
-export function lineStyle(palette: Palette, n: number): { color: string; dash: string } {
-  const count = Math.max(1, palette.lines.length);
-  return { color: palette.lines[n % count] ?? palette.text, dash: DASHES[Math.floor(n / count) % DASHES.length]! };
+export function lineStyle(colours: readonly string[], n: number): { color: string; dash: string } {
+  const count = Math.max(1, colours.length);
+  return { color: colours[n % count] ?? 'gray', dash: DASHES[Math.floor(n / count) % DASHES.length]! };
 }

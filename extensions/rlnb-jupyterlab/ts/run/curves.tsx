@@ -1,12 +1,11 @@
-import type { Plotly } from 'plotly.js-basic-dist-min';
-import { type ReactElement, useEffect, useReducer, useRef, useState } from 'react';
+import { type ReactElement, type RefObject, useEffect, useReducer, useRef, useState } from 'react';
 
+import { Chart, type Line, type Plotly } from '../../../../rlnb/curves/chart.js';
 import { Failure } from '../parts/failure';
 import { number } from '../parts/format';
-import { lineStyle, type Palette, paletteOf } from '../parts/palette';
+import { lineColours, lineStyle } from '../parts/palette';
 import { useDesk, useShown } from '../parts/view';
 import { refusalOf, type Refusal } from '../server/server';
-import { Chart, type Line } from './chart';
 
 /** The metrics that most users look at first. */
 const FIRST = ['reward', 'success_rate', 'episode_length'];
@@ -77,6 +76,8 @@ export function CurvesView({ keys, names }: { keys: readonly string[]; names: re
   const { plotly, failure } = usePlotly();
   const [filter, setFilter] = useState('');
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [smoothing, setSmoothing] = useState(0);
+  const [log, setLog] = useState(false);
   const metrics = useRef<readonly string[]>([]);
 
   useEffect(() => {
@@ -114,17 +115,39 @@ export function CurvesView({ keys, names }: { keys: readonly string[]; names: re
           value={filter}
           onChange={event => setFilter(event.target.value)}
         />
+        <label>
+          {trans.__('Smoothing')}
+          <input
+            type="range"
+            min="0"
+            max="0.99"
+            step="0.01"
+            value={smoothing}
+            onChange={event => setSmoothing(Number(event.target.value))}
+          />
+        </label>
+        <label>
+          <input type="checkbox" checked={log} onChange={event => setLog(event.target.checked)} />
+          {trans.__('Log scale')}
+        </label>
         {keys.length > 1 && <Legend keys={keys} names={names} hidden={hidden} theme={theme} onToggle={toggle} />}
       </div>
       {metrics.current.length === 0 && <p className="rlnb-Empty">{trans.__('No curves have been logged yet.')}</p>}
       <div className="rlnb-Charts">
         {plotly &&
           wanted.map(metric => (
-            <ChartView key={metric} {...{ plotly, metric, keys, names, hidden, growth, theme }} />
+            <ChartView key={metric} {...{ plotly, metric, keys, names, hidden, growth, theme, smoothing, log }} />
           ))}
       </div>
     </div>
   );
+}
+
+/** Returns the theme's colours of lines, read again after each change of theme. */
+function useColours(node: RefObject<HTMLElement>, theme: number): readonly string[] {
+  const [colours, setColours] = useState<readonly string[]>([]);
+  useEffect(() => setColours(node.current ? lineColours(node.current) : []), [theme]);
+  return colours;
 }
 
 /** SVG's dash arrays for Plotly's names of dashes. */
@@ -141,18 +164,15 @@ interface LegendProps {
 function Legend({ keys, names, hidden, theme, onToggle }: LegendProps): ReactElement {
   const { hub, trans } = useDesk();
   const node = useRef<HTMLDivElement>(null);
-  const [palette, setPalette] = useState<Palette | null>(null);
-  useEffect(() => setPalette(node.current && paletteOf(node.current)), [theme]);
+  const colours = useColours(node, theme);
   return (
     <div ref={node} className="rlnb-Legend" role="group" aria-label={trans.__('Runs shown')}>
       {keys.map((key, i) => {
-        const style = palette && lineStyle(palette, i);
+        const style = lineStyle(colours, i);
         return (
           <button key={key} title={hub.runs.last(key)?.id} aria-pressed={!hidden.has(key)} onClick={() => onToggle(key)}>
             <svg width="20" height="8" aria-hidden="true">
-              {style && (
-                <line x2="20" y1="4" y2="4" stroke={style.color} strokeWidth="2" strokeDasharray={DASHES[style.dash]} />
-              )}
+              <line x2="20" y1="4" y2="4" stroke={style.color} strokeWidth="2" strokeDasharray={DASHES[style.dash]} />
             </svg>
             {names[i] ?? key}
           </button>
@@ -170,10 +190,12 @@ interface ChartProps {
   readonly hidden: ReadonlySet<string>;
   readonly growth: number;
   readonly theme: number;
+  readonly smoothing: number;
+  readonly log: boolean;
 }
 
 /** One chart, drawn only while it is in view or near it. */
-function ChartView({ plotly, metric, keys, names, hidden, growth, theme }: ChartProps): ReactElement {
+function ChartView({ plotly, metric, keys, names, hidden, growth, theme, smoothing, log }: ChartProps): ReactElement {
   const { hub, trans } = useDesk();
   const node = useRef<HTMLDivElement>(null);
   const chart = useRef<Chart | null>(null);
@@ -181,7 +203,7 @@ function ChartView({ plotly, metric, keys, names, hidden, growth, theme }: Chart
 
   useEffect(() => {
     const target = node.current!;
-    const made = (chart.current = new Chart(plotly, target, trans.__('frames')));
+    const made = (chart.current = new Chart(plotly, target));
     const sight = new IntersectionObserver(entries => setSeen(entries.some(entry => entry.isIntersecting)), { rootMargin: '200px' });
     const size = new ResizeObserver(() => made.resize());
     sight.observe(target);
@@ -193,17 +215,19 @@ function ChartView({ plotly, metric, keys, names, hidden, growth, theme }: Chart
     };
   }, [plotly]);
 
+  const colours = useColours(node, theme);
   useEffect(() => chart.current?.forget(), [theme]);
 
   const lines = keys.flatMap((key, place): Line[] => {
     const curve = hub.curves.of(key).get(metric);
-    return curve && curve.length > 0 && !hidden.has(key) ? [{ name: names[place] ?? key, curve, place }] : [];
+    const isShown = curve && curve.length > 0 && !hidden.has(key);
+    return isShown ? [{ name: names[place] ?? key, curve, ...lineStyle(colours, place) }] : [];
   });
   useEffect(() => {
     if (seen && (lines.length > 0 || hidden.size > 0)) {
-      chart.current?.draw(lines);
+      chart.current?.draw(lines, { horizontal: trans.__('frames'), smoothing, log });
     }
-  }, [seen, growth, theme, hidden]);
+  }, [seen, growth, colours, hidden, smoothing, log]);
 
   const last = lines.length === 1 ? number(lines[0]!.curve.y[lines[0]!.curve.length - 1]) : '';
   return (
