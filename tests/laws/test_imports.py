@@ -14,6 +14,7 @@ import pytest
 
 import rlnb
 import rlnb.backend
+import rlnb.tracking
 
 REPO = Path(__file__).parents[2]
 PACKAGE = REPO / "rlnb"
@@ -154,6 +155,9 @@ def test_heavy_packages_are_imported_inside_functions(path: Path) -> None:
     assert not heavy, f"{path.relative_to(REPO)} imports at module level: {heavy}"
 
 
+PUBLIC = {module.__name__: module.__all__ for module in (rlnb, rlnb.backend, rlnb.tracking)}
+
+
 def plugin_modules() -> list[Path]:
     return sorted([*REPO.glob("plugins/*/src/**/*.py"), *REPO.glob("extensions/*/src/**/*.py")])
 
@@ -164,7 +168,7 @@ def test_a_plugin_imports_only_public_names(path: Path) -> None:
     private = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rlnb":
-            names = {"rlnb": rlnb.__all__, "rlnb.backend": rlnb.backend.__all__}.get(node.module or "", [])
+            names = PUBLIC.get(node.module or "", [])
             public = all(alias.name in names for alias in node.names)
             if not public:
                 private.append(f"line {node.lineno}: {ast.unparse(node)}")

@@ -6,6 +6,7 @@ import pytest
 
 import rlnb
 import rlnb.backend
+import rlnb.tracking
 
 PUBLIC = [
     "AgentConfig",
@@ -104,6 +105,9 @@ BACKEND = sorted(
 )
 
 
+TRACKING = ["Row", "Tracker", "follow", "main", "outcome"]
+
+
 def test_the_public_names_are_these_and_sorted() -> None:
     assert rlnb.__all__ == PUBLIC
     assert sorted(PUBLIC) == PUBLIC
@@ -126,3 +130,9 @@ def test_the_public_names_for_backends_are_these() -> None:
     assert rlnb.backend.__all__ == BACKEND
     for name in BACKEND:
         assert getattr(rlnb.backend, name).__doc__
+
+
+def test_the_public_names_for_trackers_are_these() -> None:
+    assert rlnb.tracking.__all__ == TRACKING
+    for name in TRACKING:
+        assert getattr(rlnb.tracking, name).__doc__

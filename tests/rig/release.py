@@ -20,7 +20,7 @@ from rlnb.storage.installation import PIP
 
 REPO = Path(__file__).parents[2]
 OURS = re.compile(r"rlnb\b", re.IGNORECASE)
-PACKAGES = ("rlnb[all]", "rlnb-jupyterlab", "rlnb-echo", "rlnb-wandb")
+PACKAGES = ("rlnb[all]", "rlnb-jupyterlab", "rlnb-echo", "rlnb-wandb", "rlnb-mlflow", "rlnb-trackio")
 CONSTRAINTS = ("constraints.txt", "constraints-isaacsim.txt")
 OVERRIDES = "overrides-isaacsim.txt"
 

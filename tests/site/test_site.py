@@ -16,11 +16,12 @@ import yaml
 import rlnb
 import rlnb.backend
 import rlnb.testing
+import rlnb.tracking
 from rlnb import plugins
 
 REPO = Path(__file__).parents[2]
 DOCS = REPO / "docs"
-MODULES = {"rlnb": rlnb, "rlnb.backend": rlnb.backend, "rlnb.testing": rlnb.testing}
+MODULES = {"rlnb": rlnb, "rlnb.backend": rlnb.backend, "rlnb.testing": rlnb.testing, "rlnb.tracking": rlnb.tracking}
 NOT_DOCUMENTED = {"rlnb.__version__"}
 PYPROJECT = tomllib.loads((REPO / "pyproject.toml").read_text())
 

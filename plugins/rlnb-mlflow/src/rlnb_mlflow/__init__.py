@@ -1,0 +1,1 @@
+"""MLflow (https://mlflow.org) for rlnb."""

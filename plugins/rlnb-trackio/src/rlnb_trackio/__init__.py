@@ -1,0 +1,1 @@
+"""Trackio (https://github.com/gradio-app/trackio) for rlnb."""
