@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rlnb_mlflow import plugin
 
 import rlnb
-from rlnb_mlflow import plugin
 
 NO_PACKAGE = f"{getattr(sys, '_base_executable', sys.executable)} -S"
 """A Python without any package."""

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from rlnb_mlflow import tracker
 
 import rlnb
-from rlnb_mlflow import tracker
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
