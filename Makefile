@@ -23,7 +23,7 @@ OUT ?= outputs
 # Isaac Lab and torch are 6,000 modules. In images that forbid writing bytecode, each start compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-gpu test-kernels test-extension test-pages chaos extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
+.PHONY: help install demo test test-all test-gpu test-kernels test-trackers test-extension test-pages chaos extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -108,7 +108,7 @@ test: install lint test-kernels test-extension ## run everything that must pass 
 	$(QUICK)
 	$(ISAACLAB)
 
-test-all: install $(VENV)/.installed-slow lint test-kernels test-extension test-pages ## run make test plus the slow tests (< 90 minutes)
+test-all: install $(VENV)/.installed-slow lint test-kernels test-trackers test-extension test-pages ## run make test plus the slow tests (< 90 minutes)
 	$(QUICK)
 	$(ISAACLAB)
 	$(SLOW)
@@ -134,6 +134,17 @@ test-kernels: $(UV)
 		.venv-$$version/bin/python -m pytest -q $(KERNEL_TESTS) \
 			-n 3 -m "not isaaclab and not slow and not gpu" || exit 1; \
 	done
+
+# MLflow and Trackio refuse one pin each, so they have an environment of their own, without Isaac Lab. The library echo
+# trains there.
+TRACKERS := .venv-trackers
+test-trackers: $(UV) ## test the plugins for MLflow and Trackio, in an environment of their own
+	$(UV) venv --quiet --clear --python $(BIN)/python $(TRACKERS)
+	grep -vE '^(importlib-metadata|pillow)==' constraints.txt > $(TRACKERS)/constraints.txt
+	$(UV) pip install --quiet --python $(TRACKERS)/bin/python --constraint $(TRACKERS)/constraints.txt \
+		--editable plugins/rlnb-echo --editable 'plugins/rlnb-mlflow[worker]' --editable 'plugins/rlnb-trackio[worker]' \
+		--editable . pytest pytest-timeout pytest-xdist
+	$(TRACKERS)/bin/python -m pytest -q -n 3 plugins/rlnb-mlflow plugins/rlnb-trackio
 
 CHAOS ?= episodes --seeds 1:20
 chaos: install ## hit trainings at random moments; CHAOS="episodes --seeds 1:100", "points" or "resumes --tries 200"

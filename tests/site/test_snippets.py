@@ -6,6 +6,8 @@ import ast
 import importlib.util
 import inspect
 import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -159,6 +161,21 @@ def test_the_plugin_of_the_guide_is_one(root: Path, tmp_path: Path) -> None:
         exec(contract, namespace)
     assert namespace["TestMyRl"].library == "my_rl"
     execute([call], tmp_path)
+
+
+def test_the_tracker_of_the_guide_follows_a_run(root: Path, tmp_path: Path) -> None:
+    plugin, process = (block for block in blocks(REPO / "docs/plugins.md") if "from rlnb.tracking" in block)
+    namespace: dict[str, Any] = {}
+    exec(plugin, namespace)
+    run = rlnb.train("Echo", library="echo", max_iterations=3, tags=["my-tracker"]).wait(60)
+    (problem,) = namespace["rlnb_check"](run.manifest)
+    assert problem.fix == f"Run `{sys.executable} -m pip install my-tracker`."
+    (tmp_path / "tracker.py").write_text(process)
+    argv = [sys.executable, str(tmp_path / "tracker.py"), str(run.path)]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    *rows, end = done.stdout.splitlines()
+    assert [float(row.partition(" ")[0]) for row in rows] == run.metrics["reward"].frames
+    assert end == "completed"
 
 
 def test_the_guide_to_installing_starts_a_script_of_isaac_lab_2_3(root: Path, isaaclab_2_3: str) -> None:
