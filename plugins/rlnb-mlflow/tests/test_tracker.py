@@ -67,7 +67,7 @@ def logged(run: rlnb.Run, name: str) -> list[tuple[float, float]]:
 
 @pytest.mark.usefixtures("store")
 def test_the_store_has_the_values_of_the_event_files(train: Train, wait_for_agent: Wait) -> None:
-    run = train("mlflow", "mine", seed=7, max_iterations=60).wait(WAIT_S)
+    run = train("mlflow", "mine", seed=7, max_iterations=100).wait(WAIT_S)
     wait_for_agent(run)
     for name in ("reward", "episode_length", "success_rate", "fps", "Train/mean_reward"):
         assert curve(run, name) == logged(run, name)
@@ -76,7 +76,7 @@ def test_the_store_has_the_values_of_the_event_files(train: Train, wait_for_agen
     assert curve(run, "frames") == list(zip(frames, frames, strict=True))
     found = of(run)
     assert found.data.params.items() >= {
-        "task.id": "Echo", "library": "echo", "seed": "7", "agent.iteration_s": "0.3", "max_iterations": "60"
+        "task.id": "Echo", "library": "echo", "seed": "7", "agent.iteration_s": "0.3", "max_iterations": "100"
     }.items()  # fmt: skip
     assert not {"tags", "run_id", "parent"} & {*found.data.params}
     assert found.data.tags["rlnb_tags"] == "mlflow, mine"
@@ -126,13 +126,13 @@ def test_a_killed_run_has_failed_and_goes_on_in_the_same_mlflow_run(train: Train
 
 @pytest.mark.usefixtures("store")
 def test_a_training_that_raises_is_a_failed_mlflow_run(train: Train, wait_for_agent: Wait) -> None:
-    run = train("mlflow", agent={"crash_at": 7})
+    run = train("mlflow", max_iterations=100, agent={"crash_at": 60})
     with pytest.raises(rlnb.RunError):
         run.wait(WAIT_S)
     wait_for_agent(run)
     assert of(run).info.status == "FAILED"
     assert of(run).data.tags["rlnb_outcome"] == "failed"
-    assert "echo crashes at iteration 7" in of(run).data.tags["rlnb_error"]
+    assert "echo crashes at iteration 60" in of(run).data.tags["rlnb_error"]
     assert curve(run, "reward") == logged(run, "reward")
 
 
@@ -166,7 +166,7 @@ def test_a_folder_as_the_users_own_uri_and_experiment(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "my-experiment")
-    run = train("mlflow", max_iterations=40).wait(WAIT_S)
+    run = train("mlflow", max_iterations=100).wait(WAIT_S)
     wait_for_agent(run)
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     uri = (tmp_path / "mlruns").as_uri()
@@ -192,10 +192,10 @@ def test_a_server_that_does_not_answer_leaves_a_warning_and_a_completed_run(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-    run = train("mlflow").wait(WAIT_S)
+    run = train("mlflow", max_iterations=100).wait(WAIT_S)
     wait_for_agent(run)
     assert run.state == "completed"
-    assert len(run.metrics["reward"]) == 12
+    assert len(run.metrics["reward"]) == 100
     assert "MLflow no longer follows this run: MlflowException" in run.logs(200)
 
 
@@ -222,7 +222,7 @@ def callers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 @pytest.mark.usefixtures("store")
 def test_nothing_leaves_the_machine(train: Train, wait_for_agent: Wait, callers: list[str]) -> None:
-    run = train("mlflow", max_iterations=40).wait(WAIT_S)
+    run = train("mlflow", max_iterations=100).wait(WAIT_S)
     wait_for_agent(run)
     assert of(run).info.status == "FINISHED"
     assert callers == []

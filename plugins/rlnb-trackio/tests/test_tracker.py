@@ -126,13 +126,13 @@ def test_a_killed_run_has_failed_and_goes_on_in_the_same_trackio_run(
 
 
 def test_a_training_that_raises_has_an_alert_with_the_error(train: Train, wait_for_agent: Wait, store: Store) -> None:
-    run = train("trackio", agent={"crash_at": 7})
+    run = train("trackio", max_iterations=100, agent={"crash_at": 60})
     with pytest.raises(rlnb.RunError):
         run.wait(WAIT_S)
     wait_for_agent(run)
     ((level, title, text),) = store.alerts
     assert (level, title) == ("error", "failed")
-    assert "echo crashes at iteration 7" in text
+    assert "echo crashes at iteration 60" in text
     assert store.curve("reward") == logged(run, "reward")
 
 
