@@ -204,6 +204,8 @@ def callers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The first line of each request to the network, which goes to a proxy on this machine."""
     lines: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
+        for name in ("PYTEST_CURRENT_TEST", "CI", "GITHUB_ACTIONS"):
+            monkeypatch.delenv(name, raising=False)  # MLflow sends nothing from a test
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{server.getsockname()[1]}")
 

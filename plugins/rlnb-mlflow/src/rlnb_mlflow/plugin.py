@@ -20,7 +20,7 @@ MLFLOW = Tracker(
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
     """Check the worker's interpreter, where MLflow runs. A server is not called: a run needs none to train."""
-    return MLFLOW.check(manifest)
+    return MLFLOW.check(manifest) if "mlflow" in manifest.tags else []
 
 
 @hookimpl

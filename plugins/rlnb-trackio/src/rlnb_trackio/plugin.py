@@ -20,7 +20,7 @@ TRACKIO = Tracker(
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
     """Check the worker's interpreter, where Trackio runs. A server is not called: a run needs none to train."""
-    return TRACKIO.check(manifest)
+    return TRACKIO.check(manifest) if "trackio" in manifest.tags else []
 
 
 @hookimpl

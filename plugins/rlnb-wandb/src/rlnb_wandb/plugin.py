@@ -22,6 +22,8 @@ WANDB = Tracker(
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
     """Check the worker's interpreter, where W&B runs. Import wandb, which takes seconds, only to find an API key."""
+    if not {*WANDB.tags} & {*manifest.tags}:
+        return []
     has_key = OFFLINE in manifest.tags or "WANDB_API_KEY" in os.environ
     code = "" if has_key else "import wandb; wandb.login(verify=False)"
     return WANDB.check(manifest, code=code, fix=f'Run `wandb login`, set WANDB_API_KEY, or use tags=["{OFFLINE}"].')
