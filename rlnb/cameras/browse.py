@@ -1,11 +1,15 @@
-"""A viewer for a preview: one camera and data type at a time, with sliders for env and time."""
+"""A viewer for a preview: one camera and data type at a time, with sliders for env and time.
+
+A click on an env in the picture shows this env alone, in all of its pixels. Another click shows all envs again.
+"""
 
 from __future__ import annotations
 
 import io
 from typing import TYPE_CHECKING, Any
 
-from rlnb.cameras.grid import panel
+from rlnb.cameras.grid import Panel, panel
+from rlnb.display.clickable import clickable
 
 if TYPE_CHECKING:
     import ipywidgets
@@ -27,14 +31,22 @@ def viewer(preview: Frames) -> ipywidgets.Widget:
         value=len(preview.times_s) - 1,
         description="time",
     )
-    image = ipywidgets.Image(format="png")
+
+    def drawn() -> Panel:
+        one = None if env.value == ALL else preview.envs.index(env.value)
+        return panel(preview, camera.value, data_type.value, moment.value, one)
 
     def draw(_: Any = None) -> None:
         if data_type.value in preview.clip[camera.value]:
-            one = None if env.value == ALL else preview.envs.index(env.value)
             buffer = io.BytesIO()
-            panel(preview, camera.value, data_type.value, moment.value, one).save(buffer, format="PNG")
+            drawn().image.save(buffer, format="PNG")
             image.value = buffer.getvalue()
+
+    def click(x: float, y: float) -> None:
+        index = drawn().env_at(x, y) if env.value == ALL else None
+        env.value = ALL if index is None else preview.envs[index]
+
+    image = clickable(click)
 
     def choose_camera(_: Any) -> None:
         before = data_type.value

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rlnb.errors import CheckError, Problem, unknown, whole_number
 from rlnb.spec import Task
 from rlnb.tasks import overrides
+from rlnb.tasks.aim import aim_of
 from rlnb.tasks.card import CameraCard, TaskCard
 
 MOST_GIB = 2.0
@@ -26,6 +27,8 @@ def check_preview(
     every: int | None,
     actions: str,
     size: Sequence[int],
+    eye: Sequence[float] | None = None,
+    target: Sequence[float] | None = None,
 ) -> None:
     """Check the arguments of a preview.
 
@@ -44,6 +47,7 @@ def check_preview(
             problems.append(Problem(what=what, fix="Choose envs from those that num_envs makes, or raise num_envs."))
     if actions not in ("random", "zero"):
         problems.append(Problem(what=f"actions={actions!r} is neither 'random' nor 'zero'.", fix='actions="random"'))
+    problems += aim_of(eye, target, [*card.cameras])[1]
     cards = card.cameras or {"preview": CameraCard(width=size[0], height=size[1])}
     for name in cameras or ():
         if name not in cards:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlnb.cameras.inspector import Finding
+from rlnb.tasks.aim import Aim
 from rlnb.tasks.requests import TaskFinding
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class Frames:
     """Number of env steps between the first and the last moment."""
     added: bool
     """Whether a camera was added to the scene because the task has none."""
+    place: Aim | None = None
+    """Eye and target of an added camera in the frame of the first env, in metres, at the last moment. They are values
+    for ``eye=`` and ``target=``."""
     findings: tuple[Finding, ...]
     """Faults that the inspector found in the pictures."""
     task_findings: tuple[TaskFinding, ...] = ()

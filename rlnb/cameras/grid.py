@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlnb import plugins
 from rlnb.cameras.inspector import hidden_faults
-from rlnb.display.pictures import GAP_PX, PALETTE, mosaic, red_green_blue
+from rlnb.display.pictures import (
+    GAP_PX,
+    PALETTE,
+    READABLE_PX,
+    WIDTH_PX,
+    Tiling,
+    beside,
+    mosaic,
+    red_green_blue,
+    stacked,
+    tiling,
+)
 from rlnb.spec import DEPTH
 
 if TYPE_CHECKING:
@@ -23,10 +35,16 @@ TILE_PX = 192
 """Maximum length of the longer side of an enlarged frame. Frames are enlarged without smoothing."""
 SINGLE_PX = 480
 """The same limit for a picture of one env."""
-_CAPTION_PX = 20
+FONT_PX = 14
+"""Size of all text. A cell that is narrower than a picture shrinks it."""
+LEGEND_LINES = 12
+"""Most lines of labels in a legend."""
+LABEL_LENGTH = 40
+"""Most characters of a label."""
+_CAPTION_PX = 22
 _MARGIN_PX = 8
 _BAR_PX = 12
-_BADGE_PX = 16
+_BADGE_PX = 19
 _WRONG = (178, 34, 34)
 _RIGHT = (0, 128, 96)
 _UNCERTAIN = (96, 96, 96)
@@ -86,28 +104,84 @@ def _ids(ids: np.ndarray) -> np.ndarray:
     return np.array([id_color(int(number)) for number in numbers], np.uint8)[inverse.reshape(ids.shape)]
 
 
-def picture(preview: Frames, moment: int = -1) -> Image:
-    """Return one picture of the mistakes in the task, and all cameras and data types, of a preview at one moment."""
-    from PIL import Image, ImageDraw, ImageFont
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Panel:
+    """A picture of one camera, and the places of the envs in it."""
 
-    panels = [
-        panel(preview, camera, data_type, moment) for camera, types in preview.clip.items() for data_type in types
-    ]
-    width = sum(one.width for one in panels) + _MARGIN_PX * (len(panels) - 1)
-    font = ImageFont.load_default(size=12)
+    image: Image
+    places: Tiling
+    top: int
+    """Height of what is above the envs, in pixels."""
+
+    def env_at(self, x: float, y: float) -> int | None:
+        """Return the index of the env at a point of the image; None outside of all envs.
+
+        Args:
+            x: Distance from the left edge, as a share of the width.
+            y: Distance from the upper edge, as a share of the height.
+        """
+        return self.places.at(y * self.image.height - self.top, x * self.image.width)
+
+
+def picture(preview: Frames, moment: int = -1) -> Image:
+    """Return one picture of the mistakes in the task, and all cameras and data types, of a preview at one moment.
+
+    The cameras and data types are in rows, so that the picture fits into a cell of a notebook.
+    """
+    from PIL import Image, ImageDraw
+
+    columns = _columns(preview)
+    rows: list[list[Image.Image]] = []
+    for camera, types in preview.clip.items():
+        for index, data_type in enumerate(types):
+            needed = min(len(types), columns) if not index else 1  # a camera that fits into a row begins none in two
+            if not rows or len(rows[-1]) + needed > columns:
+                rows.append([])
+            rows[-1].append(panel(preview, camera, data_type, moment, width_px=_room(columns)).image)
+    below = stacked([beside(row, _MARGIN_PX) for row in rows], _MARGIN_PX)
+    font = _font()
     badges = [
         (line, _WRONG if finding.level == "warning" else _UNCERTAIN)
         for finding in preview.task_findings
-        for line in _wrapped(finding.what, width - 8, font)
+        for line in _wrapped(finding.what, below.width - 8, font)
     ]
     top = _BADGE_PX * len(badges)
-    whole = Image.new("RGB", (width, top + max(one.height for one in panels)), "white")
-    _draw_badges(ImageDraw.Draw(whole), badges, 0, width, font)
-    x = 0
-    for one in panels:
-        whole.paste(one, (x, top))
-        x += one.width + _MARGIN_PX
+    whole = Image.new("RGB", (below.width, top + below.height), "white")
+    _draw_badges(ImageDraw.Draw(whole), badges, 0, below.width, font)
+    whole.paste(below, (0, top))
     return whole
+
+
+def _columns(preview: Frames) -> int:
+    """Return the largest number of panels in a row with which tiles are readable. Rows are about equally long."""
+    sizes = [array.shape[3:1:-1] for types in preview.clip.values() for array in types.values()]
+
+    def places(size: tuple[int, ...], width_px: int) -> Tiling:
+        width, height = size
+        return tiling(preview.num_envs, width, height, longest_px=TILE_PX, width_px=width_px)
+
+    def readable(columns: int) -> bool:
+        pairs = [(places(size, WIDTH_PX), places(size, _room(columns))) for size in sizes]
+        return all(
+            part.columns == whole.columns and part.width >= min(READABLE_PX, whole.width) for whole, part in pairs
+        )
+
+    most = max(count for count in range(1, len(sizes) + 1) if readable(count))
+    types, cameras = max(map(len, preview.clip.values())), len(preview.clip)
+    if types > most:
+        return math.ceil(types / math.ceil(types / most))
+    return types * math.ceil(cameras / math.ceil(cameras / (most // types)))
+
+
+def _room(columns: int) -> int:
+    """Return the width of a panel in pixels, from the number of panels in a row."""
+    return (WIDTH_PX + _MARGIN_PX) // columns - _MARGIN_PX
+
+
+def _font() -> Any:
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size=FONT_PX)
 
 
 def _draw_badges(
@@ -120,7 +194,14 @@ def _draw_badges(
         draw.text((4, y + 1), line, fill="white", font=font)
 
 
-def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: int | None = None) -> Image:
+def panel(
+    preview: Frames,
+    camera: str,
+    data_type: str,
+    moment: int = -1,
+    env: int | None = None,
+    width_px: int = WIDTH_PX,
+) -> Panel:
     """Return a picture of one camera: title and findings, then the grid of envs, then the scale or legend.
 
     Args:
@@ -128,48 +209,104 @@ def panel(preview: Frames, camera: str, data_type: str, moment: int = -1, env: i
         camera: Name of the camera.
         data_type: Isaac Lab's name of the output.
         moment: Index of the moment.
-        env: Index of the only env to show; None shows all envs.
+        env: Index of the only env to show, in all of its pixels; None shows all envs.
+        width_px: Largest width of the grid of envs.
     """
-    from PIL import Image, ImageDraw, ImageFont
+    from PIL import Image, ImageDraw
 
-    font = ImageFont.load_default(size=12)
+    font = _font()
     clip = preview.clip[camera][data_type]
     frames = clip[moment] if env is None else clip[moment][env : env + 1]
     range_m = depth_range_m(clip) if data_type in DEPTH else (0.0, 1.0)  # of all moments, so a video does not flicker
-    longest_px = TILE_PX if env is None else SINGLE_PX
-    grid = Image.fromarray(mosaic(colorize(frames, data_type, range_m), longest_px))
+    count, rows, columns = frames.shape[:3]
+    longest_px, width_px = (TILE_PX, width_px) if env is None else (SINGLE_PX, max(width_px, columns))
+    places = tiling(count, columns, rows, longest_px=longest_px, width_px=width_px)
+    smooth = "segmentation" not in data_type
+    grid = Image.fromarray(mosaic(colorize(frames, data_type, range_m), places, smooth=smooth))
     title = f"{camera}: {data_type}"
-    width = max(grid.width, 150, math.ceil(font.getlength(title)) + 34)
+    width = max(grid.width, 150, math.ceil(font.getlength(title)) + 40)
+    badges = _badges(preview, camera, data_type, width, font)
+    names = preview.labels.get(f"{camera}/{data_type}", {})
+    legend = Legend.of([(id, text) for id, text in sorted(names.items()) if (clip == id).any()], width, font)
+    top = _CAPTION_PX + _BADGE_PX * len(badges)
+    footer = _CAPTION_PX * (legend.rows or (data_type in DEPTH))
+    whole = Image.new("RGB", (width, top + grid.height + footer + GAP_PX), "white")
+    draw = ImageDraw.Draw(whole)
+    draw.text((0, 2), title, fill="black", font=font)
+    _draw_badges(draw, badges, _CAPTION_PX, width, font)
+    if not any(colour == _WRONG for _, colour in badges):
+        _ok(draw, width, font)
+    whole.paste(grid, (0, top))
+    below = top + grid.height + GAP_PX
+    legend.draw(draw, below, font)
+    if data_type in DEPTH:
+        _scale(whole, below, *range_m, font)
+    return Panel(image=whole, places=places, top=top)
+
+
+def _badges(
+    preview: Frames, camera: str, data_type: str, width: int, font: Any
+) -> list[tuple[str, tuple[int, int, int]]]:
+    """Return the lines of text about faults in a camera's frames, each with its colour."""
     findings = [finding for finding in preview.findings if (finding.camera, finding.data_type) == (camera, data_type)]
     badges = [(line, _WRONG) for finding in findings for line in _wrapped(str(finding), width - 8, font)]
     if camera in preview.noisy and (faults := hidden_faults(data_type)):
         text = f"noise can hide: {', '.join(faults)}"
         badges += [(line, _UNCERTAIN) for line in _wrapped(text, width - 8, font)]
-    names = preview.labels.get(f"{camera}/{data_type}", {})
-    legend = [(number, text) for number, text in sorted(names.items()) if (clip == number).any()]  # of all moments
-    footer = _CAPTION_PX * (len(legend) if legend else 1 if data_type in DEPTH else 0)
-    top = _CAPTION_PX + _BADGE_PX * len(badges)
-    whole = Image.new("RGB", (width, top + grid.height + footer + GAP_PX), "white")
-    draw = ImageDraw.Draw(whole)
-    draw.text((0, 2), title, fill="black", font=font)
-    _draw_badges(draw, badges, _CAPTION_PX, width, font)
-    if not findings:
-        _ok(draw, width, font)
-    whole.paste(grid, (0, top))
-    below = top + grid.height + GAP_PX
-    for row, (number, text) in enumerate(legend):
-        y = below + row * _CAPTION_PX
-        draw.rectangle((0, y + 3, _BAR_PX, y + 3 + _BAR_PX), fill=id_color(number))
-        draw.text((_BAR_PX + 5, y + 2), text[:40], fill="black", font=font)
-    if data_type in DEPTH:
-        _scale(whole, below, *range_m, font)
-    return whole
+    return badges
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Legend:
+    """The labels of a segmentation, in columns."""
+
+    entries: Sequence[tuple[int, str]]
+    """Ids and the text of their labels, column by column."""
+    more: int
+    """Number of labels that are left out."""
+    rows: int
+    """Number of lines, with the one that says how many labels are left out."""
+    column_px: int
+
+    @classmethod
+    def of(cls, labels: Sequence[tuple[int, str]], width: int, font: Any) -> Legend:
+        """Return a legend that is no wider than a picture if a label is not.
+
+        Args:
+            labels: Ids and labels.
+            width: Width of the picture in pixels.
+            font: Font of the text.
+        """
+        entries = [(number, _shortened(text)) for number, text in labels]
+        column_px = max((math.ceil(font.getlength(text)) for _, text in entries), default=0) + _BAR_PX + 17
+        columns = max(1, width // column_px)
+        lines = min(LEGEND_LINES, math.ceil(len(entries) / columns))
+        more = max(0, len(entries) - lines * columns)
+        return cls(entries=entries[: lines * columns], more=more, rows=lines + bool(more), column_px=column_px)
+
+    def draw(self, draw: ImageDraw.ImageDraw, top: int, font: Any) -> None:
+        """Draw the legend below ``top``, a row of pixels."""
+        lines = self.rows - bool(self.more)
+        for place, (number, text) in enumerate(self.entries):
+            column, line = divmod(place, lines)
+            x, y = column * self.column_px, top + line * _CAPTION_PX
+            draw.rectangle((x, y + 4, x + _BAR_PX, y + 4 + _BAR_PX), fill=id_color(number))
+            draw.text((x + _BAR_PX + 5, y + 2), text, fill="black", font=font)
+        if self.more:
+            draw.text((0, top + lines * _CAPTION_PX + 2), f"and {self.more} more", fill="black", font=font)
+
+
+def _shortened(text: str) -> str:
+    """Return a label of at most :data:`LABEL_LENGTH` characters. The end of a path says more than its beginning."""
+    if len(text) <= LABEL_LENGTH:
+        return text
+    return f"…{text[1 - LABEL_LENGTH :]}" if text.startswith("/") else f"{text[: LABEL_LENGTH - 1]}…"
 
 
 def _ok(draw: ImageDraw.ImageDraw, width: int, font: Any) -> None:
     """Draw the badge of a camera without findings at the end of the title."""
-    draw.rounded_rectangle((width - 26, 2, width - 1, _CAPTION_PX - 3), radius=4, fill=_RIGHT)
-    draw.text((width - 20, 2), "ok", fill="white", font=font)
+    draw.rounded_rectangle((width - 30, 2, width - 1, _CAPTION_PX - 3), radius=4, fill=_RIGHT)
+    draw.text((width - 24, 2), "ok", fill="white", font=font)
 
 
 def _wrapped(text: str, width_px: int, font: Any) -> list[str]:
@@ -189,7 +326,7 @@ def _scale(panel: Image, top: int, near_m: float, far_m: float, font: Any) -> No
 
     draw = ImageDraw.Draw(panel)
     left_text, right_text = f"{near_m:.2f} m", f"{far_m:.2f} m"
-    start, end = 48, max(60, panel.width - 52)
+    start, end = 56, max(70, panel.width - 60)
     ramp = _depth(np.linspace(near_m, far_m, end - start, dtype=np.float32)[None], near_m, far_m)
     panel.paste(Image.fromarray(np.repeat(ramp, _BAR_PX, axis=0)), (start, top + 3))
     draw.text((0, top + 2), left_text, fill="black", font=font)
@@ -198,4 +335,6 @@ def _scale(panel: Image, top: int, near_m: float, far_m: float, font: Any) -> No
 
 def tiles(frames: np.ndarray, data_type: str) -> np.ndarray:
     """Return camera frames as one picture without title or legend. Shape (height, width, 3), uint8."""
-    return mosaic(colorize(frames, data_type), TILE_PX)
+    count, height, width = frames.shape[:3]
+    places = tiling(count, width, height, longest_px=TILE_PX)
+    return mosaic(colorize(frames, data_type), places, smooth="segmentation" not in data_type)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from rlnb import plugins
 from rlnb.cameras.grid import tiles
 from rlnb.display import front_end
-from rlnb.display.live_pictures import LiveView, Shown, still
-from rlnb.errors import RlnbError
+from rlnb.display.live_pictures import Gesture, LiveView, Shown, still
+from rlnb.errors import CheckError, RlnbError
 from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.records.record import StockRecord
 from rlnb.records.script_record import ScriptRecord
 from rlnb.spec import COLOR, ENDED
+from rlnb.tasks.aim import Aim, aim_of, turned
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,14 +38,28 @@ class CameraFeed:
         num_envs: Number of envs to show, from the first on.
         size: Width and height of an added camera, in pixels.
         share: Largest fraction of the training's time that pictures may take, 0 to 1.
+        eye: Position of an added camera in the frame of each env, in metres; None shows the robots whole.
+        target: Point in the middle of its picture, in the same frame; None is the middle of the robots.
 
     Raises:
         RlnbError: The run has ended or cannot show cameras, or the arguments are wrong.
+        CheckError: The eye or the target is not a position.
     """
 
     def __init__(
-        self, run: RunFacts, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: Size, share: float
+        self,
+        run: RunFacts,
+        cameras: Sequence[str],
+        data_types: Sequence[str],
+        num_envs: int,
+        size: Size,
+        share: float,
+        eye: Sequence[float] | None = None,
+        target: Sequence[float] | None = None,
     ) -> None:
+        self._first, problems = aim_of(eye, target)
+        if problems:
+            raise CheckError(f"cameras of {run.id}", problems)
         if num_envs < 1 or not 0.0 < share <= 1.0:
             raise RlnbError(f"num_envs={num_envs!r} must be at least 1, and share={share!r} above 0 and at most 1.")
         self._record = next(find(run.path))  # a separate reader, because a thread uses it
@@ -55,9 +70,17 @@ class CameraFeed:
             raise RlnbError(f"{run.id} has ended ({self._record.state}). Use rlnb.preview(run) to see its policy.")
         self._reader = FrameReader(RunDir(run.path))
         request = Wanted(
-            cameras=tuple(cameras), data_types=tuple(data_types), num_envs=num_envs, size=size, share=share
+            cameras=tuple(cameras),
+            data_types=tuple(data_types),
+            num_envs=num_envs,
+            size=size,
+            share=share,
+            aim=self._first,
         )
         self._reader.want(request)
+        self._place: Aim | None = None
+        """Place of an added camera in the newest frame, or the place to which it has been turned since."""
+        self._turned = False
 
     def over(self) -> bool:
         """Return whether the training has ended."""
@@ -78,16 +101,35 @@ class CameraFeed:
             return None
         if frame.error:
             raise RlnbError(frame.error)
+        if not self._turned:
+            self._place = frame.place
         return shown(frame)
+
+    def turn(self, gesture: Gesture) -> None:
+        """Move an added camera around its target, or back to its first place."""
+        if gesture.reset:
+            self._turned = False
+            self._reader.aim(self._first)
+        elif self._place is not None:
+            self._turned = True
+            self._place = turned(self._place, gesture.right, gesture.down, gesture.zoom)
+            self._reader.aim(self._place)
 
 
 def watch_cameras(
-    run: RunFacts, cameras: Sequence[str], data_types: Sequence[str], num_envs: int, size: Size, share: float
+    run: RunFacts,
+    cameras: Sequence[str],
+    data_types: Sequence[str],
+    num_envs: int,
+    size: Size,
+    share: float,
+    eye: Sequence[float] | None = None,
+    target: Sequence[float] | None = None,
 ) -> LiveView | Image:
     """Show the cameras of a run: as a stream in a notebook, as one picture in a report. See :class:`CameraFeed`."""
-    feed = CameraFeed(run, cameras, data_types, num_envs, size, share)
+    feed = CameraFeed(run, cameras, data_types, num_envs, size, share, eye, target)
     if front_end.is_live():
-        return LiveView(feed.newest, looking=feed.still_looking, over=feed.over).start()
+        return LiveView(feed.newest, looking=feed.still_looking, over=feed.over, turn=feed.turn).start()
     return still(feed.newest, looking=feed.still_looking, over=feed.over, timeout_s=STILL_S)
 
 
@@ -101,4 +143,5 @@ def shown(frame: Frame) -> Shown:
         pictures=[Image.fromarray(tiles(frame.images[key], data_type)) for key, data_type in pairs],
         lossless=[data_type not in COLOR for _, data_type in pairs],
         caption=f"{', '.join(key for key, _ in pairs)}; env step {frame.step}{cost}",
+        place=str(frame.place) if frame.place is not None else "",
     )

@@ -20,6 +20,7 @@ from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage import files
 from rlnb.tasks import requests
+from rlnb.tasks.aim import aim_of
 from rlnb.tasks.requests import Clip
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class Preview(Frames):
             if hidden_faults(data_type)
         )
         of_task = "".join(f"\n  {found.level}: {found.what} {found.fix}" for found in self.task_findings)
-        return f"Preview({self.task!r}, env {ranges(self.envs)}, {cameras}){of_task}{faults}{noise}"
+        place = f", {self.place}" if self.place is not None else ""
+        return f"Preview({self.task!r}, env {ranges(self.envs)}, {cameras}{place}){of_task}{faults}{noise}"
 
     def _repr_png_(self) -> bytes:
         import io
@@ -137,6 +139,7 @@ def read(task: str, steps: int, envs: tuple[int, ...], clip: Clip, *, inspected:
         noisy=clip.noisy,
         steps=steps,
         added=clip.added,
+        place=clip.place,
         findings=tuple(findings),
         task_findings=clip.findings,
         seconds=clip.seconds,
@@ -183,6 +186,8 @@ def preview(
     checkpoint: str | Path | None = None,
     trust: bool = False,
     size: tuple[int, int] = (160, 120),
+    eye: Sequence[float] | None = None,
+    target: Sequence[float] | None = None,
     seed: int = 42,
     device: str = "auto",
     python: str | None = None,
@@ -205,6 +210,9 @@ def preview(
         checkpoint: Name or path of one of that run's checkpoints; None is the last.
         trust: Whether to show a run of another user, and to load a checkpoint that holds more than weights.
         size: Width and height of an added camera, in pixels.
+        eye: Position of an added camera in the frame of each env, in metres. None shows the robots whole.
+        target: Point in the middle of its picture, in the same frame; None is the middle of the robots. A camera with
+            eye or target stands still; otherwise it follows robots that leave the picture.
         seed: Seed of the env.
         device: As in :func:`train`.
         python: Command of the worker's interpreter.
@@ -218,7 +226,7 @@ def preview(
     """
     scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
     card = task_card(scene.task, python=scene.python, asset_root=scene.asset_root)
-    check_preview(scene.task, card, cameras, data_types, num_envs, envs, steps, every, actions, size)
+    check_preview(scene.task, card, cameras, data_types, num_envs, envs, steps, every, actions, size, eye, target)
     with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {scene.task.id}") as show:
         request = requests.Preview(
             task=scene.task,
@@ -231,6 +239,7 @@ def preview(
             actions=actions,
             policy=scene.policy,
             size=(size[0], size[1]),
+            aim=aim_of(eye, target)[0],
             seed=seed,
             device=device,
             out=out,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlnb.display.live_objects import live_objects
-from rlnb.display.pictures import beside
+from rlnb.display.pictures import flowing
 from rlnb.errors import RlnbError
 
 if TYPE_CHECKING:
@@ -48,6 +48,22 @@ class Shown:
     """Whether each picture must not be a JPEG, because its colours stand for labels."""
     caption: str
     """Line of text below the pictures."""
+    place: str = ""
+    """Place of the camera, to be copied; empty for a camera that cannot be turned."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gesture:
+    """A movement of the mouse or of fingers on a picture, which turns the camera."""
+
+    right: float = 0.0
+    """Angle by which the scene turns to the right, radians."""
+    down: float = 0.0
+    """Angle by which the scene turns down, radians."""
+    zoom: float = 1.0
+    """Factor of the camera's distance."""
+    reset: bool = False
+    """Whether the camera goes back to its first place."""
 
 
 Source = Callable[[], Shown | None]
@@ -61,12 +77,18 @@ class LiveView:
         source: Returns the frames. A thread calls it many times a second while a page shows the view.
         looking: Called about once a second while a page shows the view.
         over: Returns whether the source has ended.
+        turn: Called with each movement that turns the camera.
     """
 
     def __init__(
-        self, source: Source, *, looking: Callable[[], None] = lambda: None, over: Callable[[], bool] = lambda: False
+        self,
+        source: Source,
+        *,
+        looking: Callable[[], None] = lambda: None,
+        over: Callable[[], bool] = lambda: False,
+        turn: Callable[[Gesture], None] = lambda gesture: None,
     ) -> None:
-        self._source, self._looking, self._over = source, looking, over
+        self._source, self._looking, self._over, self._turn = source, looking, over, turn
         self._stopped = threading.Event()
         self._answered = threading.Condition()
         self._under_way: dict[int, float] = {}
@@ -97,6 +119,13 @@ class LiveView:
         return self._thread.is_alive()
 
     def _heard(self, _widget: Any, message: Any, _buffers: Any) -> None:
+        if "zoom" in message:
+            right, down, zoom = (float(message[name]) for name in ("right", "down", "zoom"))
+            self._turn(Gesture(right=right, down=down, zoom=zoom))
+            return
+        if "reset" in message:
+            self._turn(Gesture(reset=True))
+            return
         with self._answered:
             number = message.get("painted", -1)
             if self._under_way.pop(number, None) is not None:
@@ -150,7 +179,12 @@ class LiveView:
         with self._answered:
             self._under_way[number] = time.monotonic()
         self._widget.send(
-            {"number": number, "caption": frame.caption, "types": [kind for kind, _ in images]},
+            {
+                "number": number,
+                "caption": frame.caption,
+                "place": frame.place,
+                "types": [kind for kind, _ in images],
+            },
             buffers=[data for _, data in images],
         )
 
@@ -164,7 +198,7 @@ class LiveView:
 
     def _last_picture(self) -> Image:
         assert self._last is not None
-        return beside(self._last.pictures)
+        return flowing(self._last.pictures)
 
     def __repr__(self) -> str:
         return f"LiveView({'on' if self.is_alive() else 'ended'}, {self.painted} frames painted)"
@@ -186,7 +220,7 @@ def still(source: Source, *, looking: Callable[[], None], over: Callable[[], boo
             check_s = time.monotonic()
         frame = source()
         if frame is not None and frame.pictures:
-            return beside(frame.pictures)
+            return flowing(frame.pictures)
         if over():
             raise RlnbError("The run ended before it took a picture. Use rlnb.preview(run) to see its policy.")
         time.sleep(0.1)

@@ -24,6 +24,7 @@ from rlnb.errors import RlnbError
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
+from rlnb.tasks.aim import FREE, Aim
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +51,8 @@ class Wanted:
     """Width and height of an added camera, in pixels."""
     share: float
     """Largest share of the training's time, 0 to 1, that rendering and writing frames may take."""
+    aim: Aim = FREE
+    """Place of an added camera."""
     token: str = ""
     """Random identifier of this request; the viewer skips frames that carry the token of an older request."""
 
@@ -70,6 +73,8 @@ class Frame:
     """``"<camera>/<data type>"`` to an array shaped as in :attr:`rlnb.Preview.frames`."""
     token: str = ""
     """The token of the request."""
+    place: Aim | None = None
+    """Current place of an added camera, in the frame of the first env; None if the task has cameras."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +86,7 @@ class _Info:
     cost_s: float
     error: str
     token: str = ""
+    place: Aim | None = None
 
 
 class FrameReader:
@@ -89,7 +95,7 @@ class FrameReader:
     def __init__(self, run: RunDir) -> None:
         self._run = run
         self._last: tuple[int, int] | None = None
-        self._token = ""
+        self._request: Wanted | None = None
 
     def want(self, request: Wanted) -> None:
         """Write a request for frames. The training answers only the newest request.
@@ -97,8 +103,19 @@ class FrameReader:
         Raises:
             RlnbError: The run's folder is not writable.
         """
-        self._token = secrets.token_hex(8)
-        request = dataclasses.replace(request, token=self._token)
+        self._write(dataclasses.replace(request, token=secrets.token_hex(8)))
+
+    def aim(self, aim: Aim) -> None:
+        """Aim an added camera anew. Frames from before stay valid, so that a stream goes on while it is aimed.
+
+        Raises:
+            RlnbError: The run's folder is not writable.
+        """
+        if self._request is not None:
+            self._write(dataclasses.replace(self._request, aim=aim))
+
+    def _write(self, request: Wanted) -> None:
+        self._request = request
         try:
             self._run.view.mkdir(files.FOLDER_MODE, exist_ok=True)
             _replace(self._run.wanted, json.dumps(to_json(request)).encode())
@@ -125,7 +142,7 @@ class FrameReader:
         except (ValueError, KeyError, TypeError, RlnbError, zipfile.BadZipFile) as exc:
             raise RlnbError(f"{self._run.frame} is damaged ({exc}). Move it away.") from exc
         self._last = stat.st_ino, stat.st_mtime_ns
-        return frame if frame.token == self._token else None
+        return frame if self._request is not None and frame.token == self._request.token else None
 
 
 class FrameWriter:
@@ -147,8 +164,8 @@ class FrameWriter:
             stale = self._changed is None and time.time() - stat.st_mtime > LIVES_S  # left from an earlier job
             if not stale:
                 self._alive_until_s = time.monotonic() + LIVES_S
-            if self._changed is None or stat.st_ino != self._changed[0]:
-                self._wanted = _request(self._run.wanted)
+            if (request := _request(self._run.wanted)) != self._wanted:
+                self._wanted = request
             self._changed = stat.st_ino, stat.st_mtime_ns
         return self._wanted if time.monotonic() < self._alive_until_s else None
 
@@ -156,7 +173,14 @@ class FrameWriter:
         """Write a frame in place of the newest one."""
         import numpy as np
 
-        info = _Info(number=frame.number, step=frame.step, cost_s=frame.cost_s, error=frame.error, token=frame.token)
+        info = _Info(
+            number=frame.number,
+            step=frame.step,
+            cost_s=frame.cost_s,
+            error=frame.error,
+            token=frame.token,
+            place=frame.place,
+        )
         buffer = io.BytesIO()
         np.savez(buffer, **{_INFO: np.frombuffer(json.dumps(to_json(info)).encode(), np.uint8)}, **frame.images)  # type: ignore[arg-type]
         _replace(self._run.frame, buffer.getvalue())
@@ -186,6 +210,7 @@ def _decoded(content: bytes) -> Frame:
             cost_s=info.cost_s,
             error=info.error,
             token=info.token,
+            place=info.place,
             images={key: arrays[key] for key in arrays.files if key != _INFO},
         )
 

@@ -88,6 +88,8 @@ class Run(RunFacts):
         num_envs: int = 9,
         size: tuple[int, int] = (160, 120),
         share: float = 0.04,
+        eye: Sequence[float] | None = None,
+        target: Sequence[float] | None = None,
     ) -> LiveView | Image:
         """Show live camera frames of this training without stopping it.
 
@@ -101,13 +103,15 @@ class Run(RunFacts):
             num_envs: Number of envs to show, from the first.
             size: Width and height of an added camera, in pixels.
             share: Largest share of the training's time, 0 to 1, that rendering and writing frames may take.
+            eye: Position of an added camera in the frame of each env, in metres. None shows the robots whole.
+            target: Point in the middle of its picture, in the same frame; None is the middle of the robots.
 
         Raises:
             RlnbError: The run has ended, or the arguments are wrong.
         """
         from rlnb.cameras.live import watch_cameras
 
-        return watch_cameras(self, cameras or (), data_types or (), num_envs, size, share)
+        return watch_cameras(self, cameras or (), data_types or (), num_envs, size, share, eye, target)
 
     def camera_feed(
         self,
@@ -117,6 +121,8 @@ class Run(RunFacts):
         num_envs: int = 9,
         size: tuple[int, int] = (160, 120),
         share: float = 0.04,
+        eye: Sequence[float] | None = None,
+        target: Sequence[float] | None = None,
     ) -> CameraFeed:
         """Return the frames of :meth:`cameras` for a custom viewer, with the same arguments.
 
@@ -124,7 +130,7 @@ class Run(RunFacts):
         """
         from rlnb.cameras.live import CameraFeed
 
-        return CameraFeed(self, cameras, data_types, num_envs, size, share)
+        return CameraFeed(self, cameras, data_types, num_envs, size, share, eye, target)
 
     def resume(
         self, *, max_iterations: int | None = None, checkpoint: str | Path | None = None, trust: bool = False

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from rlnb.display.pictures import beside, tiled
+from rlnb.display.pictures import flowing, tiled
 from rlnb.display.status import status
 from rlnb.display.table import table
 from rlnb.errors import RlnbError
@@ -185,7 +185,7 @@ class Debugger:
         from PIL import Image
 
         reading = self._request(Picture(envs=tuple(envs), size=size))
-        return beside([Image.fromarray(tiled(array)) for array in arrays_of(reading.file).values()])
+        return flowing([Image.fromarray(tiled(array)) for array in arrays_of(reading.file).values()])
 
     def break_at(self, where: int | str, *, file: str | None = None, condition: str = "") -> Debugger:
         """Set a breakpoint, at which :meth:`step` stops and returns a :class:`Stop`.

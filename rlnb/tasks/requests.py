@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from rlnb.spec import JobKind, Task
+from rlnb.tasks.aim import FREE, Aim
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.debug import Address, Debug, Listen, Picture, Read, Replay, Reset, Step
 from rlnb.tasks.request import ActingRequest, Actions, Request, TaskRequest, verb
@@ -142,6 +143,8 @@ class Clip:
     """Names of the cameras whose renderer adds noise to their colours."""
     added: bool
     """Whether the camera was added to the task."""
+    place: Aim | None = None
+    """Place of an added camera, in the frame of the first env, at the last moment."""
     findings: tuple[TaskFinding, ...] = ()
     """Mistakes in what the env returns."""
     seconds: Mapping[str, float]
@@ -167,6 +170,8 @@ class Preview(ActingRequest[Clip]):
     """Steps between frames; None takes only the first and the last frame."""
     size: tuple[int, int]
     """Width and height of an added camera, pixels."""
+    aim: Aim = FREE
+    """Place of an added camera."""
     out: str
     """Folder for the npz file."""
 

@@ -35,6 +35,23 @@ def test_the_picture_follows_the_controls(take: Take, monkeypatch: pytest.Monkey
     assert bytes(image.value) not in (of_depth, first)
 
 
+def test_a_click_on_an_env_shows_it_alone_and_another_click_shows_all(
+    take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rlnb.options, "display", "live")
+    _, sliders, image = take().browse().children
+    env, _ = sliders.children
+    all_envs = bytes(image.value)
+    image._handle_custom_msg({"x": 0.9, "y": 0.25}, [])
+    assert env.value == 2, "the second of the envs 0, 2 and 5"
+    assert bytes(image.value) != all_envs
+    image._handle_custom_msg({"x": 0.9, "y": 0.25}, [])
+    assert env.value == "all"
+    assert bytes(image.value) == all_envs
+    image._handle_custom_msg({"x": 0.0, "y": 0.0}, [])
+    assert env.value == "all", "the title is no env"
+
+
 def test_a_data_type_that_both_cameras_have_stays_when_the_camera_changes(
     take: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:

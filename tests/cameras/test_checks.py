@@ -61,6 +61,17 @@ def test_a_preview_that_would_not_fit_into_memory_is_refused_and_normals_count_t
     assert problems(card, num_envs=110, every=10, envs=range(4)) == ()
 
 
+def test_a_camera_is_only_aimed_if_it_is_added() -> None:
+    own = TaskCard(task="Demo")
+    assert problems(own, eye=(1, 2.5, 3), target=[0, 0, 0]) == ()
+    assert [problem.what for problem in problems(own, eye=(1, 2), target="abc")] == [
+        "eye=(1, 2) is not a position of three numbers in metres.",
+        "target='abc' is not a position of three numbers in metres.",
+    ]
+    (problem,) = problems(target=(0, 0, 0))
+    assert problem.what == "target= aims a camera that rlnb adds, but the task has its own: wrist, front."
+
+
 def test_problems_of_the_task_are_reported_too() -> None:
     with pytest.raises(rlnb.CheckError, match="physics='physx': Demo has none"):
         check_preview(rlnb.Task(id="Demo", physics="physx"), CARD, None, None, 4, None, 1, None, "zero", (64, 64))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ import pytest
 
 import rlnb
 from rlnb.cameras.live import CameraFeed, shown
+from rlnb.display.live_pictures import Gesture
 from rlnb.records.camera_files import Frame, FrameWriter
 from rlnb.records.facts import RunFacts
 from rlnb.records.layout import RunDir
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
+from rlnb.tasks.aim import Aim
 
 SIZE = (64, 48)
 
@@ -74,6 +78,32 @@ def test_a_training_that_cannot_take_pictures_reports_why(folder: RunDir) -> Non
 def test_an_invalid_share_or_number_of_envs_is_refused(folder: RunDir, arguments: dict[str, float]) -> None:
     with pytest.raises(rlnb.RlnbError, match="must be at least 1"):
         feed_of(folder, **arguments)
+
+
+def test_a_movement_turns_an_added_camera_and_a_reset_lets_it_follow_again(folder: RunDir) -> None:
+    feed, writer = feed_of(folder), FrameWriter(folder)
+    first = writer.wanted()
+    assert first is not None
+    feed.turn(Gesture(right=0.1))
+    assert writer.wanted() is first, "there is no picture yet"
+    place = Aim(eye=(2.0, 0.0, 0.5), target=(0.0, 0.0, 0.5))
+    writer.show(dataclasses.replace(frame(token=first.token), place=place))
+    pictures = feed.newest()
+    assert pictures is not None
+    assert pictures.place == "eye=(2.0, 0.0, 0.5), target=(0.0, 0.0, 0.5)"
+    for zoom in (1.0, 2.0):
+        feed.turn(Gesture(right=-math.pi / 4, zoom=zoom))
+    aimed = writer.wanted()
+    assert aimed is not None
+    assert str(aimed.aim) == "eye=(0.0, 4.0, 0.5), target=(0.0, 0.0, 0.5)"
+    assert dataclasses.replace(aimed, aim=first.aim) == first
+    feed.turn(Gesture(reset=True))
+    assert writer.wanted() == first
+
+
+def test_a_wrong_eye_is_refused_before_a_request(folder: RunDir) -> None:
+    with pytest.raises(rlnb.CheckError, match="eye='up' is not a position of three numbers"):
+        feed_of(folder, eye="up")
 
 
 def test_a_library_without_a_simulator_shows_no_cameras(root: Path) -> None:

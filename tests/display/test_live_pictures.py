@@ -78,6 +78,19 @@ def test_two_frames_are_sent_and_the_next_follows_a_receipt(kernel):
     kernel.run("view.stop()")
 
 
+def test_a_movement_on_a_picture_reaches_the_source(kernel):
+    kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
+    kernel.run("gestures = []; view._turn = gestures.append")
+    comm_id = opened(kernel)
+    for content in ({"right": 0.5, "down": 0, "zoom": 1.25}, {"reset": True}):
+        kernel.send_comm(comm_id, {"method": "custom", "content": content})
+    assert kernel.run("for one in gestures: print(one.right, one.down, one.zoom, one.reset)").split("\n")[:2] == [
+        "0.5 0.0 1.25 False",
+        "0.0 0.0 1.0 True",
+    ]
+    kernel.run("view.stop()")
+
+
 def test_a_lost_receipt_does_not_stop_the_stream(kernel):
     kernel.run(SYNTHETIC.format(frames=1000, lossless=False, ends=False))
     kernel.until(lambda m: frame(m, 2), timeout_s=live_pictures.PATIENCE_S + 10)

@@ -149,10 +149,19 @@ def rtx_env() -> Callable[..., Any]:
             env.sim.steps += 1
             return observe(), torch.zeros(2), none, none, {}
 
-        robot = SimpleNamespace(data=SimpleNamespace(body_pos_w=SimpleNamespace(torch=torch.zeros(2, 1, 3))))
+        still = torch.tensor([0.0, 0.0, 0.0, 1.0]).expand(2, 1, 4)
+        robot = SimpleNamespace(
+            data=SimpleNamespace(
+                body_pos_w=SimpleNamespace(torch=torch.zeros(2, 1, 3)), body_quat_w=SimpleNamespace(torch=still)
+            ),
+            cfg=SimpleNamespace(prim_path="/World/envs/env_.*/robot"),
+            body_names=["robot"],
+        )
         scene = SimpleNamespace(
             sensors={},
             env_regex_ns="/World/envs/env_.*",
+            env_ns="/World/envs",
+            stage=SimpleNamespace(GetPrimAtPath=lambda path: None),
             env_origins=torch.zeros(2, 3),
             articulations={"robot": robot},
             rigid_objects={},

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.errors import unknown as unknown_name
 from rlnb.spec import DEPTH
+from rlnb.tasks.aim import FREE, Aim
 from rlnb.worker.cameras import rtx
+from rlnb.worker.cameras.framing import APERTURE, CLIP_M, FOCAL_LENGTH, Trail
 from rlnb.worker.cameras.in_view import shows_bodies, stands_still
 from rlnb.worker.isaac.renderer import renderer_for
 
@@ -26,10 +28,6 @@ _TWIN = "rlnb_"
 The own camera is left alone, since some tasks count its data types."""
 COLORING = ("colorize_semantic_segmentation", "colorize_instance_segmentation", "colorize_instance_id_segmentation")
 """Settings of renderers that replace the ids of a segmentation by colours."""
-_LEAST_DISTANCE_M = 3.5
-_SLACK = 0.15
-"""How far robots may go from the middle of a picture, as a share of the camera's distance: a third of the way to its
-edge."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -56,10 +54,17 @@ class Plan:
         cameras: Names of the task's cameras; None is all of them.
         data_types: Isaac Lab's names; None is the data types that each camera is set to.
         size: Width and height of an added camera, in pixels.
+        aim: Place of an added camera; :data:`FREE` is one that shows and follows the robots.
     """
 
-    def __init__(self, cameras: Sequence[str] | None, data_types: Sequence[str] | None, size: tuple[int, ...]) -> None:
-        self._wanted, self._data_types, self._size = cameras, data_types, size
+    def __init__(
+        self,
+        cameras: Sequence[str] | None,
+        data_types: Sequence[str] | None,
+        size: tuple[int, ...],
+        aim: Aim = FREE,
+    ) -> None:
+        self._wanted, self._data_types, self._size, self._aim = cameras, data_types, size, aim
         self.cameras: dict[str, Camera] = {}
         self.ranges_m: dict[str, tuple[float, float]] = {}
         """Near and far clip of each camera."""
@@ -114,8 +119,8 @@ class Plan:
     def begin(self, env: Any) -> None:
         """Set up the cameras in an env that was just reset, and let an RTX renderer settle."""
         if self.added:
-            self._trail = Trail(env)
-            env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
+            self._trail = Trail(env, self._size, self._aim)
+            self._move_added(env, self._trail)
         self._move_copies(env)
         rtx.render(env, self._sensors(env), rtx.SETTLING_FRAMES)
 
@@ -129,10 +134,15 @@ class Plan:
             env: The env.
             frames: Number of frames for an RTX renderer. It needs several if its last picture is many steps old.
         """
-        if self._trail is not None and self._trail.behind(env):
-            env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(*self._trail.view(env))
+        if self._trail is not None and self._trail.follow():
+            self._move_added(env, self._trail)
         self._move_copies(env)
         rtx.render(env, rtx.unread(self._sensors(env)), frames)
+
+    @property
+    def place(self) -> Aim | None:
+        """Current place of an added camera in the frame of the first env; None without an added camera."""
+        return self._trail.place() if self._trail is not None else None
 
     def noisy(self, env: Any) -> tuple[str, ...]:
         """Return the names of the cameras with an RTX renderer, whose pictures of one scene are never the same."""
@@ -184,6 +194,9 @@ class Plan:
                 f"{', '.join(env.scene.sensors) or 'none'}."
             )
         return sensor
+
+    def _move_added(self, env: Any, trail: Trail) -> None:
+        env.scene.sensors[_TWIN + ADDED].set_world_poses_from_view(trail.eyes, trail.targets)
 
     def _move_copies(self, env: Any) -> None:
         """Move the copies of cameras that the env's code has moved. A camera on a link moves with the link anyway."""
@@ -289,7 +302,7 @@ def _label(env_cfg: Any) -> None:
 
 
 def added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
-    """Return the config of a camera for a task that has none; :func:`aim` points it.
+    """Return the config of a camera for a task that has none. A :class:`Trail` points it.
 
     Args:
         size: Width and height, in pixels.
@@ -305,63 +318,10 @@ def added_camera(size: tuple[int, ...], env_cfg: Any) -> Any:
         data_types=["rgb"],
         width=size[0],
         height=size[1],
-        spawn=sim_utils.PinholeCameraCfg(focal_length=24.0, horizontal_aperture=20.955, clipping_range=(0.05, 50.0)),
+        spawn=sim_utils.PinholeCameraCfg(
+            focal_length=FOCAL_LENGTH, horizontal_aperture=APERTURE, clipping_range=CLIP_M
+        ),
     )
-
-
-def aim(env: Any, sensor: str) -> None:
-    """Point the camera of each env at the env's robots."""
-    env.scene.sensors[sensor].set_world_poses_from_view(*view_of(env))
-
-
-class Trail:
-    """Position of each env's camera: fixed while the robots stay, following them when they walk away.
-
-    Args:
-        env: The env, whose robots start in the middle of the picture.
-    """
-
-    def __init__(self, env: Any) -> None:
-        self._eyes, self._centres = view_of(env)
-        self._slack = _SLACK * (self._eyes - self._centres).norm(dim=-1, keepdim=True)
-
-    def behind(self, env: Any) -> bool:
-        """Return whether the robots of an env are too far from the middle of the picture."""
-        return bool((self._distance(env) > self._slack).any())
-
-    def view(self, env: Any) -> tuple[Any, Any]:
-        """Return the cameras' current positions, and the points they look at; both of shape (num_envs, 3), metres."""
-        distance, way = self._distance(env), self._way(env)
-        # After a reset to another place the camera jumps there at once.
-        share = (1.0 - self._slack / distance.clamp(min=1e-6)).clamp(min=0.0)
-        share[distance > 2.0 * self._slack] = 1.0
-        self._eyes, self._centres = self._eyes + share * way, self._centres + share * way
-        return self._eyes, self._centres
-
-    def _way(self, env: Any) -> Any:
-        way = view_of(env)[1] - self._centres
-        way[:, 2] = 0.0  # the camera follows no fall or jump, so that both are visible
-        return way
-
-    def _distance(self, env: Any) -> Any:
-        return self._way(env).norm(dim=-1, keepdim=True)
-
-
-def view_of(env: Any) -> tuple[Any, Any]:
-    """Return camera positions that show all bodies of each env, and the bodies' centres.
-
-    Both have shape (num_envs, 3), in metres.
-    """
-    import torch
-
-    robots = list(env.scene.articulations.values())
-    centres, radius = env.scene.env_origins.clone(), 0.0
-    if robots:
-        bodies = torch.cat([robot.data.body_pos_w.torch for robot in robots], dim=1)
-        centres = bodies.mean(dim=1)
-        radius = float((bodies - centres[:, None]).norm(dim=-1).max())
-    away = torch.tensor([0.75, -0.55, 0.35], device=centres.device)
-    return centres + away / away.norm() * max(_LEAST_DISTANCE_M, 3.0 * radius), centres
 
 
 def _text(label: Any) -> str:

@@ -10,10 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
-from rlnb.worker.cameras.rig import Trail
+from rlnb.tasks.aim import FREE, Aim
+from rlnb.worker.cameras.framing import Lens, Trail
 
-HALF_APERTURE = 20.955 / 24.0 / 2.0
-"""Half the width of the picture at a distance of 1, the same as for a camera that is added to a preview."""
 BACKGROUND = 0xFFEEEEEE
 """Light grey, as in Isaac Lab's renderers; ABGR."""
 
@@ -25,14 +24,16 @@ class Spectator:
         env: The env, which is not changed. All of its envs are assumed to be alike.
         envs: Numbers of the envs to draw.
         size: Width and height of a picture, in pixels.
+        aim: Place of the cameras; :data:`FREE` follows the robots.
     """
 
-    def __init__(self, env: Any, envs: Sequence[int], size: tuple[int, int]) -> None:
+    def __init__(self, env: Any, envs: Sequence[int], size: tuple[int, int], aim: Aim = FREE) -> None:
         import newton
         import warp as wp
         from isaaclab.sim import SimulationContext
 
-        self._env, self._envs, self._trail = env, list(envs), Trail(env)
+        self._envs, self.trail = list(envs), Trail(env, size, aim, envs)
+        """The poses of the cameras."""
         simulation = SimulationContext.instance()
         self._provider = simulation.get_scene_data_provider()
         origins = env.scene.env_origins[self._envs].cpu().numpy()
@@ -42,7 +43,7 @@ class Spectator:
         self._sensor = cast(Any, newton.sensors.SensorTiledCamera(self._model))
         self._sensor.utils.create_default_light()
         width, height = size
-        field_of_view = 2.0 * math.atan(HALF_APERTURE * height / width)
+        field_of_view = 2.0 * math.atan(Lens.of(size).y)
         self._rays = self._sensor.utils.compute_camera_rays_pinhole(width, height, camera_fovs=field_of_view)
         self._image = wp.zeros((len(self._envs), 1, height, width), dtype=wp.uint32, device=self._model.device)
 
@@ -72,9 +73,9 @@ class Spectator:
         import warp as wp
         from isaaclab.utils.math import create_rotation_matrix_from_view, quat_from_matrix
 
-        eyes, centres = self._trail.view(self._env)
-        eyes, centres = eyes[self._envs], centres[self._envs]
-        rotation = create_rotation_matrix_from_view(eyes, centres, "Z", device=eyes.device)
+        self.trail.follow()
+        eyes = self.trail.eyes
+        rotation = create_rotation_matrix_from_view(eyes, self.trail.targets, "Z", device=str(eyes.device))
         pose = torch.cat([eyes, quat_from_matrix(rotation)], dim=-1).contiguous()  # quaternions as x, y, z, w
         return wp.from_torch(pose, dtype=wp.transformf).reshape((1, len(self._envs)))
 

@@ -17,7 +17,8 @@ from typing import Any
 from rlnb.tasks.requests import Budget, Cost, Costs
 from rlnb.worker.acting import actions
 from rlnb.worker.cameras import gpu, rtx
-from rlnb.worker.cameras.rig import ADDED, added_camera, aim, check_data_types, copied, own_cameras
+from rlnb.worker.cameras.framing import Trail
+from rlnb.worker.cameras.rig import ADDED, added_camera, check_data_types, copied, own_cameras
 from rlnb.worker.isaac import isaaclab, kit
 from rlnb.worker.isaac.env import configured, environment
 from rlnb.worker.isaac.renderer import resolve_backends
@@ -99,7 +100,8 @@ def _env(request: Budget, num_envs: int, sizes: Sequence[Size]) -> Iterator[Any]
         env.reset()
         raw = isaaclab.task_env(env)
         for size in sizes if added else ():
-            aim(raw, _sensor(size))
+            trail = Trail(raw, size)
+            raw.scene.sensors[_sensor(size)].set_world_poses_from_view(trail.eyes, trail.targets)
         yield raw
 
 

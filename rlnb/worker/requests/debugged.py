@@ -14,7 +14,7 @@ from rlnb.records.camera_files import Wanted
 from rlnb.tasks.debug import Address, Debug, EnvData, Reading
 from rlnb.worker.acting import Act, acting
 from rlnb.worker.acting import actions as random_or_zero
-from rlnb.worker.cameras.live import taker
+from rlnb.worker.cameras.live import Taker
 from rlnb.worker.isaac import isaaclab
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class DebuggedEnv:
             raise RlnbError(f"envs={wrong[0]} is not an env. Use numbers from 0 to {self._raw.num_envs - 1}.")
         if (envs, size) != self._pictured:
             wanted = Wanted(cameras=(), data_types=("rgb",), num_envs=len(envs), size=size, share=1.0)
-            self._take, self._pictured = taker(self._raw, wanted, envs), (envs, size)
+            self._take, self._pictured = Taker(self._raw, wanted, envs), (envs, size)
         arrays: Any = self._take()
         self._count += 1
         np.savez(file := self._out / f"{self._count}.npz", **arrays)

@@ -32,7 +32,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
         after: Stack that closes the env once the answer is sent.
     """
     start_s = time.monotonic()
-    plan = Plan(request.cameras, request.data_types, request.size)
+    plan = Plan(request.cameras, request.data_types, request.size, request.aim)
     steps, every = request.steps, request.every or max(1, request.steps)
     env, act, policy_reset = after.enter_context(acting(request, plan.apply))
     raw, make_s = isaaclab.task_env(env), time.monotonic() - start_s
@@ -51,6 +51,7 @@ def preview(request: Preview, *, tell: Callable[[Clip], None], after: contextlib
             ranges_m=plan.ranges_m,
             noisy=plan.noisy(raw),
             added=plan.added,
+            place=plan.place,
             seconds={**seconds, moment: time.monotonic() - start_s},
         )
 

@@ -34,6 +34,7 @@ def test_tiles_are_never_tiny(count: int, size: tuple[int, int], expected: tuple
 
 def test_a_film_begins_with_a_settled_picture_and_shows_each_step(rtx_env: Callable[..., Any], tmp_path: Path) -> None:
     pytest.importorskip("av")
+    pytest.importorskip("pxr")
     env = rtx_env(rlnb_preview=["rgb"])
     film = Film(tmp_path / "film.mp4", None)
     film.plan.cameras[ADDED] = Camera(own_path=None, own_types=(), twin=f"rlnb_{ADDED}", twin_types=("rgb",))

@@ -16,6 +16,7 @@ from rlnb.errors import RlnbError
 from rlnb.records import camera_files
 from rlnb.records.camera_files import FrameReader, Wanted
 from rlnb.records.layout import RunDir
+from rlnb.tasks.aim import FREE, Aim
 from rlnb.worker.cameras import live
 
 STEP_S, RENDER_S, SHARE = 0.01, 0.04, 0.05
@@ -39,6 +40,7 @@ class Env:
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.pictures, self.steps, self.fails = clock, 0, 0, False
+        self.takers, self.place = 0, FREE
         self.device = "cpu"
 
     def step(self, action: Any) -> str:
@@ -47,10 +49,14 @@ class Env:
         return f"outcome of {action}"
 
     def taker(self, _: Any, wanted: Wanted) -> Any:
-        self.taken_for = wanted.num_envs
-        return self.take
+        self.takers += 1
+        self.taken_for, self.place = wanted.num_envs, wanted.aim
+        return self
 
-    def take(self) -> dict[str, Any]:
+    def aim(self, aim: Aim) -> None:
+        self.place = aim
+
+    def __call__(self) -> dict[str, Any]:
         if self.fails:
             raise RlnbError("This task has no camera.")
         self.clock.now += RENDER_S
@@ -70,7 +76,7 @@ def env(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> Env:
     for module in (live, camera_files):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(live.isaaclab, "task_env", lambda given: given)
-    monkeypatch.setattr(live, "taker", made.taker)
+    monkeypatch.setattr(live, "Taker", made.taker)
     live.View(made, run).attach()
     return made
 
@@ -137,6 +143,25 @@ def test_a_new_request_is_answered_from_its_first_frame_on(env: Env, run: RunDir
     assert len(seen.images["wrist/rgb"]) == 3
 
 
+def test_a_camera_is_aimed_anew_without_a_new_set_up_and_the_stream_goes_on(env: Env, run: RunDir) -> None:
+    reader = FrameReader(run)
+    reader.want(wanted())
+    steps(env, 5.0, reader)
+    before = reader.newest()
+    aim = Aim(eye=(2.0, 0.0, 1.0), target=(0.0, 0.0, 0.5))
+    reader.aim(aim)
+    steps(env, 2.0, reader)
+    after = reader.newest()
+    assert before is not None
+    assert after is not None
+    assert (before.place, after.place) == (FREE, aim)
+    assert after.number > before.number
+    assert env.takers == 1
+    reader.want(wanted(num_envs=2))
+    steps(env, 2.0, reader)
+    assert env.takers == 2, "another request needs another set-up"
+
+
 def test_a_request_that_cannot_be_read_does_not_end_the_training(env: Env, run: RunDir) -> None:
     FrameReader(run).want(wanted())
     run.wanted.write_text('{"nonsense": 1}')
@@ -178,7 +203,7 @@ def test_rtx_settles_only_for_cameras_that_the_training_does_not_read(
     sensors.Camera = type(env.scene.sensors["policy"])  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "isaaclab", ModuleType("isaaclab"))
     monkeypatch.setitem(sys.modules, "isaaclab.sensors", sensors)
-    take = live.taker(env, wanted())
+    take = live.Taker(env, wanted())
     for step in range(1, 4):
         env.step("action")
         images = take()

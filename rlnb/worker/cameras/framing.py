@@ -1,0 +1,201 @@
+"""The pose of an added camera: at first such that the robots are whole in the picture, then following them.
+
+All points are in metres. A picture has the half width ``x`` and the half height ``y`` at a distance of 1 along the
+optical axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlnb.tasks.aim import FREE, Aim, Point
+from rlnb.worker.cameras.extents import Extents
+
+if TYPE_CHECKING:
+    import torch
+
+FOCAL_LENGTH, APERTURE = 24.0, 20.955
+"""Focal length, and width of the sensor, of an added camera; in millimetres."""
+CLIP_M = (0.05, 50.0)
+"""Near and far clipping distance of an added camera."""
+AWAY = (0.75, -0.55, 0.35)
+"""Direction from the robots to a camera that is not aimed."""
+MARGIN = 0.2
+"""Share of the half width and half height that stays free around robots when the camera is set up."""
+EDGE = 0.04
+"""The same share before the camera moves after the robots."""
+_SLACK = APERTURE / FOCAL_LENGTH / 2.0 * (MARGIN - EDGE)
+"""How far robots may go from their place in the picture once the camera follows, as a share of its distance."""
+_MOST = 2.0
+"""Largest distance of a camera that moves back, compared with its first distance: a robot may fall without end."""
+LEAST_M = 2.0 * CLIP_M[0]
+"""Least distance of the camera from the nearest point of a robot."""
+EMPTY_M = 3.5
+"""Distance from the env's origin if there is no robot."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lens:
+    """The half width and the half height of a picture at a distance of 1."""
+
+    x: float
+    y: float
+
+    @classmethod
+    def of(cls, size: Sequence[int]) -> Lens:
+        """Return the lens of an added camera, from the width and height of its picture in pixels."""
+        half = APERTURE / FOCAL_LENGTH / 2.0
+        return cls(x=half, y=half * size[1] / size[0])
+
+    def without(self, margin: float) -> Lens:
+        """Return the lens of the part of the picture inside a margin."""
+        return Lens(x=self.x * (1.0 - margin), y=self.y * (1.0 - margin))
+
+
+def fit(points: torch.Tensor, lens: Lens) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the points that cameras look at, and their distance from them, so that some points fill the picture.
+
+    The cameras are in the direction :data:`AWAY`.
+
+    Args:
+        points: Shape (num_envs, count, 3); NaN for none. Each env has at least one point.
+        lens: The part of the picture that must hold the points.
+
+    Returns:
+        Targets of shape (num_envs, 3), and least distances of shape (num_envs,).
+    """
+    import torch
+
+    axes = _axes(points)
+    x, y, z = (points @ axes.T).unbind(-1)
+
+    def least(value: torch.Tensor) -> torch.Tensor:
+        return torch.where(value.isfinite(), value, torch.inf).amin(dim=1)
+
+    def middle_and_depth(side: torch.Tensor, half: float) -> tuple[torch.Tensor, torch.Tensor]:
+        # A point is in the picture if |side - eye's side| <= half * (z - eye's z).
+        low, high = -least(half * z - side), least(half * z + side)
+        return (low + high) / 2.0, (high - low) / (2.0 * half)
+
+    (right, depth_x), (up, depth_y) = middle_and_depth(x, lens.x), middle_and_depth(y, lens.y)
+    middle = (least(z) - least(-z)) / 2.0
+    depth = torch.minimum(torch.minimum(depth_x, depth_y), least(z) - LEAST_M)
+    return torch.stack([right, up, middle], dim=-1) @ axes, middle - depth
+
+
+def distance_for(points: torch.Tensor, targets: torch.Tensor, lens: Lens) -> torch.Tensor:
+    """Return the least distance from which a camera in the direction :data:`AWAY` sees all points.
+
+    Args:
+        points: Shape (num_envs, count, 3); NaN for none.
+        targets: Points in the middle of the pictures, shape (num_envs, 3).
+        lens: The part of the picture that must hold the points.
+
+    Returns:
+        Shape (num_envs,); 0 for an env without points.
+    """
+    import torch
+
+    x, y, z = ((points - targets[:, None]) @ _axes(points).T).unbind(-1)
+    before = torch.maximum(x.abs() / lens.x, y.abs() / lens.y).clamp(min=LEAST_M)
+    distances = torch.where(before.isfinite(), before - z, 0.0)
+    return torch.cat([distances, torch.zeros_like(targets[:, :1])], dim=1).amax(dim=1)
+
+
+def _axes(points: torch.Tensor) -> torch.Tensor:
+    """Return the unit vectors right, up and forward of a camera, as rows of a tensor of shape (3, 3)."""
+    import torch
+
+    forward = -points.new_tensor(AWAY) / points.new_tensor(AWAY).norm()
+    right = torch.linalg.cross(forward, points.new_tensor((0.0, 0.0, 1.0)))
+    right = right / right.norm()
+    return torch.stack([right, torch.linalg.cross(right, forward), forward])
+
+
+class Trail:
+    """Poses of the envs' cameras, which stand still while the robots are in the picture, and follow them out of it.
+
+    Args:
+        env: The env, just reset.
+        size: Width and height of a picture, in pixels.
+        aim: Place of the cameras. Aimed cameras follow nothing.
+        envs: Numbers of the envs; None is all of them.
+    """
+
+    eyes: torch.Tensor
+    """Positions of the cameras, shape (envs, 3), metres in the world."""
+    targets: torch.Tensor
+    """Points in the middle of the pictures, shape (envs, 3), metres in the world."""
+
+    def __init__(self, env: Any, size: Sequence[int], aim: Aim = FREE, envs: Sequence[int] | None = None) -> None:
+        self._origins = env.scene.env_origins[slice(None) if envs is None else [*envs]]
+        self._extents, self._lens = Extents(env, envs), Lens.of(size)
+        self.aim(aim)
+
+    def aim(self, aim: Aim) -> None:
+        """Set the cameras up anew, from where the robots are now."""
+        import torch
+
+        self._stands_still = aim != FREE
+        points, inner = self._extents.with_near_objects(), self._lens.without(MARGIN)
+        self._back = -_axes(self._origins)[2]
+        self.targets, distances = self._origins.clone(), torch.full_like(self._origins[:, 0], EMPTY_M)
+        seen = points.isfinite().all(dim=-1).any(dim=-1)
+        if seen.any():
+            self.targets[seen], distances[seen] = fit(points[seen], inner)
+            distances[:] = distances[seen].amax()  # robots have the same size in all pictures
+        if aim.target is not None:
+            self.targets = self._origins + self._origins.new_tensor(aim.target)
+            distances[seen] = distance_for(points[seen], self.targets[seen], inner)
+        self._offsets = self.targets - _middle(self._extents.of_robots(), self.targets)
+        self._first, self._distances = distances, distances.clone()
+        self.eyes = self.targets + distances[:, None] * self._back
+        if aim.eye is not None:
+            self.eyes = self._origins + self._origins.new_tensor(aim.eye)
+
+    def follow(self) -> bool:
+        """Move the cameras whose robots leave the picture; return whether there is one.
+
+        A camera moves sideways with its robots and keeps its height, so that a fall or a jump is visible. It moves back
+        if the robots are still not whole in the picture.
+        """
+        import torch
+
+        if self._stands_still:
+            return False
+        points, edge = self._extents.of_robots(), self._lens.without(EDGE)
+        out = distance_for(points, self.targets, edge) > self._distances
+        if not out.any():
+            return False
+        way = _middle(points, self.targets - self._offsets) + self._offsets - self.targets
+        way[:, 2] = 0.0
+        far, slack = way.norm(dim=-1), _SLACK * self._distances
+        jumps = out & (far > 2.0 * slack)  # as after a reset to another place
+        share = torch.where(jumps, 1.0, (1.0 - slack / far.clamp(min=1e-6)).clamp(min=0.0)) * out
+        self.targets = self.targets + share[:, None] * way
+        before = torch.where(jumps, self._first, self._distances)
+        needed = distance_for(points, self.targets, edge).minimum(_MOST * self._first)
+        self._distances = torch.where(out, torch.maximum(before, needed), self._distances)
+        self.eyes = self.targets + self._distances[:, None] * self._back
+        return True
+
+    def place(self) -> Aim:
+        """Return the position of the first camera, and the point it looks at, in the frame of its env."""
+        return Aim(eye=_point(self.eyes[0] - self._origins[0]), target=_point(self.targets[0] - self._origins[0]))
+
+
+def _point(place: torch.Tensor) -> Point:
+    x, y, z = place.tolist()
+    return round(x, 3), round(y, 3), round(z, 3)
+
+
+def _middle(points: torch.Tensor, otherwise: torch.Tensor) -> torch.Tensor:
+    """Return the middle of the box around points, shape (num_envs, 3); another point where they are not finite."""
+    import torch
+
+    if not points.shape[1]:
+        return otherwise
+    middle = (points.amin(dim=1) + points.amax(dim=1)) / 2.0
+    return torch.where(middle.isfinite(), middle, otherwise)
