@@ -9,14 +9,14 @@ from rlnb import plugins
 from rlnb.cameras.grid import tiles
 from rlnb.display import front_end
 from rlnb.display.live_pictures import Gesture, LiveView, Shown, still
-from rlnb.errors import CheckError, RlnbError
+from rlnb.errors import RlnbError
 from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
 from rlnb.records.record import StockRecord
 from rlnb.records.script_record import ScriptRecord
 from rlnb.spec import COLOR, ENDED
-from rlnb.tasks.aim import Aim, aim_of, turned
+from rlnb.tasks.aim import Aim, turned, valid_aim
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -57,9 +57,7 @@ class CameraFeed:
         eye: Sequence[float] | None = None,
         target: Sequence[float] | None = None,
     ) -> None:
-        self._first, problems = aim_of(eye, target)
-        if problems:
-            raise CheckError(f"cameras of {run.id}", problems)
+        self._first = valid_aim(f"cameras of {run.id}", eye, target)
         if num_envs < 1 or not 0.0 < share <= 1.0:
             raise RlnbError(f"num_envs={num_envs!r} must be at least 1, and share={share!r} above 0 and at most 1.")
         self._record = next(find(run.path))  # a separate reader, because a thread uses it

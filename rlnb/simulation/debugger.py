@@ -25,6 +25,7 @@ from rlnb.simulation.adapter import Adapter, Frame
 from rlnb.simulation.card import task_card
 from rlnb.simulation.env_step import EnvStep, arrays_of, step_of
 from rlnb.spec import Task
+from rlnb.tasks.aim import valid_aim
 from rlnb.tasks.debug import Debug, EnvData, Listen, Picture, Read, Replay, Reset, Step
 from rlnb.tasks.overrides import check_task
 from rlnb.tasks.request import Request
@@ -172,19 +173,29 @@ class Debugger:
         """Return the names below a value of the env, such as ``"robot.data"``; those of the env itself by default."""
         return self._request(Read(path=path)).names
 
-    def picture(self, envs: Sequence[int] = (0,), *, size: tuple[int, int] = (320, 240)) -> Image:
+    def picture(
+        self,
+        envs: Sequence[int] = (0,),
+        *,
+        size: tuple[int, int] = (320, 240),
+        eye: Sequence[float] | None = None,
+        target: Sequence[float] | None = None,
+    ) -> Image:
         """Return a picture of some envs by each camera of the task, or by one that follows the robots.
 
         Args:
             envs: Numbers of the envs.
             size: Width and height of the picture of an env, in pixels, if the task has no camera.
+            eye: Position of such a camera in the frame of each env, in metres; None shows the robots whole.
+            target: Point in the middle of its picture, in the same frame; None is the middle of the robots.
 
         Raises:
+            CheckError: The eye or the target is not a position.
             RlnbError: There is no such env, or no camera of the task gives colours.
         """
         from PIL import Image
 
-        reading = self._request(Picture(envs=tuple(envs), size=size))
+        reading = self._request(Picture(envs=tuple(envs), size=size, aim=valid_aim("picture", eye, target)))
         return flowing([Image.fromarray(tiled(array)) for array in arrays_of(reading.file).values()])
 
     def break_at(self, where: int | str, *, file: str | None = None, condition: str = "") -> Debugger:

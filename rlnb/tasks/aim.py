@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlnb.errors import Problem
+from rlnb.errors import CheckError, Problem
 
 Point = tuple[float, float, float]
 """Metres in the frame of an env: relative to the origin of the env, with z up."""
@@ -56,6 +56,23 @@ def aim_of(
         what = f"eye and target are the same point, {points[0]}."
         problems.append(Problem(what=what, fix="Move the eye away from the target."))
     return Aim(eye=points[0], target=points[1]), problems
+
+
+def valid_aim(of: str, eye: Sequence[float] | None, target: Sequence[float] | None) -> Aim:
+    """Return the place of an added camera.
+
+    Args:
+        of: Subject of an error, such as ``"cameras of a run"``.
+        eye: Position of the camera, metres.
+        target: Point in the middle of the picture, metres.
+
+    Raises:
+        CheckError: The eye or the target is not a position.
+    """
+    aim, problems = aim_of(eye, target)
+    if problems:
+        raise CheckError(of, problems)
+    return aim
 
 
 def turned(place: Aim, right: float, down: float, zoom: float) -> Aim:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from rlnb.tasks.aim import FREE, Aim
 from rlnb.tasks.request import ActingRequest, Request, TaskRequest
 
 
@@ -113,6 +114,8 @@ class Picture(Request[Reading]):
     """Numbers of the envs."""
     size: tuple[int, int]
     """Width and height of the picture of an env, in pixels, if the task has no camera."""
+    aim: Aim = FREE
+    """Place of the camera, if the task has none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

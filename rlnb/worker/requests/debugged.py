@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.display.own_user import lists_users, refuse_other_users
 from rlnb.errors import FreshProcessError, RlnbError, did_you_mean
 from rlnb.records.camera_files import Wanted
-from rlnb.tasks.debug import Address, Debug, EnvData, Reading
+from rlnb.tasks.debug import Address, Debug, EnvData, Picture, Reading
 from rlnb.worker.acting import Act, acting
 from rlnb.worker.acting import actions as random_or_zero
 from rlnb.worker.cameras.live import Taker
@@ -41,8 +41,8 @@ class DebuggedEnv:
         self._out, self._count = Path(out), 0
         self._observations: Any = None
         self._take: Callable[[], Any] = dict
-        self._pictured: tuple[tuple[int, ...], tuple[int, int]] | None = None
-        """Envs and size of the pictures that ``_take`` takes."""
+        self._pictured: Picture | None = None
+        """The request whose pictures ``_take`` takes."""
 
     @classmethod
     def of(cls, request: Debug, stack: contextlib.ExitStack) -> DebuggedEnv:
@@ -138,23 +138,25 @@ class DebuggedEnv:
         np.savez(file := self._out / f"{self._count}.npz", value=array)
         return Reading(file=str(file))
 
-    def picture(self, envs: tuple[int, ...], size: tuple[int, int]) -> Reading:
+    def picture(self, request: Picture) -> Reading:
         """Take a picture of some envs with each camera of the task, or with one that is added.
 
         Args:
-            envs: Numbers of the envs.
-            size: Width and height of an added camera, in pixels.
+            request: Numbers of the envs; size and place of an added camera.
 
         Raises:
             RlnbError: There is no such env, or no camera of the task gives colours.
         """
         import numpy as np
 
+        envs = request.envs
         if wrong := [number for number in envs if not 0 <= number < self._raw.num_envs]:
             raise RlnbError(f"envs={wrong[0]} is not an env. Use numbers from 0 to {self._raw.num_envs - 1}.")
-        if (envs, size) != self._pictured:
-            wanted = Wanted(cameras=(), data_types=("rgb",), num_envs=len(envs), size=size, share=1.0)
-            self._take, self._pictured = Taker(self._raw, wanted, envs), (envs, size)
+        if request != self._pictured:
+            wanted = Wanted(
+                cameras=(), data_types=("rgb",), num_envs=len(envs), size=request.size, share=1.0, aim=request.aim
+            )
+            self._take, self._pictured = Taker(self._raw, wanted, envs), request
         arrays: Any = self._take()
         self._count += 1
         np.savez(file := self._out / f"{self._count}.npz", **arrays)

@@ -325,7 +325,7 @@ def _read(request: requests.Read, exchange: Exchange) -> Reading:
 
 
 def _picture(request: requests.Picture, exchange: Exchange) -> Reading:
-    return exchange.kept_env.debugged.picture(request.envs, request.size)
+    return exchange.kept_env.debugged.picture(request)
 
 
 def _listen(request: requests.Listen, exchange: Exchange) -> requests.Address:

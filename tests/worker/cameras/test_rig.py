@@ -16,6 +16,7 @@ from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
 from rlnb.tasks import cell, requests
+from rlnb.tasks.aim import Aim
 from rlnb.worker.cameras.rig import check_data_types, copied
 
 pytestmark = [
@@ -174,6 +175,33 @@ def test_an_added_camera_follows_robots_that_walk_away(folder: Path) -> None:
     (robot,) = [number for number, name in names.items() if name == "robot"]
     seen = (shown.clip[camera]["semantic_segmentation"][..., 0] == robot).sum(axis=(2, 3))  # times, envs
     assert (seen > 0.5 * seen[0]).all(), "20 m away the robot is about as large as before"
+
+
+def test_an_added_camera_shows_the_robots_whole_and_large(folder: Path) -> None:
+    shown = rlnb.preview("Isaac-Ant-Direct", num_envs=2, steps=20, every=10, data_types=["semantic_segmentation"])
+    names = shown.labels["preview/semantic_segmentation"]
+    (robot,) = [number for number, name in names.items() if name == "robot"]
+    masks = (shown.clip["preview"]["semantic_segmentation"][..., 0] == robot).reshape(-1, 120, 160)
+    for mask in masks:
+        rows, columns = mask.any(axis=1).nonzero()[0], mask.any(axis=0).nonzero()[0]
+        assert (rows[0], columns[0]) > (0, 0)
+        assert (rows[-1], columns[-1]) < (119, 159)
+        assert max(rows[-1] - rows[0], columns[-1] - columns[0]) > 0.5 * 120
+
+
+def test_an_added_camera_can_be_aimed_and_tells_its_place(folder: Path) -> None:
+    eye, target = (3.0, 0.5, 1.5), (0.0, 0.0, 1.0)
+    free = rlnb.preview(STATE_TASK, num_envs=2, steps=0)
+    aimed = rlnb.preview(STATE_TASK, num_envs=2, steps=0, eye=eye, target=target)
+    assert aimed.place == Aim(eye=eye, target=target)
+    assert "eye=(3.0, 0.5, 1.5), target=(0.0, 0.0, 1.0)" in repr(aimed)
+    assert free.place is not None
+    again = rlnb.preview(STATE_TASK, num_envs=2, steps=0, eye=free.place.eye, target=free.place.target)
+    assert not np.array_equal(free.frames["preview"]["rgb"], aimed.frames["preview"]["rgb"])
+    difference = again.frames["preview"]["rgb"].astype(int) - free.frames["preview"]["rgb"]
+    assert (np.abs(difference) < 9).mean() > 0.95, "its place leads to the same picture, but for rounding"
+    with pytest.raises(rlnb.CheckError, match="eye= aims a camera that rlnb adds, but the task has its own"):
+        rlnb.preview(CAMERA_TASK, eye=eye)
 
 
 @pytest.mark.slow
