@@ -32,18 +32,18 @@ def viewer(preview: Frames) -> ipywidgets.Widget:
         description="time",
     )
 
-    def drawn() -> Panel:
+    def current() -> Panel:
         one = None if env.value == ALL else preview.envs.index(env.value)
         return panel(preview, camera.value, data_type.value, moment.value, one)
 
     def draw(_: Any = None) -> None:
         if data_type.value in preview.clip[camera.value]:
             buffer = io.BytesIO()
-            drawn().image.save(buffer, format="PNG")
+            current().image.save(buffer, format="PNG")
             image.value = buffer.getvalue()
 
     def click(x: float, y: float) -> None:
-        index = drawn().env_at(x, y) if env.value == ALL else None
+        index = current().env_at(x, y) if env.value == ALL else None
         env.value = ALL if index is None else preview.envs[index]
 
     image = clickable(click)

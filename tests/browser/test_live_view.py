@@ -49,3 +49,46 @@ def test_pictures_are_painted_and_the_last_stays_in_the_saved_notebook(tmp_path:
         assert opened.problems == []
     saved = json.loads((tmp_path / "live.ipynb").read_text())
     assert any("image/png" in output.get("data", {}) for output in saved["cells"][0]["outputs"])
+
+
+TURNED = """
+from rlnb.display.live_pictures import LiveView, Shown
+from PIL import Image
+
+gestures = []
+
+def source():
+    return Shown(pictures=[Image.new("RGB", (200, 100))], lossless=[False], caption="", place="eye=(1, 2, 3)")
+
+view = LiveView(source, turn=gestures.append).start()
+"""
+
+
+def test_a_drag_the_wheel_and_a_double_click_turn_the_camera(tmp_path: Path) -> None:
+    write_notebook(
+        tmp_path / "turned.ipynb",
+        TURNED,
+        "for one in gestures: print(round(one.right, 2), round(one.down, 2), round(one.zoom, 2), one.reset)",
+        "view.stop()",
+    )
+    with lab(tmp_path) as opened:
+        opened.open("turned.ipynb")
+        opened.run(0)
+        page = opened.page
+        page.wait_for_selector("canvas", timeout=30_000)
+        page.wait_for_function("() => document.querySelector('code')?.textContent === 'eye=(1, 2, 3)'")
+        box = page.locator("canvas").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 50, box["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 150, box["y"] + 75)
+        page.mouse.up()
+        page.wait_for_timeout(500)
+        page.mouse.wheel(0, 50)
+        page.wait_for_timeout(500)
+        page.mouse.dblclick(box["x"] + 50, box["y"] + 50)
+        page.wait_for_timeout(500)
+        opened.run(1)
+        assert opened.text(1).split("\n")[:3] == ["1.57 0.39 1.0 False", "0.0 0.0 1.11 False", "0.0 0.0 1.0 True"]
+        opened.run(2)
+        assert opened.problems == []

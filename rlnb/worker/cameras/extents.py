@@ -141,6 +141,6 @@ def _shapes(root: Any) -> Iterator[tuple[str, bool, list[Any]]]:
         to_body = places.GetLocalToWorldTransform(prim) * frame.GetInverse()
         box = Gf.Range3d(Gf.Vec3d(extent[0]), Gf.Vec3d(extent[1]))
         shape = UsdGeom.Imageable(prim)
-        drawn = shape.ComputeVisibility() != UsdGeom.Tokens.invisible
-        drawn = drawn and shape.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
-        yield body.GetName(), drawn, [tuple(to_body.Transform(box.GetCorner(n))) for n in range(8)]
+        is_visible = shape.ComputeVisibility() != UsdGeom.Tokens.invisible
+        is_visible = is_visible and shape.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
+        yield body.GetName(), is_visible, [tuple(to_body.Transform(box.GetCorner(n))) for n in range(8)]

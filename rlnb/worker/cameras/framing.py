@@ -142,13 +142,13 @@ class Trail:
         points, inner = self._extents.with_near_objects(), self._lens.without(MARGIN)
         self._back = -_axes(self._origins)[2]
         self.targets, distances = self._origins.clone(), torch.full_like(self._origins[:, 0], EMPTY_M)
-        seen = points.isfinite().all(dim=-1).any(dim=-1)
-        if seen.any():
-            self.targets[seen], distances[seen] = fit(points[seen], inner)
-            distances[:] = distances[seen].amax()  # robots have the same size in all pictures
+        finite = points.isfinite().all(dim=-1).any(dim=-1)
+        if finite.any():
+            self.targets[finite], distances[finite] = fit(points[finite], inner)
+            distances[:] = distances[finite].amax()  # robots have the same size in all pictures
         if aim.target is not None:
             self.targets = self._origins + self._origins.new_tensor(aim.target)
-            distances[seen] = distance_for(points[seen], self.targets[seen], inner)
+            distances[finite] = distance_for(points[finite], self.targets[finite], inner)
         self._offsets = self.targets - _middle(self._extents.of_robots(), self.targets)
         self._first, self._distances = distances, distances.clone()
         self.eyes = self.targets + distances[:, None] * self._back
