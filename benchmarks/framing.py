@@ -38,6 +38,8 @@ TASKS = (
     "Isaac-Shadow-Handover-Direct",
 )
 PUCK = "Puck"
+RAILS = {"Isaac-Cartpole-Direct": "cartpole", "Isaac-Pendulum-MARL-Direct": "robot"}
+"""Tasks of robots on a rail, and the names of the robots in their scenes."""
 SIZE = (160, 120)
 WIDER = 3
 LEAST_SHARE = 0.2
@@ -167,6 +169,8 @@ def framing(task: rlnb.Task, arguments: argparse.Namespace) -> Framing:
 
     def configure(env_cfg: Any) -> None:
         plan.apply(env_cfg)
+        if task.id in RAILS:
+            hide_rail(getattr(env_cfg.scene, RAILS[task.id]))
         env_cfg.scene.wider = wider(env_cfg.scene.rlnb_preview)
 
     shots: list[tuple[np.ndarray, np.ndarray]] = []
@@ -196,6 +200,20 @@ def framing(task: rlnb.Task, arguments: argparse.Namespace) -> Framing:
     )
     print(f"  {task.id}: {found}", flush=True)
     return found
+
+
+def hide_rail(robot: Any) -> None:
+    """Make the rail of a robot invisible. The pictures need not show all of it."""
+    from pxr import UsdGeom
+
+    spawn = robot.spawn.func
+
+    def spawn_without_rail(*arguments: Any, **more: Any) -> Any:
+        prim = spawn(*arguments, **more)
+        UsdGeom.Imageable(prim.GetChild("slider")).MakeInvisible()
+        return prim
+
+    robot.spawn.func = spawn_without_rail
 
 
 def wider(cfg: Any) -> Any:

@@ -6,6 +6,7 @@ The origin of a body says nothing about its size, and may be outside of it.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ class Extents:
 
     def __init__(self, env: Any, envs: Sequence[int] | None = None) -> None:
         articulations, objects = [*env.scene.articulations.values()], [*env.scene.rigid_objects.values()]
+        self._device = env.device
         self._rows = [*range(env.num_envs)] if envs is None else [*envs]
         self._robots = [_Bodies(env, asset) for asset in articulations or objects]
         self._objects = [_Bodies(env, asset) for asset in objects] if articulations else []
@@ -56,20 +58,26 @@ class Extents:
         import torch
 
         corners = [bodies.corners(self._rows) for bodies in assets]
-        return torch.cat(corners, dim=1) if corners else torch.zeros(len(self._rows), 0, 3)
+        return torch.cat(corners, dim=1) if corners else torch.zeros(len(self._rows), 0, 3, device=self._device)
 
 
 class _Bodies:
-    """The bodies of an asset, with a box around each in the body's own frame."""
+    """The bodies of an asset, with a box around each in the body's own frame.
+
+    A fixed base that is longer than all moving bodies together is left out: beside a long rail, the rest of a robot
+    would hardly be visible.
+    """
 
     def __init__(self, env: Any, asset: Any) -> None:
         import torch
 
         first = asset.cfg.prim_path.replace(env.scene.env_regex_ns, f"{env.scene.env_ns}/env_0")
         boxes = body_boxes(env.scene.stage, first, asset.body_names)
+        base, *others = (math.dist(low, high) for low, high in boxes)
+        self._bodies = slice(1 if getattr(asset, "is_fixed_base", False) and 0.0 < sum(others) < base else 0, None)
         self._data = asset.data
         self._corners = torch.tensor(
-            [[*itertools.product(*zip(low, high, strict=True))] for low, high in boxes],
+            [[*itertools.product(*zip(low, high, strict=True))] for low, high in boxes[self._bodies]],
             dtype=torch.float32,
             device=env.device,
         )
@@ -78,7 +86,8 @@ class _Bodies:
         """Return the current corners of all boxes in some envs, shape (envs, 8 * bodies, 3), metres in the world."""
         import torch
 
-        positions, rotations = self._data.body_pos_w.torch[rows], self._data.body_quat_w.torch[rows]
+        positions = self._data.body_pos_w.torch[rows][:, self._bodies]
+        rotations = self._data.body_quat_w.torch[rows][:, self._bodies]
         num_envs, bodies = positions.shape[:2]
         corners = self._corners.expand(num_envs, bodies, 8, 3)
         axis = rotations[:, :, None, :3].expand_as(corners)  # quaternions as x, y, z, w

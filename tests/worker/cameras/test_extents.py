@@ -91,6 +91,17 @@ def test_boxes_move_and_turn_with_their_bodies(stage: Any) -> None:
     assert torch.equal(Extents(env_of(stage, {"arm": arm}, {}), [1]).of_robots(), corners[1:])
 
 
+def test_a_fixed_base_that_is_longer_than_the_rest_is_no_part_of_the_picture(stage: Any) -> None:
+    place = [[[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]] * 2
+    robot = asset(place, (0.0, 0.0, 0.0, 1.0), ["base", "arm"], "/World/envs/env_.*/robot")
+    assert Extents(env_of(stage, {"robot": robot}, {})).of_robots().shape == (2, 16, 3)
+    robot.is_fixed_base = True
+    (points,) = Extents(env_of(stage, {"robot": robot}, {}), [0]).of_robots()
+    assert points.amin(dim=0).tolist() == pytest.approx([0.0, 0.0, 1.0]), "the arm alone"
+    robot.body_names = ["arm", "base"]
+    assert Extents(env_of(stage, {"robot": robot}, {})).of_robots().shape == (2, 16, 3), "a base of usual size"
+
+
 def test_objects_are_shown_with_robots_that_they_are_near_and_are_the_robots_if_there_are_no_others(
     stage: Any,
 ) -> None:
