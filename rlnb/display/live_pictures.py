@@ -204,7 +204,8 @@ class LiveView:
         return f"LiveView({'on' if self.is_alive() else 'ended'}, {self.painted} frames painted)"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self)}
+        # A cell shows this once, below pictures that go on, so it must not be about the present moment.
+        return {"text/plain": "Live pictures. The method stop() ends them."}
 
 
 def still(source: Source, *, looking: Callable[[], None], over: Callable[[], bool], timeout_s: float) -> Image:

@@ -121,8 +121,19 @@ def test_a_run_is_started_from_the_form_watched_cancelled_and_reported(hosted: L
     assert "rlnb.train(" in source
     assert "max_iterations=2000" in source
 
-    # Watch: the row is updated, and the tab has curves and the log.
+    # Tag the run and write a note.
     row(page, run).dblclick(timeout=20 * SECONDS)
+    page.get_by_label("New tag").fill("kept")
+    page.get_by_label("New tag").press("Enter")
+    page.get_by_label("New note").fill("the reward rises")
+    page.get_by_label("New note").press("Enter")
+    page.get_by_role("button", name="Remove tag kept").wait_for(timeout=20 * SECONDS)
+    page.locator(".rlnb-Note").get_by_text("the reward rises").wait_for(timeout=20 * SECONDS)
+    assert [note.text for note in run.notes] == ["the reward rises"]
+    page.get_by_role("treeitem").get_by_text(re.compile("kept")).wait_for(timeout=20 * SECONDS)
+    look(hosted, "notes")
+
+    # Watch: the row is updated, and the tab has curves and the log.
     page.get_by_role("tab", name="Curves").click()
     page.get_by_role("img", name=re.compile("Curve of reward")).wait_for(timeout=30 * SECONDS)
     first = page.get_by_role("img", name=re.compile("Curve of reward")).get_attribute("aria-label")

@@ -76,3 +76,21 @@ async def test_a_run_without_a_simulator_has_no_3d_view(jp_fetch: Any, root: Pat
     code, refusal = await refused(jp_fetch, "runs", key_of(run), "scene", method="POST", body="{}")
     assert code == 409
     assert "without a simulator" in refusal["message"]
+
+
+async def test_a_page_writes_notes_and_changes_tags(jp_fetch: Any, root: Path) -> None:
+    run = echo(tags=["first"]).wait(60)
+    key = key_of(run)
+    for entry in ({"note": "<b>good</b>"}, {"tag": "kept"}, {"untag": "first"}):
+        assert await asked(jp_fetch, "runs", key, "notes", method="POST", body=json.dumps(entry)) == {}
+    detail = await asked(jp_fetch, "runs", key)
+    assert (detail["notes"], detail["tags"], detail["row"]["tags"]) == (["<b>good</b>"], ["kept"], ["kept"])
+
+
+@pytest.mark.parametrize("entry", [{}, {"note": ""}, {"note": 5}, {"tag": " "}, {"note": "x" * (9 << 20)}])
+async def test_an_empty_note_is_refused_with_its_reason(jp_fetch: Any, root: Path, entry: dict[str, Any]) -> None:
+    run = echo().wait(60)
+    status, refusal = await refused(jp_fetch, "runs", key_of(run), "notes", method="POST", body=json.dumps(entry))
+    assert 400 <= status < 500
+    assert refusal["message"]
+    assert [*run.notes] == []

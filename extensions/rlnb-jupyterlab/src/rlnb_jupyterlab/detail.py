@@ -85,6 +85,7 @@ class Detail:
     config: Mapping[str, str]
     command: str
     notes: Sequence[str]
+    tags: Sequence[str]
     live_cameras: bool
     code: str
 
@@ -109,6 +110,7 @@ def detail(run: rlnb.Run, key: str) -> Detail:
         config={_short(name): _short(value) for name, value in itertools.islice(run.config.items(), MOST_FILES)},
         command=text(run.command),
         notes=[text(note.text) for note in run.notes][-MOST_NOTES:],
+        tags=[text(tag) for tag in run.tags][:MOST_NOTES],
         live_cameras=run.state == "running" and not run.manifest.script,
         code=code_of(run.manifest),
     )
@@ -167,7 +169,6 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
         yield "envs", f"{started.num_envs}{ranks}"
         yield "asset root", started.asset_root
         yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(started.versions.items()))
-    yield "tags", ", ".join(run.tags)
     for name in run.metrics.names:
         yield name, f"{run.metrics.last(name):.4g}"
     yield "folder", str(run.path)

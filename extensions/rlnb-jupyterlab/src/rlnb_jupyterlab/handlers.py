@@ -71,8 +71,8 @@ class Address:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Closed:
-    """The response after a page was closed."""
+class Done:
+    """The response to a request that asks for nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,6 +116,26 @@ class RunHandler(Handler):
                 return detail.detail(run, key)
 
         self.answer(await self.aside(read))
+
+
+class NotesHandler(Handler):
+    """Adds a note or a tag to a run, or removes a tag."""
+
+    @web.authenticated
+    @authorized
+    async def post(self, key: str) -> None:
+        fields = self.body()
+
+        def write() -> None:
+            run = self.run_of(key)
+            writers = {"note": run.notes.add, "tag": run.tags.add, "untag": run.tags.discard}
+            for name in writers.keys() & fields.keys():
+                writers[name](fields[name])  # type: ignore[arg-type]  # the writers refuse anything but text
+
+        if not fields.keys() & {"note", "tag", "untag"}:
+            raise Refused(400, "The request has no note and no tag.")
+        await self.aside(write)
+        self.answer(Done())
 
 
 class LogHandler(Handler):
@@ -285,7 +305,7 @@ class CloseHandler(Handler):
         name = str(self.body().get("name"))
         if not await self.aside(lambda: self.open_pages.end(name)):
             raise Refused(404, "The page is no longer open.")
-        self.answer(Closed())
+        self.answer(Done())
 
 
 class ClusterHandler(Handler):
@@ -308,6 +328,7 @@ ROUTES = [
     (r"/rlnb/registry", RegistryHandler),
     (r"/rlnb/libraries", LibrariesHandler),
     (rf"/rlnb/runs/{KEY}", RunHandler),
+    (rf"/rlnb/runs/{KEY}/notes", NotesHandler),
     (rf"/rlnb/runs/{KEY}/logs/(?P<job>\d{{1,6}})/(?P<name>[^/]+)", LogHandler),
     (rf"/rlnb/runs/{KEY}/files/(?P<path>.+)", FileHandler),
     (rf"/rlnb/runs/{KEY}/frame", FrameHandler),

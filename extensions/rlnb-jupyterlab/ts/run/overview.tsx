@@ -7,6 +7,7 @@ import { bytes, number, span } from '../parts/format';
 import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
 import { type Detail, isActive, type Row } from '../server/protocol';
+import { Notes } from './notes';
 
 /** Translates the server's name of a fact; the name of a metric stays as it is. */
 function factWord(label: string, trans: TranslationBundle): string {
@@ -27,14 +28,13 @@ function factWord(label: string, trans: TranslationBundle): string {
     envs: trans.__('envs'),
     'asset root': trans.__('asset root'),
     versions: trans.__('versions'),
-    tags: trans.__('tags'),
     folder: trans.__('folder')
   };
   return words[label] ?? label;
 }
 
 /** The facts about a run, its progress, and its jobs with their outcome. */
-export function Overview({ row, detail }: { row: Row; detail: Detail }): ReactElement {
+export function Overview({ row, detail, onWritten }: { row: Row; detail: Detail; onWritten(): void }): ReactElement {
   const { trans } = useDesk();
   const left = isActive(row) ? span(row.eta_s) : '';
   return (
@@ -60,16 +60,7 @@ export function Overview({ row, detail }: { row: Row; detail: Detail }): ReactEl
           </div>
         ))}
       </dl>
-      {detail.notes.length > 0 && (
-        <section>
-          <h3>{trans.__('Notes')}</h3>
-          {detail.notes.map((note, i) => (
-            <p key={i} className="rlnb-Note">
-              {note}
-            </p>
-          ))}
-        </section>
-      )}
+      <Notes detail={detail} onWritten={onWritten} />
       {detail.evaluations.map((evaluation, i) => (
         <section key={i}>
           <h3>{trans.__('Evaluation of %1', evaluation.title)}</h3>

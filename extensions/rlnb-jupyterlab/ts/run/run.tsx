@@ -73,7 +73,7 @@ function Run({ runKey, first, onSection }: { runKey: string; first: string; onSe
   const known = useSignal(hub.runs.changed, () => hub.runs.get(runKey));
   const ended = useEndedActions(runKey);
   const active = known ? isActive(known) : false;
-  const { value: detail, failure } = useLoaded(
+  const { value: detail, failure, reload } = useLoaded(
     () => server.detail(runKey),
     [server, runKey, known?.state, ended],
     active ? AGAIN : null
@@ -85,7 +85,7 @@ function Run({ runKey, first, onSection }: { runKey: string; first: string; onSe
   }
   const live = row.state === 'running' && detail.live_cameras;
   const sections: Section[] = [
-    { name: 'overview', label: trans.__('Overview'), draw: () => <Overview row={row} detail={detail} /> },
+    { name: 'overview', label: trans.__('Overview'), draw: () => <Overview row={row} detail={detail} onWritten={reload} /> },
     { name: 'curves', label: trans.__('Curves'), draw: () => <CurvesView keys={keys} names={[row.id]} /> },
     { name: 'figures', label: trans.__('Figures'), draw: () => <Figures runKey={runKey} iteration={row.iteration} /> },
     { name: 'cameras', label: trans.__('Cameras'), draw: () => <Cameras detail={detail} live={live} /> },

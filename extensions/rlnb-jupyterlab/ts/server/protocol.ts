@@ -150,6 +150,7 @@ export interface Detail {
   readonly config: Readonly<Record<string, Value>>;
   readonly command: string;
   readonly notes: readonly string[];
+  readonly tags: readonly string[];
   readonly live_cameras: boolean;
   /** Python code that starts such a run again. */
   readonly code: string;

@@ -41,6 +41,11 @@ export class Server {
     return (await this._json<{ figures: readonly Bundle[] }>(`runs/${encodeURIComponent(key)}/figures`)).figures;
   }
 
+  /** Adds a note or a tag to a run, or removes a tag. */
+  async write(key: string, entry: { note: string } | { tag: string } | { untag: string }): Promise<void> {
+    await this._json(`runs/${encodeURIComponent(key)}/notes`, entry);
+  }
+
   diff(keys: readonly string[]): Promise<Diff> {
     return this._json(`diff?keys=${keys.map(encodeURIComponent).join(',')}`);
   }
