@@ -22,6 +22,7 @@ from rlnb.testing import run_export
 
 TASK, NUM_ENVS, ITERATIONS = "Isaac-Cartpole-Direct", 64, 10
 SCALARS, ROWS = 100, 1000
+BATCHES = (1, 64, ROWS)
 EPISODES = 200
 """Enough episodes for all rows, even with the short episodes of a policy that has hardly learned."""
 PARTS = ("scalars", "exports", "ranks")
@@ -62,12 +63,18 @@ def exports(library: str) -> None:
     rollout = np.load(evaluation.rollout)
     observations, actions = rollout["obs.policy"][:ROWS], rollout["actions"][:ROWS]
     assert len(actions) == ROWS
-    off = {name: np.abs(run_export(name, path, observations) - actions).max() for name, path in run.export().items()}
+    files = run.export()
+    off = {
+        name: max(np.abs(run_export(name, path, observations[:n]) - actions[:n]).max() for n in BATCHES)
+        for name, path in files.items()
+    }
+    extra = {path.name for path in (run.path / "exports").iterdir()} - {path.name for path in files.values()}
     record(
         f"{library}: difference between exported actions and the policy's",
-        ", ".join(f"{name} {value:.1e}" for name, value in off.items()) + f" at most, {len(actions)} observations",
-        "<= 1e-5",
-        max(off.values()) <= 1e-5,
+        ", ".join(f"{name} {value:.1e}" for name, value in off.items())
+        + f" at most, in batches of {', '.join(map(str, BATCHES))} observations; further files: {len(extra)}",
+        "<= 1e-5, one file for each format",
+        max(off.values()) <= 1e-5 and not extra,
     )
 
 

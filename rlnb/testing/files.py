@@ -22,8 +22,6 @@ def run_export(name: str, path: Path, observations: np.ndarray) -> np.ndarray:
 
     session = onnxruntime.InferenceSession(str(path))
     (source,) = session.get_inputs()
-    if source.shape[0] == 1:  # exported for one env
-        return np.concatenate([session.run(None, {source.name: row[None]})[0] for row in observations])
     return session.run(None, {source.name: observations})[0]  # type: ignore[no-any-return]
 
 

@@ -44,6 +44,8 @@ EXPORT_TOLERANCE = 1e-5
 """Allowed difference between the actions of a policy and of its export."""
 ROWS = 1000
 """Number of recorded observations on which an export is compared."""
+BATCHES = (1, 64, ROWS)
+"""Numbers of observations that an export takes at once."""
 LOAD_TOLERANCE = 1e-6
 """Allowed difference between the actions of two loads of one checkpoint."""
 LEARNED = ("reward", "policy_loss", "value_loss", "entropy", "action_std")
@@ -244,7 +246,7 @@ class LibraryConformance:
         assert different != pytest.approx(actions, abs=LOAD_TOLERANCE), "another checkpoint gives the same actions"
 
     def test_exports_give_the_actions_of_the_policy(self, trained: rlnb.Run) -> None:
-        """Every export gives the policy's actions on recorded observations."""
+        """Every export is one file that gives the policy's actions on recorded observations, in any batch size."""
         formats = plugins.library(self.library).exports
         if not formats:
             with pytest.raises(rlnb.RlnbError, match="exports nothing"):
@@ -256,12 +258,15 @@ class LibraryConformance:
         exports = trained.export()
         agents = {key.removeprefix("actions.") for key in rollout if key.startswith("actions.")}
         assert set(exports) == {f"{agent}/{name}" for agent in agents for name in formats} if agents else set(formats)
+        written = {path for path in (trained.path / "exports").rglob("*") if path.is_file()}
+        assert written == set(exports.values()), "a policy is one file, weights included"
         for name, path in exports.items():
             agent, _, export_format = name.rpartition("/")
             observations = rollout[f"obs.{agent or 'policy'}"][:ROWS]
             actions = rollout[f"actions.{agent}" if agent else "actions"][:ROWS]
-            exported = run_export(export_format, path, observations)
-            np.testing.assert_allclose(exported, actions, atol=EXPORT_TOLERANCE, err_msg=name)
+            for rows in BATCHES:
+                exported = run_export(export_format, path, observations[:rows])
+                np.testing.assert_allclose(exported, actions[:rows], atol=EXPORT_TOLERANCE, err_msg=name)
 
     def test_a_checkpoint_with_code_in_it_is_refused(self, trained: rlnb.Run, tmp_path: Path) -> None:
         """A pickle that would run code is not loaded without ``trust=True``."""

@@ -133,7 +133,7 @@ def test_an_export_gives_the_actions_of_the_policy(folder: Path, trained: rlnb.R
     expected = _actor(state, torch.from_numpy(observations)).numpy()
     session = onnxruntime.InferenceSession(written["onnx"])
     name = session.get_inputs()[0].name
-    exported = np.concatenate([session.run(None, {name: row[None]})[0] for row in observations])
+    (exported,) = session.run(None, {name: observations})
     scripted = torch.jit.load(written["torchscript"])(torch.from_numpy(observations)).detach().numpy()
     np.testing.assert_allclose(exported, expected, atol=1e-5)
     np.testing.assert_allclose(scripted, expected, atol=1e-5)

@@ -19,7 +19,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from rlnb import RlnbError
 from rlnb.backend import Policy, TrainContext, random_state, restore_random_state, vet_checkpoint, write_whole
-from rlnb_rsl_rl import weights
+from rlnb_rsl_rl import export, weights
 
 FLUSH_S = 0.5
 """Seconds between flushes of the event file. RSL-RL's own writer flushes every 10 s, too late for a live curve."""
@@ -107,19 +107,12 @@ class RslRl:
         device: str,
         trust: bool,
     ) -> Mapping[str, Path]:
-        """Write ``policy.pt`` (TorchScript) and ``policy.onnx`` with RSL-RL's own exporters."""
+        """Write ``policy.pt`` (TorchScript) and ``policy.onnx``: observations in, clipped mean actions out."""
         vet_checkpoint(checkpoint, trust)
         runner, _ = _runner(env, agent_cfg, device)
         weights.load_policy(runner, checkpoint, device, trust=trust)
         runner.alg.eval_mode()
-        paths = {}
-        if "torchscript" in formats:
-            runner.export_policy_to_jit(path=str(folder), filename="policy.pt")
-            paths["torchscript"] = folder / "policy.pt"
-        if "onnx" in formats:
-            runner.export_policy_to_onnx(path=str(folder), filename="policy.onnx")
-            paths["onnx"] = folder / "policy.onnx"
-        return paths
+        return export.write(runner.alg.get_policy(), agent_cfg.clip_actions, folder, formats)
 
 
 class _Policy:
