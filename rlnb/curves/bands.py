@@ -10,6 +10,7 @@ import numpy as np
 
 from rlnb.curves.figure import colour, series_of
 from rlnb.display.pictures import red_green_blue
+from rlnb.display.table import counted
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -55,7 +56,7 @@ def figure(groups: Mapping[str, Sequence[RunFacts]], metrics: Sequence[str]) -> 
                 y=mean,
                 mode="lines",
                 line={"color": colour(number), "width": 2},
-                name=html.escape(f"{name} ({len(runs)} seeds)"),
+                name=html.escape(f"{name} ({counted(len(runs), 'seed')})"),
                 legendgroup=name,
                 showlegend=column == 1,
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rlnb.curves import figure, progress
 from rlnb.curves.stream import How
+from rlnb.display.table import counted
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
@@ -179,7 +180,7 @@ def _lines(runs: Sequence[RunFacts], groups: Sequence[Sequence[int]] | None) -> 
     else:
         firsts = [runs[group[0]] for group in groups]
         names = figure.labels(firsts, without=ALIKE) if len(groups) > 1 else [firsts[0].task]
-        names = [f"{name} ({len(group)} seeds)" for name, group in zip(names, groups, strict=True)]
+        names = [f"{name} ({counted(len(group), 'seed')})" for name, group in zip(names, groups, strict=True)]
     return [Line(name=name, color=figure.colour(number), dash=figure.dash(number)) for number, name in enumerate(names)]
 
 

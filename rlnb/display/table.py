@@ -31,6 +31,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things: ``"1 seed"``, ``"3 seeds"``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def short(value: float) -> str:
     """Return a number with three digits, or all digits before the point: ``0.0597``, ``12.3``, ``18,204``."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

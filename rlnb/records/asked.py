@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from rlnb.spec import Json, Manifest
+from rlnb.spec import Json, Manifest, Task
+
+SYNONYMS = {"parent": "init_from"}
+"""Other names of arguments. The manifest of a run calls the origin of its first weights its parent."""
 
 
 def asked(manifest: Manifest) -> dict[str, Json]:
     """Return the arguments that the run was given, in the order in which a legend should name them.
 
-    Task overrides are keyed by their dotted path (``"sim.dt"``), agent values by theirs with the prefix ``agent.``,
-    and arguments of Isaac Lab's launcher by their name with the prefix ``launcher_args.``. Arguments left at their
-    default are omitted.
+    ``init_from`` is the id of the run, or the file, that the first weights come from. Task overrides are keyed by their
+    dotted path (``"sim.dt"``), agent values by theirs with the prefix ``agent.``, and arguments of Isaac Lab's launcher
+    by their name with the prefix ``launcher_args.``. Arguments left at their default are omitted.
     """
+    task = manifest.task
     values = {
+        **_fixed(manifest),
+        **task.overrides,
+        **{f"launcher_args.{name}": value for name, value in task.launcher_args.items()},
+        **{f"agent.{path.removeprefix('+')}": value for path, value in manifest.agent.items()},
+    }
+    values["tags"] = values.pop("tags")  # the last one that a legend should name
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def argument(manifest: Manifest, name: str) -> Json:
+    """Return an argument by one of the names of :func:`asked`, or by a synonym; None if it was left at its default."""
+    return asked(manifest).get(SYNONYMS.get(name, name))
+
+
+def _fixed(manifest: Manifest) -> dict[str, Json]:
+    """Return the arguments that every run has, with None for those left at their default."""
+    return {
         "task": manifest.task.id,
         "library": manifest.library,
         "agent": manifest.agent_name,
@@ -20,6 +41,7 @@ def asked(manifest: Manifest) -> dict[str, Json]:
         "deterministic": manifest.deterministic or None,
         "num_envs": manifest.task.num_envs,
         "max_iterations": manifest.max_iterations,
+        "init_from": manifest.parent,
         "physics": manifest.task.physics,
         "renderer": manifest.task.renderer,
         "presets": "+".join(manifest.task.presets) or None,
@@ -28,9 +50,9 @@ def asked(manifest: Manifest) -> dict[str, Json]:
         "ranks": manifest.resources.world_size,
         "launcher": manifest.launcher,
         "source": (manifest.task.source_sha256 or "")[:7] or None,
-        **manifest.task.overrides,
-        **{f"launcher_args.{name}": value for name, value in manifest.task.launcher_args.items()},
-        **{f"agent.{path.removeprefix('+')}": value for path, value in manifest.agent.items()},
         "tags": "+".join(map(str, manifest.tags)) or None,
     }
-    return {name: value for name, value in values.items() if value is not None}
+
+
+ARGUMENTS = frozenset(_fixed(Manifest(run_id="", created="", task=Task(id=""), library=""))) | SYNONYMS.keys()
+"""Names that are arguments of every run, even of one that leaves them at their default."""

@@ -167,7 +167,7 @@ class Evaluation:
 
     @property
     def return_interval(self) -> tuple[float, float]:
-        """95 % interval of the mean return, Student's t."""
+        """95 % interval of the mean return, Student's t. Both ends are NaN for a single episode."""
         return mean_interval(self.returns)
 
     @property
@@ -176,20 +176,18 @@ class Evaluation:
 
     @property
     def length_interval(self) -> tuple[float, float]:
-        """95 % interval of the mean length, Student's t."""
+        """95 % interval of the mean length, Student's t. Both ends are NaN for a single episode."""
         return mean_interval(self.lengths)
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the name, value and 95 % interval of each statistic, as text."""
         rows = [("episodes", str(self.episodes), "")]
         rows += self._success_rows()
-        low, high = self.return_interval
-        rows.append(("return", f"{self.mean_return:.3f}", f"{low:.3f} to {high:.3f}"))
+        rows.append(("return", f"{self.mean_return:.3f}", interval_text(self.return_interval)))
         for name, values in self.terms.items():
-            low, high = mean_interval(values)
-            rows.append((f"return: {name}", f"{sum(values) / len(values):.3f}", f"{low:.3f} to {high:.3f}"))
-        low, high = self.length_interval
-        rows.append(("length (steps)", f"{self.mean_length:.1f}", f"{low:.1f} to {high:.1f}"))
+            mean = f"{sum(values) / len(values):.3f}"
+            rows.append((f"return: {name}", mean, interval_text(mean_interval(values))))
+        rows.append(("length (steps)", f"{self.mean_length:.1f}", interval_text(self.length_interval, digits=1)))
         return rows
 
     def _success_rows(self) -> list[tuple[str, str, str]]:
@@ -264,13 +262,19 @@ def _success(value: bool | float) -> bool | float:
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of values, Student's t."""
+    """Return the 95 % interval of the mean of values, Student's t; twice NaN for fewer than two values."""
     from scipy.stats import t
 
     count = len(values)
-    mean = sum(values) / count
     if count < 2:
-        return mean, mean
+        return math.nan, math.nan
+    mean = sum(values) / count
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
     half = float(t.ppf(0.5 + CONFIDENCE / 2, count - 1)) * deviation / math.sqrt(count)
     return mean - half, mean + half
+
+
+def interval_text(interval: tuple[float, float], digits: int = 3) -> str:
+    """Return an interval as text, e.g. ``"0.912 to 0.983"``; an empty text if there is none."""
+    low, high = interval
+    return "" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"

@@ -8,9 +8,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlnb.display.table import counted
 from rlnb.errors import refuse_other_than_text, unknown
 from rlnb.records import notes
-from rlnb.records.asked import asked
+from rlnb.records.asked import ARGUMENTS, argument, asked
+from rlnb.records.differences import differences
 from rlnb.run.run import Run
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ class Runs(Sequence[Run]):
         """Return one row per run: id, task, library, state, iteration, reward, success, created and tags.
 
         Args:
-            columns: Further columns: metrics (their last value) and arguments (``"seed"``, ``"sim.dt"``,
-                ``"agent.algorithm.learning_rate"``).
+            columns: Further columns: metrics (their last value) and arguments (``"seed"``, ``"init_from"``,
+                ``"sim.dt"``, ``"agent.algorithm.learning_rate"``).
 
         Raises:
             NotFoundError: None of the runs has such a metric or argument.
@@ -77,11 +79,11 @@ class Runs(Sequence[Run]):
             NotFoundError: None of the runs has such a metric or argument.
         """
         refuse_other_than_text("name", name)
-        values = [asked(run.manifest).get(name) for run in self]
-        if all(value is None for value in values):
+        values = [argument(run.manifest, name) for run in self]
+        if all(value is None for value in values) and name not in ARGUMENTS:
             lasts = [_last(run, name) for run in self]
             values = [None if math.isnan(last) else last for last in lasts]
-        if self and all(value is None for value in values):
+        if self and all(value is None for value in values) and name not in ARGUMENTS:
             names = {name for run in self for name in (*asked(run.manifest), *run.metrics.names, *run.metrics.tags)}
             raise unknown("metric or argument", name, names, has="There are")
         return values
@@ -89,15 +91,12 @@ class Runs(Sequence[Run]):
     def diff(self) -> pd.DataFrame:
         """Return the arguments and resolved config values that differ between the runs, one column per run.
 
-        A cell is empty if its run lacks the name. Env seeds and log paths are included, although they always differ.
+        A cell is empty if its run lacks the name. Paths below the folders of the runs are left out, because they always
+        differ, and so are config values that only repeat an argument, such as ``env.seed``.
         """
         import pandas as pd
 
-        of_runs = {run.id: run.config for run in self}
-        names = dict.fromkeys(name for values in of_runs.values() for name in values)
-        rows = {name: {id: values.get(name, "") for id, values in of_runs.items()} for name in names}
-        differing = {name: row for name, row in rows.items() if len(set(map(repr, row.values()))) > 1}
-        return pd.DataFrame.from_dict(differing, orient="index", columns=list(of_runs))
+        return pd.DataFrame.from_dict(differences(self), orient="index", columns=[run.id for run in self])
 
     def archive(self) -> Archiving:
         """Return the change that omits these runs from lists; ``.apply()`` makes it, and no file is deleted.
@@ -133,7 +132,7 @@ class Runs(Sequence[Run]):
         names = [f.name for f in dataclasses.fields(RunRow)]
         rows = [[cell(getattr(row, name)) for name in names] for row in self._rows(SHOWN)]
         rest = f", the newest {SHOWN} shown; .table() returns all" if len(self) > SHOWN else ""
-        return table(names, rows, caption=f"{len(self)} runs{rest}")
+        return table(names, rows, caption=f"{counted(len(self), 'run')}{rest}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +166,7 @@ class Archiving:
 
     def __repr__(self) -> str:
         ids = ", ".join(run.id for run in self.runs[:5])
-        return f"Archiving({self.kind} {len(self.runs)} runs: {ids}{', ...' if len(self.runs) > 5 else ''})"
+        return f"Archiving({self.kind} {counted(len(self.runs), 'run')}: {ids}{', ...' if len(self.runs) > 5 else ''})"
 
 
 def _row(run: Run) -> RunRow:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from rlnb import plugins
 from rlnb.errors import NotFoundError, RlnbError, refuse_other_than_text, unknown
-from rlnb.records.asked import asked
+from rlnb.records.asked import ARGUMENTS, argument, asked
 from rlnb.records.facts import tags_of
 from rlnb.records.notes import archived
 from rlnb.records.record import RunRecord
@@ -50,7 +50,7 @@ class Selection:
             (self.task is None or manifest.task.id == self.task)
             and (self.library is None or manifest.library == self.library)
             and (self.since is None or created >= self.since)
-            and all(_fits(asked(manifest).get(name), value) for name, value in self.where.items())
+            and all(_fits(argument(manifest, name), value) for name, value in self.where.items())
         ):
             return False
         try:
@@ -63,7 +63,7 @@ class Selection:
             raise RlnbError(f"{record.path} cannot be read: {exc}") from exc
 
     def check_names(self, records: Collection[RunRecord]) -> None:
-        """Check that the library exists and that each name in ``where`` is an argument of at least one run.
+        """Check that the library exists and that each name in ``where`` is an argument of ``rlnb.train`` or of a run.
 
         Raises:
             NotFoundError: One of them is unknown. The message lists the known ones.
@@ -74,7 +74,7 @@ class Selection:
                 raise unknown("RL library", self.library, libraries, has="Installed or used by these runs")
         if self.where and (names := {name for record in records for name in asked(record.manifest)}):
             for name in self.where:
-                if name not in names:
+                if name not in names | ARGUMENTS:
                     raise unknown("argument", name, names, has="Arguments of these runs")
 
 

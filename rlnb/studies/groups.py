@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlnb.curves.figure import select, source
+from rlnb.display.table import counted
 from rlnb.errors import RlnbError, unknown
 from rlnb.records.asked import asked
 from rlnb.records.evaluation import mean_interval
@@ -54,7 +55,8 @@ class Groups(Mapping[str, Runs]):
         """Return one row per group: the mean of each metric's last value over the runs, with its 95 % interval.
 
         The intervals are Student's t. The columns are ``group``, ``runs``, and for each metric ``<name>``,
-        ``<name>_low`` and ``<name>_high``, which are NaN if no run of the group has logged the metric.
+        ``<name>_low`` and ``<name>_high``. The interval is NaN if fewer than two runs of the group have logged the
+        metric.
         """
         import pandas as pd
 
@@ -65,7 +67,7 @@ class Groups(Mapping[str, Runs]):
         row: dict[str, str | float] = {"group": group, "runs": len(self[group])}
         for metric in self.metrics:
             last = [value for run in self[group] if math.isfinite(value := source(run, metric).last(metric))]
-            low, high = mean_interval(last) if last else (math.nan, math.nan)
+            low, high = mean_interval(last)
             mean = statistics.fmean(last) if last else math.nan
             row |= {metric: mean, f"{metric}_low": low, f"{metric}_high": high}
         return row
@@ -78,7 +80,7 @@ class Groups(Mapping[str, Runs]):
         return with_picture(figure(self, self.metrics))
 
     def __repr__(self) -> str:
-        return f"Groups({', '.join(f'{name}: {len(runs)} runs' for name, runs in self.items())})"
+        return f"Groups({', '.join(f'{name}: {counted(len(runs), "run")}' for name, runs in self.items())})"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Json]:
         from rlnb.curves.figure import mimebundle

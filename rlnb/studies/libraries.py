@@ -6,11 +6,12 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb import plugins
+from rlnb.display.table import counted
 from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
-from rlnb.records.evaluation import Evaluation, mean_interval
+from rlnb.records.evaluation import Evaluation, interval_text, mean_interval
 from rlnb.run.run import Run
 from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import task_card
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mean:
-    """A mean over seeds with its 95 % interval (Student's t). All three are NaN if there are no values."""
+    """A mean over seeds with its 95 % interval; all three are NaN if there are no values.
+
+    The interval of several seeds is Student's t. That of one seed is over the episodes of its evaluation, and says
+    nothing about other seeds.
+    """
 
     value: float
     """The mean."""
@@ -35,14 +40,27 @@ class Mean:
     """Lower end of the interval."""
     high: float
     """Upper end of the interval."""
+    over: Literal["seeds", "episodes"]
+    """Source of the interval."""
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Mean:
-        """Return the mean of values, with its interval."""
-        if not values:
-            return cls(value=math.nan, low=math.nan, high=math.nan)
+    def of(cls, values: Sequence[float], of_episodes: Sequence[tuple[float, float] | None]) -> Mean:
+        """Return the mean of values with its interval.
+
+        Args:
+            values: Value of each seed.
+            of_episodes: Interval of each seed over its episodes; None if it has none.
+        """
+        mean = statistics.fmean(values) if values else math.nan
+        if len(values) == 1 and (only := of_episodes[0]) is not None:
+            return cls(value=mean, low=only[0], high=only[1], over="episodes")
         low, high = mean_interval(values)
-        return cls(value=statistics.fmean(values), low=low, high=high)
+        return cls(value=mean, low=low, high=high, over="seeds")
+
+    def __str__(self) -> str:
+        interval = interval_text((self.low, self.high))
+        of_episodes = ", over episodes" if self.over == "episodes" else ""
+        return f"{self.value:.3f} ({interval}{of_episodes})" if interval else f"{self.value:.3f}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,11 +93,12 @@ class Comparison:
     """Evaluations by library, in the order of :attr:`runs`."""
 
     def table(self) -> pd.DataFrame:
-        """Return one row per library: means over seeds with their 95 % intervals (Student's t).
+        """Return one row per library: means over seeds with their 95 % intervals.
 
         The columns are ``library``, ``seeds``, ``frames`` (of the longest run), ``return``, ``return_low``,
-        ``return_high``, ``success``, ``success_low``, ``success_high``, ``fps`` (median frames/s of a run, averaged
-        over seeds) and ``minutes`` (first to last iteration of a run, averaged over seeds).
+        ``return_high``, ``success``, ``success_low``, ``success_high``, ``interval_over`` (``"seeds"``, or
+        ``"episodes"`` if there is one seed; see :class:`Mean`), ``fps`` (median frames/s of a run, averaged over seeds)
+        and ``minutes`` (first to last iteration of a run, averaged over seeds).
         """
         import pandas as pd
 
@@ -95,6 +114,7 @@ class Comparison:
                     "success": row.success.value,
                     "success_low": row.success.low,
                     "success_high": row.success.high,
+                    "interval_over": row.mean_return.over,
                     "fps": row.fps,
                     "minutes": row.minutes,
                 }
@@ -104,15 +124,15 @@ class Comparison:
 
     def _row(self, library: str) -> Row:
         runs, evaluations = self.runs[library], self.evaluations[library]
-        successes = [rate for evaluation in evaluations if (rate := evaluation.success_rate) is not None]
+        rated = [(rate, one.success_interval) for one in evaluations if (rate := one.success_rate) is not None]
         rates = [run.metrics["fps"] for run in runs if "fps" in run.metrics.names]
         minutes = [(rate.wall_time_s[-1] - rate.wall_time_s[0]) / 60 for rate in rates]
         return Row(
             library=library,
             seeds=len(runs),
             frames=max((rate.frames[-1] for rate in rates), default=0.0),
-            mean_return=Mean.of([evaluation.mean_return for evaluation in evaluations]),
-            success=Mean.of(successes),
+            mean_return=Mean.of([one.mean_return for one in evaluations], [one.return_interval for one in evaluations]),
+            success=Mean.of([rate for rate, _ in rated], [interval for _, interval in rated]),
             fps=statistics.fmean(statistics.median(rate.values) for rate in rates) if rates else math.nan,
             minutes=statistics.fmean(minutes) if rates else math.nan,
         )
@@ -129,15 +149,15 @@ class Comparison:
         return with_picture(figure(self.runs, metrics))
 
     def __repr__(self) -> str:
-        return f"Comparison({', '.join(f'{name}: {len(runs)} seeds' for name, runs in self.runs.items())})"
+        return f"Comparison({', '.join(f'{name}: {counted(len(runs), "seed")}' for name, runs in self.runs.items())})"
 
     def _repr_html_(self) -> str:
         from rlnb.display.table import table
 
         rows = []
         for row in map(self._row, self.runs):
-            means = [f"{mean.value:.3f} ({mean.low:.3f} to {mean.high:.3f})" for mean in (row.mean_return, row.success)]
             counts = [str(row.seeds), f"{row.frames:,.0f}"]
+            means = [str(row.mean_return), str(row.success)]
             rows.append([row.library, *counts, *means, f"{row.fps:,.0f}", f"{row.minutes:.1f}"])
         heads = ["library", "seeds", "frames", "return (95 %)", "success (95 %)", "frames/s", "minutes"]
         return table(heads, rows, caption="Equal frames, policies evaluated from reset")

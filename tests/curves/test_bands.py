@@ -34,9 +34,9 @@ def test_one_seed_has_no_band_and_no_data_no_curve(seeds: list[rlnb.Run]) -> Non
 
 
 def test_each_group_is_one_colour_named_once_with_its_seeds(seeds: list[rlnb.Run]) -> None:
-    shown = figure({"one": seeds, "<b>two": seeds[:2]}, ["reward", "episode_length"])
+    shown = figure({"one": seeds, "<b>two": seeds[:1]}, ["reward", "episode_length"])
     named = [trace.name for trace in shown.data if trace.showlegend]
-    assert named == ["one (3 seeds)", "&lt;b&gt;two (2 seeds)"]
+    assert named == ["one (3 seeds)", "&lt;b&gt;two (1 seed)"]
     assert len({trace.line.color for trace in shown.data if trace.legendgroup == "one"}) == 1
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import rlnb
-from rlnb.records.asked import asked
+from rlnb.records.asked import ARGUMENTS, argument, asked
 
 MANIFEST = rlnb.Manifest(
     run_id="r",
@@ -43,3 +45,11 @@ def test_defaults_are_omitted_but_a_seed_of_zero_is_not() -> None:
     values = asked(MANIFEST)
     assert values["seed"] == 0
     assert not {"num_envs", "max_iterations", "physics", "renderer"} & set(values)
+
+
+def test_the_origin_of_the_weights_has_two_names() -> None:
+    manifest = dataclasses.replace(MANIFEST, parent="an-earlier-run")
+    assert asked(manifest)["init_from"] == "an-earlier-run"
+    assert argument(manifest, "init_from") == argument(manifest, "parent") == "an-earlier-run"
+    assert "init_from" not in asked(MANIFEST)
+    assert {"init_from", "parent", "presets"} <= ARGUMENTS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,12 @@ def test_the_mean_length_has_students_interval() -> None:
     assert result.length_interval == evaluation(returns=list(range(1, 11))).return_interval
 
 
-def test_the_interval_of_one_episode_is_its_value() -> None:
+def test_one_episode_has_no_interval() -> None:
     result = evaluation(returns=[3.0], lengths=[7], successes=[True], timeouts=[True])
-    assert result.return_interval == (3.0, 3.0)
+    assert result.return_interval == pytest.approx((math.nan, math.nan), nan_ok=True)
     assert result.episodes == 1
+    assert ("return", "3.000", "") in result.rows()
+    assert ("length (steps)", "7.0", "") in result.rows()
 
 
 def test_without_a_success_function_the_success_rate_is_not_defined() -> None:

@@ -45,6 +45,21 @@ def test_table_takes_further_columns(three):
     assert (table["fps"] > 0).all()
 
 
+def test_table_and_selection_know_the_origin_of_the_weights(three):
+    later = rlnb.train("Echo", library="echo", max_iterations=3, init_from=three[0]).wait()
+    table = rlnb.runs().table("init_from", "parent")
+    origins = [three[0].id, None, None, None]
+    assert list(table["init_from"]) == list(table["parent"]) == origins
+    assert ids(rlnb.runs(where={"parent": three[0].id})) == {later.id}
+    assert ids(rlnb.runs().sorted("init_from")[:1]) == {later.id}
+    assert rlnb.runs().diff().loc["init_from"][later.id] == three[0].id
+
+
+def test_an_argument_that_no_run_was_given_is_an_empty_column(three):
+    assert list(rlnb.runs().table("init_from")["init_from"]) == [None] * 3
+    assert len(rlnb.runs(where={"init_from": "x"})) == 0
+
+
 def test_diff_shows_only_what_differs(three):
     shown = rlnb.runs().diff()
     assert list(shown.columns) == [run.id for run in rlnb.runs()]
@@ -58,3 +73,9 @@ def test_a_long_list_shows_its_newest(three, monkeypatch):
     shown = rlnb.runs()._repr_html_()
     assert "3 runs, the newest 2 shown" in shown
     assert three[0].id not in shown
+
+
+def test_one_run_is_counted_in_the_singular(three):
+    one = rlnb.runs()[:1]
+    assert "<b>1 run</b>" in one._repr_html_()
+    assert f"archive 1 run: {one[0].id}" in repr(one.archive())

@@ -1,5 +1,6 @@
 """Groups of runs."""
 
+import numpy as np
 import pytest
 
 import rlnb
@@ -39,6 +40,16 @@ def test_a_row_has_the_mean_of_the_last_values_with_its_interval(runs):
     assert row["reward"] == pytest.approx(sum(last) / 6)
     assert row["reward_low"] < row["reward"] < row["reward_high"]
     assert row["runs"] == 6
+
+
+def test_a_group_of_one_run_has_no_interval(runs):
+    groups = rlnb.compare(runs[:1])
+    row = groups.table().iloc[0]
+    assert row["reward"] == runs[0].metrics["reward"].last
+    assert np.isnan(row["reward_low"])
+    assert np.isnan(row["reward_high"])
+    assert repr(groups) == "Groups(Echo: 1 run)"
+    assert [trace.name for trace in groups.plot().data] == ["Echo (1 seed)"]
 
 
 def test_each_group_is_a_curve_with_a_band(runs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,47 @@ def test_agent_values_of_a_library_determine_its_iterations(requested: list[tupl
     assert requested == [("rsl_rl", 5, 0), ("skrl", 10, 0)]
     with pytest.raises(rlnb.CheckError, match="agent has values for 'sb3', which is not one of: "):
         rlnb.compare_libraries("Isaac-Cartpole-Direct", ["skrl"], frames=64 * 320, agent={"sb3": {"n_steps": 8}})
+
+
+T_975_1 = 12.706
+"""Student's t for one degree of freedom, 97.5 %, from any table."""
+
+
+@pytest.fixture
+def evaluated(root: Path) -> list[rlnb.Run]:
+    """Provide two runs that differ in their seed, each with an evaluation of ten episodes."""
+    runs = [rlnb.train("Echo", library="echo", max_iterations=6, seed=seed).wait() for seed in range(2)]
+    for run in runs:
+        run.evaluate(episodes=10)
+    return runs
+
+
+def comparison(runs: list[rlnb.Run]) -> libraries.Comparison:
+    return libraries.Comparison(runs={"echo": runs}, evaluations={"echo": [run.evaluations[-1] for run in runs]})
+
+
+def test_several_seeds_have_students_interval(evaluated: list[rlnb.Run]) -> None:
+    first, second = (run.evaluations[-1].mean_return for run in evaluated)
+    row = comparison(evaluated).table().iloc[0]
+    assert row["return"] == pytest.approx((first + second) / 2)
+    half = T_975_1 * abs(first - second) / 2
+    assert (row["return_low"], row["return_high"]) == pytest.approx((row["return"] - half, row["return"] + half), rel=1e-3)
+    assert row["interval_over"] == "seeds"
+    assert "over episodes" not in comparison(evaluated)._repr_html_()
+
+
+def test_one_seed_has_the_interval_of_its_evaluation_and_says_so(evaluated: list[rlnb.Run]) -> None:
+    one = comparison(evaluated[:1])
+    evaluation = evaluated[0].evaluations[-1]
+    row = one.table().iloc[0]
+    assert (row["return_low"], row["return_high"]) == evaluation.return_interval
+    assert (row["success_low"], row["success_high"]) == evaluation.success_interval
+    assert row["interval_over"] == "episodes"
+    low, high = evaluation.return_interval
+    assert f"{evaluation.mean_return:.3f} ({low:.3f} to {high:.3f}, over episodes)" in one._repr_html_()
+    assert repr(one) == "Comparison(echo: 1 seed)"
+
+
+def test_one_seed_without_an_interval_over_episodes_has_none() -> None:
+    assert str(libraries.Mean.of([23.473], [None])) == "23.473"
+    assert str(libraries.Mean.of([23.473], [(math.nan, math.nan)])) == "23.473"
