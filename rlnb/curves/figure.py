@@ -72,6 +72,8 @@ def figure(runs: Sequence[RunFacts], metrics: Sequence[str] | None = None, x: st
     """
     check_axis(x)
     curves = {name: _curves(runs, name, x) for name in select(runs, metrics)}
+    if metrics is None:  # a usual metric may have only values that are not finite
+        curves = {name: of_runs for name, of_runs in curves.items() if any(len(xs) for xs, _ in of_runs)}
     scale, x_title = _x_scale(x, [points for of_runs in curves.values() for points in of_runs])
     chart = panels(list(curves), x_title)
     names, in_legend = labels(runs), set()
@@ -110,6 +112,7 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
     chart = make_subplots(
         rows=rows,
         cols=columns,
+        specs=[[{} if row * columns + column < len(metrics) else None for column in range(columns)] for row in range(rows)],
         subplot_titles=[html.escape(title(name)) for name in metrics],
         horizontal_spacing=0.22 / columns,
         vertical_spacing=0.32 / rows,

@@ -44,6 +44,7 @@ th, td {{ padding: .2rem 1rem .2rem 0; vertical-align: top; overflow-wrap: anywh
 caption {{ padding: .3rem 0; white-space: nowrap }}
 pre {{ background: #f6f6f6; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px }}
 img {{ max-width: 100%; height: auto }}
+summary {{ cursor: pointer; margin: .3rem 0 }}
 figure {{ margin: .5rem 0 1rem }} figcaption, small {{ color: #666 }}
 </style></head>
 <body>

@@ -94,3 +94,27 @@ def test_metrics_of_the_task_follow_the_usual_ones(root, monkeypatch: pytest.Mon
     own = [f"Metrics/error{number}" for number in range(9)]
     monkeypatch.setattr(type(run.metrics), "of_task", own)
     assert figure.select([run], None) == [*usual, *own[: figure.MOST_OF_TASK]]
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_there_are_as_many_axes_as_metrics(count):
+    names = [f"metric {number}" for number in range(count)]
+    layout = figure.panels(names, "frames").layout
+    assert len([name for name in layout if name.startswith("xaxis")]) == count
+    assert len([name for name in layout if name.startswith("yaxis")]) == count
+    assert [note.text for note in layout.annotations] == names
+
+
+def test_a_usual_metric_without_a_finite_value_has_no_axes(root):
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    from rlnb_echo.backend import _log
+
+    run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
+    for path in run.record.folder.event_files():
+        path.unlink()
+    writer = EventFileWriter(str(run.path / "logs"))
+    _log(writer, 0, {"Train/mean_reward": float("nan"), "Perf/total_fps": 10.0})
+    writer.close()
+    shown = figure.figure([rlnb.get_run(run.id)])
+    assert [note.text for note in shown.layout.annotations] == ["fps"]

@@ -59,4 +59,4 @@ def test_each_group_has_a_line_with_a_band(runs):
     assert groups == [[0, 1], [2]], "runs that differ only in the seed are one group"
     layout = messages.layout(runs, ["reward"], "frames", groups)
     assert layout.band
-    assert [line.name for line in layout.lines] == ["num_envs 4 (2 seeds)", "num_envs 8 (1 seeds)"]
+    assert [line.name for line in layout.lines] == ["num_envs 4 (2 seeds)", "num_envs 8 (1 seed)"]

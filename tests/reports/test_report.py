@@ -23,6 +23,8 @@ def runs(echo_root):
         HOSTILE, library="echo", max_iterations=30, seed=7, agent={"note": HOSTILE}, tags=[HOSTILE]
     ).wait()
     good.evaluate(episodes=20)
+    (good.path / "logs" / "params").mkdir()
+    (good.path / "logs" / "params" / "agent.yaml").write_text(f"algorithm:\n  learning_rate: 0.00125\nnote: {HOSTILE}\n")
     (good.path / "media").mkdir(exist_ok=True)
     noise = np.random.default_rng(0).integers(0, 255, (1200, 1600, 3), np.uint8)
     for number in range(4):
@@ -76,6 +78,12 @@ def test_it_shows_the_run_and_how_to_reproduce_it(runs, page):
         assert text in page
     assert "-m rlnb.worker train" in page
     assert "max_iterations=30" in page
+
+
+def test_it_has_every_hyperparameter_and_says_where_the_task_is_from(page):
+    assert "algorithm.learning_rate = 0.00125" in page
+    assert "Source of the task" in page
+    assert "belongs to an installed package" in page
 
 
 def test_it_has_curves_and_as_many_pictures_as_fit(page):
