@@ -13,6 +13,7 @@ from rlnb.errors import CheckError, NotFoundError, Problem, unknown, whole_numbe
 from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
+from rlnb.storage.scalars import whole
 from rlnb.tasks import overrides
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.requests import Budget, Cost, Costs
@@ -178,6 +179,7 @@ def camera_budget(
     """
     task = as_task(task)
     card = task_card(task, python=python, asset_root=asset_root)
+    envs, frames = [whole(number) for number in envs], whole(frames)
     _check(task, card, camera, sizes, envs, frames)
 
     def read(costs: Costs) -> CameraBudget:

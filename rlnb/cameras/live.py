@@ -13,9 +13,10 @@ from rlnb.errors import RlnbError
 from rlnb.records.camera_files import Frame, FrameReader, Wanted
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
-from rlnb.records.record import StockRecord
 from rlnb.records.script_record import ScriptRecord
+from rlnb.records.stock_record import StockRecord
 from rlnb.spec import COLOR, ENDED
+from rlnb.storage.scalars import whole
 from rlnb.tasks.aim import Aim, turned, valid_aim
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class CameraFeed:
         eye: Sequence[float] | None = None,
         target: Sequence[float] | None = None,
     ) -> None:
+        num_envs = whole(num_envs)
         self._first = valid_aim(f"cameras of {run.id}", eye, target)
         if num_envs < 1 or not 0.0 < share <= 1.0:
             raise RlnbError(f"num_envs={num_envs!r} must be at least 1, and share={share!r} above 0 and at most 1.")

@@ -19,6 +19,7 @@ from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
 from rlnb.storage import files
+from rlnb.storage.scalars import whole
 from rlnb.tasks import requests
 from rlnb.tasks.aim import aim_of
 from rlnb.tasks.requests import Clip
@@ -226,6 +227,7 @@ def preview(
     """
     scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
     card = task_card(scene.task, python=scene.python, asset_root=scene.asset_root)
+    num_envs, steps, every, seed = map(whole, (num_envs, steps, every, seed))
     check_preview(scene.task, card, cameras, data_types, num_envs, envs, steps, every, actions, size, eye, target)
     with tempfile.TemporaryDirectory(prefix="rlnb-preview-") as out, status(f"Previewing {scene.task.id}") as show:
         request = requests.Preview(

@@ -19,6 +19,7 @@ from rlnb.simulation import simulator
 from rlnb.simulation.card import task_card
 from rlnb.simulation.process import SimulatorProcess
 from rlnb.spec import Task
+from rlnb.storage.scalars import whole
 from rlnb.tasks.requests import Address, View
 
 HEIGHT_PX = 480
@@ -118,6 +119,7 @@ def view(
     scene = subject(task, policy=policy, checkpoint=checkpoint, trust=trust, python=python, asset_root=asset_root)
     task, python, asset_root = scene.task, scene.python, scene.asset_root
     card = task_card(task, python=python, asset_root=asset_root)
+    num_envs, seed = whole(num_envs), whole(seed)
     check_preview(task, card, None, None, num_envs, None, 0, None, actions, (64, 64))
     if not speed > 0:
         raise RlnbError(f"speed={speed!r} is not a positive number. Use speed=1.0 for real time.")

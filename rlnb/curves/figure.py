@@ -112,7 +112,9 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
     chart = make_subplots(
         rows=rows,
         cols=columns,
-        specs=[[{} if row * columns + column < len(metrics) else None for column in range(columns)] for row in range(rows)],
+        specs=[
+            [{} if row * columns + column < len(metrics) else None for column in range(columns)] for row in range(rows)
+        ],
         subplot_titles=[html.escape(title(name)) for name in metrics],
         horizontal_spacing=0.22 / columns,
         vertical_spacing=0.32 / rows,

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 _DASHES: Mapping[str, Literal["-", "--", ":", "-."]] = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _DPI = 110
+_PX_PER_INCH = 96
+"""Pixels of a browser per inch."""
+_HORIZONTAL: Mapping[str, Literal["left", "right", "center"]] = {"left": "right", "right": "left"}
+_VERTICAL: Mapping[str, Literal["bottom", "top", "center"]] = {"top": "bottom", "bottom": "top"}
+"""matplotlib's name of the side of a text that lies at its point, by plotly's name of the side of the point."""
 _BAND_ALPHA = 0.2
 _LINE_WIDTH = 1.4
 _LEGEND_CHARACTERS = 120
@@ -31,12 +36,12 @@ Spot = tuple[float, float]
 
 
 def drawable(chart: go.Figure) -> bool:
-    """Return whether :func:`png` can draw a figure: it draws lines, points and bars."""
+    """Return whether :func:`png` can draw a figure: it draws lines, points, texts and bars."""
     return all(trace.type in ("scatter", "scattergl", "bar") for trace in chart.data)
 
 
 def png(chart: go.Figure) -> bytes:
-    """Return a figure of lines, points and bars as a PNG with the same subplots, titles, colours and legend."""
+    """Return a figure of lines, points, texts and bars as a PNG with the same subplots, titles, colours and legend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -44,6 +49,8 @@ def png(chart: go.Figure) -> bytes:
     columns = sorted({subplot.column for subplot in subplots})
     rows = sorted({subplot.row for subplot in subplots}, reverse=True)
     size = (3.9 * len(columns) + 0.4, 2.5 * len(rows) + 0.4)
+    if chart.layout.width and chart.layout.height:
+        size = (chart.layout.width / _PX_PER_INCH, chart.layout.height / _PX_PER_INCH)
     picture = Figure(figsize=size, dpi=_DPI, layout="constrained")
     FigureCanvasAgg(picture)
     grid = picture.add_gridspec(len(rows), len(columns))
@@ -107,6 +114,9 @@ def _draw_traces(axes: Axes, chart: go.Figure, subplot: _Subplot) -> dict[str, L
         if trace.type == "bar":
             _draw_bars(axes, trace)
             continue
+        if trace.mode == "text":
+            _draw_texts(axes, trace)
+            continue
         _draw_line(axes, trace, below)
         below = trace.y
         if trace.showlegend:
@@ -122,6 +132,14 @@ def _draw_bars(axes: Axes, trace: go.Bar) -> None:
     names, lengths = (trace.y, trace.x) if horizontal else (trace.x, trace.y)
     places = range(len(lengths)) if names is None else list(names)
     (axes.barh if horizontal else axes.bar)(places, list(lengths), color=PALETTE[0])
+
+
+def _draw_texts(axes: Axes, trace: go.Scatter) -> None:
+    vertical, _, horizontal = (trace.textposition or "middle center").partition(" ")
+    sides = {"ha": _HORIZONTAL.get(horizontal, "center"), "va": _VERTICAL.get(vertical, "center")}
+    for x, y, text in zip(trace.x, trace.y, trace.text, strict=True):
+        bold = "bold" if text.startswith("<b>") else "normal"
+        axes.text(x, y, _plain(text), fontsize=8, fontweight=bold, parse_math=False, **sides)
 
 
 def _draw_line(axes: Axes, trace: go.Scatter, below: Any) -> None:
@@ -143,10 +161,15 @@ def _dress(axes: Axes, subplot: _Subplot) -> None:
     axes.set_ylabel(_plain(subplot.y.title.text), fontsize=8)
     axes.tick_params(labelsize=8)
     axes.grid(color="#eeeeee")
+    axes.set_axisbelow(True)  # the grid behind bars
     axes.spines[["top", "right"]].set_visible(False)
+    if subplot.x.visible is False and subplot.y.visible is False:
+        axes.set_axis_off()
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if max(abs(limit) for limit in limits) >= _ENGINEERING_FROM:
             axis.set_major_formatter(EngFormatter(sep=""))
+    if subplot.x.range:
+        axes.set_xlim(*subplot.x.range)
     if subplot.y.range:
         axes.set_ylim(*subplot.y.range)
 
@@ -178,4 +201,4 @@ def _spot(x: float, y: float) -> Spot:
 
 
 def _plain(text: str | None) -> str:
-    return html.unescape(text or "")
+    return html.unescape(re.sub(r"</?b>", "", text or "").replace("<br>", "\n"))

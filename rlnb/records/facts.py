@@ -16,12 +16,13 @@ from rlnb.records.config import resolved
 from rlnb.records.find import find, open_record
 from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
-from rlnb.records.record import JobRecord, RunRecord, StockRecord
+from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.script_record import ScriptRecord
+from rlnb.records.stock_record import StockRecord
 from rlnb.spec import ENDED, State
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
-from rlnb.storage.scalars import builtin
+from rlnb.storage.scalars import whole
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -47,11 +48,16 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         NotFoundError: There is no such file.
     """
     if isinstance(record, StockRecord):
-        raise RunError(f"{record.path} was written by stock Isaac Lab; rlnb only reads it.")
+        raise RunError(_stock_fix(record, name))
     if isinstance(record, ScriptRecord):
         raise RunError(f"{record.id} is the run of a script: rlnb cannot load its checkpoints. Use the script.")
     checkpoints = record.checkpoints
     if name is None and not checkpoints:
+        if record.state in ENDED:
+            raise RunError(
+                f"{record.id} ({record.state}) ended before its first checkpoint, so its weights are lost. "
+                "Start the training again with rlnb.train(...). Its log: run.logs()"
+            )
         raise RunError(f"{record.id} ({record.state}) has no checkpoint yet. Its log: run.logs()")
     if name is None:
         if (newest := checkpoints.last_whole()) is None:
@@ -67,6 +73,15 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
         fix = f"Use checkpoint={earlier.name!r}." if earlier else "Use another file."
         raise RunError(f"{path} is not a complete checkpoint: it is torn. {fix}")
     return str(path.relative_to(record.path)) if path.is_relative_to(record.path) else str(path.absolute())
+
+
+def _stock_fix(record: StockRecord, name: str | Path | None) -> str:
+    """Return why rlnb starts no job on a run of stock Isaac Lab, and the calls that work with its checkpoint."""
+    newest = name if name is not None else next(reversed(record.checkpoints), None)
+    fix = f"Use rlnb.train({record.task!r}, library={record.library!r}, init_from={str(newest)!r})"
+    return f"{record.path} was written by stock Isaac Lab; rlnb only reads it. " + (
+        f"{fix}, or run.evaluate(checkpoint=...) of a run that rlnb made." if newest else "It has no checkpoint."
+    )
 
 
 class RunFacts:
@@ -269,13 +284,13 @@ class RunFacts:
             lines: Number of lines, from the end of the log.
             job: Number of the job; None is the newest job with a log. Jobs in the living simulator have no log.
         """
-        if problems := whole_number("lines", lines):
+        if problems := whole_number("lines", lines := whole(lines)):
             raise RlnbError(f"{problems[0].what} Use lines=40.")
         jobs = self.jobs
         if not jobs:
             return ""
         newest = next((j for j in reversed(jobs) if j.folder.logs()), jobs[-1])
-        number = builtin(job)
+        number = whole(job)
         record = newest if job is None else next((j for j in jobs if j.folder.number == number), None)
         if record is None:
             raise unknown("job", str(job), [j.folder.path.name for j in jobs], has=f"Jobs of {self.id}")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from rlnb.errors import NotFoundError, RlnbError, unknown
 from rlnb.records.layout import RunDir
-from rlnb.records.record import RunRecord, StockRecord
+from rlnb.records.record import RunRecord
 from rlnb.records.script_record import ScriptRecord
+from rlnb.records.stock_record import StockRecord, is_stock
 from rlnb.settings import Root
 from rlnb.storage import files
 
@@ -45,11 +46,11 @@ def find(path: Path) -> Iterator[RunRecord]:
             for child in sorted(folder.iterdir()):
                 if not child.name.startswith(".") and _is_run(child):
                     yield open_record(child)
-    for name, below, _ in os.walk(path):
+    for name, below, own_files in os.walk(path):
         run = Path(name)
         children = [child for child in below if not child.startswith(".")]
         below[:] = sorted(child for child in children if not _is_run(run / child))
-        if "params" in below and all(files.there(run / "params" / name) for name in ("agent.yaml", "env.yaml")):
+        if ("params" in below or "run.json" in own_files) and is_stock(run):
             yield StockRecord(run)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +20,6 @@ from rlnb.spec import Json, Library, Manifest, Result, Started, State
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
 from rlnb.storage.serial import from_json
-from rlnb.storage.walk import files_below
 
 LOST_AFTER_S = 5.0
 """Seconds without a heartbeat after which a job whose process is gone counts as lost."""
@@ -320,78 +318,3 @@ class RunRecord:
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, task={self.task!r}, library={self.library!r}, {self.state})"
-
-
-class StockRecord(RunRecord):
-    """A folder that stock ``isaaclab train`` wrote: ``logs/<library>/<experiment>/<time>``."""
-
-    @property
-    def manifest(self) -> Manifest:
-        data = files.read_json(self.path / "run.json", files.RECORD_BYTES) or {}
-        created = data.get("created_at") or datetime.fromtimestamp(self.path.stat().st_mtime, UTC).isoformat()
-        manifest = {
-            "run_id": self.path.name,
-            "created": created,
-            "task": {"id": data.get("task", self.path.parent.name)},
-            "library": data.get("library", self.path.parent.parent.name),
-            "launcher": "none",
-        }
-        return from_json(Manifest, manifest)
-
-    @property
-    def state(self) -> State:
-        """State: "running" while event files grow, else "completed", since stock runs do not record their end."""
-        newest_s = min(
-            (age_s(path) for path in files_below(self.path, lambda name: "tfevents" in name)), default=float("inf")
-        )
-        return "running" if newest_s < SILENT_AFTER_S else "completed"
-
-    @property
-    def metrics(self) -> Metrics:
-        if self._metrics is None:
-            self._metrics = Metrics(self.path, self.library_spec, self._spans())
-        return self._metrics
-
-    def _spans(self) -> list[Span]:
-        return self.spans(self.library_spec or plugins.SCRIPT)
-
-    def spans(self, library: Library, world_size: int = 1) -> list[Span]:
-        """Return how a library counts steps, from the dumped configs, whose ``num_envs`` is that of one rank."""
-        num_envs = _yaml_int(self.path / "params" / "env.yaml", "num_envs") * world_size
-        horizon = _yaml_int(self.path / "params" / "agent.yaml", library.horizon_key)
-        frames, steps = {
-            "iteration": (num_envs * horizon, 1),
-            "timestep": (num_envs, horizon),
-            "frame": (1, num_envs * horizon),
-        }[library.step_unit]
-        return [
-            Span(
-                start_time=0.0,
-                frames_per_step=float(frames),
-                steps_per_iteration=float(steps),
-                logged_at_end=library.logged_at_end,
-            )
-        ]
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        pattern = (self.library_spec or plugins.SCRIPT).checkpoint_pattern
-        paths = (path for path in files_below(self.path) if path.suffix.startswith(".pt") and path.is_file())
-        matches = ((re.search(pattern, path.name), path) for path in paths)
-        return Checkpoints(
-            [path for _, path in sorted((int(match.group(1)), path) for match, path in matches if match)], self
-        )
-
-
-def _yaml_int(path: Path, key: str) -> int:
-    """Return the first ``key: <int>`` of a YAML file; 1 if there is none above 0.
-
-    A regular expression suffices: Isaac Lab's dumps hold Python tags, which safe YAML readers refuse.
-    """
-    try:
-        with files.open_regular(path) as file:
-            text = file.read(files.RECORD_BYTES).decode("utf-8", "replace")
-    except (OSError, RlnbError):
-        return 1
-    match = re.search(rf"^\s*{key}: (\d{{1,15}})$", text, re.MULTILINE)
-    return (int(match.group(1)) if match else 1) or 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rlnb import plugins
 from rlnb.metrics.metrics import Metrics, Span
 from rlnb.records.checkpoints import Checkpoints
-from rlnb.records.record import RunRecord, StockRecord
+from rlnb.records.record import RunRecord
+from rlnb.records.stock_record import StockRecord
 from rlnb.spec import Library
 from rlnb.storage.walk import files_below
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from rlnb.errors import RlnbError, RunError
 from rlnb.records.find import open_record, run_of
-from rlnb.records.record import RunRecord, StockRecord
+from rlnb.records.record import RunRecord
+from rlnb.records.stock_record import StockRecord
 from rlnb.run.leftovers import LEFT_S, remove_leftovers
 from rlnb.run.run import Run
 from rlnb.settings import options

@@ -15,7 +15,7 @@ from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord
 from rlnb.run.jobs import POLL_S, do, raise_unless_completed
 from rlnb.spec import ENDED
-from rlnb.storage.scalars import builtin
+from rlnb.storage.scalars import whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -153,7 +153,7 @@ class Run(RunFacts):
         training = self._record.training  # looked up before its state is: a later one is found when this one is claimed
         if self.state not in ENDED:
             raise RunError(f"{self.id} is still {self.state}. Wait for it, or cancel it: run.cancel()")
-        max_iterations = builtin(max_iterations)
+        max_iterations = whole(max_iterations)
         if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
             raise RunError(f"max_iterations={max_iterations!r} is not a positive whole number.")
         rest = self.what_is_left(max_iterations, checkpoint, trust)
@@ -258,7 +258,7 @@ class Run(RunFacts):
         """
         from rlnb.records.evaluation import EvaluateOptions, evaluation_of, refuse_odd_numbers
 
-        episodes, num_envs, seed, record = map(builtin, (episodes, num_envs, seed, record))
+        episodes, num_envs, seed, record = map(whole, (episodes, num_envs, seed, record))
         refuse_odd_numbers(episodes, num_envs, seed, record)
         library = plugins.library(self.manifest.library)
         if video and not library.simulator:

@@ -25,6 +25,7 @@ from rlnb.simulation.adapter import Adapter, Frame
 from rlnb.simulation.card import task_card
 from rlnb.simulation.env_step import EnvStep, arrays_of, step_of
 from rlnb.spec import Task
+from rlnb.storage.scalars import whole
 from rlnb.tasks.aim import valid_aim
 from rlnb.tasks.debug import Debug, EnvData, Listen, Picture, Read, Replay, Reset, Step
 from rlnb.tasks.overrides import check_task
@@ -356,6 +357,7 @@ def debug(
         CheckError: The task has a problem; no env was made.
         WorkerError: The task's own code failed.
     """
+    num_envs, seed = whole(num_envs), whole(seed)
     task = dataclasses.replace(as_task(task), num_envs=num_envs)
     python, asset_root = python or options.python, asset_root or options.asset_root
     close_former()

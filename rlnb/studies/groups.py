@@ -80,7 +80,8 @@ class Groups(Mapping[str, Runs]):
         return with_picture(figure(self, self.metrics))
 
     def __repr__(self) -> str:
-        return f"Groups({', '.join(f'{name}: {counted(len(runs), "run")}' for name, runs in self.items())})"
+        sizes = (f"{name}: {counted(len(runs), 'run')}" for name, runs in self.items())
+        return f"Groups({', '.join(sizes)})"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Json]:
         from rlnb.curves.figure import mimebundle

@@ -16,6 +16,7 @@ from rlnb.run.run import Run
 from rlnb.simulation.agent import agent_of
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
+from rlnb.storage.scalars import whole
 from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
@@ -149,7 +150,8 @@ class Comparison:
         return with_picture(figure(self.runs, metrics))
 
     def __repr__(self) -> str:
-        return f"Comparison({', '.join(f'{name}: {counted(len(runs), "seed")}' for name, runs in self.runs.items())})"
+        sizes = (f"{name}: {counted(len(runs), 'seed')}" for name, runs in self.runs.items())
+        return f"Comparison({', '.join(sizes)})"
 
     def _repr_html_(self) -> str:
         from rlnb.display.table import table
@@ -193,7 +195,7 @@ def compare_libraries(
     Raises:
         CheckError: A run would fail, or the frames of a library cannot be counted. Nothing was started.
     """
-    task = as_task(task)
+    task, seeds, frames, num_envs, episodes = as_task(task), *map(whole, (seeds, frames, num_envs, episodes))
     card = task_card(task, python=arguments.get("python"), asset_root=arguments.get("asset_root"))
     envs = num_envs or task.num_envs or card.num_envs
     usable = [name for name, agent_card in card.agents.items() if agent_card.usable and not agent_card.needs_choice]

@@ -18,6 +18,7 @@ from rlnb.records.ranks import ranks_of
 from rlnb.run.run import Run
 from rlnb.simulation.card import task_card
 from rlnb.spec import Task
+from rlnb.storage.scalars import whole
 from rlnb.tasks.task import as_task
 from rlnb.training import train
 
@@ -229,9 +230,9 @@ def scaling_study(
     Raises:
         CheckError: A run would fail. It lists all problems; nothing was started.
     """
-    task = as_task(task)
+    task, num_envs, gpus = as_task(task), whole(num_envs), [whole(count) for count in gpus]
     launcher = launcher or LocalLauncher(max_running=1)
-    asked_for = arguments.get("nproc_per_node")
+    asked_for = whole(arguments.get("nproc_per_node"))
     if asked_for is not None and (odd := whole_number("nproc_per_node", asked_for, example=8)):
         raise CheckError(f"scaling study of {task.id}", odd)
     at_most = asked_for or launcher.nproc_per_node

@@ -23,6 +23,7 @@ from rlnb.settings import options
 from rlnb.spec import METRICS, Task
 from rlnb.storage import files
 from rlnb.storage.installation import install_line
+from rlnb.storage.scalars import whole
 from rlnb.studies.journal import Subject, common, hold, storage
 from rlnb.studies.space import Trainings, check
 from rlnb.studies.trials import Driver, Search, runs_of
@@ -132,12 +133,16 @@ class Sweep:
         return pd.DataFrame(rows, columns=None if rows else ["trial", "state", "value", "run"])
 
     def plot(self) -> go.Figure:
-        """Return a parallel-coordinates figure with one line per trial, coloured by the trial's value."""
-        from optuna.visualization import plot_parallel_coordinate
+        """Return a parallel-coordinates figure with one line per complete trial, coloured by the trial's value."""
+        import optuna
 
         from rlnb.curves.figure import with_picture
+        from rlnb.studies.coordinates import parallel_coordinates
 
-        return with_picture(plot_parallel_coordinate(self.study))
+        study = self.study
+        complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
+        maximize = study.direction == optuna.study.StudyDirection.MAXIMIZE
+        return with_picture(parallel_coordinates(complete, study.user_attrs.get("metric", "value"), maximize=maximize))
 
     def importances(self) -> dict[str, float]:
         """Return the importance of each parameter for the value of a trial, by PED-ANOVA. The importances sum to 1.
@@ -162,14 +167,10 @@ class Sweep:
         Raises:
             RlnbError: Fewer than four trials are complete.
         """
-        import optuna
-        from optuna.visualization import plot_param_importances
-
         from rlnb.curves.figure import with_picture
+        from rlnb.studies.coordinates import importance_bars
 
-        self.importances()
-        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        return with_picture(plot_param_importances(self.study, evaluator=evaluator))
+        return with_picture(importance_bars(self.importances()))
 
     def dashboard(self) -> Beside:
         """Start Optuna's dashboard for this sweep, and return its address on this machine's loopback interface.
@@ -263,7 +264,7 @@ def sweep(
         import optuna  # noqa: F401
     except ImportError as exc:
         raise RlnbError(f"A sweep needs Optuna. Use {install_line('rlnb[sweep]')}") from exc
-    task = as_task(task)
+    task, n_trials, parallel = as_task(task), whole(n_trials), whole(parallel)
     _check_goal(metric, direction)
     if parallel is not None and parallel < 1:
         raise RlnbError(f"parallel={parallel!r} is not a positive whole number.")

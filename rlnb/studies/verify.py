@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.errors import RlnbError
 from rlnb.records.ranks import Ranks, ranks_of
 from rlnb.spec import Task
+from rlnb.storage.scalars import whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.training import train
 from rlnb.training.create import create_run, refuse
@@ -100,6 +101,7 @@ def verify_sync(
         RunError: One of the runs failed.
         TimeoutError: One of the runs took longer than ``timeout_s``.
     """
+    nproc_per_node, iterations, num_envs, seed = map(whole, (nproc_per_node, iterations, num_envs, seed))
     if nproc_per_node < 2:
         raise RlnbError(f"nproc_per_node={nproc_per_node!r} is less than 2. Synchronisation needs two ranks.")
 

@@ -11,7 +11,7 @@ from rlnb.errors import CheckError, Problem, RlnbError, whole_number
 from rlnb.settings import Root, options
 from rlnb.spec import Json, Task
 from rlnb.storage.owner import another_owner
-from rlnb.storage.scalars import builtin
+from rlnb.storage.scalars import builtin, whole
 from rlnb.storage.serial import to_json
 from rlnb.tasks import launcher_args as launcher_arguments
 from rlnb.tasks.cell import local_files, module_path, refuse_failed, sha256
@@ -57,7 +57,7 @@ def task(
             not valid, or ``imports`` has a text that is not the name of a module.
         RlnbError: The cell, or a module that it imports, belongs to another user, and ``trust`` is False.
     """
-    num_envs = builtin(num_envs)
+    num_envs = whole(num_envs)
     problems = [] if num_envs is None else whole_number("num_envs", num_envs, example=64)
     if not isinstance(overrides, Mapping | None):
         problems.append(Problem(what=f"overrides={overrides!r} is not a mapping.", fix='overrides={"sim.dt": 0.005}'))

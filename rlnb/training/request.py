@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlnb import plugins
 from rlnb.errors import RlnbError, did_you_mean
 from rlnb.spec import Task
-from rlnb.storage.scalars import builtin
+from rlnb.storage.scalars import builtin, whole
 from rlnb.tasks.agent_config import AgentArgument
 from rlnb.training.alerts import AlertArgument
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 OF_SCRIPTS = ("script", "args", "nproc_per_node", "launcher", "python", "tags", "warm")
 """Arguments of ``rlnb.train`` that apply to a script. A script gets all its other settings through ``args``."""
+WHOLE_NUMBERS = ("max_iterations", "seed", "num_envs", "nproc_per_node", "keep", "film_every")
+"""Arguments of ``rlnb.train`` that are whole numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,9 +97,9 @@ class TrainRequest:
             if name not in names:
                 hint = did_you_mean(name, names)
                 raise TypeError(f"rlnb.train() got an unexpected keyword argument {name!r}.{hint}")
-        if any(type(value).__module__ == "numpy" for value in arguments.values()):
-            arguments = {name: builtin(value) for name, value in arguments.items()}
-        request = cls(task=task, **arguments)
+        numbers = {name: whole(arguments[name]) for name in WHOLE_NUMBERS if name in arguments}
+        others = {name: builtin(value) for name, value in arguments.items()}
+        request = cls(task=task, **{**others, **numbers})
         if request.launcher is not None and not hasattr(request.launcher, "submit"):
             calls = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
             kind = "a name, not a launcher" if isinstance(request.launcher, str) else "not a launcher"

@@ -106,9 +106,8 @@ def test_there_are_as_many_axes_as_metrics(count):
 
 
 def test_a_usual_metric_without_a_finite_value_has_no_axes(root):
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
     from rlnb_echo.backend import _log
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
     run = rlnb.train("Echo", library="echo", max_iterations=3).wait()
     for path in run.record.folder.event_files():

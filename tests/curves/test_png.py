@@ -2,6 +2,7 @@ import io
 
 import numpy as np
 import plotly.graph_objects as go
+import pytest
 from PIL import Image
 from plotly.subplots import make_subplots
 
@@ -33,3 +34,17 @@ def test_text_with_dollars_and_a_leading_underscore_is_drawn_as_it_is():
     for figure, visible in ((named, True), (unnamed, False)):
         figure.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="_" + MATHTEXT_ERROR, showlegend=visible), row=1, col=1)
     assert png(named) != png(unnamed)
+
+
+def test_texts_and_hidden_axes_are_drawn_at_the_figures_size():
+    shown = go.Figure(go.Scatter(x=[0.5], y=[0.5], text=["<b>a.<br>b</b>"], mode="text"))
+    bare = go.Figure(go.Scatter(x=[0.5], y=[0.5], mode="lines"))
+    hidden = {"visible": False, "range": [0, 1]}
+    for figure in (shown, bare):
+        figure.update_layout(width=960, height=480, xaxis=hidden, yaxis=hidden)
+    image, empty = (np.asarray(Image.open(io.BytesIO(png(figure))).convert("L")) for figure in (shown, bare))
+    assert image.shape[1] == 2 * image.shape[0]
+    assert (empty == 255).all()
+    rows, columns = np.nonzero(image < 128)
+    assert rows.mean() / image.shape[0] == pytest.approx(0.5, abs=0.05)
+    assert columns.mean() / image.shape[1] == pytest.approx(0.5, abs=0.05)

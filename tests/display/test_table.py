@@ -39,4 +39,9 @@ def test_a_short_number_keeps_the_digits_before_its_point(value, text):
 
 
 def test_one_thing_is_counted_in_the_singular():
-    assert [table.counted(number, "seed") for number in (0, 1, 2, 1200)] == ["0 seeds", "1 seed", "2 seeds", "1,200 seeds"]
+    assert [table.counted(number, "seed") for number in (0, 1, 2, 1200)] == [
+        "0 seeds",
+        "1 seed",
+        "2 seeds",
+        "1,200 seeds",
+    ]

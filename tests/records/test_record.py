@@ -1,4 +1,4 @@
-"""States derived from files that the tests lay out, and the folders of stock Isaac Lab."""
+"""States derived from files that the tests lay out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,6 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 import rlnb
 from rlnb.launch.hosted import handle_of
 from rlnb.node.peers import newest_training
-from rlnb.records.find import find
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import LOST_AFTER_S, SILENT_AFTER_S, RunRecord
 from rlnb.spec import Job, Started, State
@@ -29,7 +28,6 @@ from rlnb.storage.serial import to_json
 
 HORIZON, NUM_ENVS = 16, 4
 LONG_AGO_S = 3600.0
-STOCK_ENVS, STOCK_HORIZON = 64, 32
 
 
 def run_folder(root: Path, name: str = "20260101-000000-echo", created: str = "2026-01-01T00:00:00+00:00") -> RunDir:
@@ -280,79 +278,6 @@ def test_checkpoints_are_sorted_by_iteration_not_by_name(root: Path) -> None:
     (run.logs / "notes.json").touch()
     names = [path.name for path in RunRecord(run.path).checkpoints]
     assert names == ["model_9.json", "model_50.json", "model_100.json"]
-
-
-def stock_run(logs: Path) -> Path:
-    """Lay out the folder that stock `isaaclab train` writes."""
-    run = logs / "rsl_rl" / "cartpole" / "2026-01-01_00-00-00"
-    (run / "params").mkdir(parents=True)
-    (run / "params" / "env.yaml").write_text(
-        "viewer: !!python/object:isaaclab.envs.common.ViewerCfg\n  lookat: !!python/tuple [0.0]\n"
-        f"scene:\n  num_envs: {STOCK_ENVS}\n"
-    )
-    (run / "params" / "agent.yaml").write_text(f"seed: 42\nnum_steps_per_env: {STOCK_HORIZON}\n")
-    files.write_once(
-        run / "run.json",
-        {"task": "Isaac-Cartpole-Direct", "library": "rsl_rl", "created_at": "2026-01-01T00:00:00+00:00"},
-    )
-    log(run)
-    (run / "model_2.pt").touch()
-    return run
-
-
-@pytest.mark.parametrize("below", ["", "rsl_rl", "rsl_rl/cartpole", "rsl_rl/cartpole/2026-01-01_00-00-00"])
-def test_the_logs_of_stock_isaaclab_are_listed(tmp_path: Path, below: str) -> None:
-    folder = stock_run(tmp_path / "logs")
-    (run,) = rlnb.runs(tmp_path / "logs" / below)
-    assert (run.task, run.library, run.path) == ("Isaac-Cartpole-Direct", "rsl_rl", folder)
-    assert run.created.year == 2026
-    assert "Isaac-Cartpole-Direct" in repr(run)
-    assert folder.name in run._repr_html_()
-
-
-def test_a_stock_run_has_metrics_in_frames(tmp_path: Path) -> None:
-    stock_run(tmp_path / "logs")
-    (run,) = rlnb.runs(tmp_path / "logs")
-    frames = STOCK_ENVS * STOCK_HORIZON
-    assert run.metrics["Train/mean_reward"].frames == [frames, 2 * frames, 3 * frames]
-
-
-def test_a_stock_run_is_running_while_its_files_grow(tmp_path: Path) -> None:
-    folder = stock_run(tmp_path / "logs")
-    (run,) = rlnb.runs(tmp_path / "logs")
-    assert run.state == "running"
-    for path in folder.glob("*tfevents*"):
-        os.utime(path, (time.time() - LONG_AGO_S,) * 2)
-    assert run.state == "completed"
-
-
-def test_task_and_library_of_a_stock_run_without_run_json_come_from_its_path(tmp_path: Path) -> None:
-    (stock_run(tmp_path / "logs") / "run.json").unlink()
-    (run,) = rlnb.runs(tmp_path / "logs")
-    assert (run.task, run.library) == ("cartpole", "rsl_rl")
-
-
-@pytest.mark.parametrize("verb", [lambda run: run.evaluate(10), lambda run: run.resume()], ids=["evaluate", "resume"])
-def test_a_stock_run_is_only_read(tmp_path: Path, verb: Callable[[rlnb.Run], object]) -> None:
-    folder = stock_run(tmp_path / "logs")
-    for path in folder.glob("*tfevents*"):
-        os.utime(path, (time.time() - LONG_AGO_S,) * 2)
-    (run,) = rlnb.runs(tmp_path / "logs")
-    before = sorted(folder.rglob("*"))
-    with pytest.raises(rlnb.RlnbError, match="only reads"):
-        verb(run)
-    assert sorted(folder.rglob("*")) == before
-
-
-def test_runs_and_stock_runs_are_found_side_by_side_and_once(root: Path) -> None:
-    run = run_folder(root)
-    (run.logs / "params").mkdir(parents=True)  # a training of rlnb writes these too
-    (run.logs / "params" / "env.yaml").touch()
-    (run.logs / "params" / "agent.yaml").touch()
-    stock = stock_run(root / "logs")
-    assert [record.path for record in find(root)] == [run.path, stock]
-    assert [record.path for record in find(root / "runs")] == [run.path]
-    assert [record.path for record in find(run.path)] == [run.path]
 
 
 def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None:

@@ -64,7 +64,11 @@ def test_hyperparameters_that_differ_from_the_parents_are_a_table(pair: list[rln
     changes = page[page.index("changes since its parent") :]
     texts = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", changes)
     assert texts[:3] == ["", parent.id, child.id]
-    assert texts[texts.index("agent.algorithm.learning_rate") :][:3] == ["agent.algorithm.learning_rate", "0.001", "0.5"]
+    assert texts[texts.index("agent.algorithm.learning_rate") :][:3] == [
+        "agent.algorithm.learning_rate",
+        "0.001",
+        "0.5",
+    ]
     assert "agent.algorithm.name" not in changes
 
 

@@ -24,7 +24,9 @@ def runs(echo_root):
     ).wait()
     good.evaluate(episodes=20)
     (good.path / "logs" / "params").mkdir()
-    (good.path / "logs" / "params" / "agent.yaml").write_text(f"algorithm:\n  learning_rate: 0.00125\nnote: {HOSTILE}\n")
+    (good.path / "logs" / "params" / "agent.yaml").write_text(
+        f"algorithm:\n  learning_rate: 0.00125\nnote: {HOSTILE}\n"
+    )
     (good.path / "media").mkdir(exist_ok=True)
     noise = np.random.default_rng(0).integers(0, 255, (1200, 1600, 3), np.uint8)
     for number in range(4):

@@ -97,7 +97,9 @@ def test_several_seeds_have_students_interval(evaluated: list[rlnb.Run]) -> None
     row = comparison(evaluated).table().iloc[0]
     assert row["return"] == pytest.approx((first + second) / 2)
     half = T_975_1 * abs(first - second) / 2
-    assert (row["return_low"], row["return_high"]) == pytest.approx((row["return"] - half, row["return"] + half), rel=1e-3)
+    assert (row["return_low"], row["return_high"]) == pytest.approx(
+        (row["return"] - half, row["return"] + half), rel=1e-3
+    )
     assert row["interval_over"] == "seeds"
     assert "over episodes" not in comparison(evaluated)._repr_html_()
 

@@ -75,7 +75,6 @@ def test_an_export_is_one_file_that_gives_the_policys_actions_for_any_number_of_
 def test_a_recurrent_policy_takes_its_state_for_any_number_of_rows(tmp_path: Path, rnn_type: str) -> None:
     import onnxruntime
     import torch
-
     from rlnb_rsl_rl import export
 
     policy = model("RNNModel", hidden_dims=[16], rnn_type=rnn_type, rnn_hidden_dim=8, rnn_num_layers=2)
@@ -94,7 +93,6 @@ def test_a_recurrent_policy_takes_its_state_for_any_number_of_rows(tmp_path: Pat
 
 def test_a_policy_with_a_camera_takes_any_number_of_rows(tmp_path: Path) -> None:
     import onnxruntime
-
     from rlnb_rsl_rl import export
 
     cnn = {"output_channels": [4], "kernel_size": 3}

@@ -1,0 +1,126 @@
+"""A folder that stock ``isaaclab train`` wrote. Nothing in it says how the training ended: its files have to."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rlnb import plugins
+from rlnb.errors import RlnbError
+from rlnb.metrics.metrics import Metrics, Span
+from rlnb.records.checkpoints import Checkpoints
+from rlnb.records.record import SILENT_AFTER_S, RunRecord
+from rlnb.spec import Library, Manifest, State
+from rlnb.storage import files
+from rlnb.storage.clock import age_s
+from rlnb.storage.serial import from_json
+from rlnb.storage.walk import files_below
+
+STARTS_WITHIN_S = 300.0
+"""Seconds after which a run without any event file counts as failed. Isaac Sim and a cold cache take minutes."""
+_WRITER = re.compile(r"tfevents\.\d+\.(?P<host>.+)\.(?P<pid>\d+)\.\d+$")
+"""Host and process in the name of an event file, which TensorBoard's own writer puts there."""
+
+
+def is_stock(folder: Path) -> bool:
+    """Return whether stock Isaac Lab wrote a folder: its configs are there, or the ``run.json`` of a failed start."""
+    if all(files.there(folder / "params" / name) for name in ("agent.yaml", "env.yaml")):
+        return True
+    try:
+        data = files.read_json(folder / "run.json", files.RECORD_BYTES)
+    except RlnbError:
+        return False
+    return isinstance(data, Mapping) and all(isinstance(data.get(name), str) for name in ("library", "task"))
+
+
+class StockRecord(RunRecord):
+    """A folder that stock ``isaaclab train`` wrote: ``logs/<library>/<experiment>/<time>``."""
+
+    @property
+    def manifest(self) -> Manifest:
+        data = files.read_json(self.path / "run.json", files.RECORD_BYTES) or {}
+        created = data.get("created_at") or datetime.fromtimestamp(self.path.stat().st_mtime, UTC).isoformat()
+        manifest = {
+            "run_id": self.path.name,
+            "created": created,
+            "task": {"id": data.get("task", self.path.parent.name)},
+            "library": data.get("library", self.path.parent.parent.name),
+            "launcher": "none",
+        }
+        return from_json(Manifest, manifest)
+
+    @property
+    def state(self) -> State:
+        """State, which stock runs do not record.
+
+        "running" while event files grow and the process that writes them is not known to have ended, else "completed".
+        A run without event files is "starting", and "failed" after five minutes.
+        """
+        events = list(files_below(self.path, lambda name: "tfevents" in name))
+        if not events:
+            return "starting" if age_s(self.path) < STARTS_WITHIN_S else "failed"
+        newest = min(events, key=age_s)
+        return "running" if age_s(newest) < SILENT_AFTER_S and not _writer_ended(newest) else "completed"
+
+    @property
+    def metrics(self) -> Metrics:
+        if self._metrics is None:
+            self._metrics = Metrics(self.path, self.library_spec, self._spans())
+        return self._metrics
+
+    def _spans(self) -> list[Span]:
+        return self.spans(self.library_spec or plugins.SCRIPT)
+
+    def spans(self, library: Library, world_size: int = 1) -> list[Span]:
+        """Return how a library counts steps, from the dumped configs, whose ``num_envs`` is that of one rank."""
+        num_envs = _yaml_int(self.path / "params" / "env.yaml", "num_envs") * world_size
+        horizon = _yaml_int(self.path / "params" / "agent.yaml", library.horizon_key)
+        frames, steps = {
+            "iteration": (num_envs * horizon, 1),
+            "timestep": (num_envs, horizon),
+            "frame": (1, num_envs * horizon),
+        }[library.step_unit]
+        return [
+            Span(
+                start_time=0.0,
+                frames_per_step=float(frames),
+                steps_per_iteration=float(steps),
+                logged_at_end=library.logged_at_end,
+            )
+        ]
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        pattern = (self.library_spec or plugins.SCRIPT).checkpoint_pattern
+        paths = (path for path in files_below(self.path) if path.suffix.startswith(".pt") and path.is_file())
+        matches = ((re.search(pattern, path.name), path) for path in paths)
+        return Checkpoints(
+            [path for _, path in sorted((int(match.group(1)), path) for match, path in matches if match)], self
+        )
+
+
+def _writer_ended(events: Path) -> bool:
+    """Return whether the process that wrote an event file is known to have ended: it was on this host, by its name."""
+    import psutil
+
+    match = _WRITER.search(events.name)
+    if match is None or match["host"] != socket.gethostname():
+        return False
+    return not psutil.pid_exists(int(match["pid"]))
+
+
+def _yaml_int(path: Path, key: str) -> int:
+    """Return the first ``key: <int>`` of a YAML file; 1 if there is none above 0.
+
+    A regular expression suffices: Isaac Lab's dumps hold Python tags, which safe YAML readers refuse.
+    """
+    try:
+        with files.open_regular(path) as file:
+            text = file.read(files.RECORD_BYTES).decode("utf-8", "replace")
+    except (OSError, RlnbError):
+        return 1
+    match = re.search(rf"^\s*{key}: (\d{{1,15}})$", text, re.MULTILINE)
+    return (int(match.group(1)) if match else 1) or 1
