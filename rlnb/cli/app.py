@@ -226,7 +226,7 @@ def tasks(
     from rlnb.settings import options
     from rlnb.simulation import simulator
     from rlnb.tasks import requests
-    from rlnb.tasks.task import module_names
+    from rlnb.tasks.task import OWN_TASKS, module_names
 
     call = requests.Tasks(imports=module_names(options.imports if imports is None else imports))
     with status("Listing the tasks of Isaac Lab (10 to 15 s)"):
@@ -236,7 +236,8 @@ def tasks(
     if not matches:
         from rlnb.errors import did_you_mean
 
-        raise RlnbError(f"None of the {len(names)} tasks matches {pattern!r}.{did_you_mean(pattern, names)}")
+        hint = did_you_mean(pattern, names)
+        raise RlnbError(f"None of the {len(names)} tasks matches {pattern!r}.{hint} {OWN_TASKS}")
     for name in matches:
         screen.say(name)
 

@@ -113,7 +113,8 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
         rows=rows,
         cols=columns,
         specs=[
-            [{} if row * columns + column < len(metrics) else None for column in range(columns)] for row in range(rows)
+            [{} if row * columns + column < max(1, len(metrics)) else None for column in range(columns)]
+            for row in range(rows)
         ],
         subplot_titles=[html.escape(title(name)) for name in metrics],
         horizontal_spacing=0.22 / columns,

@@ -26,6 +26,7 @@ from rlnb.errors import NotFoundError, RlnbError, did_you_mean
 from rlnb.spec import Task
 from rlnb.storage.installation import install_line
 from rlnb.tasks.card import AssetRoot, Selectors
+from rlnb.tasks.task import OWN_TASKS
 from rlnb.version import PACKAGES
 from rlnb.worker.assets import root as assets
 from rlnb.worker.isaac import kit, ovphysx, release
@@ -146,7 +147,7 @@ def current_name(name: str, imports: Sequence[str] = ()) -> str:
     left_out = "".join(f" The tasks of {package} are not registered: {why}." for package, why in _left_out.items())
     hint = did_you_mean(bare, ids)
     own = "".join(f" imports={module!r} registered {', '.join(_brought[module]) or 'none'}." for module in imports)
-    own = own or ' Tasks of your own package need imports="my_project.tasks", or its entry point in isaaclab.tasks.'
+    own = own or f" {OWN_TASKS}"
     raise NotFoundError(f"No task named {name!r}.{hint} `rlnb tasks` lists all {len(ids)}.{left_out}{own}")
 
 

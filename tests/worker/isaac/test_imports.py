@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import rlnb
 from rlnb import options
+from rlnb.cli import app
 from rlnb.records.config import resolved
 from rlnb.records.layout import RunDir
 from rlnb.simulation import simulator
@@ -57,6 +59,10 @@ def package(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 def test_a_package_without_an_entry_point_is_found_and_its_edits_are_used_at_once(package: Path) -> None:
     with pytest.raises(rlnb.RlnbError, match=r"No task named 'Puck-v0'.*need imports=\"my_project\.tasks\""):
         rlnb.task_card("Puck-v0")
+    listed = CliRunner().invoke(app.app, ["tasks", "puck"])
+    assert isinstance(listed.exception, SystemExit)
+    for fix in ("--import my_project.tasks", 'rlnb.task("my_project.module:EnvCfg")'):
+        assert fix in " ".join(listed.stderr.split())
     missing = "imports='no_such_project' is not a module of the worker's Python, .*: there is no 'no_such_project'"
     with pytest.raises(rlnb.RlnbError, match=missing):
         rlnb.task_card(rlnb.task("Puck-v0", imports="no_such_project"))
