@@ -41,3 +41,11 @@ def test_a_value_that_is_not_a_positive_whole_number_is_one_problem(value: Any) 
 def test_a_problem_names_the_smallest_valid_number() -> None:
     assert whole_number("steps", -1, least=0) == [Problem(what="steps=-1 is not a whole number of at least 0.")]
     assert whole_number("steps", 0, least=0) == whole_number("steps", 1) == []
+
+
+def test_a_cell_shows_the_message_of_an_error_once(capsys: pytest.CaptureFixture[str]) -> None:
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    for kind in ("RlnbError", "WorkerError", "RunError"):
+        shell.run_cell(f"import rlnb\nraise rlnb.{kind}('the message of this error')", store_history=False)
+        streams = capsys.readouterr()
+        assert f"{streams.out}{streams.err}".count("the message of this error") == 1, kind

@@ -17,8 +17,8 @@ from rlnb.tasks import launcher_args as launcher_arguments
 from rlnb.tasks.cell import local_files, module_path, refuse_failed, sha256
 
 OWN_TASKS = (
-    'Tasks of your own package need imports="my_project.tasks" (in a shell --import my_project.tasks), or its entry point '
-    'in isaaclab.tasks. An env config needs neither: rlnb.task("my_project.module:EnvCfg").'
+    'Tasks of your own package need imports="my_project.tasks" (in a shell --import my_project.tasks), or its entry '
+    'point in isaaclab.tasks. An env config needs neither: rlnb.task("my_project.module:EnvCfg").'
 )
 """How to use tasks that Isaac Lab does not know."""
 
