@@ -36,11 +36,11 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     }
 
 
-def _text(value: Json, own: tuple[str, str]) -> str:
+def _text(value: Json, names: tuple[str, str]) -> str:
     """Return a value as text without its run's folder and id."""
     text = repr(value)
-    for part in own:
-        text = text.replace(part, "")
+    for name in names:
+        text = text.replace(name, "")
     return text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -104,12 +105,10 @@ class StockRecord(RunRecord):
 
 def _writer_ended(events: Path) -> bool:
     """Return whether the process that wrote an event file is known to have ended: it was on this host, by its name."""
-    import psutil
-
     match = _WRITER.search(events.name)
     if match is None or match["host"] != socket.gethostname():
         return False
-    return not psutil.pid_exists(int(match["pid"]))
+    return os.path.exists("/proc/self") and not os.path.exists(f"/proc/{match['pid']}")
 
 
 def _yaml_int(path: Path, key: str) -> int:

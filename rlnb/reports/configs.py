@@ -72,8 +72,8 @@ def _source(run: RunFacts) -> str:
     for name in names:
         text = _read(run, name)
         size += len(text.encode())
-        shown = f"<pre>{html.escape(text)}</pre>" if size <= SOURCE_BYTES else "<p>Not shown: it is too long.</p>"
-        parts.append(_details(f"{run.id}: {name}, {counted(text.count(chr(10)), 'line')}", shown))
+        content = f"<pre>{html.escape(text)}</pre>" if size <= SOURCE_BYTES else "<p>Not shown: it is too long.</p>"
+        parts.append(_details(f"{run.id}: {name}, {counted(text.count(chr(10)), 'line')}", content))
     parent = parent_of(run)
     return "".join(parts) + (_source_changes(run, parent) if parent is not None else "")
 
@@ -101,8 +101,8 @@ def _source_changes(run: RunFacts, parent: RunFacts) -> str:
         lines += difflib.unified_diff(old, _read(run, name).splitlines(), *pair, lineterm="")
     if not lines:
         return f"<p>The source is that of its parent {html.escape(parent.id)}.</p>"
-    shown = "\n".join(_diff_line(line) for line in lines)[:SOURCE_BYTES]
-    return _details(f"{run.id}: changes of the source since its parent", f"<pre>{shown}</pre>", is_open=True)
+    content = "\n".join(map(_diff_line, lines))
+    return _details(f"{run.id}: changes of the source since its parent", f"<pre>{content}</pre>", is_open=True)
 
 
 def _diff_line(line: str) -> str:

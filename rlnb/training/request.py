@@ -97,9 +97,10 @@ class TrainRequest:
             if name not in names:
                 hint = did_you_mean(name, names)
                 raise TypeError(f"rlnb.train() got an unexpected keyword argument {name!r}.{hint}")
-        numbers = {name: whole(arguments[name]) for name in WHOLE_NUMBERS if name in arguments}
-        others = {name: builtin(value) for name, value in arguments.items()}
-        request = cls(task=task, **{**others, **numbers})
+        if any(isinstance(value, float) or type(value).__module__ == "numpy" for value in arguments.values()):
+            read = {name: whole if name in WHOLE_NUMBERS else builtin for name in arguments}
+            arguments = {name: read[name](value) for name, value in arguments.items()}
+        request = cls(task=task, **arguments)
         if request.launcher is not None and not hasattr(request.launcher, "submit"):
             calls = ", ".join(f"rlnb.{name}(...)" for name in sorted(plugins.launchers()))
             kind = "a name, not a launcher" if isinstance(request.launcher, str) else "not a launcher"
