@@ -250,9 +250,7 @@ class LibraryConformance:
             with pytest.raises(rlnb.RlnbError, match="exports nothing"):
                 trained.export()
             return
-        evaluation = trained.evaluate(episodes=8, num_envs=8, record=max(BATCHES))
-        assert evaluation.rollout is not None
-        rollout = np.load(evaluation.rollout)
+        rollout = np.load(str(trained.evaluate(episodes=8, num_envs=8, record=max(BATCHES)).rollout))
         exports = trained.export()
         agents = {key.removeprefix("actions.") for key in rollout if key.startswith("actions.")}
         assert set(exports) == {f"{agent}/{name}" for agent in agents for name in formats} if agents else set(formats)
