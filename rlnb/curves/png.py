@@ -136,10 +136,10 @@ def _draw_bars(axes: Axes, trace: go.Bar) -> None:
 
 def _draw_texts(axes: Axes, trace: go.Scatter) -> None:
     vertical, _, horizontal = (trace.textposition or "middle center").partition(" ")
-    sides = {"ha": _HORIZONTAL.get(horizontal, "center"), "va": _VERTICAL.get(vertical, "center")}
+    ha, va = _HORIZONTAL.get(horizontal, "center"), _VERTICAL.get(vertical, "center")
     for x, y, text in zip(trace.x, trace.y, trace.text, strict=True):
         bold = "bold" if text.startswith("<b>") else "normal"
-        axes.text(x, y, _plain(text), fontsize=8, fontweight=bold, parse_math=False, **sides)
+        axes.text(x, y, _plain(text), fontsize=8, fontweight=bold, ha=ha, va=va, parse_math=False)
 
 
 def _draw_line(axes: Axes, trace: go.Scatter, below: Any) -> None:

@@ -130,20 +130,23 @@ def _axis(column: int, dimension: Dimension) -> list[go.Scatter]:
 
 def _parameter(name: str, trials: Sequence[optuna.trial.FrozenTrial]) -> Dimension:
     """Return the axis of a parameter, over the whole range that the sweep searches."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
     spaces = [trial.distributions[name] for trial in trials if name in trial.params]
     values = [trial.params.get(name) for trial in trials]
-    if any(hasattr(space, "choices") for space in spaces):
-        choices = list(dict.fromkeys(str(choice) for space in spaces for choice in getattr(space, "choices", ())))
-        places = {text: (index + 0.5) / len(choices) for index, text in enumerate(choices)}
-        of_trials = [
-            places.get(str(value), math.nan) if name in trial.params else math.nan
-            for value, trial in zip(values, trials, strict=True)
-        ]
-        return Dimension(name=name, places=of_trials, ticks=[(place, text) for text, place in places.items()])
-    low, high = min(float(space.low) for space in spaces), max(float(space.high) for space in spaces)
-    log, whole = any(space.log for space in spaces), all(isinstance(space.low, int) for space in spaces)
-    numbers = [math.nan if value is None else float(value) for value in values]
-    return _numeric(name, numbers, low, high, log=log, whole=whole)
+    ranges = [space for space in spaces if isinstance(space, FloatDistribution | IntDistribution)]
+    if ranges:
+        numbers = [math.nan if value is None else float(value) for value in values]
+        low, high = min(float(space.low) for space in ranges), max(float(space.high) for space in ranges)
+        whole = all(isinstance(space, IntDistribution) for space in ranges)
+        return _numeric(name, numbers, low, high, log=any(space.log for space in ranges), whole=whole)
+    choices = [space.choices for space in spaces if isinstance(space, CategoricalDistribution)]
+    texts = list(dict.fromkeys(str(choice) for of_trial in choices for choice in of_trial))
+    places = {text: (index + 0.5) / len(texts) for index, text in enumerate(texts)}
+    of_trials = [
+        places[str(value)] if name in trial.params else math.nan for value, trial in zip(values, trials, strict=True)
+    ]
+    return Dimension(name=name, places=of_trials, ticks=[(place, text) for text, place in places.items()])
 
 
 def _numeric(
