@@ -27,6 +27,7 @@ from .errors import WorkerError as WorkerError
 from .hookspecs import hookimpl as hookimpl
 from .launch.hosted import HostedLauncher as HostedLauncher
 from .launch.local import LocalLauncher as LocalLauncher
+from .notebook.define import define as define
 from .nvidia.gpus import GpuFacts as GpuFacts
 from .nvidia.gpus import gpu_facts as gpu_facts
 from .plugins import make_launcher as make_launcher

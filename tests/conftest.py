@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
 import shutil
@@ -167,22 +168,23 @@ SETTLE_S = 0.1
 class Kernel:
     """A real kernel, driven like by a front end: every request names its cell."""
 
-    def __init__(self, env):
+    def __init__(self, env, kernel_name="python3"):
         from jupyter_client.manager import KernelManager
 
         # IPC sockets, since another process may take a TCP port between its choice and its use.
         self._sockets = tempfile.TemporaryDirectory()
-        self.manager = KernelManager(kernel_name="python3", transport="ipc", ip=f"{self._sockets.name}/kernel")
+        self.manager = KernelManager(kernel_name=kernel_name, transport="ipc", ip=f"{self._sockets.name}/kernel")
         self.manager.start_kernel(env=env)
         self.client = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=60)
         self.messages = []
 
-    def run(self, code, cell="cell-1", timeout_s=60):
-        """Execute a cell and return its printed output."""
+    def run(self, code, cell="cell-1", timeout_s=60, metadata=None):
+        """Execute a cell and return its printed output. ``metadata`` takes the place of the cell's id."""
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
-        message = self.client.session.msg("execute_request", content, metadata={"cellId": cell} if cell else {})
+        metadata = metadata if metadata is not None else {"cellId": cell} if cell else {}
+        message = self.client.session.msg("execute_request", content, metadata=metadata)
         self.client.shell_channel.send(message)
         first = len(self.messages)
         self.until(lambda m: m["content"].get("execution_state") == "idle" and _answers(m, message), timeout_s)
@@ -240,6 +242,28 @@ def kernel(root, tmp_path):
     started = Kernel({**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")})
     yield started
     started.stop()
+
+
+OTHER_SHELL = Path(__file__).parent / "rig" / "other_shell.py"
+
+
+@pytest.fixture
+def kernel_with_shell(root, tmp_path, monkeypatch):
+    """Provide a function that starts a kernel whose shell has a class of that name."""
+    started = []
+
+    def start(name):
+        spec = tmp_path / "jupyter" / "kernels" / name.lower()
+        spec.mkdir(parents=True)
+        argv = [sys.executable, str(OTHER_SHELL), name, "-f", "{connection_file}"]
+        (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": name, "language": "python"}))
+        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+        started.append(Kernel({**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}, spec.name))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
 
 
 @pytest.fixture

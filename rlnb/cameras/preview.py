@@ -53,11 +53,14 @@ class Preview(Frames):
         return picture(self, moment)
 
     def browse(self) -> ipywidgets.Widget | Preview:
-        """Return a viewer with menus for camera and data type and sliders for env and time; self in a report."""
+        """Return a viewer with menus for camera and data type and sliders for env and time.
+
+        In a report and in marimo, which has no such controls, return this preview.
+        """
         from rlnb.cameras.browse import viewer
         from rlnb.display import front_end
 
-        return viewer(self) if front_end.is_live() else self
+        return viewer(self) if front_end.has_ipywidgets() else self
 
     def save(self, path: str | Path) -> Path:
         """Write the last moment as a picture (``.png``), or all moments as a video (``.gif`` or ``.mp4``).

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rlnb.diagnosis.diagnosis import line_of
+from rlnb.display import place
 from rlnb.display.front_end import in_notebook
 from rlnb.display.table import duration, short
 
@@ -37,10 +38,8 @@ def failures(runs: Sequence[RunFacts]) -> str:
 def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
     """Show the progress of a run. Call the yielded function to update it."""
     if in_notebook():
-        from IPython.display import HTML, display
-
-        output = display(HTML(""), display_id=True)
-        yield lambda: output.update(HTML(bar(run)))
+        output = place.show({"text/html": "", "text/plain": ""}, raw=True)
+        yield lambda: output.update({"text/html": bar(run), "text/plain": _text(run)}, raw=True)
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -61,10 +60,15 @@ def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
         def say() -> None:
             if time.monotonic() - last[0] >= SAY_S:
                 last[0] = time.monotonic()
-                sys.stderr.write(": ".join(filter(None, [f"{run.id} {run.state}", facts(run)])) + "\n")
+                sys.stderr.write(f"{_text(run)}\n")
                 sys.stderr.flush()
 
         yield say
+
+
+def _text(run: RunFacts) -> str:
+    """Return one line of text with a run's state, progress, time left and newest values."""
+    return ": ".join(filter(None, [f"{run.id} {run.state}", facts(run)]))
 
 
 def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:

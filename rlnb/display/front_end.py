@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rlnb.display import marimo_page
 from rlnb.settings import options
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ class _Request:
     """The ``msg_id``, which identifies an execution."""
     cell: str = ""
     """The ``cellId``, which JupyterLab, Notebook and VS Code send."""
+    colab_cell: str = ""
+    """The cell's id that Colab sends instead (``google/colab/_history.py``)."""
 
 
 def in_notebook() -> bool:
-    """Return whether this process is a Jupyter kernel."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and shell.__class__.__name__ == "ZMQInteractiveShell"
+    """Return whether this process is a kernel of Jupyter, or this thread executes a cell of marimo."""
+    return _kernel() is not None or marimo_page.in_marimo()
 
 
 def is_live() -> bool:
@@ -37,35 +38,59 @@ def is_live() -> bool:
 
     JupyterLab, Notebook and VS Code send the cell's id with every request, and only a front end sends widget
     messages. papermill, nbconvert and other programs send no cell id, even if they were started from a
-    notebook and inherited its environment.
+    notebook and inherited its environment. Front ends that show no widget that a thread updates get pictures too:
+    Spyder's console has no widgets, and Colab's pages drop such updates (googlecolab/colabtools#3373).
     """
     if options.display != "auto":
         return options.display == "live"
-    if not in_notebook():
-        return False
+    if marimo_page.in_marimo():
+        return marimo_page.has_page()
     request = _request()
     return request.kind.startswith("comm_") or bool(request.cell)
 
 
+def has_ipywidgets() -> bool:
+    """Return whether the front end shows the controls of ipywidgets. marimo shows only widgets of anywidget."""
+    return is_live() and not marimo_page.in_marimo()
+
+
 def cell() -> tuple[str, str]:
     """Return the ids of the running cell and of its current execution; empty if the front end sends none."""
-    request = _request() if in_notebook() else _Request()
-    return request.cell, request.id
+    if marimo_page.in_marimo():
+        return marimo_page.cell()
+    request = _request()
+    return request.cell or request.colab_cell, request.id
+
+
+def _kernel() -> Any:
+    """Return this process's Jupyter kernel; None without one.
+
+    Colab, Spyder, Databricks and others have shells of their own classes, but every shell in a kernel names its kernel.
+    """
+    ipython = sys.modules.get("IPython")
+    return getattr(ipython.get_ipython(), "kernel", None) if ipython else None
 
 
 def _request() -> _Request:
     """Return the Jupyter message that is being handled; see "execute_request" in the messaging protocol."""
     try:
-        parent = sys.modules["IPython"].get_ipython().kernel.get_parent("shell")
+        parent = _kernel().get_parent("shell")
     except (AttributeError, LookupError):
         parent = {}
     header, metadata = parent.get("header") or {}, parent.get("metadata") or {}
-    return _Request(kind=header.get("msg_type", ""), id=header.get("msg_id", ""), cell=metadata.get("cellId", ""))
+    return _Request(
+        kind=header.get("msg_type", ""),
+        id=header.get("msg_id", ""),
+        cell=metadata.get("cellId", ""),
+        colab_cell=(metadata.get("colab") or {}).get("cell_id", ""),
+    )
 
 
 def show_bundle(bundle: Mapping[str, Json]) -> None:
     """Display a Jupyter mime bundle in the notebook. On a terminal, nothing is shown."""
-    if in_notebook():
+    if marimo_page.in_marimo():
+        marimo_page.append(bundle, raw=True)
+    elif in_notebook():
         from IPython.display import display
 
         display(dict(bundle), raw=True)

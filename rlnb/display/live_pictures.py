@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlnb.display import place
 from rlnb.display.live_objects import live_objects
 from rlnb.display.pictures import flowing
 from rlnb.errors import RlnbError
@@ -100,12 +101,10 @@ class LiveView:
 
     def start(self) -> LiveView:
         """Show the view and start streaming."""
-        from IPython.display import display as show
-
         live_objects.add(self, close=self.stop, alive=self.is_alive)
         self._widget = _widget()()
         self._widget.on_msg(self._heard)
-        self._place = show(self._widget, display_id=True)
+        self._place = place.show(self._widget)
         self._last_answer_s = time.monotonic()  # importing anywidget may have taken GONE_S
         self._thread.start()
         return self

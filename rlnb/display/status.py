@@ -7,9 +7,13 @@ import html
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rlnb.display import place
 from rlnb.display.front_end import in_notebook
+
+if TYPE_CHECKING:
+    from rlnb.spec import Json
 
 
 class _Shown(threading.local):
@@ -42,10 +46,8 @@ def status(text: str) -> Iterator[Callable[[Any], None]]:
 
 @contextlib.contextmanager
 def _in_notebook(text: str) -> Iterator[tuple[Callable[[Any], None], Callable[[str, float], None]]]:
-    from IPython.display import HTML, display
-
     start_s = time.monotonic()
-    output = display(HTML(f"<i>{html.escape(text)} ...</i>"), display_id=True)
+    output = place.show(_line(f"{text} ..."), raw=True)
     shown: list[Any] = []
 
     def show(value: Any) -> None:
@@ -54,14 +56,18 @@ def _in_notebook(text: str) -> Iterator[tuple[Callable[[Any], None], Callable[[s
 
     def explain(reason: str, waited_s: float) -> None:
         if not shown:  # a picture says more
-            output.update(HTML(f"<i>{html.escape(f'{text}: {reason}, {waited_s:.0f} s')}</i>"))
+            output.update(_line(f"{text}: {reason}, {waited_s:.0f} s"), raw=True)
 
     try:
         yield show, explain
     finally:
         seconds = time.monotonic() - start_s
-        done = f"<i>{html.escape(text)}: {seconds:.1f} s</i>" if seconds > _QUIET_S else ""
-        output.update(HTML(done))
+        output.update(_line(f"{text}: {seconds:.1f} s" if seconds > _QUIET_S else ""), raw=True)
+
+
+def _line(text: str) -> dict[str, Json]:
+    """Return a line of text as a Jupyter mime bundle."""
+    return {"text/html": f"<i>{html.escape(text)}</i>" if text else "", "text/plain": text}
 
 
 @contextlib.contextmanager

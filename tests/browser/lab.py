@@ -131,10 +131,25 @@ class Lab:
 
 
 @contextlib.contextmanager
-def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator[Lab]:
-    """Serve a folder of notebooks and open a browser on it."""
+def browser(folder: Path) -> Iterator[Any]:
+    """Open a Chromium that reaches this machine only, and yield Playwright's page. Its profile is in the folder."""
     from playwright.sync_api import sync_playwright
 
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            str(folder / ".chromium"),
+            executable_path=CHROMIUM,
+            headless=True,
+            args=list(_FLAGS),
+            viewport={"width": 1400, "height": 1000},
+        )
+        yield context.pages[0] if context.pages else context.new_page()
+        context.close()
+
+
+@contextlib.contextmanager
+def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator[Lab]:
+    """Serve a folder of notebooks and open a browser on it."""
     token = secrets.token_hex(16)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -166,16 +181,8 @@ def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator
     url = f"http://127.0.0.1:{port}{BASE_URL}"
     try:
         _wait_for(url, token, folder / "server.log")
-        with sync_playwright() as playwright:
-            context = playwright.chromium.launch_persistent_context(
-                str(folder / ".chromium"),
-                executable_path=CHROMIUM,
-                headless=True,
-                args=list(_FLAGS),
-                viewport={"width": 1400, "height": 1000},
-            )
-            yield Lab(context.pages[0] if context.pages else context.new_page(), url, token)
-            context.close()
+        with browser(folder) as page:
+            yield Lab(page, url, token)
     finally:
         server.terminate()
         try:

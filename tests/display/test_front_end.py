@@ -1,10 +1,18 @@
+import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
+import pytest
 
 from rlnb.display import front_end
+
+RIG = Path(__file__).parents[1] / "rig" / "other_shell.py"
+_SPEC = importlib.util.spec_from_file_location("other_shell", RIG)
+other_shell = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(other_shell)
 
 ASK = "from rlnb.display import front_end\nprint('live', front_end.is_live())"
 STARTED_FROM_A_NOTEBOOK = {"JPY_SESSION_NAME": "other.ipynb"}
@@ -39,3 +47,84 @@ def test_nbconvert_is_not_live(notebook, tmp_path):
 
 def test_plain_python_is_not_live():
     assert not front_end.is_live()
+
+
+PICTURES = """
+import numpy as np, rlnb
+from PIL import Image
+from rlnb.cameras.preview import Preview
+from rlnb.display.status import status
+
+rgb = np.random.default_rng(0).integers(0, 255, (2, 2, 24, 32, 3), np.uint8)
+with status("Previewing Puck") as show:
+    show(Image.fromarray(rgb[0, 0]))
+Preview(task="Puck", clip={"camera": {"rgb": rgb}}, times_s=(0.0, 0.5), envs=(0, 1), state=np.zeros((2, 2, 3)),
+        labels={}, ranges_m={}, noisy=(), steps=30, added=False, findings=(), task_findings=(), seconds={})
+"""
+CURVES = """
+run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.02}, max_iterations=40)
+run.watch()
+"""
+FIGURE = "run.wait(); run.plot()"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def bundles(kernel):
+    """Return the mime bundles that a front end got, also those that replace others."""
+    return [m["content"]["data"] for m in kernel.messages if m["msg_type"] in SHOWN]
+
+
+SHOWN = ("display_data", "execute_result", "update_display_data")
+
+
+def text_fallbacks(kernel):
+    """Return the bundles with nothing but text."""
+    return [bundle for bundle in bundles(kernel) if set(bundle) == {"text/plain"}]
+
+
+def reprs(kernel):
+    """Return the texts of objects, for a person, that a console shows which knows pictures and text, but no HTML."""
+    texts = [bundle["text/plain"] for bundle in bundles(kernel) if "image/png" not in bundle]
+    return [text for text in texts if text.startswith("<")]
+
+
+@pytest.mark.parametrize("name", list(other_shell.METADATA))
+def test_a_shell_of_another_front_end_gets_pictures_progress_and_curves_without_a_widget(kernel_with_shell, name):
+    kernel = kernel_with_shell(name)
+    metadata = other_shell.METADATA[name]
+    assert kernel.run("print(type(get_ipython()).__name__)", metadata=metadata).strip() == name
+    assert kernel.run(ASK, metadata=metadata).strip() == "live False"
+    for cell in (PICTURES, CURVES, FIGURE):
+        kernel.run(cell, metadata=metadata)
+    shown = bundles(kernel)
+    assert sum("image/png" in bundle for bundle in shown) == 4, "an interim picture, a preview and two figures"
+    assert any("iteration 40 of 40" in bundle.get("text/html", "") for bundle in shown), "the progress"
+    assert any(bundle["text/plain"].count("iteration 40 of 40") for bundle in shown), "the progress in a text console"
+    assert not any(WIDGET in bundle for bundle in shown)
+    assert text_fallbacks(kernel) == reprs(kernel) == []
+
+
+@pytest.mark.parametrize("metadata", [other_shell.VS_CODE, other_shell.JUPYTERLAB], ids=["VS Code", "JupyterLab"])
+def test_a_front_end_with_widgets_gets_pictures_and_live_curves(kernel, metadata):
+    assert kernel.run(ASK, metadata=metadata).strip() == "live True"
+    for cell in (PICTURES, CURVES):
+        kernel.run(cell, metadata=metadata)
+    assert sum("image/png" in bundle for bundle in bundles(kernel)) >= 2, "an interim picture and a preview"
+    assert any(WIDGET in bundle for bundle in bundles(kernel))
+    assert text_fallbacks(kernel) == []
+
+
+def test_the_cell_of_colab_is_known_though_it_is_not_live(kernel_with_shell):
+    kernel = kernel_with_shell("Shell")
+    code = "from rlnb.display import front_end\nprint(front_end.cell()[0])"
+    assert kernel.run(code, metadata=other_shell.METADATA["Shell"]).strip() == "XU0o_w7y2BQa"
+
+
+def test_a_shell_without_a_kernel_is_no_notebook():
+    code = """
+from IPython.core.interactiveshell import InteractiveShell
+InteractiveShell.instance()
+from rlnb.display import front_end
+print(front_end.in_notebook(), front_end.is_live())
+"""
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False False"

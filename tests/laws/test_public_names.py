@@ -62,6 +62,7 @@ PUBLIC = [
     "compare",
     "compare_libraries",
     "debug",
+    "define",
     "get_run",
     "get_sweep",
     "gpu_facts",

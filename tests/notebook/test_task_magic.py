@@ -3,7 +3,6 @@ import hashlib
 import pytest
 
 import rlnb
-from rlnb.notebook import task_magic
 
 BODY = "raise SystemExit('a task cell is never executed')\n"
 NOTEBOOK = "lift.ipynb"
@@ -20,13 +19,14 @@ def test_a_cell_is_saved_under_its_name_and_not_executed(shell, root):
 
 def test_the_line_shows_path_and_hash_and_is_escaped(shell, root, capsys, monkeypatch):
     shown = []
-    monkeypatch.setattr("IPython.display.display", shown.append)
+    monkeypatch.setattr("rlnb.display.front_end.show_bundle", shown.append)
     shell.run_cell(f"%%task <script>alert(1)</script>\n{BODY}")
     path = root / "tasks" / "script_alert_1_script.py"
-    assert "<script>" not in shown[0].data
-    assert "&lt;script&gt;" in shown[0].data
-    assert str(path) in shown[0].data
-    assert hashlib.sha256(path.read_bytes()).hexdigest()[:12] in shown[0].data
+    page = shown[0]["text/html"]
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert str(path) in page
+    assert hashlib.sha256(path.read_bytes()).hexdigest()[:12] in page
 
 
 def test_a_syntax_error_names_the_line_of_the_cell_and_nothing_is_written(shell, root, capsys):
@@ -68,13 +68,3 @@ def test_an_invalid_name_is_refused(shell, root, line, said):
     assert isinstance(error, rlnb.RlnbError)
     assert said in str(error)
     assert not (root / "tasks").exists()
-
-
-def test_the_owner_is_the_notebook_that_the_front_end_names(monkeypatch, tmp_path):
-    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    monkeypatch.chdir(tmp_path)
-    assert task_magic.owner({}) == f"notebook in {tmp_path}"
-    assert task_magic.owner({"PAPERMILL_INPUT_PATH": "in.ipynb"}) == "in.ipynb"
-    monkeypatch.setenv("JPY_SESSION_NAME", "lab.ipynb")
-    assert task_magic.owner({}) == "lab.ipynb"
-    assert task_magic.owner({"__vsc_ipynb_file__": "/home/me/code.ipynb"}) == "/home/me/code.ipynb"

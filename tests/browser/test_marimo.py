@@ -1,0 +1,102 @@
+"""Pictures, progress and live curves in marimo in Chromium, without a network, as an app and in the editor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Lab, in_browser
+from marimo_app import DEEP, TEXT_FALLBACKS, marimo, write_marimo
+
+import rlnb
+
+pytestmark = in_browser("marimo")
+
+IMPORTS = """
+import numpy as np
+import rlnb
+from PIL import Image
+from rlnb.cameras.preview import Preview
+from rlnb.display.status import status
+rlnb.options.warm = False
+"""
+PICTURES = """
+rgb = np.random.default_rng(0).integers(0, 255, (2, 2, 24, 32, 3), np.uint8)
+with status("Previewing Puck") as show:
+    show(Image.fromarray(rgb[0, 0]))
+Preview(task="Puck", clip={"camera": {"rgb": rgb}}, times_s=(0.0, 0.5), envs=(0, 1), state=np.zeros((2, 2, 3)),
+        labels={}, ranges_m={}, noisy=(), steps=30, added=False, findings=(), task_findings=(), seconds={})
+"""
+PUCK = """
+puck = rlnb.define("Puck", "TASK = 1")
+"""
+TRAIN = """
+run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.1}, max_iterations=300)
+"""
+WATCH = "run.watch()"
+POINTS = f"""() => {{ {DEEP}
+  const plot = all(document).find((e) => e.classList.contains("js-plotly-plot"));
+  return plot && plot.data ? plot.data.reduce((sum, trace) => sum + trace.x.length, 0) : 0;
+}}"""
+MORE = f"(before) => {{ const now = ({POINTS})(); return now > before ? now : 0; }}"
+PICTURES_SEEN = f"""() => {{ {DEEP}
+  return all(document).filter((e) => e.tagName === "IMG" && e.naturalWidth > 20 && /^data:image|@file/.test(e.src)).length;
+}}"""
+
+
+@pytest.fixture
+def folder(root: Path, tmp_path: Path) -> Path:
+    """A folder for the notebook and the server's files."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+def env(root: Path) -> dict[str, str]:
+    return {"RLNB_ROOT": str(root), "RLNB_QUEUE": os.environ["RLNB_QUEUE"]}
+
+
+CELLS = [
+    (IMPORTS, "", "Image, Preview, np, rlnb, status"),
+    (PICTURES, "Image, Preview, np, status", ""),
+    (PUCK, "rlnb", "puck"),
+    (TRAIN, "rlnb", "run"),
+    (WATCH, "run", ""),
+]
+
+
+@pytest.fixture(params=["run", "edit"])
+def watching(request: pytest.FixtureRequest, root: Path, folder: Path) -> Iterator[Lab]:
+    write_marimo(folder / "notebook.py", *CELLS)
+    with marimo(folder / "notebook.py", request.param, env(root)) as opened:
+        opened.page.wait_for_function(MORE, arg=10, timeout=90_000)
+        yield opened
+        assert opened.problems == []
+    for run in rlnb.runs():
+        run.cancel()
+
+
+def look(opened: Lab, name: str) -> None:
+    """Save a screenshot."""
+    if screenshots := os.environ.get("RLNB_SCREENSHOTS"):
+        Path(screenshots).mkdir(parents=True, exist_ok=True)
+        opened.screenshot(Path(screenshots, f"{name}.png"))
+
+
+def test_pictures_are_shown_and_live_curves_grow(watching: Lab, request: pytest.FixtureRequest) -> None:
+    page = watching.page
+    before = page.evaluate(POINTS)
+    for _ in range(3):
+        before = page.wait_for_function(MORE, arg=before, timeout=5000).json_value()
+    assert page.evaluate(PICTURES_SEEN) == 1, "the preview; the interim picture has made way for the wait's duration"
+    assert page.evaluate(TEXT_FALLBACKS) == []
+    look(watching, f"marimo-{request.node.callspec.params['watching']}")
+    (run,) = rlnb.runs()
+    assert rlnb.task("Puck").source is not None
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel: click again").click()
+    assert run.wait(30).state == "cancelled"
