@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab, in_browser
+from lab import TRIES, Lab, in_browser
 from marimo_app import DEEP, TEXT_FALLBACKS, marimo, write_marimo
 
 import rlnb
@@ -73,11 +72,26 @@ CELLS = [
 def watching(request: pytest.FixtureRequest, root: Path, folder: Path) -> Iterator[Lab]:
     write_marimo(folder / "notebook.py", *CELLS)
     with marimo(folder / "notebook.py", request.param, env(root)) as opened:
+        if request.param == "edit":
+            run_all(opened)
         opened.page.wait_for_function(MORE, arg=10, timeout=90_000)
         yield opened
         assert opened.problems == []
     for run in rlnb.runs():
         run.cancel()
+
+
+def run_all(opened: Lab) -> None:
+    """Run all cells of the editor. The shortcut is lost while the page is still loading, so it is repeated."""
+    from playwright.sync_api import expect
+
+    opened.page.get_by_text("import numpy as np").wait_for(timeout=60_000)
+    for _ in range(TRIES):
+        opened.page.keyboard.press("Control+Shift+KeyR")
+        with contextlib.suppress(AssertionError):
+            expect(opened.page.get_by_text("saved as")).to_be_visible(timeout=20_000)
+            return
+    raise AssertionError("the cells do not run")
 
 
 def look(opened: Lab, name: str) -> None:
