@@ -1,4 +1,4 @@
-"""``rlnb.define``: save Python source as a task, as the magic ``%%task`` does, for notebooks and scripts without magics."""
+"""``rlnb.define``: save Python source as a task, as ``%%task`` does, for notebooks and scripts without magics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real JupyterHub with two users of this machine's one account, each with a home and a folder of runs of their own."""
+"""A real JupyterHub with two users, who share an account of this machine and have homes and runs of their own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+from lab import write_page_config
+
 PASSWORD = "hub-of-a-test"
 USERS = ("ann", "bob")
 PREFIX = "/hub-of-lab/"
@@ -21,7 +23,6 @@ PROXY = os.environ.get("RLNB_HUB_PROXY") or shutil.which("configurable-http-prox
 """Command of the proxy, which npm installs: ``npm install configurable-http-proxy``."""
 _START_S = 90.0
 _CONFIG = """
-from pathlib import Path
 c.JupyterHub.bind_url = "http://127.0.0.1:{port}{prefix}"
 c.JupyterHub.hub_bind_url = "http://127.0.0.1:{hub}"
 c.JupyterHub.db_url = "sqlite:///{folder}/hub.sqlite"
@@ -36,10 +37,15 @@ c.Authenticator.allowed_users = {users!r}
 c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = "{folder}/{{username}}"
 c.Spawner.cmd = ["{python}", "-m", "jupyterhub.singleuser"]
-c.Spawner.args = ["--allow-root", "--ServerApp.jpserver_extensions={{'rlnb_jupyterlab': True}}"]
+c.Spawner.args = [
+    "--allow-root",
+    "--LabApp.expose_app_in_browser=True",
+    "--ServerApp.jpserver_extensions={{'rlnb_jupyterlab': True}}",
+]
 c.Spawner.env_keep = {env!r}
 c.Spawner.environment = {{
     "HOME": lambda spawner: "{folder}/" + spawner.user.name,
+    "IPYTHONDIR": lambda spawner: "{folder}/" + spawner.user.name + "/.ipython",
     "RLNB_ROOT": lambda spawner: "{folder}/" + spawner.user.name + "/rlnb-runs",
     "RLNB_QUEUE": lambda spawner: "{folder}/" + spawner.user.name + "/queue",
     "JUPYTER_CONFIG_DIR": lambda spawner: "{folder}/" + spawner.user.name + "/.jupyter",
@@ -77,7 +83,7 @@ def hub(folder: Path, env: dict[str, str]) -> Iterator[str]:
         )
     )
     for name in USERS:
-        (folder / name).mkdir()
+        write_page_config(folder / name / ".jupyter")
     with open(folder / "hub.log", "wb") as log:
         server = subprocess.Popen(
             [sys.executable, "-m", "jupyterhub", "-f", str(config)],
@@ -92,7 +98,8 @@ def hub(folder: Path, env: dict[str, str]) -> Iterator[str]:
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}hub/login", timeout=2):
                 break
-            assert server.poll() is None and time.monotonic() < deadline, (folder / "hub.log").read_text()
+            assert server.poll() is None, (folder / "hub.log").read_text()
+            assert time.monotonic() < deadline, (folder / "hub.log").read_text()
             time.sleep(0.3)
         yield url
     finally:

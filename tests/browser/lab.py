@@ -15,7 +15,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -86,8 +86,9 @@ class Lab:
             self.problems.append(f"requested {request.url}")
 
     def open(self, notebook: str, timeout_s: float = 90.0, mode: str = "doc") -> None:
-        """Open a notebook, alone (``doc``) or with all of JupyterLab (``lab``), and wait for its kernel."""
-        self.page.goto(f"{self.url}{mode}/tree/{notebook}?token={self._token}&reset", wait_until="domcontentloaded")
+        """Open a notebook alone (``doc``), in JupyterLab (``lab``) or in Notebook 7, and wait for its kernel."""
+        place = f"notebooks/{notebook}" if mode == "notebook" else f"{mode}/tree/{notebook}"
+        self.page.goto(f"{self.url}{place}?token={self._token}&reset", wait_until="domcontentloaded")
         self.page.wait_for_selector(".jp-Notebook", timeout=1000 * timeout_s)
         self.page.wait_for_function(_IDLE, timeout=1000 * timeout_s)
 
@@ -148,15 +149,37 @@ def browser(folder: Path) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator[Lab]:
-    """Serve a folder of notebooks and open a browser on it."""
+def pages(count: int) -> Iterator[list[Any]]:
+    """Open a Chromium that reaches this machine only, and yield pages that share no cookies."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=list(_FLAGS))
+        yield [chromium.new_context(viewport={"width": 1400, "height": 1000}).new_page() for _ in range(count)]
+        chromium.close()
+
+
+def write_page_config(folder: Path) -> None:
+    """Write settings of JupyterLab below a folder of configuration that keep dialogs and news off its pages."""
+    # dash, which Isaac Lab brings, requests a build of JupyterLab. Its dialog takes the focus; the news cover the page.
+    config = folder / "labconfig" / "page_config.json"
+    config.parent.mkdir(parents=True)
+    quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+    config.write_text(json.dumps({"buildCheck": False, "buildAvailable": False, **quiet}))
+
+
+@contextlib.contextmanager
+def lab(
+    folder: Path, env: dict[str, str] | None = None, *more: str, app: Literal["jupyterlab", "notebook"] = "jupyterlab"
+) -> Iterator[Lab]:
+    """Serve a folder of notebooks by JupyterLab or Notebook 7, and open a browser on it."""
     token = secrets.token_hex(16)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    argv = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}"]
+    argv = [sys.executable, "-m", app, "--no-browser", "--allow-root", f"--port={port}"]
     argv += [
-        "--LabApp.expose_app_in_browser=True",
+        f"--{'LabApp' if app == 'jupyterlab' else 'JupyterNotebookApp'}.expose_app_in_browser=True",
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.base_url={BASE_URL}",
         f"--ServerApp.root_dir={folder}",
@@ -166,11 +189,7 @@ def lab(folder: Path, env: dict[str, str] | None = None, *more: str) -> Iterator
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         *more,
     ]
-    # dash, which Isaac Lab brings, requests a build of JupyterLab. Its dialog takes the focus; the news cover the page.
-    config = folder / ".jupyter" / "labconfig" / "page_config.json"
-    config.parent.mkdir(parents=True)
-    quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-    config.write_text(json.dumps({"buildCheck": False, "buildAvailable": False, **quiet}))
+    write_page_config(folder / ".jupyter")
     with open(folder / "server.log", "wb") as log:
         server = subprocess.Popen(
             argv,

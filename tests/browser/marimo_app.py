@@ -69,7 +69,8 @@ def marimo(notebook: Path, mode: Literal["run", "edit"], env: dict[str, str]) ->
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}health", timeout=2):
                 break
-            assert server.poll() is None and time.monotonic() < deadline, (folder / "server.log").read_text()
+            assert server.poll() is None, (folder / "server.log").read_text()
+            assert time.monotonic() < deadline, (folder / "server.log").read_text()
             time.sleep(0.2)
         with browser(folder) as page:
             opened = Lab(page, url, "")

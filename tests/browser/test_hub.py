@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hub import PASSWORD, PREFIX, PROXY, USERS, hub
-from lab import Lab, browser, in_browser, write_notebook
+from lab import Lab, in_browser, pages, write_notebook
 
 PACKAGE = importlib.util.find_spec("rlnb_jupyterlab")
 PAGES = Path(PACKAGE.origin).parent / "labextension" if PACKAGE and PACKAGE.origin else Path("nowhere")
@@ -37,65 +35,71 @@ MORE = "(before) => { const now = (" + POINTS + ")(); return now > before ? now 
 
 
 @pytest.fixture
-def pages(tmp_path: Path) -> str:
+def shared(tmp_path: Path) -> str:
     """A JupyterLab application folder with the pages built here."""
-    shared = tmp_path / "share" / "jupyter"
-    (shared / "labextensions").mkdir(parents=True)
-    (shared / "labextensions" / "rlnb-jupyterlab").symlink_to(PAGES)
-    return os.pathsep.join(filter(None, [str(shared), os.environ.get("JUPYTER_PATH", "")]))
+    folder = tmp_path / "share" / "jupyter"
+    (folder / "labextensions").mkdir(parents=True)
+    (folder / "labextensions" / "rlnb-jupyterlab").symlink_to(PAGES)
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("JUPYTER_PATH", "")]))
 
 
-@contextlib.contextmanager
-def user(folder: Path, url: str, name: str) -> Iterator[Lab]:
-    """Sign a user in with a browser of their own, and open their notebook."""
+def sign_in(page: Any, folder: Path, url: str, name: str) -> Lab:
+    """Sign a user in, who starts their server, and open their notebook."""
     write_notebook(folder / name / "watch.ipynb", TRAIN.format(name=name), WATCH, ROOTS, END)
-    (folder / name / "chromium").mkdir()
-    with browser(folder / name / "chromium") as page:
-        opened = Lab(page, f"{url}user/{name}/", "")
-        page.goto(f"{url}hub/login", wait_until="domcontentloaded")
-        page.fill("input[name=username]", name)
-        page.fill("input[name=password]", PASSWORD)
-        page.click("input[type=submit]")
-        page.wait_for_url(f"**{PREFIX}user/{name}/**", timeout=120_000)
-        opened.open("watch.ipynb", mode="lab")
-        yield opened
+    opened = Lab(page, f"{url}user/{name}/", "")
+    page.goto(f"{url}hub/login", wait_until="domcontentloaded")
+    page.fill("input[name=username]", name)
+    page.fill("input[name=password]", PASSWORD)
+    page.click("input[type=submit]")
+    page.wait_for_url(f"**{PREFIX}user/{name}/**", timeout=120_000)
+    opened.open("watch.ipynb", mode="lab")
+    return opened
 
 
 def more(page: Any, before: int, timeout_s: float) -> int:
     return int(page.wait_for_function(MORE, arg=before, timeout=1000 * timeout_s).json_value())
 
 
-def test_two_users_watch_their_own_runs_below_the_proxys_path(tmp_path: Path, pages: str) -> None:
+def test_two_users_watch_their_own_runs_below_the_proxys_path(tmp_path: Path, shared: str) -> None:
     folder = tmp_path / "hub"
     folder.mkdir()
-    env = {"JUPYTER_PATH": pages, "JUPYTERHUB_SINGLEUSER_APP": "jupyter_server.serverapp.ServerApp"}
-    with hub(folder, env) as url:
-        for name in USERS:
-            with user(folder, url, name) as opened:
-                one_user(opened, name)
-                status = opened.page.request.get(f"{url}user/{other(name)}/api/status").status
-                assert status in (403, 404), "the other user's server refuses this one"
-                opened.run(3)
-                assert opened.problems == []
+    with hub(folder, {"JUPYTER_PATH": shared}) as url, pages(len(USERS)) as opened:
+        labs = {name: sign_in(page, folder, url, name) for name, page in zip(USERS, opened, strict=True)}
+        for name, one in labs.items():
+            one.run(0)
+            one.run(1)
+            more(one.page, 10, 40.0)
+            look(one, f"hub-{name}-curves")
+        for name, one in labs.items():  # both train and watch now
+            curves_grow(one)
+            sees_own_runs_only(one, name)
+            look(one, f"hub-{name}")
+            answer = one.page.request.get(f"{url}user/{other(name)}/api/contents", max_redirects=0)
+            assert answer.status in (302, 403, 404), "the server of the other user refuses this one"
+        for one in labs.values():
+            one.run(3)
+            assert one.problems == []
 
 
 def other(name: str) -> str:
     return next(one for one in USERS if one != name)
 
 
-def one_user(opened: Lab, name: str) -> None:
-    """Train and watch, and look at the panel of runs."""
-    page = opened.page
-    opened.run(0)
-    opened.run(1)
-    seen = more(page, 10, 40.0)
+def curves_grow(opened: Lab) -> None:
+    seen = opened.page.evaluate(POINTS)
     for _ in range(5):
-        seen = more(page, seen, 2.0)
+        seen = more(opened.page, seen, 2.0)
+
+
+def sees_own_runs_only(opened: Lab, name: str) -> None:
     opened.run(2)
     assert opened.text(2).strip() == f"['Echo-of-{name}']"
-    page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:panel')")
-    row = page.get_by_role("treeitem").filter(has_text=f"Echo-of-{name}")
-    row.first.wait_for(timeout=30_000)
-    assert f"Echo-of-{other(name)}" not in page.inner_text("body")
+    opened.page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:panel')")
+    opened.page.get_by_role("treeitem").filter(has_text=f"Echo-of-{name}").first.wait_for(timeout=30_000)
+    assert f"Echo-of-{other(name)}" not in opened.page.inner_text("body")
+
+
+def look(opened: Lab, name: str) -> None:
+    """Save a screenshot."""
     if screenshots := os.environ.get("RLNB_SCREENSHOTS"):
-        opened.screenshot(Path(screenshots, f"hub-{name}.png"))
+        opened.screenshot(Path(screenshots, f"{name}.png"))

@@ -43,7 +43,8 @@ POINTS = f"""() => {{ {DEEP}
 }}"""
 MORE = f"(before) => {{ const now = ({POINTS})(); return now > before ? now : 0; }}"
 PICTURES_SEEN = f"""() => {{ {DEEP}
-  return all(document).filter((e) => e.tagName === "IMG" && e.naturalWidth > 20 && /^data:image|@file/.test(e.src)).length;
+  const pictures = all(document).filter((e) => e.tagName === "IMG" && /^data:image|@file/.test(e.src));
+  return pictures.filter((e) => e.naturalWidth > 20).length;
 }}"""
 
 

@@ -38,7 +38,7 @@ def test_the_indentation_of_a_function_is_removed_and_a_file_is_read_as_it_is(ro
 
 def test_a_syntax_error_names_the_line_of_the_source_and_the_older_version_is_refused(root):
     rlnb.define("Lift", "x = 1\n")
-    with pytest.raises(rlnb.RlnbError, match="rlnb.define Lift, line 2: SyntaxError"):
+    with pytest.raises(rlnb.RlnbError, match=r"rlnb\.define Lift, line 2: SyntaxError"):
         rlnb.define("Lift", "x = 1\ny = = 2\n")
     with pytest.raises(rlnb.RlnbError, match=r"'Lift' was not saved: .* \(line 2 of the source\)"):
         rlnb.task("Lift")

@@ -1,7 +1,8 @@
 """A kernel whose shell has the class of another front end's kernel: ``python other_shell.py CLASS -f FILE``.
 
 The classes have the names and the base class of Colab's (``google/colab/_shell.py``), Spyder's
-(``spyder_kernels/console/shell.py``) and Databricks' shells, which are on no package index, or need their own front end.
+(``spyder_kernels/console/shell.py``) and Databricks' shells, which need their own front
+ends.
 """
 
 from __future__ import annotations
