@@ -64,12 +64,13 @@ class MarimoPlace:
         raw: Whether the value is a Jupyter mime bundle.
     """
 
-    def __init__(self, value: object, *, raw: bool) -> None:
+    def __init__(self, value: Any, *, raw: bool) -> None:
         output = sys.modules["marimo"].output
-        is_widget = hasattr(value, "_esm")
-        self._text = _widget()(html="" if is_widget else html_of(value, raw=raw))
-        if is_widget:
+        if is_widget := hasattr(value, "_esm"):
             output.append(value)
+        self._text = _widget()(
+            html="" if is_widget else html_of(value, raw=raw), replaces=value.model_id if is_widget else ""
+        )
         output.append(self._text)
 
     def update(self, value: object, *, raw: bool = False) -> None:
@@ -88,5 +89,6 @@ def _widget() -> Any:
 
         _esm = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
         html = traitlets.Unicode().tag(sync=True)
+        replaces = traitlets.Unicode().tag(sync=True)
 
     return Place
