@@ -228,6 +228,12 @@ class TestOnIsaacLab:
         assert (tmp_path / "cartpole.html").is_file()
 
     @pytest.mark.slow
+    def test_notebooks(self, root: Path, tmp_path: Path) -> None:
+        execute_page("docs/notebooks.md", tmp_path)
+        (run,) = rlnb.runs()
+        assert (run.task, run.state) == ("Slow-Cartpole", "completed")
+
+    @pytest.mark.slow
     def test_hosted(self, tmp_path: Path) -> None:
         execute_page("docs/hosted.md", tmp_path, {**SIZES, **ON_A_CPU}, PODS)
 
