@@ -22,10 +22,11 @@ pytestmark = [
 
 TRAIN = """
 import rlnb
-run = rlnb.train("Echo-of-{name}", library="echo", agent={{"iteration_s": 0.2}}, max_iterations=600)
+run = rlnb.train("Echo", library="echo", agent={"iteration_s": 0.2}, max_iterations=900)
+print(run.id)
 """
 WATCH = "run.watch()"
-ROOTS = "print([run.task for run in rlnb.runs()])"
+LIST = "print(*[run.id for run in rlnb.runs()])"
 END = "run.cancel(); run.wait(30)"
 POINTS = """() => {
   const plot = document.querySelector(".js-plotly-plot");
@@ -45,7 +46,7 @@ def shared(tmp_path: Path) -> str:
 
 def sign_in(page: Any, folder: Path, url: str, name: str) -> Lab:
     """Sign a user in, who starts their server, and open their notebook."""
-    write_notebook(folder / name / "watch.ipynb", TRAIN.format(name=name), WATCH, ROOTS, END)
+    write_notebook(folder / name / "watch.ipynb", TRAIN, WATCH, LIST, END)
     opened = Lab(page, f"{url}user/{name}/", "")
     page.goto(f"{url}hub/login", wait_until="domcontentloaded")
     page.fill("input[name=username]", name)
@@ -69,10 +70,12 @@ def test_two_users_watch_their_own_runs_below_the_proxys_path(tmp_path: Path, sh
             one.run(0)
             one.run(1)
             more(one.page, 10, 40.0)
+            one.page.locator(".js-plotly-plot").scroll_into_view_if_needed()  # curves outside of the window are paused
             look(one, f"hub-{name}-curves")
+        ids = {name: one.text(0).strip() for name, one in labs.items()}
         for name, one in labs.items():  # both train and watch now
             curves_grow(one)
-            sees_own_runs_only(one, name)
+            sees_own_runs_only(one, ids[name], ids[other(name)])
             look(one, f"hub-{name}")
             answer = one.page.request.get(f"{url}user/{other(name)}/api/contents", max_redirects=0)
             assert answer.status in (302, 403, 404), "the server of the other user refuses this one"
@@ -91,12 +94,12 @@ def curves_grow(opened: Lab) -> None:
         seen = more(opened.page, seen, 2.0)
 
 
-def sees_own_runs_only(opened: Lab, name: str) -> None:
+def sees_own_runs_only(opened: Lab, own: str, others: str) -> None:
     opened.run(2)
-    assert opened.text(2).strip() == f"['Echo-of-{name}']"
+    assert opened.text(2).strip() == own
     opened.page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:panel')")
-    opened.page.get_by_role("treeitem").filter(has_text=f"Echo-of-{name}").first.wait_for(timeout=30_000)
-    assert f"Echo-of-{other(name)}" not in opened.page.inner_text("body")
+    opened.page.get_by_role("treeitem").filter(has_text=own).first.wait_for(timeout=30_000)
+    assert others not in opened.page.inner_text("body")
 
 
 def look(opened: Lab, name: str) -> None:

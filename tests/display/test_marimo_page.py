@@ -1,4 +1,4 @@
-"""marimo without a page: an export shows pictures and waits, and a script is no notebook. The pages are in tests/browser."""
+"""marimo without a page: an export waits and shows pictures. tests/browser has its pages."""
 
 from __future__ import annotations
 
