@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,8 @@ def sees_own_runs_only(opened: Lab, own: str, others: str) -> None:
     opened.run(2)
     assert opened.text(2).strip() == own
     opened.page.evaluate("() => void window.jupyterapp.commands.execute('rlnb:panel')")
-    opened.page.get_by_role("treeitem").filter(has_text=own).first.wait_for(timeout=30_000)
-    assert others not in opened.page.inner_text("body")
+    opened.page.get_by_role("treeitem", name=re.compile(own)).wait_for(timeout=30_000)
+    assert opened.page.get_by_role("treeitem", name=re.compile(others)).count() == 0
 
 
 def look(opened: Lab, name: str) -> None:
