@@ -1,4 +1,4 @@
-"""Pictures and text fallbacks of each front end's form of requests, and the seconds from a logged point to the page.
+"""The seconds from a logged point to the page, in marimo and for two users of a JupyterHub.
 
     python benchmarks/front_ends.py            # needs Chromium, marimo, JupyterHub and its proxy; skips what is missing
 

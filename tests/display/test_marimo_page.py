@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rlnb.display import marimo_page
-
 NOTEBOOK = """
 import marimo
 
@@ -60,5 +58,6 @@ def test_a_script_is_no_notebook(notebook: Path, tmp_path: Path) -> None:
     assert "notebook False live False" in run(str(notebook), home=tmp_path)
 
 
-def test_without_marimo_nothing_is_imported() -> None:
-    assert not marimo_page.in_marimo() or "marimo" in sys.modules
+def test_the_detection_does_not_import_marimo() -> None:
+    code = "import sys\nfrom rlnb.display import front_end\nprint(front_end.in_notebook(), 'marimo' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False False"
