@@ -23,7 +23,7 @@ from rlnb.curves import figure, films, messages, panels, progress
 from rlnb.curves.memory import give_back
 from rlnb.curves.messages import GOING, FromPage, PlotlyJs, Sign
 from rlnb.curves.stream import Stream, packed
-from rlnb.display import front_end
+from rlnb.display import front_end, place
 from rlnb.display.live_objects import live_objects
 from rlnb.errors import RlnbError
 from rlnb.records.facts import RunFacts
@@ -49,6 +49,8 @@ IN_FLIGHT = 2
 """Most messages sent to a page that it has not painted yet."""
 _LOST_S = 5.0
 """Seconds after which a page's receipt counts as lost."""
+_EMPTY: Mapping[str, Json] = {"text/html": "", "text/plain": ""}
+"""A place in the output that has nothing to show yet."""
 
 
 def watch(
@@ -137,15 +139,13 @@ class Dashboard:
         Raises:
             NotFoundError: A metric does not exist; nothing is shown.
         """
-        from IPython.display import HTML, display
-
         self._hurry()
         figure.select(self._runs, self._metrics)
-        self._lines = display(HTML(""), display_id=True)
+        self._lines = place.show(_EMPTY, raw=True)
         self._widget = _widget()()
         self._widget.on_msg(lambda _widget, content, _buffers: self._receive(content))
-        self._place = display(self._widget, display_id=True)
-        self._below = display(HTML(""), display_id=True)
+        self._place = place.show(self._widget)
+        self._below = place.show(_EMPTY, raw=True)
         self._thread.start()
 
     def stop(self) -> None:

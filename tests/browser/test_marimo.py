@@ -47,6 +47,10 @@ PICTURES_SEEN = f"""() => {{ {DEEP}
   return pictures.filter((e) => e.naturalWidth > 20).length;
 }}"""
 
+NO_PLOT = f"""() => {{ {DEEP}
+  return all(document).every((e) => !e.matches(".js-plotly-plot") || !e.checkVisibility());
+}}"""
+
 
 @pytest.fixture
 def folder(root: Path, tmp_path: Path) -> Path:
@@ -115,3 +119,6 @@ def test_pictures_are_shown_and_live_curves_grow(watching: Lab, request: pytest.
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Cancel: click again").click()
     assert run.wait(30).state == "cancelled"
+    page.wait_for_function(f"() => ({PICTURES_SEEN})() === 2", timeout=20_000)  # the curves stay as a picture
+    page.wait_for_function(NO_PLOT, timeout=20_000)
+    look(watching, f"marimo-{request.node.callspec.params['watching']}-ended")
