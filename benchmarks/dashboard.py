@@ -2,6 +2,9 @@
 
 python benchmarks/dashboard.py            # all parts
 python benchmarks/dashboard.py --part latency
+python benchmarks/dashboard.py --part pairs --other /path/to/checkout --name 8c64859
+
+``pairs`` compares the latency with that of another checkout, in interleaved pairs of 20 s each.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import argparse
 import gc
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -17,7 +21,7 @@ from pathlib import Path
 
 import psutil
 from events import write
-from results import record
+from results import ratio_interval, record
 
 import rlnb
 from rlnb.curves.memory import give_back
@@ -28,7 +32,8 @@ from lab import lab, write_notebook
 
 RUNS, POINTS, UPDATES = 10, 1_000_000, 10_000
 METRICS = tuple(f"Train/metric_{number}" for number in range(6))
-SECONDS = 60
+SECONDS, PAIR_S = 60, 20
+HERE = Path(__file__).parents[1]
 
 LATENCY = f"""
 import json, threading, time
@@ -54,8 +59,8 @@ runs = [rlnb.train("Echo", library="echo", agent={{"iteration_s": 0.1}}, max_ite
                    launcher=rlnb.LocalLauncher(max_running=3)) for seed in range(3)]
 rlnb.watch(runs)
 """
-FOUND = f"""
-time.sleep({SECONDS})
+FOUND = """
+time.sleep(%d)
 print(json.dumps([painted[number] - sent[number] for number in sorted(painted) if number in sent and number > 5]))
 [run.cancel() for run in runs]
 """
@@ -71,17 +76,43 @@ class Written:
         self.jobs: list[object] = []
 
 
-def latency() -> None:
+def latencies(checkout: Path, seconds: int) -> list[float]:
+    """Return the seconds from the log to the paint of each update with a checkout, in ascending order."""
     folder = Path(tempfile.mkdtemp(prefix="rlnb-bench-"))
-    write_notebook(folder / "latency.ipynb", LATENCY, FOUND)
+    write_notebook(folder / "latency.ipynb", LATENCY, FOUND % seconds)
+    sources = [checkout, *checkout.glob("plugins/*/src")]
     env = {"RLNB_ROOT": str(folder / "runs"), "RLNB_QUEUE": str(folder / "queue")}
-    with lab(folder, env=env) as opened:
+    with lab(folder, env={**env, "PYTHONPATH": os.pathsep.join(map(str, sources))}) as opened:
         opened.open("latency.ipynb")
         opened.run(0)
         opened.page.wait_for_selector(".js-plotly-plot", timeout=60_000)
-        opened.run(1, timeout_s=2 * SECONDS)
+        opened.run(1, timeout_s=2 * seconds + 30)
         took = sorted(json.loads(opened.text(1)))
         opened.screenshot(folder / "latency.png")
+    print(folder)
+    return took
+
+
+def pairs(other: Path, name: str, rounds: int) -> None:
+    """Compare the median latency with that of another checkout."""
+    medians = []
+    for number in range(rounds):
+        order = (HERE, other) if number % 2 else (other, HERE)
+        took = {checkout: latencies(checkout, PAIR_S) for checkout in order}
+        medians.append((took[other][len(took[other]) // 2], took[HERE][len(took[HERE]) // 2]))
+        print(f"{number}: {medians[-1][1]:.3f} s here, {medians[-1][0]:.3f} s there", flush=True)
+    ratio, low, high = ratio_interval(medians)
+    now_s = statistics.median(now for _, now in medians)
+    record(
+        f"median latency from the log to the paint in Chromium, {name} / now",
+        f"{ratio:.3f} ({low:.3f} to {high:.3f}), {rounds} pairs; {now_s:.2f} s now",
+        "median >= 0.98, low >= 0.95",
+        ratio >= 0.98 and low >= 0.95,
+    )
+
+
+def latency() -> None:
+    took = latencies(HERE, SECONDS)
     p95 = took[int(0.95 * len(took))]
     record(
         "logged in the worker to painted in Chromium, 3 runs x 4 metrics",
@@ -89,7 +120,6 @@ def latency() -> None:
         "p95 <= 1.0 s",
         p95 <= 1.0,
     )
-    print(folder)
 
 
 def weight_and_memory() -> None:
@@ -178,13 +208,19 @@ def size(message: object) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=("latency", "weight"))
-    part = parser.parse_args().part
+    parser.add_argument("--part", choices=("latency", "weight", "pairs"))
+    parser.add_argument("--other", type=Path, help="checkout to compare with")
+    parser.add_argument("--name", default="the other", help="commit of the other checkout, for RESULTS.md")
+    parser.add_argument("--rounds", type=int, default=10)
+    arguments = parser.parse_args()
+    part = arguments.part
     os.environ.setdefault("RLNB_ROOT", tempfile.mkdtemp(prefix="rlnb-bench-"))
     rlnb.options.root = Path(os.environ["RLNB_ROOT"])
-    if part != "weight":
+    if part == "pairs":
+        pairs(arguments.other, arguments.name, arguments.rounds)
+    if part in (None, "latency"):
         latency()
-    if part != "latency":
+    if part in (None, "weight"):
         weight_and_memory()
 
 
