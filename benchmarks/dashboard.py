@@ -4,7 +4,7 @@ python benchmarks/dashboard.py            # all parts
 python benchmarks/dashboard.py --part latency
 python benchmarks/dashboard.py --part pairs --other /path/to/checkout --name 8c64859
 
-``pairs`` compares the latency with that of another checkout, in interleaved pairs of 20 s each.
+``pairs`` compares the latency with that of another checkout, in interleaved pairs of 12 s each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lab import lab, write_notebook
 
 RUNS, POINTS, UPDATES = 10, 1_000_000, 10_000
 METRICS = tuple(f"Train/metric_{number}" for number in range(6))
-SECONDS, PAIR_S = 60, 20
+SECONDS, PAIR_S = 60, 12
 HERE = Path(__file__).parents[1]
 
 LATENCY = f"""

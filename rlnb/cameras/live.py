@@ -108,7 +108,7 @@ class CameraFeed:
     def turn(self, gesture: Gesture) -> None:
         """Move an added camera around its target, or back to its first place."""
         if gesture.reset:
-            self._turned = False
+            self._turned, self._place = False, None
             self._reader.aim(self._first)
         elif self._place is not None:
             self._turned = True

@@ -236,8 +236,8 @@ export class Chart {
       showlegend: false,
       hovermode: 'x unified',
       hoverlabel: { bgcolor: theme.paper, namelength: -1 },
-      // A constant `uirevision` keeps the zoom when new points arrive.
-      uirevision: look.log ? 'log' : 'linear',
+      // As long as `uirevision` is the same, the zoom stays when new points arrive.
+      uirevision: `${look.horizontal} ${look.log ? 'log' : 'linear'}`,
       xaxis: { ...axis, ...spike, title: title(look.horizontal), exponentformat: 'SI', rangemode: 'tozero' },
       yaxis: {
         ...axis,

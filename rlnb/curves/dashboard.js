@@ -77,7 +77,8 @@ const sample = (line) => {
 
 // The chart of one metric, with its title and its newest value.
 class Panel {
-  constructor(plotly, panel) {
+  constructor(plotly, metric, panel) {
+    this.metric = metric;
     this.panel = panel;
     this.element = element("figure", {hidden: true}, "margin:0;min-width:0");
     this.newest = element("span", {}, "opacity:.7;margin-left:.5em");
@@ -92,8 +93,8 @@ class Panel {
 
   draw(lines, look, hidden) {
     const logged = lines.filter(({curve}) => curve.length);
-    this.element.hidden = !logged.length;
-    if (this.element.hidden) return;
+    if (!logged.length) return;  // the old curves stay until those of a new layout arrive
+    this.element.hidden = false;
     const last = lines.length === 1 ? lines[0].curve.y[lines[0].curve.length - 1] : null;
     this.newest.textContent = typeof last === "number" ? last.toPrecision(4) : "";
     const shown = logged.filter(({name}) => !hidden.has(name));
@@ -141,7 +142,7 @@ class Row {
       return;
     }
     clearTimeout(this.sure);
-    this.button.disabled = this.cancelling = true;
+    this.button.disabled = true;
     this.button.textContent = "Cancelling ...";
     cancel();
   }
@@ -161,7 +162,7 @@ class Dashboard {
     this.panels = [];
     this.rows = element("div");
     this.silence = element("p", {hidden: true, role: "status"}, "margin:.3em 0;font-weight:bold");
-    this.silence.textContent = "The kernel does not answer. The runs continue. Run the cell again once the kernel is back.";
+    this.silence.textContent = "The kernel does not answer: it is busy or has ended. The runs continue. If it has ended, run the cell again.";
     this.nothing = element("p", {textContent: "No curve has been logged yet."}, "margin:.3em 0");
     this.legend = new Legend(() => this.draw());
     this.controls = element("div", {}, "display:flex;flex-wrap:wrap;gap:.4em 1em;align-items:center;margin:.3em 0");
@@ -196,7 +197,6 @@ class Dashboard {
 
   listen() {
     this.silence.hidden = !this.isSeen || performance.now() - this.heardMs < SILENCE_MS;
-    for (const row of this.byRun.values()) row.button.disabled = row.cancelling || !this.silence.hidden;
   }
 
   addControls() {
@@ -240,9 +240,7 @@ class Dashboard {
       this.curves.clear();
       this.layout = message;
       this.axis.value = message.axis;
-      this.panels.forEach((panel) => panel.dispose());
-      this.panels = message.panels.map((panel) => new Panel(this.plotly, panel));
-      this.place.replaceChildren(...this.panels.map((panel) => panel.element));
+      this.showPanels(message);
       this.legend.show(message.lines);
       this.showChoice(message.metrics, message.selection);
       this.draw();
@@ -268,6 +266,19 @@ class Dashboard {
       if (how === "set") curve.reset();
       curve.append({x, y});
     }
+  }
+
+  // Keep the charts of metrics that stay, with their zoom and their place in the page.
+  showPanels({selection, panels}) {
+    const kept = new Map(this.panels.map((panel) => [panel.metric, panel]));
+    this.panels = panels.map((panel, number) => {
+      const old = kept.get(selection[number]);
+      kept.delete(selection[number]);
+      return old ?? new Panel(this.plotly, selection[number], panel);
+    });
+    for (const panel of kept.values()) panel.dispose();
+    for (const [number, {element}] of this.panels.entries())
+      if (this.place.children[number] !== element) this.place.insertBefore(element, this.place.children[number] ?? null);
   }
 
   redraw() {
@@ -297,7 +308,7 @@ class Dashboard {
   showRuns(runs) {
     for (const run of runs ?? []) {
       if (!this.byRun.has(run.id)) {
-        const row = new Row(run, () => this.model.send({ask: "cancel", run: run.id}));
+        const row = new Row(run, () => this.tell({ask: "cancel", run: run.id}));
         this.byRun.set(run.id, row);
         this.rows.append(row.element);
       }

@@ -1,5 +1,5 @@
 // The page side of live pictures: one canvas per picture, and a receipt once they are painted. Where the camera can be
-// turned, a drag turns it, the wheel or two fingers zoom, and a double click resets it.
+// turned, a drag turns it, Ctrl and the wheel or two fingers zoom, and a double click resets it.
 
 const EVERY_MS = 100;
 
@@ -9,6 +9,11 @@ function listen(place, send) {
   const add = (right, down, zoom) => {
     sum = {right: sum.right + right, down: sum.down + down, zoom: sum.zoom * zoom};
     timer ??= setTimeout(() => { send(sum); sum = {right: 0, down: 0, zoom: 1}; timer = null; }, EVERY_MS);
+  };
+  const reset = () => {
+    clearTimeout(timer);
+    [sum, timer] = [{right: 0, down: 0, zoom: 1}, null];
+    send({reset: true});
   };
   const spread = () => {
     const [a, b] = [...pointers.values()];
@@ -31,10 +36,11 @@ function listen(place, send) {
   for (const end of ["pointerup", "pointercancel"])
     place.addEventListener(end, (event) => pointers.delete(event.pointerId));
   place.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;  // the page scrolls
     event.preventDefault();
     add(0, 0, Math.exp(Math.sign(event.deltaY) * Math.min(0.2, Math.abs(event.deltaY) / 500)));
   }, {passive: false});
-  place.addEventListener("dblclick", () => send({reset: true}));
+  place.addEventListener("dblclick", reset);
   place.style.cssText += ";touch-action:none;cursor:grab";
 }
 
@@ -43,7 +49,7 @@ export default {
     const [place, caption, camera] = ["div", "div", "code"].map((tag) => document.createElement(tag));
     place.style.cssText = "display:flex;flex-wrap:wrap;gap:8px";
     caption.style.cssText = "font-size:smaller";
-    camera.title = "Drag to turn the camera, scroll to zoom, double-click to reset.";
+    camera.title = "Drag to turn the camera, scroll with Ctrl to zoom, double-click to reset.";
     caption.textContent = "Waiting for the first picture.";
     el.append(place, caption, camera);
     const canvases = [];

@@ -61,6 +61,7 @@ def save(name: str, body: str, *, of: str, where: str, call: str) -> Task:
         RlnbError: The name is not valid, the source has a syntax error, or a task of another name has the file.
     """
     _check_name(name, call)
+    name = name.strip()
     offset = 1 if call.startswith("%%") else 0
     # Check the syntax here too, under a name that is not a file: for a file name, the traceback would quote the line of
     # the older file on disk. An empty first line stands for the line of the magic and keeps line numbers right.

@@ -108,10 +108,13 @@ class FrameReader:
     def aim(self, aim: Aim) -> None:
         """Aim an added camera anew. Frames from before stay valid, so that a stream goes on while it is aimed.
 
+        The request of a newer viewer stays as it is.
+
         Raises:
             RlnbError: The run's folder is not writable.
         """
-        if self._request is not None:
+        newest = _request(self._run.wanted)
+        if self._request is not None and newest is not None and newest.token == self._request.token:
             self._write(dataclasses.replace(self._request, aim=aim))
 
     def _write(self, request: Wanted) -> None:

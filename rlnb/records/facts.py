@@ -77,10 +77,14 @@ def checkpoint_of(record: RunRecord, name: str | Path | None) -> str:
 
 def _stock_fix(record: StockRecord, name: str | Path | None) -> str:
     """Return why rlnb starts no job on a run of stock Isaac Lab, and the calls that work with its checkpoint."""
-    newest = name if name is not None else next(reversed(record.checkpoints), None)
-    fix = f"Use rlnb.train({record.task!r}, library={record.library!r}, init_from={str(newest)!r})"
-    return f"{record.path} was written by stock Isaac Lab; rlnb only reads it. " + (
-        f"{fix}, or run.evaluate(checkpoint=...) of a run that rlnb made." if newest else "It has no checkpoint."
+    paths = [path for path in record.checkpoints if name is None or path.name == Path(name).name]
+    what = f"{record.path} was written by stock Isaac Lab; rlnb only reads it."
+    if not paths:
+        return f"{what} It has no {'checkpoint' if name is None else f'checkpoint {name}'}."
+    path = str(paths[-1])
+    return (
+        f"{what} To train on, use rlnb.train({record.task!r}, library={record.library!r}, init_from={path!r}). "
+        f"To evaluate the checkpoint, use checkpoint={path!r} with a run of the same task that rlnb has trained."
     )
 
 

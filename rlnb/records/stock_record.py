@@ -22,6 +22,9 @@ from rlnb.storage.walk import files_below
 
 STARTS_WITHIN_S = 300.0
 """Seconds after which a run without any event file counts as failed. Isaac Sim and a cold cache take minutes."""
+_QUIET_S = 10.0
+"""Seconds without a new event before the writer of a file is looked for. A container may have the name of its host, but
+other numbers of processes, so a file that grows counts more."""
 _WRITER = re.compile(r"tfevents\.\d+\.(?P<host>.+)\.(?P<pid>\d+)\.\d+$")
 """Host and process in the name of an event file, which TensorBoard's own writer puts there."""
 
@@ -58,13 +61,17 @@ class StockRecord(RunRecord):
         """State, which stock runs do not record.
 
         "running" while event files grow and the process that writes them is not known to have ended, else "completed".
-        A run without event files is "starting", and "failed" after five minutes.
+        A run without event files and checkpoints is "starting", and "failed" after five minutes.
         """
         events = list(files_below(self.path, lambda name: "tfevents" in name))
         if not events:
+            if self.checkpoints:
+                return "completed"
             return "starting" if age_s(self.path) < STARTS_WITHIN_S else "failed"
         newest = min(events, key=age_s)
-        return "running" if age_s(newest) < SILENT_AFTER_S and not _writer_ended(newest) else "completed"
+        if (quiet_s := age_s(newest)) < _QUIET_S:
+            return "running"
+        return "running" if quiet_s < SILENT_AFTER_S and not _writer_ended(newest) else "completed"
 
     @property
     def metrics(self) -> Metrics:

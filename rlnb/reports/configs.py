@@ -19,6 +19,8 @@ from rlnb.storage import files
 if TYPE_CHECKING:
     from rlnb.spec import Json
 
+MOST_LINES = 5000
+"""Most lines of a difference that are shown."""
 SOURCE_BYTES = 200_000
 """Maximum size of all source code of a run in a report. Further files are named."""
 _ADDED, _REMOVED = "background:#e6ffec", "background:#ffebe9"
@@ -101,7 +103,8 @@ def _source_changes(run: RunFacts, parent: RunFacts) -> str:
         lines += difflib.unified_diff(old, _read(run, name).splitlines(), *pair, lineterm="")
     if not lines:
         return f"<p>The source is that of its parent {html.escape(parent.id)}.</p>"
-    content = "\n".join(map(_diff_line, lines))
+    hidden = len(lines) - MOST_LINES
+    content = "\n".join(map(_diff_line, lines[:MOST_LINES])) + (f"\n... and {hidden} lines more" if hidden > 0 else "")
     return _details(f"{run.id}: changes of the source since its parent", f"<pre>{content}</pre>", is_open=True)
 
 

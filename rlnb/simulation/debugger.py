@@ -357,12 +357,11 @@ def debug(
         CheckError: The task has a problem; no env was made.
         WorkerError: The task's own code failed.
     """
-    num_envs, seed = whole(num_envs), whole(seed)
-    task = dataclasses.replace(as_task(task), num_envs=num_envs)
+    task = dataclasses.replace(as_task(task), num_envs=whole(num_envs))
     python, asset_root = python or options.python, asset_root or options.asset_root
     close_former()
     check_task(task, task_card(task, python=python, asset_root=asset_root))
-    request = Debug(task=task, num_envs=num_envs, actions=actions, seed=seed, device=device, out="")
+    request = Debug(task=task, num_envs=whole(num_envs), actions=actions, seed=whole(seed), device=device, out="")
     with status(f"Making the env of {task.id}"):
         return noted(Debugger(task, request, python, asset_root))
 

@@ -122,7 +122,7 @@ def _named(runs: Sequence[Run], by: str | Sequence[str] | None) -> Callable[[Run
     of_runs = {run.path: asked(run.manifest) for run in runs}
     names = dict.fromkeys(name for values in of_runs.values() for name in values)
     if by is None:
-        others = [name for name in names if name not in ("seed", "tags")]
+        others = [name for name in names if name not in ("seed", "tags", "init_from")]
         keys = [name for name in others if len({repr(values.get(name)) for values in of_runs.values()}) > 1]
     else:
         keys = [by] if isinstance(by, str) else list(by)

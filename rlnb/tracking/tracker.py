@@ -40,6 +40,7 @@ class Tracker:
     fix: str
     """Fix for a missing package, in which ``{python}`` stands for the command of the worker's interpreter."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
+    _argv: list[str] = field(default_factory=list, init=False, repr=False)
 
     def follows(self, manifest: Manifest) -> bool:
         """Return whether a run has one of the tracker's tags."""
@@ -87,18 +88,14 @@ class Tracker:
         """
         if not self.follows(manifest):
             return
-        argv = [sys.executable, "-m", self.module, str(run_dir), *options]
+        self._argv = [sys.executable, "-m", self.module, str(run_dir), *options]
         try:
-            self._process = subprocess.Popen(argv, stdin=subprocess.PIPE)
+            self._process = subprocess.Popen(self._argv, stdin=subprocess.PIPE)
         except OSError as exc:
             logger.warning("%s does not follow this run: %s", self.name, exc)
 
-    def finish(self, run_dir: Path) -> None:
-        """Wait, for a limited time, until the process has sent the remaining data.
-
-        Args:
-            run_dir: The run's folder.
-        """
+    def finish(self) -> None:
+        """Wait, for a limited time, until the process has sent the remaining data."""
         process = self._process
         if process is None or process.stdin is None:
             return
@@ -106,6 +103,6 @@ class Tracker:
         try:
             process.wait(FINISH_S)
         except subprocess.TimeoutExpired:
-            line = f"{sys.executable} -m {self.module} {run_dir} </dev/null"
+            line = f"{shlex.join(self._argv)} </dev/null"
             text = "%s has not finished after %.0f s. This command sends the remaining data: %s"
             logger.warning(text, self.name, FINISH_S, line)

@@ -147,7 +147,6 @@ def test_a_page_that_has_lost_its_kernel_says_so(watching: Lab, tmp_path: Path) 
     assert not silence.is_visible()
     watching.start(4)
     silence.wait_for(timeout=40_000)
-    assert page.get_by_role("button", name="Cancel").first.is_disabled()
     watching.screenshot(tmp_path / "lost.png")
 
 

@@ -59,10 +59,11 @@ def opened(kernel, part):
 
 def test_in_a_notebook_the_curves_grow_while_the_kernel_is_idle_and_end_as_plain_output(kernel):
     kernel.run(f"import rlnb\nrun = rlnb.train('Echo', {SOME_SECONDS})\nrun.watch()")
-    look(kernel)
+    widget = look(kernel)
     layout = told(kernel.until(lambda message: told(message).get("kind") == "layout"))
     assert layout["axis"] == "frames"
-    kernel.until(lambda message: points(message) > 1)
+    whole = told(kernel.until(lambda message: points(message) > 1))
+    ask(kernel, widget, view="a-page", painted=whole["number"])
     added = kernel.until(lambda message: any(how == "add" for _, how, _ in told(message).get("changes", [])))
     assert {how for _, how, _ in told(added)["changes"]} == {"add"}, "only new points, not the whole curve"
     last = kernel.until(lambda message: "image/png" in message["content"].get("data", {}))

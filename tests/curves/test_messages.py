@@ -54,6 +54,14 @@ def test_each_metric_has_a_chart_and_each_run_a_line(runs):
     assert len(set(layout.metrics)) == len(layout.metrics)
 
 
+def test_seeds_that_start_from_runs_of_their_own_are_one_group(echo_root, runs):
+    later = [
+        rlnb.train("Echo", library="echo", max_iterations=2, seed=run.manifest.seed, init_from=run) for run in runs[:2]
+    ]
+    assert messages.groups_of([run.wait() for run in later]) == [[0, 1]]
+    assert messages.groups_of([runs[0], later[1]]) == [[0], [1]], "weights of a run are another beginning"
+
+
 def test_each_group_has_a_line_with_a_band(runs):
     groups = messages.groups_of(runs)
     assert groups == [[0, 1], [2]], "runs that differ only in the seed are one group"

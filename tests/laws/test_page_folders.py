@@ -89,11 +89,12 @@ def test_each_folder_has_a_layer_and_a_line_in_the_readme() -> None:
 
 
 def test_each_test_mirrors_its_module() -> None:
-    strays = [
-        path.relative_to(PAGES)
-        for path in PAGES.joinpath(TESTS).rglob("*.test.ts")
-        if not list(PAGES.joinpath(path.relative_to(PAGES / TESTS)).parent.glob(f"{path.name.split('.')[0]}.ts*"))
-    ]
+    strays = []
+    for path in PAGES.joinpath(TESTS).rglob("*.test.ts"):
+        name, folder = path.name.split(".")[0], path.relative_to(PAGES / TESTS).parent
+        ours, of_cells = PAGES.joinpath(folder).glob(f"{name}.ts*"), EXTENSION.parents[1].joinpath("rlnb", folder)
+        if not [*ours, *of_cells.glob(f"{name}.js")]:
+            strays.append(path.relative_to(PAGES))
     assert not strays
 
 

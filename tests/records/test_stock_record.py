@@ -117,6 +117,20 @@ def write_events(folder: Path, host: str, pid: int) -> None:
         path.rename(folder / f"events.out.tfevents.1795668202.{host}.{pid}.0")
 
 
+def let_rest(folder: Path) -> None:
+    """Make the event files 20 s old."""
+    for path in folder.glob("*tfevents*"):
+        os.utime(path, (time.time() - 20.0,) * 2)
+
+
+def test_a_stock_run_whose_event_files_were_deleted_has_completed(tmp_path: Path) -> None:
+    folder = stock_run(tmp_path / "logs")
+    for path in folder.glob("*tfevents*"):
+        path.unlink()
+    (run,) = rlnb.runs(tmp_path / "logs")
+    assert run.state == "completed"
+
+
 def test_a_stock_run_whose_process_has_ended_is_not_running(tmp_path: Path) -> None:
     folder = stock_run(tmp_path / "logs")
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -125,8 +139,11 @@ def test_a_stock_run_whose_process_has_ended_is_not_running(tmp_path: Path) -> N
     write_events(folder, socket.gethostname(), os.getpid())
     assert run.state == "running"
     write_events(folder, socket.gethostname(), ended.pid)
+    assert run.state == "running", "its file has just grown: a container may have other numbers of processes"
+    let_rest(folder)
     assert run.state == "completed", "its process was on this host, and is gone"
     write_events(folder, "another-host", ended.pid)
+    let_rest(folder)
     assert run.state == "running", "whether a process of another host lives is not known here"
 
 
@@ -156,7 +173,9 @@ def test_a_refusal_of_a_stock_run_names_what_works(tmp_path: Path) -> None:
     with pytest.raises(rlnb.RunError) as raised:
         run.evaluate(10)
     checkpoint = str(folder / "model_3.pt")
-    assert (
-        f"Use rlnb.train('Isaac-Cartpole-Direct', library='rsl_rl', init_from={checkpoint!r}), or "
-        "run.evaluate(checkpoint=...) of a run that rlnb made." in str(raised.value)
-    )
+    assert f"rlnb.train('Isaac-Cartpole-Direct', library='rsl_rl', init_from={checkpoint!r})" in str(raised.value)
+    assert f"use checkpoint={checkpoint!r} with a run" in str(raised.value)
+    with pytest.raises(rlnb.RunError, match=r"init_from='.*/model_2\.pt'"):
+        run.evaluate(10, checkpoint="model_2.pt")
+    with pytest.raises(rlnb.RunError, match=r"It has no checkpoint model_9\.pt"):
+        run.evaluate(10, checkpoint="model_9.pt")

@@ -44,7 +44,7 @@ def test_a_run_without_a_tag_is_neither_checked_nor_followed(tmp_path: Path) -> 
     mine = make()
     assert mine.check(manifest(python="/no/such/python")) == []
     mine.start(tmp_path, manifest())
-    mine.finish(tmp_path)
+    mine.finish()
 
 
 def test_a_sound_interpreter_is_no_problem() -> None:
@@ -84,7 +84,7 @@ def test_the_process_gets_the_folder_and_the_options_and_lives_until_the_end(
     mine = make()
     mine.start(tmp_path, manifest("mine"), "offline")
     assert not (tmp_path / "argv").exists()
-    mine.finish(tmp_path)
+    mine.finish()
     assert (tmp_path / "argv").read_text() == f"{tmp_path} offline"
 
 
@@ -94,10 +94,10 @@ def test_a_process_that_does_not_end_is_a_warning_with_the_command_that_sends_th
     monkeypatch.setattr(tracker, "FINISH_S", 0.3)
     write_module(tmp_path, "import time; time.sleep(3)", monkeypatch)
     mine = make()
-    mine.start(tmp_path, manifest("mine"))
+    mine.start(tmp_path, manifest("mine"), "offline")
     with caplog.at_level(logging.WARNING):
-        mine.finish(tmp_path)
-    assert f"{sys.executable} -m mine {tmp_path} </dev/null" in caplog.text
+        mine.finish()
+    assert f"{sys.executable} -m mine {tmp_path} offline </dev/null" in caplog.text
 
 
 def test_a_process_that_cannot_be_started_is_a_warning(
@@ -106,5 +106,5 @@ def test_a_process_that_cannot_be_started_is_a_warning(
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     mine = make()
     mine.start(tmp_path, manifest("mine"))
-    mine.finish(tmp_path)
+    mine.finish()
     assert "Mine does not follow this run" in caplog.text

@@ -97,7 +97,7 @@ def test_a_library_that_trains_in_one_process_gets_one_rank(root: Path) -> None:
     assert run.manifest.resources.world_size == 1
 
 
-@pytest.mark.parametrize("ranks", ["all", 0, 2.0])
+@pytest.mark.parametrize("ranks", ["all", 0, 2.5])
 def test_any_other_value_is_refused(root: Path, ranks: object) -> None:
     with pytest.raises(rlnb.CheckError, match="nproc_per_node="):
         rlnb.train("Echo", library="echo", nproc_per_node=ranks)  # type: ignore[arg-type]

@@ -87,7 +87,18 @@ async def test_a_page_writes_notes_and_changes_tags(jp_fetch: Any, root: Path) -
     assert (detail["notes"], detail["tags"], detail["row"]["tags"]) == (["<b>good</b>"], ["kept"], ["kept"])
 
 
-@pytest.mark.parametrize("entry", [{}, {"note": ""}, {"note": 5}, {"tag": " "}, {"note": "x" * (9 << 20)}])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {},
+        {"note": ""},
+        {"note": 5},
+        {"tag": " "},
+        {"untag": ["a"]},
+        {"tag": "a", "note": "b"},
+        {"note": "x" * (9 << 20)},
+    ],
+)
 async def test_an_empty_note_is_refused_with_its_reason(jp_fetch: Any, root: Path, entry: dict[str, Any]) -> None:
     run = echo().wait(60)
     status, refusal = await refused(jp_fetch, "runs", key_of(run), "notes", method="POST", body=json.dumps(entry))

@@ -24,7 +24,7 @@ def test_a_run_without_the_tag_is_not_followed() -> None:
         "manifest = Manifest(run_id='r', created='', task=Task(id='Echo'), library='echo', tags=('trackioish',))\n"
         "assert plugin.rlnb_check(manifest) == []\n"
         "plugin.rlnb_run_started(pathlib.Path('.'), manifest)\n"
-        "plugin.rlnb_run_finished(pathlib.Path('.'))\n"
+        "plugin.rlnb_run_finished()\n"
         "print(*sorted({'trackio', 'tensorboard', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

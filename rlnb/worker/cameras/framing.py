@@ -148,7 +148,8 @@ class Trail:
             distances[:] = distances[finite].amax()  # robots have the same size in all pictures
         if aim.target is not None:
             self.targets = self._origins + self._origins.new_tensor(aim.target)
-            distances[finite] = distance_for(points[finite], self.targets[finite], inner)
+            needed = distance_for(points[finite], self.targets[finite], inner)
+            distances[finite] = needed.maximum(distances[finite])  # robots behind the target need no distance from it
         self._offsets = self.targets - _middle(self._extents.of_robots(), self.targets)
         self._first, self._distances = distances, distances.clone()
         self.eyes = self.targets + distances[:, None] * self._back

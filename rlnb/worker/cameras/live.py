@@ -104,7 +104,7 @@ class View:
             error=error,
             token=token,
             images=images,
-            place=self._take.place if self._take else None,
+            place=self._take.place if self._take and images else None,
         )
 
     def _fail(self, error: str) -> None:

@@ -167,6 +167,11 @@ def test_an_eye_looks_at_the_robots_and_a_target_is_seen_with_the_robots(robots:
     assert inside(aimed, robots)
 
 
+def test_a_target_between_the_robots_and_the_camera_is_not_the_eye(robots: Robots) -> None:
+    cameras = trail(Aim(target=(3.0, -2.2, 1.4)))
+    assert ((cameras.eyes - cameras.targets).norm(dim=-1) > 0.5).all()
+
+
 def test_without_robots_a_camera_shows_the_origin(robots: Robots) -> None:
     robots.points = torch.zeros(2, 0, 3)
     cameras = trail()

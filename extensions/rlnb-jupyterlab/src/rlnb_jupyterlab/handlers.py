@@ -124,16 +124,15 @@ class NotesHandler(Handler):
     @web.authenticated
     @authorized
     async def post(self, key: str) -> None:
-        fields = self.body()
+        entries = [(name, value) for name, value in self.body().items() if name in ("note", "tag", "untag")]
+        if len(entries) != 1 or not isinstance(text := entries[0][1], str):
+            raise Refused(400, "The request is not one note or one tag.")
 
         def write() -> None:
             run = self.run_of(key)
             writers = {"note": run.notes.add, "tag": run.tags.add, "untag": run.tags.discard}
-            for name in writers.keys() & fields.keys():
-                writers[name](fields[name])  # type: ignore[arg-type]  # the writers refuse anything but text
+            writers[entries[0][0]](text)
 
-        if not fields.keys() & {"note", "tag", "untag"}:
-            raise Refused(400, "The request has no note and no tag.")
         await self.aside(write)
         self.answer(Done())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import getpass
 import os
 import posixpath
@@ -37,13 +38,22 @@ def track(run: rlnb.Run) -> None:
     """Log the metrics of the run's newest job until stdin closes; then end the MLflow run with the job's outcome."""
     from mlflow import MlflowClient
 
-    client = MlflowClient(tracking_uri(run))
-    mlflow_id, last_frames = _start(client, run)
+    with _alone(run):
+        client = MlflowClient(tracking_uri(run))
+        mlflow_id, last_frames = _start(client, run)
     for rows in follow(run, after=last_frames):
         for batch in _batches(list(_metrics(rows, last_frames)), METRICS_PER_BATCH):
             client.log_batch(mlflow_id, metrics=batch)
         last_frames = max(last_frames, rows[-1].frames)
     _end(client, mlflow_id, run)
+
+
+@contextlib.contextmanager
+def _alone(run: rlnb.Run) -> Iterator[None]:
+    """Let no other tracker of these runs start meanwhile: two that create the tables of one new file destroy it."""
+    with open(run.path.parent / ".mlflow.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def tracking_uri(run: rlnb.Run) -> str:

@@ -29,5 +29,5 @@ def rlnb_run_started(run_dir: Path, manifest: Manifest) -> None:
 
 
 @hookimpl
-def rlnb_run_finished(run_dir: Path) -> None:
-    TRACKIO.finish(run_dir)
+def rlnb_run_finished() -> None:
+    TRACKIO.finish()
