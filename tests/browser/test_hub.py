@@ -71,7 +71,9 @@ def test_two_users_watch_their_own_runs_below_the_proxys_path(tmp_path: Path, sh
             one.run(0)
             one.run(1)
             more(one.page, 10, 40.0)
-            one.page.locator(".js-plotly-plot").scroll_into_view_if_needed()  # curves outside of the window are paused
+            one.page.locator(
+                ".js-plotly-plot"
+            ).first.scroll_into_view_if_needed()  # curves outside of the window are paused
             look(one, f"hub-{name}-curves")
         ids = {name: one.text(0).split()[0] for name, one in labs.items()}
         for name, one in labs.items():  # both train and watch now

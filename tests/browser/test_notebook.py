@@ -47,7 +47,7 @@ def test_pictures_progress_and_live_curves_without_a_text_in_their_place(root: P
         opened.run(1)
         opened.run(2)
         seen = page.wait_for_function(MORE, arg=10, timeout=40_000).json_value()
-        page.locator(".js-plotly-plot").scroll_into_view_if_needed()  # curves outside of the window are paused
+        page.locator(".js-plotly-plot").first.scroll_into_view_if_needed()  # curves outside of the window are paused
         for _ in range(4):
             seen = page.wait_for_function(MORE, arg=seen, timeout=40_000).json_value()
         if screenshots := os.environ.get("RLNB_SCREENSHOTS"):

@@ -49,8 +49,9 @@ def store(empty_store: bytes, root: Path) -> Path:
 def of(run: rlnb.Run, uri: str = "", experiment: str = "rlnb") -> MlflowRun:
     """Return the one MLflow run of a run."""
     client = mlflow.MlflowClient(uri or f"sqlite:///{run.path.parent / 'mlflow.db'}")
-    (found,) = client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
-    assert found.data.tags["rlnb_run"] == found.info.run_name == run.id
+    number = client.get_experiment_by_name(experiment).experiment_id
+    (found,) = client.search_runs([number], f"tags.rlnb_run = '{run.id}'")
+    assert found.info.run_name == run.id
     return found
 
 
@@ -84,6 +85,14 @@ def test_the_store_has_the_values_of_the_event_files(train: Train, wait_for_agen
     assert (found.info.status, found.data.tags["rlnb_outcome"]) == ("FINISHED", "completed")
     assert found.data.tags["rlnb_checkpoint"] == run.result.checkpoint  # type: ignore[union-attr]
     assert [run.id for run in rlnb.runs()] == [run.id], "the store among the runs is no run"
+
+
+def test_trainings_that_start_at_once_share_a_new_store(train: Train, wait_for_agent: Wait) -> None:
+    launcher = rlnb.LocalLauncher(max_running=3)
+    runs = [train("mlflow", seed=seed, max_iterations=150, launcher=launcher) for seed in range(3)]
+    for run in runs:
+        wait_for_agent(run.wait(WAIT_S))
+    assert [of(run).info.status for run in runs] == ["FINISHED"] * 3
 
 
 def values_of(run: rlnb.Run) -> list[tuple[int, float]]:
