@@ -152,7 +152,7 @@ class Dashboard {
   constructor(model, el, plotly) {
     this.model = model;
     this.plotly = plotly;
-    this.id = crypto.randomUUID();
+    this.id = `${Date.now()}-${Math.random()}`;  // crypto.randomUUID is missing in pages that come by plain http
     this.curves = new Map();
     this.byRun = new Map();
     this.paused = false;

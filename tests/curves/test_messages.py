@@ -29,6 +29,10 @@ def test_every_key_that_the_page_sends_is_a_field():
         assert from_json(FromPage, {"ask": ask}).ask == ask
 
 
+def test_the_page_needs_nothing_that_browsers_keep_from_plain_http():
+    assert not re.findall(r"\b(?:crypto\.\w+|navigator\.(?:clipboard|serviceWorker)|caches)\(", PAGE)
+
+
 def test_an_unknown_request_is_refused():
     with pytest.raises(rlnb.RlnbError, match="ask='delete' is not a value of type"):
         from_json(FromPage, {"ask": "delete"})
