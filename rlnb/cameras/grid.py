@@ -50,7 +50,8 @@ _RIGHT = (0, 128, 96)
 _UNCERTAIN = (96, 96, 96)
 _MISS = np.array([32, 32, 32], np.uint8)
 """Colour of depth pixels where nothing was hit."""
-_BACKGROUND = np.array([24, 24, 24], np.uint8)
+_BACKGROUND, _UNLABELLED = np.array([24, 24, 24], np.uint8), np.array([72, 72, 72], np.uint8)
+"""Colours of segmentation ids 0 and 1, which no other id has."""
 _PALETTE = np.array([red_green_blue(PALETTE[place]) for place in (4, 5, 2, 7, 0, 1, 3)], np.uint8)
 """Colours of segmentation ids: bright ones first and no black, because the background is dark."""
 
@@ -94,8 +95,8 @@ def _depth(depth_m: np.ndarray, near_m: float, far_m: float) -> np.ndarray:
 
 
 def id_color(number: int) -> tuple[int, int, int]:
-    """Return the colour of a segmentation id; 0 is background."""
-    colour = _BACKGROUND if number <= 0 else _PALETTE[(number - 1) % len(_PALETTE)]
+    """Return the colour of a segmentation id. 0 is the background, and 1 is whatever has no label."""
+    colour = _BACKGROUND if number <= 0 else _UNLABELLED if number == 1 else _PALETTE[(number - 2) % len(_PALETTE)]
     return int(colour[0]), int(colour[1]), int(colour[2])
 
 

@@ -60,10 +60,10 @@ def test_one_env_alone_is_larger_than_in_the_grid(take: Take) -> None:
 def test_the_legend_of_a_segmentation_names_the_ids_of_all_moments(take: Take) -> None:
     ids = np.zeros((TIMES, len(ENVS), HEIGHT, WIDTH, 1), np.int32)
     without = panel(take(**{"front/semantic_segmentation": ids}), "front", "semantic_segmentation")
-    ids[0, 0, 0, 0] = 1
-    with_cube = panel(take(**{"front/semantic_segmentation": ids}), "front", "semantic_segmentation")
-    assert share(without, id_color(1)) == 0
-    assert share(with_cube, id_color(1)) > 0, "an entry for the cube, although the last moment does not show it"
+    ids[0, 0, 0, 0] = 2
+    with_hand = panel(take(**{"front/semantic_segmentation": ids}), "front", "semantic_segmentation")
+    assert share(without, id_color(2)) == 0
+    assert share(with_hand, id_color(2)) > 0, "an entry for the hand, although the last moment does not show it"
 
 
 def test_a_picture_has_every_camera_and_data_type_side_by_side(take: Take) -> None:
@@ -162,9 +162,9 @@ def test_depth_that_hit_nothing_has_a_colour_of_its_own() -> None:
 def test_normals_become_colours_and_labels_the_colours_of_their_ids() -> None:
     normals = np.array([[-1.0, 0.0, 1.0], [np.nan, np.nan, np.nan]], np.float32).reshape(1, 1, 2, 3)
     assert colorize(normals, "normals")[0, 0].tolist() == [[0, 127, 255], [127, 127, 127]]
-    ids = np.array([0, 1, 8], np.int32).reshape(1, 1, 3, 1)
+    ids = np.array([0, 2, 9], np.int32).reshape(1, 1, 3, 1)
     background, first, eighth = (tuple(pixel) for pixel in colorize(ids, "semantic_segmentation")[0, 0].tolist())
-    assert (background, first) == (id_color(0), id_color(1))
+    assert (background, first) == (id_color(0), id_color(2))
     assert eighth == first, "seven colours, in turn"
 
 
@@ -175,6 +175,10 @@ def test_tiles_show_every_env(data_type: str) -> None:
     image = tiles(frames, data_type)
     assert image.shape[-1] == 3
     assert {(200, 0, 0), (0, 100, 0)} <= {tuple(pixel) for pixel in image.reshape(-1, 3).tolist()}
+
+
+def test_no_label_has_the_colour_of_the_background_or_of_what_has_no_label():
+    assert not {id_color(number) for number in range(2, 100)} & {id_color(0), id_color(1)}
 
 
 def test_mistakes_of_the_task_stand_above_the_cameras(take: Take) -> None:
