@@ -52,10 +52,11 @@ def test_wait_has_a_time_limit_and_the_run_continues(root: Path) -> None:
     assert slow.result is None
     slow.cancel()
     assert slow.wait(WAIT_S).state == "cancelled"
-    with pytest.raises(
-        rlnb.RunError, match=rf"^{slow.id} \(train\) cancelled(?!: cancelled)(: .*)?\n  log: .*node0.log\n  next: "
-    ):
+    with pytest.raises(rlnb.RunError) as raised:
         slow.wait_for_completion()
+    assert str(raised.value).startswith(f"{slow.id} (train) cancelled")
+    assert "cancelled: cancelled" not in str(raised.value)
+    assert "\n  next: " in str(raised.value)
 
 
 def test_a_run_without_iterations_left_is_not_resumed(run: rlnb.Run) -> None:
