@@ -16,7 +16,8 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     """Return the value of each run, by its id, for every argument and resolved config value that differs.
 
     Two kinds of values are left out, because they say nothing: texts that differ only in the folder or the id of their
-    run, and config values that repeat an argument in all runs, such as ``env.seed``.
+    run, and config values that repeat an argument in all runs, such as ``env.seed``. A run that waits in a queue has no
+    resolved config yet, so only its arguments are compared.
 
     Args:
         runs: Runs with different ids.
@@ -28,11 +29,13 @@ def differences(runs: Collection[RunFacts]) -> dict[str, dict[str, Json]]:
     names = dict.fromkeys(name for config in configs.values() for name in config)
     rows = {name: {id: config.get(name, "") for id, config in configs.items()} for name in names}
     arguments = {name for run in runs for name in asked(run.manifest)}
+    unresolved = {id for id, config in configs.items() if not config.keys() - arguments}
     plain = {run.id: (str(run.path), run.id) for run in runs}
     return {
         name: row
         for name, row in rows.items()
-        if len({_text(value, plain[id]) for id, value in row.items()}) > 1 and not _repeats(name, rows, arguments)
+        if len({_text(value, plain[id]) for id, value in row.items() if name in arguments or id not in unresolved}) > 1
+        and not _repeats(name, rows, arguments)
     }
 
 

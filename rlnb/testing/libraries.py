@@ -214,6 +214,8 @@ class LibraryConformance:
 
     def test_the_seed_reaches_the_policy_and_the_env(self, trained: rlnb.Run, other: rlnb.Run) -> None:
         """The same seed gives the same run. Another seed gives different first observations and a different curve."""
+        keys = [key for key, argument in plugins.library(self.library).overruled.items() if argument == "seed"]
+        assert all(other.config.get(f"agent.{key}", 7) == 7 for key in keys), "the config names another seed"
         repeat = self.train(self.iterations).wait(timeout_s=START_S)
         assert _learned(repeat) == _learned(trained)
         assert _learned(other) != _learned(trained)

@@ -45,6 +45,11 @@ def test_a_config_value_that_differs_from_its_argument_stays(two: list[rlnb.Run]
     assert list(differences(two)["env.seed"].values()) == [1, 3]
 
 
+def test_a_run_that_waits_in_a_queue_is_compared_by_its_arguments(two: list[rlnb.Run]) -> None:
+    waiting = rlnb.train("Echo", library="echo", max_iterations=3, seed=3).wait()
+    assert [*differences([two[0], waiting])] == ["seed"], "it has no config, which is no difference of values"
+
+
 def test_a_path_outside_of_the_runs_stays(two: list[rlnb.Run]) -> None:
     for number, run in enumerate(two):
         dump(run, seed=number + 1, rate=0.1, usd=f"/robots/{number}.usd")

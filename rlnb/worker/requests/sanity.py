@@ -140,8 +140,14 @@ class Sanity:
         if label not in self._shapes:
             if shape is not None and tuple(value.shape) != (self.env.num_envs, *shape):
                 expected = _text((self.env.num_envs, *shape))
-                what = f"{label} has the shape {_text(value.shape)}, but its space says {expected}."
-                fix = "Correct the size of the space in the config, or what the env returns."
+                if shape:
+                    what = f"{label} has the shape {_text(value.shape)}, but its space says {expected}."
+                    fix = "Correct the size of the space in the config, or what the env returns."
+                else:
+                    what = (
+                        f"{label} has the shape {_text(value.shape)}, but it needs one value for each env: {expected}."
+                    )
+                    fix = "Return a tensor of that shape, such as reward.squeeze(-1)."
                 self._shapes[label] = TaskFinding(level="warning", what=_sentence(what), fix=fix)
             elif value.device.type != torch.device(self.env.device).type:
                 what = f"{label} is on {value.device}, but the simulation is on {self.env.device}."

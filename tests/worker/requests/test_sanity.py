@@ -124,6 +124,11 @@ def test_a_value_that_is_always_the_same_is_a_note_after_many_steps() -> None:
     ]
 
 
+def test_a_reward_of_a_wrong_shape_is_named_with_the_right_one() -> None:
+    found = texts(findings(Env(), reward=lambda step, values: values.unsqueeze(-1)))
+    assert "warning: The reward has the shape (4, 1), but it needs one value for each env: (4,)." in found
+
+
 def test_a_reward_without_variation_or_bound_is_named() -> None:
     half = lambda step, values: torch.full((NUM_ENVS,), 0.5)  # noqa: E731
     assert findings(Env(), 30, reward=half) == [], "it may be sparse"

@@ -65,6 +65,7 @@ class Skrl:
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with skrl's own runner; resume if a checkpoint is given."""
         horizon, timesteps = _set_up_training(agent_cfg, ctx)
+        agent_cfg["seed"] = ctx.seed
         if ctx.rank == 0:
             dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
         _refuse_early_stops(agent_cfg, ctx)
