@@ -143,7 +143,7 @@ def test_after_a_restart_of_the_kernel_the_runs_are_still_there(watching: Lab) -
 
 def test_a_page_that_has_lost_its_kernel_says_so(watching: Lab, tmp_path: Path) -> None:
     page = watching.page
-    silence = page.get_by_text("The kernel does not answer.")
+    silence = page.get_by_text("The kernel does not answer")
     assert not silence.is_visible()
     watching.start(4)
     silence.wait_for(timeout=40_000)
