@@ -161,7 +161,12 @@ def _columns(preview: Frames) -> int:
         width, height = size
         return tiling(preview.num_envs, width, height, longest_px=TILE_PX, width_px=width_px)
 
+    titles = (f"{camera}: {data_type}" for camera, types in preview.clip.items() for data_type in types)
+    widest_px = max(_title_px(title, _font()) for title in titles)
+
     def readable(columns: int) -> bool:
+        if columns > 1 and widest_px > _room(columns):
+            return False
         pairs = [(places(size, WIDTH_PX), places(size, _room(columns))) for size in sizes]
         return all(
             part.columns == whole.columns and part.width >= min(READABLE_PX, whole.width) for whole, part in pairs
@@ -177,6 +182,11 @@ def _columns(preview: Frames) -> int:
 def _room(columns: int) -> int:
     """Return the width of a panel in pixels, from the number of panels in a row."""
     return (WIDTH_PX + _MARGIN_PX) // columns - _MARGIN_PX
+
+
+def _title_px(title: str, font: Any) -> int:
+    """Return the least width of a panel with a title and the badge at its end, in pixels."""
+    return max(150, math.ceil(font.getlength(title)) + 40)
 
 
 def _font() -> Any:
@@ -225,7 +235,7 @@ def panel(
     smooth = "segmentation" not in data_type
     grid = Image.fromarray(mosaic(colorize(frames, data_type, range_m), places, smooth=smooth))
     title = f"{camera}: {data_type}"
-    width = max(grid.width, 150, math.ceil(font.getlength(title)) + 40)
+    width = max(grid.width, _title_px(title, font))
     badges = _badges(preview, camera, data_type, width, font)
     names = preview.labels.get(f"{camera}/{data_type}", {})
     legend = Legend.of([(id, text) for id, text in sorted(names.items()) if (clip == id).any()], width, font)

@@ -1,5 +1,5 @@
 // One chart of metric curves. Both the dashboard in a notebook's cell and the JupyterLab extension draw with it.
-// This is a plain ES module without imports: the extension bundles it, and the cell loads it as it is.
+// This ES module has no imports. The extension bundles it; for a cell, live.py puts it in front of dashboard.js.
 
 /**
  * The part of plotly.js that is used here.
@@ -36,6 +36,12 @@
  * @property {boolean} [log] whether the y axis is logarithmic
  * @property {number} [smoothing] weight of the older values, 0 to 0.99
  */
+
+/**
+ * SVG's dash arrays by Plotly's names of dashes.
+ * @type {Readonly<Record<string, string>>}
+ */
+export const DASHES = { dash: '6 3', dot: '2 2', dashdot: '6 2 2 2' };
 
 /** Maximum number of points of a curve, about twice as many as a chart has pixels. */
 const LIMIT = 4000;
@@ -179,7 +185,7 @@ export class Chart {
     }
   }
 
-  /** Makes the next `draw` redraw everything, such as in the colours of a new theme. */
+  /** Makes the next `draw` redraw everything, for example in the colours of a new theme. */
   forget() {
     this.look = '';
   }
@@ -313,7 +319,7 @@ function continues(drawn, curve) {
 }
 
 /**
- * Escapes the name of a trace, the only text here in which Plotly interprets markup.
+ * Escapes the name of a trace, in which Plotly interprets markup. The titles of the axes are rlnb's own texts.
  * @param {string} name
  */
 function escaped(name) {

@@ -1,4 +1,4 @@
-import {Chart, Curve} from "./chart.js";
+import {Chart, Curve, DASHES} from "./chart.js";
 // The page side of the live dashboard. It keeps the curves and draws a chart for each metric.
 
 // All dashboards of a page share one plotly.js, from the first kernel that sends it.
@@ -35,7 +35,6 @@ const element = (tag, properties = {}, style = "") => {
 const SURE_MS = 4000;
 // The kernel sends a message at least every 5 s to a page that is visible.
 const SILENCE_MS = 15000;
-const DASHES = {dash: "6 3", dot: "2 2", dashdot: "6 2 2 2"};
 
 // A button for each line, which hides and shows it in all charts.
 class Legend {
@@ -162,7 +161,7 @@ class Dashboard {
     this.panels = [];
     this.rows = element("div");
     this.silence = element("p", {hidden: true, role: "status"}, "margin:.3em 0;font-weight:bold");
-    this.silence.textContent = "The kernel does not answer: it is busy or has ended. The runs continue. If it has ended, run the cell again.";
+    this.silence.textContent = "The kernel does not answer: it is busy or has ended. The runs continue. If the kernel has ended, run this cell again.";
     this.nothing = element("p", {textContent: "No curve has been logged yet."}, "margin:.3em 0");
     this.legend = new Legend(() => this.draw());
     this.controls = element("div", {}, "display:flex;flex-wrap:wrap;gap:.4em 1em;align-items:center;margin:.3em 0");

@@ -6,7 +6,6 @@ import functools
 import html
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +51,7 @@ MOST_OF_TASK = 6
 """Most curves of metrics that the task logs itself."""
 MOST_OTHERS = 9
 """Most curves of a run that logged none of the usual metrics, such as a script's."""
-SHARE_RANGE = (-0.02, 1.02)
+_SHARE_RANGE = (-0.02, 1.02)
 """Limits of the y axis of a share between 0 and 1."""
 _ROW_PX, _COLUMNS = 260, 3
 _MARGIN_PX = 130
@@ -81,9 +80,7 @@ def figure(runs: Sequence[RunFacts], metrics: Sequence[str] | None = None, x: st
         for number, (xs, ys) in enumerate(of_runs):
             if not len(xs):
                 continue
-            line = trace(
-                Line(name=names[number], number=number), panel, legend=len(runs) > 1 and number not in in_legend
-            )
+            line = _trace(names[number], number, panel, legend=len(runs) > 1 and number not in in_legend)
             mode = "lines+markers" if len(xs) <= _FEW_POINTS else "lines"
             # float32 halves the bytes in the notebook and is more precise than a screen.
             chart.add_trace({**line, "mode": mode, "x": xs / scale, "y": ys.astype(np.float32)})
@@ -126,8 +123,8 @@ def panels(metrics: Sequence[str], x_title: str) -> go.Figure:
         place = {"row": index // columns + 1, "col": index % columns + 1}
         chart.update_xaxes(title_text=x_title, rangemode="tozero", **place)
         chart.update_yaxes(title_text=unit(metric), **place)
-        if metric == "success_rate":
-            chart.update_yaxes(range=SHARE_RANGE, **place)
+        if (of_metric := limits(metric)) is not None:
+            chart.update_yaxes(range=of_metric, **place)
     chart.update_layout(
         template="simple_white",
         height=rows * _ROW_PX + _MARGIN_PX,
@@ -149,39 +146,28 @@ def explanation(metric: str) -> str:
     return METRICS.get(metric, "a raw tag of the library")
 
 
+def limits(metric: str) -> tuple[float, float] | None:
+    """Return the limits of a metric's y axis; None for those of the values."""
+    return _SHARE_RANGE if metric == "success_rate" else None
+
+
 def unit(metric: str) -> str:
     """Return the unit of a metric, or ``"value"``."""
     ends = (unit for end, unit in _SYSTEM_UNITS.items() if metric.startswith(f"{SYSTEM}/") and metric.endswith(end))
     return _UNITS.get(metric) or next(ends, "value")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
-    """The look of the curves of a run in all subplots."""
-
-    name: str
-    """Text in the legend."""
-    number: int
-    """Index among the runs, which determines colour and dashes."""
-
-
-def trace(line: Line, panel: int, *, legend: bool) -> dict[str, Json]:
-    """Return a Plotly trace without points.
-
-    Args:
-        line: Look of the trace.
-        panel: Index of the metric's subplot.
-        legend: Whether the legend lists the trace.
-    """
+def _trace(name: str, number: int, panel: int, *, legend: bool) -> dict[str, Json]:
+    """Return the trace of the n-th run in the subplot of a metric, without points."""
     axis = str(panel + 1) if panel else ""
-    text = html.escape(line.name)
+    text = html.escape(name)
     return {
         "type": "scatter",
         "mode": "lines",
-        "line": {"color": colour(line.number), "dash": dash(line.number), "width": 1.8},
+        "line": {"color": colour(number), "dash": dash(number), "width": 1.8},
         "marker": {"size": 4},
         "name": text,
-        "legendgroup": str(line.number),
+        "legendgroup": str(number),
         "showlegend": legend,
         "hovertemplate": f"%{{y:.4g}} at %{{x:,.6~g}}<extra>{text}</extra>",
         "xaxis": f"x{axis}",

@@ -42,7 +42,8 @@ _LARGEST_SHARE = 0.1
 """Fraction of one core that the curves may use. The curves of many runs are updated less often to stay below it."""
 _LONGEST_WAIT_S = 3.0
 _ALIVE_S = 5.0
-"""Most seconds between two messages to a visible page, which otherwise tells that the kernel does not answer."""
+"""Most seconds between two messages to a visible page. After 15 seconds of silence, the page says that the kernel does
+not answer."""
 READ_S = 0.1
 """Most seconds per update for reading the event files of a run."""
 IN_FLIGHT = 2
@@ -294,7 +295,7 @@ def _widget() -> Any:
     class Curves(anywidget.AnyWidget):
         """Curves in a page. All widgets of a page share one plotly.js."""
 
-        # A widget is a single module, so the line of the page that imports the chart gives way to the chart's module.
+        # A widget is one module, so the text of chart.js replaces the first line of dashboard.js, which imports it.
         _esm = _script("chart.js") + _script("dashboard.js").partition("\n")[2]
 
     return Curves

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from rlnb.curves import figure, progress
 from rlnb.curves.stream import How
 from rlnb.display.table import counted
+from rlnb.records.asked import ALIKE, alike
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 GOING: tuple[State, ...] = ("created", "queued", "starting", "running")
 LOG_LINES = 20
-ALIKE = ("seed", "tags")
-"""Arguments that may differ between runs that are averaged into one curve."""
 AXIS_TITLES = {"frames": "frames", "iterations": "iteration", "wall_time": "wall time (s)"}
 
 
@@ -169,8 +168,12 @@ def layout(
 
 
 def _panel(metric: str) -> Panel:
-    limits = figure.SHARE_RANGE if metric == "success_rate" else None
-    return Panel(title=figure.title(metric), help=figure.explanation(metric), unit=figure.unit(metric), range=limits)
+    return Panel(
+        title=figure.title(metric),
+        help=figure.explanation(metric),
+        unit=figure.unit(metric),
+        range=figure.limits(metric),
+    )
 
 
 def _lines(runs: Sequence[RunFacts], groups: Sequence[Sequence[int]] | None) -> list[Line]:
@@ -185,11 +188,8 @@ def _lines(runs: Sequence[RunFacts], groups: Sequence[Sequence[int]] | None) -> 
 
 
 def groups_of(runs: Sequence[RunFacts]) -> list[list[int]]:
-    """Return groups of the indices of runs that differ only in seed and tags."""
+    """Return groups of the indices of runs that differ only in seed, tags, and the run that they start from."""
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
-        facts = {name: text for name, text in figure.facts(run).items() if name not in ALIKE}
-        if "init_from" in facts:
-            facts["init_from"] = "a run"  # each seed may start from a run of its own
-        groups.setdefault(json.dumps(facts, sort_keys=True), []).append(number)
+        groups.setdefault(json.dumps(alike(run.manifest), sort_keys=True), []).append(number)
     return list(groups.values())

@@ -1,6 +1,6 @@
 """Output in marimo, which has no IPython: whether a cell of it runs here, and places in that cell's output.
 
-``marimo`` is never imported here first: a process in which it is not loaded shows no notebook of it.
+This module never imports ``marimo`` itself. If marimo is not loaded, no marimo notebook runs in this process.
 """
 
 from __future__ import annotations

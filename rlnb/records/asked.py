@@ -6,6 +6,8 @@ from rlnb.spec import Json, Manifest, Task
 
 SYNONYMS = {"parent": "init_from"}
 """Other names of arguments. The manifest of a run calls the origin of its first weights its parent."""
+ALIKE = ("seed", "tags")
+"""Arguments that may differ between runs that are averaged."""
 
 
 def asked(manifest: Manifest) -> dict[str, Json]:
@@ -24,6 +26,12 @@ def asked(manifest: Manifest) -> dict[str, Json]:
     }
     values["tags"] = values.pop("tags")  # the last one that a legend should name
     return {name: value for name, value in values.items() if value is not None}
+
+
+def alike(manifest: Manifest) -> dict[str, Json]:
+    """Return the arguments that averaged runs share. Each of them may start from a run of its own."""
+    values = {name: value for name, value in asked(manifest).items() if name not in ALIKE}
+    return {**values, "init_from": "a run"} if "init_from" in values else values
 
 
 def argument(manifest: Manifest, name: str) -> Json:

@@ -1,4 +1,8 @@
-"""A folder that stock ``isaaclab train`` wrote. Nothing in it says how the training ended: its files have to."""
+"""A folder that stock ``isaaclab train`` wrote.
+
+No file in it records how the training ended, so the state follows from the age of the files and from the process that
+wrote them.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,8 @@ from rlnb.storage.walk import files_below
 STARTS_WITHIN_S = 300.0
 """Seconds after which a run without any event file counts as failed. Isaac Sim and a cold cache take minutes."""
 _QUIET_S = 10.0
-"""Seconds without a new event before the writer of a file is looked for. A container may have the name of its host, but
-other numbers of processes, so a file that grows counts more."""
+"""Seconds without a new event before the writer of a file is looked for. Until then, the run counts as
+running: a container may share its host's name, but not its process ids."""
 _WRITER = re.compile(r"tfevents\.\d+\.(?P<host>.+)\.(?P<pid>\d+)\.\d+$")
 """Host and process in the name of an event file, which TensorBoard's own writer puts there."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlnb.curves.figure import select, source
 from rlnb.display.table import counted
 from rlnb.errors import RlnbError, unknown
-from rlnb.records.asked import asked
+from rlnb.records.asked import SYNONYMS, alike, asked
 from rlnb.records.evaluation import mean_interval
 from rlnb.run.listing import Runs
 from rlnb.run.run import Run
@@ -97,7 +97,8 @@ def compare(runs: Sequence[Run], metric: str | Sequence[str] = "reward", *, by: 
         metric: Name or raw tag of a metric, or several of them.
         by: Name of the argument whose value defines the group (``"library"``, ``"num_envs"``, ``"sim.dt"``,
             ``"agent.algorithm.learning_rate"``), several such names, or a function that returns the group of a run.
-            None puts runs that differ only in their seed into one group.
+            None puts runs that differ only in their seed, in their tags, or in the run that they start from into one
+            group.
 
     Raises:
         NotFoundError: No run has an argument of that name, or no run has logged the metric.
@@ -119,13 +120,12 @@ def compare(runs: Sequence[Run], metric: str | Sequence[str] = "reward", *, by: 
 
 def _named(runs: Sequence[Run], by: str | Sequence[str] | None) -> Callable[[Run], str]:
     """Return the function that names the group of a run by the values of its arguments."""
-    of_runs = {run.path: asked(run.manifest) for run in runs}
+    of_runs = {run.path: alike(run.manifest) if by is None else asked(run.manifest) for run in runs}
     names = dict.fromkeys(name for values in of_runs.values() for name in values)
     if by is None:
-        others = [name for name in names if name not in ("seed", "tags", "init_from")]
-        keys = [name for name in others if len({repr(values.get(name)) for values in of_runs.values()}) > 1]
+        keys = [name for name in names if len({repr(values.get(name)) for values in of_runs.values()}) > 1]
     else:
-        keys = [by] if isinstance(by, str) else list(by)
+        keys = [SYNONYMS.get(key, key) for key in ([by] if isinstance(by, str) else by)]
         for key in keys:
             if key not in names:
                 raise unknown("argument", key, names, has="Asked of these runs")

@@ -1,10 +1,12 @@
 """The conformance kit: the requirements on a plugin, as tests that its author runs with pytest.
 
-:class:`LibraryConformance` tests an RL library, :class:`LauncherConformance` a launcher. The kit needs ``pytest``.
+:class:`LibraryConformance` tests an RL library, :class:`LauncherConformance` a launcher, and
+:class:`TrackerConformance` an experiment tracker. The kit needs ``pytest``.
 """
 
 from rlnb.testing.files import run_export
 from rlnb.testing.launchers import LauncherConformance
 from rlnb.testing.libraries import LibraryConformance
+from rlnb.testing.trackers import TrackerConformance
 
-__all__ = ["LauncherConformance", "LibraryConformance", "run_export"]
+__all__ = ["LauncherConformance", "LibraryConformance", "TrackerConformance", "run_export"]

@@ -105,6 +105,13 @@ def test_a_picture_fits_into_a_cell_and_its_tiles_are_readable(
     assert one.places.width >= min(128, size[0]), "a tile is no speck"
 
 
+def test_titles_that_are_wider_than_their_tiles_do_not_make_a_picture_too_wide(take: Take) -> None:
+    names = ("rgb", "albedo", "semantic_segmentation", "instance_segmentation", "instance_id_segmentation_fast")
+    frames = np.zeros((1, 1, 96, 128, 3), np.uint8)
+    alone = dataclasses.replace(take(), clip={"a camera": dict.fromkeys(names, frames)}, envs=(0,))
+    assert picture(alone).width <= WIDTH_PX
+
+
 def test_the_envs_of_a_thousand_are_no_specks_either(take: Take) -> None:
     one = grid.panel(many(take, 1, 1, 1024, (64, 48)), "camera 0", "rgb")
     assert one.image.width <= WIDTH_PX

@@ -28,6 +28,18 @@ def test_runs_that_differ_only_in_their_seed_are_one_group(runs):
     }
 
 
+def test_seeds_that_start_from_runs_of_their_own_are_one_group_and_others_from_scratch_another(runs):
+    first, second = runs[:2]
+    seeds = [rlnb.train("Echo", library="echo", max_iterations=2, seed=seed) for seed in (1, 2)]
+    later = [
+        rlnb.train("Echo", library="echo", max_iterations=2, seed=seed, init_from=run)
+        for seed, run in enumerate((first, second), 1)
+    ]
+    groups = rlnb.compare([run.wait() for run in (*seeds, *later)])
+    assert sorted(map(len, groups.values())) == [2, 2]
+    assert len(rlnb.compare(later, by="parent")) == 2
+
+
 def test_runs_are_grouped_by_one_name_several_names_or_a_function(runs):
     assert list(rlnb.compare(runs, by="library")) == ["echo"]
     assert len(rlnb.compare(runs, by=["seed", "agent.iteration_s"])) == 6

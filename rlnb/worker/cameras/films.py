@@ -87,7 +87,7 @@ class Films:
             if not iteration or iteration % self._every or iteration == self._last:
                 return
             if self._spectator is None:
-                self._prepare()  # the picture after the next step is the first one whose cost is that of all others
+                self._prepare()  # the first picture is slow, since it compiles kernels
             else:
                 self._last = iteration
                 self._begin(iteration, step)
@@ -96,7 +96,7 @@ class Films:
 
     def _prepare(self) -> None:
         start_s = time.monotonic()
-        # A camera of the task renders all envs for each picture that the policy does not read.
+        # If the policy does not read a camera of the task, each of its pictures renders all envs.
         self._spectator = Spectator(self._env, range(min(ENVS, self._env.num_envs)), SIZE)
         self._picture()  # compiles kernels
         self._ready_s = time.monotonic() - start_s

@@ -72,7 +72,7 @@ class Address:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """The response to a request that asks for nothing."""
+    """The empty response to a request that was carried out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

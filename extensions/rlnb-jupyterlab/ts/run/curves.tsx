@@ -1,6 +1,6 @@
 import { type ReactElement, type RefObject, useEffect, useReducer, useRef, useState } from 'react';
 
-import { Chart, type Line, type Plotly } from '../../../../rlnb/curves/chart.js';
+import { Chart, DASHES, type Line, type Plotly } from '../../../../rlnb/curves/chart.js';
 import { Failure } from '../parts/failure';
 import { number } from '../parts/format';
 import { lineColours, lineStyle } from '../parts/palette';
@@ -149,9 +149,6 @@ function useColours(node: RefObject<HTMLElement>, theme: number): readonly strin
   useEffect(() => setColours(node.current ? lineColours(node.current) : []), [theme]);
   return colours;
 }
-
-/** SVG's dash arrays for Plotly's names of dashes. */
-const DASHES: Readonly<Record<string, string>> = { dash: '6 3', dot: '2 2' };
 
 interface LegendProps {
   readonly keys: readonly string[];
