@@ -26,8 +26,8 @@ LOOK_S = 5.0
 """Least number of seconds between two looks at the curves."""
 SHARE = 0.05
 """Largest share of a core that the looks take."""
-READ_S = 0.2
-"""Most seconds of a look for reading the event files."""
+READ_S, END_READ_S = 0.2, 10.0
+"""Most seconds of a look, and of the last one, for reading the event files."""
 ANSWER_S, ATTEMPTS = 5.0, 3
 """Seconds that the webhook has to answer, and number of times that it is told."""
 SEND_S = 20.0
@@ -46,6 +46,7 @@ class Lookout:
         self._rules = list(rules(self._run))
         self._facts: RunFacts | None = None
         self._next_s = time.monotonic() + LOOK_S
+        self._read_s = READ_S
         self._failed: set[str] = set()
         """Rules whose failure was written to the log."""
 
@@ -59,6 +60,7 @@ class Lookout:
 
     def end(self) -> None:
         """Look at the curves and at the result for the last time, and wait until the webhook has answered."""
+        self._read_s = END_READ_S
         self._look()
         result = {}
         with contextlib.suppress(RlnbError):
@@ -92,7 +94,7 @@ class Lookout:
 
         if self._facts is None:
             self._facts = RunFacts(self._run.path)  # its readers read only what was appended
-            self._facts.metrics.limit_s = self._facts.system.limit_s = READ_S
+        self._facts.metrics.limit_s = self._facts.system.limit_s = self._read_s
         what = Rule(text).finding(self._facts)
         if what is not None:
             iteration = self._facts.metrics.iteration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,13 +33,10 @@ class Alert:
 
 def write(job: JobDir, alert: Alert) -> bool:
     """Write an alert; return False if the job already has one of the same rule."""
-    folder = job.alerts
-    if any(old.rule == alert.rule for old in alerts_of([job])):
+    files.make_folder(job.alerts)
+    name = hashlib.sha256(alert.rule.encode()).hexdigest()[:16]  # one file for each rule: two writers cannot both win
+    if not files.write_once(job.alerts / f"{name}.json", alert):
         return False
-    files.make_folder(folder)
-    number = 0
-    while not files.write_once(folder / f"{number}.json", alert):
-        number += 1
     os.utime(job.path.parent)  # lists of runs read an ended run again if its folder of jobs has changed
     return True
 

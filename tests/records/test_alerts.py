@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import rlnb
 from rlnb.records.alerts import Alert, alerts_of, write
-from rlnb.records.layout import RunDir
+from rlnb.records.layout import JobDir, RunDir
 from rlnb.reports.sections import summary
 
 FIRST = Alert(rule="reward < 5", what="reward < 5: reward is 3", time="2026-01-01T00:00:02+00:00", iteration=7)
@@ -30,6 +32,20 @@ def test_a_rule_alerts_once_in_a_job(tmp_path: Path) -> None:
     assert write(job, SECOND)
     assert write(run.next_job("train"), FIRST)
     assert len(alerts_of([job])) == 2
+
+
+def test_one_of_many_writers_wins(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            job = RunDir(tmp_path).next_job("train")
+            barrier = threading.Barrier(8)
+
+            def race(job: JobDir = job, barrier: threading.Barrier = barrier) -> bool:
+                barrier.wait()
+                return write(job, FIRST)
+
+            assert sum(future.result() for future in [pool.submit(race) for _ in range(8)]) == 1
+            assert alerts_of([job]) == [FIRST]
 
 
 def test_a_list_of_runs_sees_that_an_ended_run_has_an_alert(tmp_path: Path) -> None:
