@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlnb.diagnosis.curves import Curve
-from rlnb.diagnosis.symptoms import FLAT, LEAST, Symptom, find
+from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Symptom, find
 from rlnb.display.table import table
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Diagnosis:
     points: int
     """Points of the longest curve. The rules need 30."""
     symptoms: tuple[Symptom, ...] = ()
-    """What the curves show, the surest first."""
+    """What the solver's record and the curves show, the surest first."""
 
     @property
     def line(self) -> str:
@@ -45,7 +45,7 @@ class Diagnosis:
         if not self.symptoms:
             return f"<b>{html.escape(self._title)}</b>"
         rows = [(symptom.name, symptom.what, symptom.fix) for symptom in self.symptoms]
-        return table(("symptom", "what the curves show", "what to try"), rows, caption=self._title)
+        return table(("symptom", "what the run shows", "what to try"), rows, caption=self._title)
 
     @property
     def _title(self) -> str:
@@ -66,7 +66,7 @@ def line_of(run: RunFacts) -> str:
     Views call this every second, and a diagnosis reads all curves.
     """
     iteration = run.metrics.iteration
-    if iteration < LEAST - 1:
+    if iteration < 0:
         return ""
     at, line = _lines.get(run.path, (None, ""))
     if _is_due(at, iteration, ended=run.result is not None):
@@ -102,7 +102,13 @@ def diagnose(run: RunFacts) -> Diagnosis:
         curves |= _from_the_start("learning_rate", rates[0], curves)
     continues = run.manifest.parent is not None  # its reward may be high from the begin
     symptoms = tuple(symptom for symptom in find(curves) if not (continues and symptom.name == FLAT))
-    return Diagnosis(run=run.id, points=points, symptoms=symptoms)
+    return Diagnosis(run=run.id, points=points, symptoms=(*_of_the_solver(run), *symptoms))
+
+
+def _of_the_solver(run: RunFacts) -> Iterator[Symptom]:
+    """Yield a symptom for each limit of the physics solver that the run has exceeded."""
+    for shortage in run.shortages:
+        yield Symptom(name=DROPPED, metric=shortage.limit, what=shortage.what, fix=shortage.fix)
 
 
 def _from_the_start(name: str, start: Json, curves: Mapping[str, Curve]) -> dict[str, Curve]:

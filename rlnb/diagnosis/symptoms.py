@@ -40,7 +40,10 @@ class Symptom:
     """What to try."""
 
 
+DROPPED = "contacts are dropped"
+"""Name of the symptom that the physics solver's own record shows, not a curve."""
 NAMES = (
+    DROPPED,
     "values that are not finite",
     "episodes end at once",
     "action std collapsed",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.flight import Flight
+    from rlnb.records.shortage import Shortage
     from rlnb.spec import Json, Manifest, Result, Started, Task
 
 
@@ -214,6 +215,14 @@ class RunFacts:
         from rlnb.records.evaluation import evaluations_of
 
         return evaluations_of(job.folder for job in self.jobs if job.kind == "evaluate")
+
+    @property
+    def shortages(self) -> tuple[Shortage, ...]:
+        """Limits of the physics solver that envs of the newest training have exceeded, so that contacts were lost."""
+        from rlnb.records.shortage import read
+
+        job = self._record.training
+        return read(sorted(job.folder.path.glob("shortages*.json"))) if job else ()
 
     @property
     def flight(self) -> Flight | None:

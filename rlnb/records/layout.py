@@ -200,6 +200,10 @@ class JobDir:
         """Folder of the record of the steps before a value that was not finite."""
         return self.path / f"flight{rank}"
 
+    def shortages(self, rank: int) -> Path:
+        """Limits of the physics solver that envs of a rank have exceeded."""
+        return self.path / f"shortages{rank}.json"
+
     @property
     def flight_request(self) -> Path:
         """Text of the newest alert, for which the flight recorder of each rank writes a record."""

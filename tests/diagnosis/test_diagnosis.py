@@ -12,7 +12,8 @@ from rlnb.curves import progress
 from rlnb.diagnosis import diagnosis
 from rlnb.diagnosis.curves import Curve
 from rlnb.diagnosis.diagnosis import _from_the_start, _is_due, diagnose, line_of
-from rlnb.diagnosis.symptoms import FLAT, LEAST, Symptom
+from rlnb.diagnosis.symptoms import DROPPED, FLAT, LEAST, Symptom
+from rlnb.records.shortage import Shortage, write
 
 BAD = Symptom(name="reward <b>fell</b>", metric="reward", what="It fell from 3 to 1.", fix="Lower the learning rate.")
 
@@ -57,6 +58,15 @@ def test_symptoms_are_shown_where_the_run_is(root: Path, monkeypatch: pytest.Mon
     page = found._repr_html_()
     assert "reward &lt;b&gt;fell&lt;/b&gt;" in page
     assert f"{run.id}: 2 symptoms in {LEAST} logged iterations" in page
+
+
+def test_contacts_that_the_solver_drops_are_a_symptom_from_the_first_iteration_on(root: Path) -> None:
+    run = trained(3)
+    shortage = Shortage(limit="njmax", size=300, needed=412, envs=3, num_envs=64)
+    write(run.jobs[0].folder.shortages(0), [shortage])
+    assert run.diagnose().symptoms == (Symptom(name=DROPPED, metric="njmax", what=shortage.what, fix=shortage.fix),)
+    assert line_of(run) == DROPPED
+    assert f"diagnosis: {DROPPED}" in progress.facts(run)
 
 
 def test_a_run_from_the_weights_of_another_one_may_begin_at_its_best(

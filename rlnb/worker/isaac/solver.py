@@ -14,18 +14,27 @@ Newton clears them (``SolverMuJoCo.reset``) in envs whose state is written, and 
 anew."""
 
 
+def data(env: Any) -> Any:
+    """Return the data of an env's MuJoCo Warp solver; None if it has another solver or engine.
+
+    In release line 3.0, the solver is a private attribute of Isaac Lab's physics manager.
+    """
+    manager = getattr(getattr(env, "sim", None), "physics_manager", None)
+    return getattr(getattr(manager, "_solver", None), "mjw_data", None)
+
+
 def memory(env: Any) -> dict[str, torch.Tensor]:
     """Return views of the arrays that the solver of an env carries on, each of shape (num_envs, values).
 
-    In release line 3.0, the solver is a private attribute of Isaac Lab's physics manager. Another engine than Newton
-    with MuJoCo Warp has nothing here: PhysX keeps its contacts to itself, and other solvers start each step afresh.
+    Another engine than Newton with MuJoCo Warp has nothing here: PhysX keeps its contacts to itself, and other solvers
+    start each step afresh.
     """
-    data = getattr(getattr(env.sim.physics_manager, "_solver", None), "mjw_data", None)
-    if data is None:
+    values = data(env)
+    if values is None:
         return {}
     import warp
 
-    arrays = {name: getattr(data, name, None) for name in NAMES}
+    arrays = {name: getattr(values, name, None) for name in NAMES}
     return {name: warp.to_torch(array) for name, array in arrays.items() if array is not None and array.size}
 
 

@@ -23,6 +23,7 @@ from rlnb.worker.acting import joint
 from rlnb.worker.cameras.film import Film
 from rlnb.worker.isaac import isaaclab, release
 from rlnb.worker.isaac.env import environment
+from rlnb.worker.isaac.shortages import Shortages
 from rlnb.worker.isaac.success import Successes
 from rlnb.worker.jobs.checkpoints import write_whole
 from rlnb.worker.jobs.context import OpenJob, open_job
@@ -66,6 +67,7 @@ def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> Evalu
         configure=film.plan.apply if film else None,
     ) as (env, agent_cfg):
         raw = isaaclab.task_env(env)
+        Shortages(env, None).attach()
         policy = backend.load_policy(
             env,
             agent_cfg,

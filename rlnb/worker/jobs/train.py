@@ -51,6 +51,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     from rlnb.worker.cameras.live import View
     from rlnb.worker.flight.recorder import recording
     from rlnb.worker.isaac import isaaclab
+    from rlnb.worker.isaac.shortages import Shortages
 
     manifest = job.manifest
     root = isaaclab.start(manifest.asset_root)
@@ -72,6 +73,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     ):
         ctx.device, ctx.num_envs = env.unwrapped.device, env.unwrapped.num_envs * ctx.world_size
         ctx.assets = hashes(root, assets.named_in(env.unwrapped.cfg, root))
+        Shortages(env, job.folder.shortages(ctx.rank)).attach()
         if ctx.rank == 0:
             isaaclab.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
             View(env, job.run).attach()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from rlnb.records.shortage import Shortage
 from rlnb.tasks.requests import TaskFinding
-from rlnb.worker.isaac import isaaclab
+from rlnb.worker.isaac import isaaclab, shortages
 
 if TYPE_CHECKING:
     import torch
@@ -68,6 +69,7 @@ class Sanity:
     _state: Any = None
     _distance: float = 0.0
     _memory_mib: list[float] = field(default_factory=list)
+    _shortages: dict[str, Shortage] = field(default_factory=dict)
 
     def after_reset(self, observations: Any) -> None:
         """Look at the first observations."""
@@ -104,11 +106,15 @@ class Sanity:
         if self._state is not None and self._state.numel():
             moved = (isaaclab.positions(self.env) - self._state).abs().max()
             self._distance = max(self._distance, float(moved))
+        for limit, shortage in shortages.look(self.env).items():
+            self._shortages[limit] = shortage.joined(self._shortages.get(limit, shortage))
         self._memory_mib.append(_memory_mib() - self.held_mib())
 
     def findings(self) -> list[TaskFinding]:
         """Return the mistakes, the certain ones first."""
-        found = [*self._shapes.values(), *self._of_values(), *self._of_rewards(), *self._of_ends(), *self._of_memory()]
+        lost = [TaskFinding(level="warning", what=each.what, fix=each.fix) for each in self._shortages.values()]
+        returned = [*self._shapes.values(), *self._of_values(), *self._of_rewards(), *self._of_ends()]
+        found = [*returned, *lost, *self._of_memory()]
         return sorted(found, key=lambda finding: finding.level == "note")
 
     def _refuse(self, label: str, value: Any, expected: str) -> None:

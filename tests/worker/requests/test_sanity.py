@@ -15,6 +15,8 @@ from rlnb.worker.requests import sanity as module
 from rlnb.worker.requests.sanity import Sanity
 
 NUM_ENVS = 4
+SOLVER = {"overflow": [0, 1, 0, 0], "nefc": [0, 14, 3, 0], "nacon": [4], "ncollision": [4]}
+"""What MuJoCo Warp's data hold after a step in which one env needed more constraints than it has."""
 
 
 def box(*shape: int) -> gymnasium.spaces.Box:
@@ -202,3 +204,15 @@ def test_a_constant_part_of_a_group_that_changes_is_no_mistake() -> None:
     goal = torch.rand(NUM_ENVS, 3)
     env = Env(policy=gymnasium.spaces.Dict({"goal": box(3), "joint": box(2)}))
     assert findings(env, obs=lambda step, values: {"policy": {"goal": goal, "joint": values}}) == []
+
+
+def test_contacts_that_the_solver_drops_are_a_finding() -> None:
+    warp = pytest.importorskip("warp")
+    env: Any = Env()
+    counts = {name: warp.array(values, dtype=int, device="cpu") for name, values in SOLVER.items()}
+    data = SimpleNamespace(njmax=10, naconmax=20, **counts)
+    env.sim = SimpleNamespace(physics_manager=SimpleNamespace(_solver=SimpleNamespace(mjw_data=data)))
+    (finding,) = findings(env)
+    assert finding.level == "warning"
+    assert finding.what.startswith("The physics solver dropped constraints in 1 of 4 envs, because an env needed 14")
+    assert "sim.physics.solver_cfg.njmax" in finding.fix

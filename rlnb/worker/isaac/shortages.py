@@ -1,0 +1,121 @@
+"""Notices contacts that MuJoCo Warp drops because a buffer of its solver is too small.
+
+MuJoCo Warp prints a line for each such env and step, which fills a disk in a long training of many envs. It also notes
+the limit in ``Data.overflow``, which is read here instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlnb.records.shortage import Shortage, write
+from rlnb.worker.isaac import isaaclab, solver
+
+logger = logging.getLogger(__name__)
+
+CONSTRAINTS, CONTACTS = "njmax", "nconmax"
+"""Limits in Isaac Lab's config of the solver."""
+BITS = {CONSTRAINTS: 0b00011, CONTACTS: 0b11100}
+"""Bits of ``mujoco_warp.OverflowType``: NEFC and NJMAX_NNZ; BROADPHASE, NARROWPHASE and CCD."""
+LOOK_S = 2.0
+"""Seconds between two looks at a training, since each waits for the device."""
+
+
+@contextlib.contextmanager
+def unprinted() -> Iterator[None]:
+    """Make models of MuJoCo Warp that print nothing about their limits. Enter this while an env is made.
+
+    Without MuJoCo Warp, this does nothing.
+    """
+    try:
+        import mujoco_warp
+    except ImportError:
+        yield
+        return
+    put_model = mujoco_warp.put_model
+
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        model = put_model(*args, **kwargs)
+        if hasattr(model.opt, "warn_overflow"):  # of version 3.5 on
+            model.opt.warn_overflow = False
+        return model
+
+    mujoco_warp.put_model = quiet
+    try:
+        yield
+    finally:
+        mujoco_warp.put_model = put_model
+
+
+def look(env: Any) -> dict[str, Shortage]:
+    """Return the limits that some envs have exceeded since their last reset, by name.
+
+    Another engine than Newton with MuJoCo Warp has none that can be read.
+
+    Args:
+        env: The task's own env.
+    """
+    import warp
+
+    data = solver.data(env)
+    if getattr(data, "overflow", None) is None:
+        return {}
+    overflow = warp.to_torch(data.overflow)
+    if not bool(overflow.any()):
+        return {}
+    num_envs = len(overflow)
+    sizes = {CONSTRAINTS: data.njmax, CONTACTS: data.naconmax // num_envs}
+    contacts = max(int(data.nacon.numpy()[0]), int(data.ncollision.numpy()[0]))
+    needs = {CONSTRAINTS: int(data.nefc.numpy().max()), CONTACTS: -(-contacts // num_envs)}
+    return {
+        limit: Shortage(limit=limit, size=sizes[limit], needed=needs[limit], envs=envs, num_envs=num_envs)
+        for limit, bits in BITS.items()
+        if (envs := int((overflow & bits).bool().sum()))
+    }
+
+
+class Shortages:
+    """The limits that the envs of a training have exceeded.
+
+    Args:
+        env: The env, as gymnasium made it.
+        path: File for the record; None only logs a warning.
+    """
+
+    def __init__(self, env: Any, path: Path | None) -> None:
+        self._env, self._path = isaaclab.task_env(env), path
+        self._known: dict[str, Shortage] = {}
+        self._next_s = 0.0
+
+    def attach(self) -> None:
+        """Look after the env's steps, from now on."""
+        step = self._env.step
+
+        def stepped(action: Any) -> Any:
+            outcome = step(action)
+            if (now := time.monotonic()) >= self._next_s:
+                self._next_s = now + LOOK_S
+                self._look()
+            return outcome
+
+        if solver.data(self._env) is not None:
+            self._env.step = stepped
+
+    def _look(self) -> None:
+        try:
+            known = {**self._known}
+            for limit, shortage in look(self._env).items():
+                known[limit] = known[limit].joined(shortage) if limit in known else shortage
+                if limit not in self._known:
+                    logger.warning("%s %s", shortage.what, shortage.fix)
+            if known != self._known and self._path is not None:
+                write(self._path, known.values())
+            self._known = known
+        except Exception as exc:  # a failed look must not end a training
+            logger.warning("The solver's limits are not looked at any more. %s: %s", type(exc).__name__, exc)
+            self._next_s = float("inf")
