@@ -90,15 +90,6 @@ class Launcher(Protocol):
         """
         ...
 
-    def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
-        """Return the ids of the runs that a queued job waits for; empty if this machine cannot tell.
-
-        Args:
-            handle: Handle that :meth:`submit` returned.
-            job_dir: Folder of the job.
-        """
-        ...
-
 
 class TrainContext(Protocol):
     """The settings of one rank, and the functions by which a :class:`Backend` reports its progress."""

@@ -133,8 +133,7 @@ class Manifest:
     agent: Mapping[str, Json] = field(default_factory=dict)
     """Agent config values that the user passed, by dotted path."""
     agent_name: str | None = None
-    """Name of the agent config that the user chose, an entry point of the task or ``"generic"``; None for the library's
-    usual one."""
+    """Agent config that the user chose: an entry point of the task, or ``"generic"``; None for the library's usual."""
     agent_source: str = ""
     """Origin of the agent config that the run trains with, as text."""
     resources: Resources = Resources()
@@ -176,6 +175,10 @@ class Job:
     """Arguments of the job, e.g. ``{"episodes": 100, "checkpoint": "logs/model_49.pt"}``."""
     after: str = ""
     """Folder name of the training that this one continues, e.g. ``"0-train"``; empty for any other job."""
+    restart: int = 0
+    """Number of this restart, from 1, if the cluster interrupted the earlier training; 0 for a job of a user."""
+    max_restarts: int = 0
+    """Number of restarts after which an interrupted training is not continued; 0 for a job of a user."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -325,8 +328,7 @@ class Library:
     checkpoint_unit: Literal["iteration", "timestep"] = "iteration"
     """Unit of the number in a checkpoint's name."""
     checkpoint_counts_finished: bool = False
-    """True if the number in a checkpoint's name counts finished iterations; False if it is the index, from 0, of the
-    iteration that wrote the checkpoint."""
+    """Whether the number in a checkpoint's name counts finished iterations; False if it is the last one's index."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """The library's own tag for each name in :data:`METRICS`."""
     former_metrics: Mapping[str, str] = field(default_factory=dict)
@@ -377,8 +379,7 @@ class AssetPack:
     version: str
     """Version of the files. Change it whenever the built files change."""
     build: str
-    """``"module:function"``, called in the worker's interpreter. ``function(folder)`` writes the files and returns the
-    source of each file, by path."""
+    """``"module:function"``: in the worker, ``function(folder)`` writes the files and returns their sources by path."""
     files: Mapping[str, str]
     """SPDX licence of each file, by path below the asset root."""
     on_request: bool = False

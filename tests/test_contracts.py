@@ -50,7 +50,7 @@ def test_the_methods_of_the_context_have_the_signatures_of_the_protocol(name: st
 def test_the_launchers_of_rlnb_implement_the_protocol(launcher: rlnb.Launcher) -> None:
     missing = {name for name in members(contracts.Launcher) if not hasattr(launcher, name)}
     assert not missing
-    for name in ("check", "submit", "alive", "cancel", "waits_for"):
+    for name in ("check", "submit", "alive", "cancel"):
         argument_names = [name for name, *_ in parameters(getattr(type(launcher), name))]
         assert argument_names == [name for name, *_ in parameters(getattr(contracts.Launcher, name))]
     assert json.loads(json.dumps(dict(launcher.settings))) == dict(launcher.settings)

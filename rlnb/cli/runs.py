@@ -11,9 +11,13 @@ import typer
 
 from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson, values
+from rlnb.display.table import shortened
 
 if TYPE_CHECKING:
     from rlnb.run.run import Run
+
+REASON = 60
+"""Most characters of a reason in the table."""
 
 runs_app = typer.Typer(invoke_without_command=True, help="List runs, newest first, or free disk space.")
 
@@ -71,7 +75,10 @@ def runs(
     ]
     if as_json:
         return screen.print_json(rows)
-    names = ("id", "task", "library", "state", "iteration", "reward", "success_rate", *columns, "created")
+    for row in rows:
+        row["reason"] = shortened(row["reason"], REASON)
+    reason = ["reason"] if any(row["reason"] for row in rows) else []
+    names = ("id", "task", "library", "state", *reason, "iteration", "reward", "success_rate", *columns, "created")
     screen.table([name.replace("_", " ") for name in names], [[row[name] for name in names] for row in rows])
 
 
@@ -83,6 +90,8 @@ class Row:
     task: str
     library: str
     state: str
+    reason: str
+    """Why the run waits, goes on or has ended; empty for most."""
     iteration: str
     """``"iteration/total"``; empty if the total is unknown."""
     reward: float | None
@@ -98,12 +107,13 @@ class Row:
     def of(cls, run: Run) -> Row:
         """Return the row of a run."""
         iteration, total = run.progress
-        metrics = run.metrics
+        metrics, state = run.metrics, run.state
         return cls(
             id=run.id,
             task=run.task,
             library=run.library,
-            state=run.state,
+            state=state,
+            reason=run.record.reason_of(state),
             iteration=f"{iteration}/{total}" if total else "",
             reward=metrics.last("reward") if "reward" in metrics.names else None,
             success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,

@@ -14,7 +14,7 @@ import typer
 from rlnb.cli import screen
 from rlnb.cli.arguments import Checkpoint, Imports, Python, RunId, TaskId, Trust, Wait, value, values
 from rlnb.errors import RlnbError
-from rlnb.spec import Json
+from rlnb.spec import ENDED, Json
 from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
@@ -202,8 +202,9 @@ def show_run(run: Run) -> None:
         ("task", run.task),
         ("library", run.library),
         ("state", run.state),
-        ("waits for", ", ".join(run.waits_for)),
+        ("reason", run.reason if run.state not in ENDED else ""),
         ("error", result.error if result else ""),
+        *[(restart.count, restart.cause) for restart in run.restarts],
         ("iteration", f"{iteration} of {total}" if total else ""),
         ("created", run.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
         ("launcher", manifest.launcher),

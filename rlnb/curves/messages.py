@@ -49,7 +49,8 @@ class Row:
 
     id: str
     name: str
-    state: State
+    state: str
+    """State, and why the run waits."""
     share: float
     """Finished fraction of the training, 0 to 1."""
     facts: str
@@ -133,7 +134,7 @@ def row(run: RunFacts, name: str, number: int) -> Row:
     return Row(
         id=run.id,
         name=name or run.id,
-        state=run.state,
+        state=progress.standing(run),
         share=round(iterations / total, 3) if total else 0.0,
         facts=progress.facts(run),
         colour=figure.colour(number),

@@ -13,13 +13,21 @@ from rlnb.diagnosis.diagnosis import line_of
 from rlnb.display import place
 from rlnb.display.front_end import in_notebook
 from rlnb.display.table import duration, short
+from rlnb.spec import ENDED
 
 if TYPE_CHECKING:
     from rlnb.records.facts import RunFacts
+    from rlnb.spec import State
 
 LOG_LINES = 40
 SAY_S = 10.0
 """Seconds between two progress lines on output that cannot show a bar, such as a log file."""
+REPEAT_S = 300.0
+"""The same for a run that waits. A new reason is printed at once."""
+LONG_S = 60.0
+"""Seconds after which the length of a wait is shown."""
+WAITING: tuple[State, ...] = ("created", "queued", "starting")
+"""The states of a run that has not begun to train."""
 
 
 def failures(runs: Sequence[RunFacts]) -> str:
@@ -42,6 +50,7 @@ def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
         yield lambda: output.update({"text/html": bar(run), "text/plain": _text(run)}, raw=True)
     elif sys.stderr.isatty():
         from rich.console import Console
+        from rich.markup import escape
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
@@ -51,24 +60,58 @@ def progress(run: RunFacts) -> Iterator[Callable[[], None]]:
             def update() -> None:
                 done, total = run.progress
                 where = f" (silent, see {logs[0]})" if (logs := run.silent_logs) else ""
-                bars.update(row, completed=done, total=total or None, description=f"{run.id} {run.state}{where}")
+                text = escape(f"{run.id} {standing(run)}{where}")
+                bars.update(row, completed=done, total=total or None, description=text)
 
             yield update
     else:
-        last = [time.monotonic()]
+        yield _Lines(run).say
 
-        def say() -> None:
-            if time.monotonic() - last[0] >= SAY_S:
-                last[0] = time.monotonic()
-                sys.stderr.write(f"{_text(run)}\n")
-                sys.stderr.flush()
 
-        yield say
+class _Lines:
+    """The progress of a run in lines, for output that cannot show a bar. A run that waits is repeated seldom."""
+
+    def __init__(self, run: RunFacts) -> None:
+        self._run, self._said_s = run, time.monotonic()
+        self._news: tuple[State, str] | None = None
+
+    def say(self) -> None:
+        """Print a line if it is time for one, or if a run that waits does so for another reason."""
+        run, state = self._run, self._run.state
+        reason = "" if state in ENDED else run.record.reason_of(state)
+        silence_s = time.monotonic() - self._said_s
+        if reason:
+            due = (state, reason) != self._news or silence_s >= REPEAT_S
+        else:
+            due = silence_s >= (REPEAT_S if state == "queued" else SAY_S)
+        if due:
+            self._said_s, self._news = time.monotonic(), (state, reason)
+            sys.stderr.write(f"{_text(run)}\n")
+            sys.stderr.flush()
+
+
+def standing(run: RunFacts) -> str:
+    """Return a run's state and, until it has ended, why and how long it waits: ``"queued 12 min: PENDING (Priority)"``.
+
+    The state of a training that stands still, such as ``"running"``, has not lasted as long as that:
+    ``"running: suspended for 5 min"``.
+    """
+    state = run.state
+    reason = "" if state in ENDED else run.record.reason_of(state)
+    if not reason:
+        return state
+    job = run.record.training
+    record = job.waits if job else None
+    minutes_s = record.seconds // LONG_S * LONG_S if record else 0.0
+    if not minutes_s:
+        return f"{state}: {reason}"
+    length = duration(minutes_s)
+    return f"{state} {length}: {reason}" if state in WAITING else f"{state}: {reason} for {length}"
 
 
 def _text(run: RunFacts) -> str:
     """Return one line of text with a run's state, progress, time left and newest values."""
-    return ": ".join(filter(None, [f"{run.id} {run.state}", facts(run)]))
+    return ", ".join(filter(None, [f"{run.id} {standing(run)}", facts(run)]))
 
 
 def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
@@ -82,7 +125,7 @@ def bar(run: RunFacts, *, name: str = "", colour: str = "#3b7dd8") -> str:
     done, total = run.progress
     filled = f"height:.6em;width:{100 * done / total if total else 0:.0f}%;background:{html.escape(colour)}"
     return (
-        f"<div><b>{html.escape(name or run.id)}</b> {html.escape(run.state)} "
+        f"<div><b>{html.escape(name or run.id)}</b> {html.escape(standing(run))} "
         "<span style='display:inline-block;width:10em;height:.6em;background:#8884'>"
         f"<span style='display:block;{filled}'></span></span> "
         f"<small>{html.escape(facts(run))}</small></div>"
@@ -94,15 +137,14 @@ def facts(run: RunFacts) -> str:
     done, total = run.progress
     metrics = run.metrics
     logged = [name for name in ("reward", "success_rate", "fps") if name in metrics.names]
-    latest = [f"{name} {short(metrics.last(name))}" for name in logged]
+    # A training that is to go on repeats no values of the time before.
+    latest = [] if run.state in WAITING else [f"{name} {short(metrics.last(name))}" for name in logged]
     used = [f"{_used(run, name):.1f} {unit}" for name, unit in (("cpu_cores", "cores"), ("memory_gib", "GiB"))]
-    ahead = ", ".join(run.waits_for)
-    waits = f"waits for {ahead}" if ahead else ""
     silent = "".join(f"no output for minutes, see {log}" for log in run.silent_logs[:1])
     rest = f"{duration(eta_s)} left" if (eta_s := run.eta_s) else ""
     symptoms = f"diagnosis: {line}" if (line := line_of(run)) else ""
     alerts = f"alerts: {', '.join(alert.rule for alert in run.alerts)}" if run.manifest.alerts and run.alerts else ""
-    news = [silent, waits, f"iteration {done} of {total}" if total else "", rest, *latest, symptoms, alerts]
+    news = [silent, f"iteration {done} of {total}" if total else "", rest, *latest, symptoms, alerts]
     return ", ".join(fact for fact in (*news, *(used if run.system.tags and not run.result else ())) if fact)
 
 

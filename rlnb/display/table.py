@@ -31,6 +31,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text that is cut to ``most`` characters, the last of which is then an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number of things: ``"1 seed"``, ``"3 seeds"``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

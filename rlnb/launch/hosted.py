@@ -101,10 +101,6 @@ class HostedLauncher:
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Do nothing. The host polls for the cancel file; a signal could arrive before its handler is installed."""
 
-    def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
-        """Return an empty list. Only the cluster's queue knows the jobs ahead of this one."""
-        return ()
-
 
 def handle_of(pid: int) -> Mapping[str, Json]:
     """Return the handle of a process of this machine, as the JSON of :class:`HostProcess`."""

@@ -52,9 +52,5 @@ class InjectedLauncher:
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Do nothing. A pod that starts later finds the cancel file."""
 
-    def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
-        """Return an empty list. Only the cluster knows the jobs ahead of its pods."""
-        return ()
-
     def __repr__(self) -> str:
         return f"InjectedLauncher(nodes={self.nodes}, nproc_per_node={self.nproc_per_node})"

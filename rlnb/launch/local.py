@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from rlnb.errors import Problem, RlnbError
 from rlnb.launch.hosted import HostedLauncher
-from rlnb.launch.slots import holders
 from rlnb.nvidia import cuda, gpus
 from rlnb.nvidia.gpus import Gpu
-from rlnb.records.layout import run_dir_of
 from rlnb.spec import Json, Manifest, Resources
 
 
@@ -61,13 +57,6 @@ class LocalLauncher(HostedLauncher):
                 )
             )
         return [*problems, *_check_gpus(manifest.resources)]
-
-    def waits_for(self, handle: Mapping[str, Json], job_dir: Path) -> Sequence[str]:
-        """Return the runs that hold this machine's slots, for which a queued job waits."""
-        if handle.get("host") != socket.gethostname():
-            return []
-        run_id = run_dir_of(job_dir).path.name
-        return [name for name in holders() if name != run_id]
 
     def __repr__(self) -> str:
         return f"LocalLauncher(max_running={self.max_running})"

@@ -20,6 +20,9 @@ from typing import IO
 from rlnb.errors import RlnbError
 from rlnb.storage.files import make_folder, warn_once
 
+TELL_S = 1.0
+"""Seconds between two looks at the runs that a waiting run has to wait for."""
+
 
 def queue_folder() -> Path:
     """Return this user's queue folder on this machine. The folder is created if it does not exist.
@@ -90,22 +93,33 @@ class SlotRequest:
         return tuple(str(number) for number in range(self.max_running))
 
 
-def take_slots(request: SlotRequest, give_up: Callable[[], bool], poll_s: float = 0.1) -> dict[str, IO[str]] | None:
+def take_slots(
+    request: SlotRequest,
+    give_up: Callable[[], bool],
+    poll_s: float = 0.1,
+    *,
+    on_wait: Callable[[Sequence[str]], None] = lambda _: None,
+) -> dict[str, IO[str]] | None:
     """Wait for slots; return their names and the locks that hold them.
 
     Args:
         request: The slots that the run needs.
         give_up: Called at every poll; the wait ends with None once it returns true.
         poll_s: Seconds between polls.
+        on_wait: Called about once a second during the wait with the names of the other runs that hold slots.
     """
     folder = queue_folder()
     ticket_path, ticket = _draw_ticket(folder / "tickets")
     slots: dict[str, IO[str]] = {}
+    look_s = float("-inf")
     try:
         while not give_up():
             _take_free(request, folder / "slots", ticket_path, slots)
             if len(slots) == request.count:
                 return slots
+            if time.monotonic() - look_s > TELL_S:
+                look_s = time.monotonic()
+                on_wait([name for name in holders() if name != request.run])
             time.sleep(poll_s)
         for lock in slots.values():
             lock.close()

@@ -29,6 +29,7 @@ from rlnb.node.silence import Silence
 from rlnb.node.torchrun import killed_rank
 from rlnb.nvidia.gpus import Gpu
 from rlnb.records.layout import JobDir, run_dir_of
+from rlnb.records.waits import WaitsWriter
 from rlnb.spec import Command, Json, Outcome, Result
 from rlnb.storage import files
 
@@ -156,7 +157,9 @@ class Agent:
             names=names,
             gpus=[*gpus],
         )
-        locks = take_slots(request, self._must_stop)
+        waits = WaitsWriter(self._job, self._node)
+        locks = take_slots(request, self._must_stop, on_wait=lambda runs: waits.write(_wait_for(runs), runs))
+        waits.write("")
         if locks and names:
             self._gpus = tuple(gpu for slot, gpu in gpus.items() if slot in locks)
             if command.gpu_per_slot:
@@ -324,6 +327,11 @@ class Agent:
         if self._interrupted:  # by the cluster, so the job may continue elsewhere
             values["interrupted"] = True
         return Result(outcome=outcome, error=error, detail=detail, exit_code=code, ended=files.now(), values=values)
+
+
+def _wait_for(runs: Sequence[str]) -> str:
+    """Return why a run waits for its slots."""
+    return f"waits for {', '.join(runs)}" if runs else "waits for its turn"
 
 
 def _size(paths: Sequence[Path]) -> int:

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from rlnb.records.checkpoints import Checkpoints
     from rlnb.records.evaluation import Evaluation
     from rlnb.records.flight import Flight
+    from rlnb.records.restarts import Restart
     from rlnb.records.shortage import Shortage
+    from rlnb.records.waits import Waits
     from rlnb.spec import Json, Manifest, Result, Started, Task
 
 
@@ -152,14 +154,30 @@ class RunFacts:
         return job.started if job else None
 
     @property
+    def reason(self) -> str:
+        """Why the training waits, stands still, goes on or has ended, in one line; empty if there is no such reason.
+
+        Examples are ``"PENDING (JobHeldAdmin)"``, ``"restart 2 of 3 after: node 1 (gpu07) is lost"``, ``"suspended"``,
+        and the error of a training that failed.
+        """
+        return self._record.reason
+
+    @property
     def waits_for(self) -> list[str]:
-        """Ids of the runs ahead of this one in its launcher's queue; empty if it is not queued or they are unknown."""
-        handle = job.handle if (job := self._record.training) else None
-        if job is None or handle is None or self.state != "queued":
-            return []
-        launcher = plugins.load(plugins.launcher(self.manifest.launcher).factory)()
-        waits_for = getattr(launcher, "waits_for", None)  # launchers written for version 0.1.0 have none
-        return list(waits_for(handle, job.folder.path)) if waits_for else []
+        """Ids of the runs that have to end before this one starts; empty if it does not wait, or if it cannot know."""
+        record = self.waits
+        return list(record.runs) if record else []
+
+    @property
+    def waits(self) -> Waits | None:
+        """Why the training waits or stands still, and since when; None if it does not, or if the reason is unknown."""
+        job = self._record.training
+        return job.waits if job and self.state not in ENDED else None
+
+    @property
+    def restarts(self) -> list[Restart]:
+        """The restarts of the training after interruptions by its cluster, oldest first, each with its cause."""
+        return [restart for job in self.jobs if job.kind == "train" and (restart := job.restart)]
 
     @property
     def silent_logs(self) -> list[Path]:

@@ -189,6 +189,11 @@ class JobDir:
         return self.path / "submitted.json"
 
     @property
+    def waits(self) -> Path:
+        """Why the job waits. The file exists only as long as it does; see :mod:`rlnb.records.waits`."""
+        return self.path / "waits.json"
+
+    @property
     def started(self) -> Path:
         return self.path / "started.json"
 

@@ -12,11 +12,14 @@ from typing import TypeVar
 from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.metrics.metrics import Metrics, Span, SystemMetrics
+from rlnb.records import waits
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import logged_before
+from rlnb.records.restarts import Restart
 from rlnb.records.submission import Submission
-from rlnb.spec import Json, Library, Manifest, Result, Started, State
+from rlnb.records.waits import Waits
+from rlnb.spec import ENDED, Job, Json, Library, Manifest, Result, Started, State
 from rlnb.storage import files
 from rlnb.storage.clock import age_s
 from rlnb.storage.serial import from_json
@@ -119,6 +122,27 @@ class JobRecord:
     def submission(self) -> Submission:
         """The job's entry in the queue of its cluster; empty if the cluster has no queue."""
         return _read(Submission, self.folder.submitted) or Submission()
+
+    @functools.cached_property
+    def restart(self) -> Restart | None:
+        """The restart after an interruption by which the job has come about; None for a job that a user started."""
+        try:
+            job = _read(Job, self.folder.job)
+            if job is None or job.restart < 1:
+                return None
+        except RlnbError:  # a damaged record
+            return None
+        earlier = self.folder.sibling(job.after)
+        try:
+            result = JobRecord(earlier, self._launcher).result if earlier else None
+        except RlnbError:
+            result = None
+        return Restart(number=job.restart, most=job.max_restarts, cause=result.error if result else "")
+
+    @property
+    def waits(self) -> Waits | None:
+        """Why the job waits or stands still; None if it does not, or if the writer of the record is gone."""
+        return None if files.there(self.folder.result) else waits.read(self.folder)
 
     @property
     def never_began(self) -> bool:
@@ -273,6 +297,27 @@ class RunRecord:
         return "queued" if state in ("timeout", "failed") and job.goes_on() else state
 
     @property
+    def reason(self) -> str:
+        """Why the training waits, goes on or has ended, in one line; empty if there is nothing to explain."""
+        return self.reason_of(self.state)
+
+    def reason_of(self, state: State) -> str:
+        """Return the reason for a state that was read a moment ago; see :attr:`reason`."""
+        job = self.training
+        if job is None or state == "completed":
+            return ""
+        if state == "lost":
+            return "its process ended without a result"
+        result = job.result
+        if state in ENDED:
+            return result.error if result and result.error != state else ""
+        if result is not None:  # the host of an interrupted job is about to start the next one
+            return f"the training goes on after: {result.error}" if result.interrupted else ""
+        restart = str(job.restart) if state != "running" and job.restart else ""
+        record = job.waits
+        return "; ".join(filter(None, (restart, record.what if record else "")))
+
+    @property
     def library_spec(self) -> Library | None:
         """The library's description; None if its plugin is not installed here."""
         return plugins.libraries().get(self.library)
@@ -317,4 +362,6 @@ class RunRecord:
         return Checkpoints(self.folder.checkpoints(library.checkpoint_glob, library.checkpoint_pattern), self)
 
     def __repr__(self) -> str:
-        return f"Run({self.id!r}, task={self.task!r}, library={self.library!r}, {self.state})"
+        state = self.state
+        reason = f": {text}" if (text := self.reason_of(state)) else ""
+        return f"Run({self.id!r}, task={self.task!r}, library={self.library!r}, {state}{reason})"

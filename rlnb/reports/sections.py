@@ -61,6 +61,8 @@ def _summary(run: RunFacts) -> Iterator[tuple[str, str]]:
     if manifest.agent_source:
         yield "agent config", manifest.agent_source
     yield "state", run.state
+    for restart in run.restarts:
+        yield restart.count, restart.cause or "-"
     yield "iterations", f"{done} of {total}" if total else "-"
     yield "seed", str(manifest.seed)
     yield "num_envs", str(started.num_envs if started else manifest.task.num_envs or "-")

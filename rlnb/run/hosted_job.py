@@ -14,6 +14,7 @@ from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import RunRecord
 from rlnb.records.submission import Submission
+from rlnb.records.waits import WaitsWriter
 from rlnb.run.jobs import ResumedError, start_job
 from rlnb.spec import Command, Manifest, Outcome, Result
 from rlnb.storage import files
@@ -32,6 +33,7 @@ class HostedJob:
         refuse_other_users()
         self._folder = JobDir(Path(job_dir))
         self._record = RunRecord(run_dir_of(self._folder.path).path)
+        self._waits = WaitsWriter(self._folder)
 
     @property
     def path(self) -> Path:
@@ -110,6 +112,24 @@ class HostedJob:
         """
         files.write_once(self._folder.submitted, Submission(queue=queue, jobs=tuple(jobs), dashboard=dashboard))
 
+    def waits(self, what: str) -> None:
+        """Record why the job waits or stands still. ``run.wait()``, the tables and the panel show the reason.
+
+        Call this whenever the reason is known. The record is written only if the reason has changed, and it counts only
+        while the host writes its heartbeat.
+
+        Args:
+            what: The reason, in one line, such as ``"PENDING (Resources)"``; empty once the job no longer waits.
+        """
+        self._waits.write(what)
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds from the last heartbeat of the first node's agent to the host's; 0 before the agent has started."""
+        with contextlib.suppress(OSError):  # both times are of the clock of the shared file system
+            return self._folder.host_alive.stat().st_mtime - self._folder.alive().stat().st_mtime
+        return 0.0
+
     def go_on(self, most: int) -> bool:
         """Continue an interrupted training as a new job of its run; return whether a job was started.
 
@@ -140,7 +160,7 @@ class HostedJob:
         except RlnbError:  # no iterations left: the interruption came at the very end
             return False
         try:
-            start_job(self._record, "train", options, after=jobs[-1])
+            start_job(self._record, "train", options, after=jobs[-1], restart=len(interrupted), max_restarts=most)
         except ResumedError:  # by the user
             return False
         return True

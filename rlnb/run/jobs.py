@@ -98,8 +98,9 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     reason = result.error if result else loss
     verb = "resume()" if record.checkpoints else "logs(200)"
     end = state if reason == state else f"{state}: {reason}"
+    kind = f"{job.kind}, {restart.count}" if (restart := job.restart) else job.kind
     raise RunError(
-        f"{record.id} ({job.kind}) {end}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"
+        f"{record.id} ({kind}) {end}\n  log:  {log}\n  next: rlnb.get_run({record.id!r}).{verb}"
         + (f"\n\n{result.detail}" if result and result.detail else "")
     )
 
@@ -248,6 +249,8 @@ def start_job(
     job_options: CheckpointOptions | TrainOptions,
     *,
     after: JobRecord | None = None,
+    restart: int = 0,
+    max_restarts: int = 0,
     warm: bool | None = None,
 ) -> JobDir:
     """Start another job of an existing run.
@@ -257,9 +260,17 @@ def start_job(
         kind: Kind of the job.
         job_options: Arguments of the job.
         after: For a training: the training that it continues, which has ended.
+        restart: Number of the restart, from 1, if the cluster interrupted that training.
+        max_restarts: Number of restarts after which the training is not continued.
         warm: Whether the living simulator may become the job's process; None takes ``rlnb.options.warm``.
     """
     refuse_another_users(record, trust=job_options.trust)
-    job = Job(kind=kind, options=to_json(job_options), after=after.folder.path.name if after else "")
+    job = Job(
+        kind=kind,
+        options=to_json(job_options),
+        after=after.folder.path.name if after else "",
+        restart=restart,
+        max_restarts=max_restarts,
+    )
     launcher = plugins.launcher_of(record.manifest)
     return submit(record.folder, record.manifest, job, launcher, warm=warm)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlnb.display.table import counted
+from rlnb.display.table import counted, shortened
 from rlnb.errors import refuse_other_than_text, unknown
 from rlnb.records import notes
 from rlnb.records.asked import ARGUMENTS, argument, asked
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 SHOWN = 100
 """Most rows that a notebook shows of a list."""
+REASON = 80
+"""Most characters of a reason that a table shows."""
 
 
 class Runs(Sequence[Run]):
@@ -42,7 +44,7 @@ class Runs(Sequence[Run]):
         return iter(self._runs)
 
     def table(self, *columns: str) -> pd.DataFrame:
-        """Return one row per run: id, task, library, state, iteration, reward, success, created and tags.
+        """Return one row per run: id, task, library, state, reason, iteration, reward, success, created, tags.
 
         Args:
             columns: Further columns: metrics (their last value) and arguments (``"seed"``, ``"init_from"``,
@@ -129,8 +131,12 @@ class Runs(Sequence[Run]):
     def _repr_html_(self) -> str:
         from rlnb.display.table import cell, table
 
+        newest = self._rows(SHOWN)
         names = [f.name for f in dataclasses.fields(RunRow)]
-        rows = [[cell(getattr(row, name)) for name in names] for row in self._rows(SHOWN)]
+        if not any(row.reason for row in newest):
+            names.remove("reason")
+        newest = [dataclasses.replace(row, reason=shortened(row.reason, REASON)) for row in newest]
+        rows = [[cell(getattr(row, name)) for name in names] for row in newest]
         rest = f", the newest {SHOWN} shown; .table() returns all" if len(self) > SHOWN else ""
         return table(names, rows, caption=f"{counted(len(self), 'run')}{rest}")
 
@@ -143,6 +149,8 @@ class RunRow:
     task: str
     library: str
     state: str
+    reason: str = ""
+    """Why the run waits, goes on or has ended; empty for most."""
     iteration: str = ""
     reward: float | None = None
     success_rate: float | None = None
@@ -171,12 +179,13 @@ class Archiving:
 
 def _row(run: Run) -> RunRow:
     """Return the row of a run. Values that a damaged record makes unreadable are empty, so no run is hidden."""
-    created = run.created.astimezone().strftime("%Y-%m-%d %H:%M")
-    row = RunRow(id=run.id, task=run.task, library=run.library, state=run.state, created=created)
+    created, state = run.created.astimezone().strftime("%Y-%m-%d %H:%M"), run.state
+    row = RunRow(id=run.id, task=run.task, library=run.library, state=state, created=created)
     try:
         (done, total), metrics = run.progress, run.metrics
         return dataclasses.replace(
             row,
+            reason=run.record.reason_of(state),
             iteration=f"{done}/{total}" if total else "",
             reward=metrics.last("reward") if "reward" in metrics.names else None,
             success_rate=metrics.last("success_rate") if "success_rate" in metrics.names else None,

@@ -378,12 +378,14 @@ class Run(RunFacts):
         from rlnb.display.table import table
 
         done, total = self.progress
-        started = self.started
+        started, state = self.started, self.state
         rows = [
             ("task", self.task),
             ("library", self.library),
             *([("agent config", self.manifest.agent_source)] if self.manifest.agent_source else []),
-            ("state", self.state),
+            ("state", state),
+            *([("reason", text)] if (text := self._record.reason_of(state)) else []),
+            *[(restart.count, restart.cause) for restart in self.restarts],
             ("iteration", f"{done} of {total}" if total else "-"),
             *[(name, f"{self.metrics.last(name):.4g}") for name in self.metrics.names],
             *([("diagnosis", line)] if (line := line_of(self)) else []),

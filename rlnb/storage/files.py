@@ -125,20 +125,13 @@ def write_once(path: Path, data: object, reserve: Path | None = None, *, limit_b
         RlnbError: The text would be larger than the limit.
         OSError: The disk is full, the folder is not writable, or the like.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    text = json.dumps(data, indent=1, ensure_ascii=False, default=plain) + "\n"
-    content = text.encode()
-    if len(content) > limit_bytes:
-        raise RlnbError(f"{path.name} would be larger than {limit_bytes >> 20} MiB. Use shorter values.")
+    temporary = _temporary(path)
+    content = _content(path, data, limit_bytes)
     try:
         if reserve is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(reserve, temporary)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT, FILE_MODE), "wb") as file:
-            file.write(content)
-            file.truncate()
-            file.flush()
-            os.fsync(file.fileno())
+        _write_synced(temporary, content)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -150,6 +143,45 @@ def write_once(path: Path, data: object, reserve: Path | None = None, *, limit_b
     finally:
         temporary.unlink(missing_ok=True)
     return True
+
+
+def write_anew(path: Path, data: object) -> None:
+    """Write ``data`` as JSON in place of what ``path`` holds. A reader sees the old or the new text, never a part.
+
+    Raises:
+        RlnbError: The text would be larger than a record may be.
+        OSError: The disk is full, the folder is not writable, or the like. The old text stays.
+    """
+    temporary = _temporary(path)
+    try:
+        _write_synced(temporary, _content(path, data, LARGEST_BYTES))
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+
+
+def _content(path: Path, data: object, limit_bytes: int) -> bytes:
+    """Return a record's text.
+
+    Raises:
+        RlnbError: The text would be larger than the limit.
+    """
+    content = (json.dumps(data, indent=1, ensure_ascii=False, default=plain) + "\n").encode()
+    if len(content) > limit_bytes:
+        raise RlnbError(f"{path.name} would be larger than {limit_bytes >> 20} MiB. Use shorter values.")
+    return content
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, FILE_MODE), "wb") as file:
+        file.write(content)
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _create(path: Path, content: bytes) -> bool:

@@ -10,6 +10,10 @@ from pathlib import Path
 from typer.testing import Result
 
 import rlnb
+from rlnb.records.layout import RunDir
+from rlnb.records.waits import WaitsWriter
+from rlnb.spec import Job
+from rlnb.storage import files
 
 HOSTILE = "[red]x[/red] [link=http://a.b]\\"
 
@@ -43,6 +47,28 @@ def test_runs_are_filtered_by_an_argument_sorted_and_shown_with_extra_columns(
     assert wrong.exit_code == 2
     assert "--where 'seed' is not path=value" in wrong.stderr
     assert "--where num_envs=512" in wrong.stderr
+
+
+def test_runs_and_show_say_why_a_run_waits_or_has_failed(invoke: Invoke, tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "runs" / "20260101-000000-echo-echo-0000")
+    run.path.mkdir(parents=True)
+    created = "2026-01-01T00:00:00+00:00"
+    manifest = rlnb.Manifest(run_id=run.path.name, created=created, task=rlnb.Task(id="Echo"), library="echo")
+    files.write_once(run.manifest, manifest)
+    assert "reason" not in invoke("runs").stdout, "no column if no run has a reason"
+    records = {"job.json": Job(kind="train"), "command.json": rlnb.Command(argv=("x",))}
+    job = run.next_job("train", lambda _: records)
+    job.host_alive.touch()
+    reason = f"PENDING ({HOSTILE}) " + "x" * 99
+    WaitsWriter(job).write(reason)
+    table = invoke("runs").stdout
+    assert "PENDING ([red]x[/red]" in table
+    assert "x" * 30 not in table, "a long reason is cut"
+    (row,) = json.loads(invoke("runs", "--json").stdout)
+    assert (row["state"], row["reason"]) == ("queued", reason)
+    assert "PENDING ([red]x[/red]" in invoke("show", run.path.name).stdout
+    files.write_once(job.result, rlnb.Result(outcome="failed", error="no such partition"))
+    assert "no such partition" in invoke("runs").stdout
 
 
 def test_runs_as_json_can_be_read_by_every_parser(invoke: Invoke, start: Start, ended: Ended, tmp_path: Path) -> None:

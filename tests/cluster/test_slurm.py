@@ -26,6 +26,8 @@ from rlnb.doctor import machine
 
 CANCEL_S, CRASH_S = 15.0, 20.0
 """Generous limits, since other tests share the cores. benchmarks/cluster.py measures an idle machine."""
+REASON_S = 10.0
+"""Seconds within which a run shows why it waits or stands still."""
 WALLTIME = "00:10:00"
 
 pytestmark = pytest.mark.timeout(240)
@@ -100,6 +102,39 @@ def test_a_run_that_waits_in_the_queue_can_be_cancelled(slurm: Any, clean: Path)
     waiting.cancel()
     wait_until(lambda: waiting.state == "cancelled" and not processes(waiting), 20)
     assert full.state == "running"
+
+
+def scontrol(verb: str, run: rlnb.Run) -> None:
+    subprocess.run(["scontrol", verb, *run.jobs[-1].submission.jobs], check=True)
+
+
+@pytest.mark.slow
+def test_a_suspended_training_says_so_until_it_goes_on(slurm: Any, clean: Path) -> None:
+    run = running(echo(two_nodes()))
+    assert run.reason == ""
+    scontrol("suspend", run)
+    assert wait_until(lambda: run.reason == "suspended", 30) < REASON_S
+    assert repr(run).endswith(", running: suspended)")
+    scontrol("resume", run)
+    assert wait_until(lambda: run.reason == "", 30) < REASON_S
+    done = run.progress[0]
+    wait_until(lambda: run.progress[0] > done, 30)
+
+
+def test_the_reason_of_a_held_job_is_shown_within_seconds(
+    slurm: Any, clean: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = echo(two_nodes(directives=["--begin=now+1hour"]))
+    wait_until(lambda: "BeginTime" in run.reason, 30)
+    scontrol("hold", run)
+    assert wait_until(lambda: run.reason == "PENDING (JobHeldAdmin)", 30) < REASON_S
+    assert repr(run).endswith(", queued: PENDING (JobHeldAdmin))")
+    assert ">PENDING (JobHeldAdmin)<" in run._repr_html_()
+    assert ">PENDING (JobHeldAdmin)<" in rlnb.runs()._repr_html_()
+    with pytest.raises(TimeoutError):
+        run.wait(3)
+    lines = [line for line in capsys.readouterr().err.splitlines() if run.id in line]
+    assert lines == [f"{run.id} queued: PENDING (JobHeldAdmin)"]
 
 
 def test_a_killed_rank_is_named_with_its_node(slurm: Any, clean: Path) -> None:

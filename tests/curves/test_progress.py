@@ -1,9 +1,14 @@
 """A run in one line, its bar, and the reasons for failures."""
 
+import datetime
+import time
+
 import pytest
 
 import rlnb
-from rlnb.curves import progress
+from rlnb.curves import messages, progress
+from rlnb.spec import Command, Job, Result
+from rlnb.storage import files
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +49,67 @@ def test_progress_is_printed_in_lines_if_no_bar_can_be_drawn(root, monkeypatch, 
     assert len(lines) > 1
     assert all(line.startswith(f"{run.id} ") for line in lines)
     assert "iteration" in lines[-1]
+
+
+@pytest.fixture
+def waiting(root):
+    """A run whose job waits in a queue, and a function that records why, for some minutes already."""
+    run = rlnb.train("Echo", library="echo", max_iterations=4).wait()
+    last = run.record.folder.next_job(
+        "train", lambda _: {"job.json": Job(kind="train"), "command.json": Command(argv=("x",))}
+    )
+    last.host_alive.touch()
+
+    def record(what, minutes=0.0):
+        since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=minutes, seconds=5)
+        files.write_anew(last.waits, {"what": what, "since": since.isoformat()})
+
+    return rlnb.Run(run.path), record, last
+
+
+def test_a_run_that_waits_says_why_and_since_when(waiting):
+    run, record, job = waiting
+    assert progress.standing(run) == "queued"
+    record("PENDING (<Priority>)")
+    assert progress.standing(run) == "queued: PENDING (<Priority>)"
+    record("PENDING (<Priority>)", minutes=12)
+    assert progress.standing(run) == "queued 12 min: PENDING (<Priority>)"
+    assert "queued 12 min: PENDING (&lt;Priority&gt;) <span" in progress.bar(run)
+    assert messages.row(run, "", 0).state == "queued 12 min: PENDING (<Priority>)"
+    assert progress.facts(run) == "iteration 4 of 4", "the values of the time before are not news"
+    files.write_once(job.result, Result(outcome="failed", error="no such partition"))
+    assert progress.standing(run) == "failed"
+
+
+def test_a_training_that_stands_still_says_for_how_long(root):
+    run = rlnb.train("Echo", library="echo", max_iterations=1000, agent={"iteration_s": 0.1})
+    while run.state != "running":
+        time.sleep(0.05)
+    job = run.jobs[0].folder
+    job.host_alive.touch()
+    since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5, seconds=5)
+    files.write_anew(job.waits, {"what": "suspended", "since": since.isoformat()})
+    assert progress.standing(run) == "running: suspended for 5 min"
+    assert repr(run).endswith("running: suspended)")
+    run.cancel(save_s=0)
+    assert run.wait(60).reason == ""
+
+
+def test_a_reason_is_printed_once_and_then_seldom(waiting, monkeypatch, capsys):
+    run, record, _ = waiting
+    monkeypatch.setattr(progress, "SAY_S", 0.0)
+    with progress.progress(run) as show:
+        for minutes in range(5):
+            record("PENDING (Priority)", minutes)
+            show()
+        record("PENDING (Resources)", 5)
+        show()
+        show()
+        monkeypatch.setattr(progress, "REPEAT_S", 0.0)
+        show()
+    lines = [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        "queued: PENDING (Priority), iteration 4 of 4",
+        "queued 5 min: PENDING (Resources), iteration 4 of 4",
+        "queued 5 min: PENDING (Resources), iteration 4 of 4",
+    ]

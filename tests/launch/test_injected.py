@@ -37,4 +37,3 @@ def test_a_job_lives_until_a_pod_starts_and_then_its_heartbeat_decides(tmp_path:
     assert launcher.alive(handle, tmp_path) is True
     JobDir(tmp_path).running(0).write_text('{"host": "pod-0"}')
     assert launcher.alive(handle, tmp_path) is None
-    assert launcher.waits_for(handle, tmp_path) == ()

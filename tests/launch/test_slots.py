@@ -102,6 +102,23 @@ def test_holders_returns_the_name_of_the_holder(tmp_path: Path, hold: Hold) -> N
     assert holders() == []
 
 
+def test_a_waiting_run_is_told_which_runs_hold_slots(
+    tmp_path: Path, hold: Hold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_slots, "TELL_S", 0.0)
+    hold("first")
+    until(lambda: lines(tmp_path) == ["takes first"])
+    rivals: list[list[str]] = []
+    answers = iter([False, False, True])
+    request = SlotRequest(max_running=1, run="second")
+    assert take_slots(request, lambda: next(answers), POLL_S, on_wait=lambda runs: rivals.append([*runs])) is None
+    assert rivals == [["first"]] * 2
+    free = take_slots(SlotRequest(max_running=2), lambda: False, POLL_S, on_wait=lambda runs: rivals.append([*runs]))
+    assert free is not None
+    assert len(rivals) == 2, "a run that need not wait is told nothing"
+    let_go(free)
+
+
 def test_two_slots_are_held_at_once(tmp_path: Path, hold: Hold) -> None:
     first = hold("first", 2)
     until(lambda: lines(tmp_path) == ["takes first"])

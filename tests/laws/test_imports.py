@@ -73,6 +73,7 @@ AGENT_MAY = (
     "rlnb.errors",
     "rlnb.records.layout",
     "rlnb.records.alerts",
+    "rlnb.records.waits",
 )
 """Modules of rlnb that the node agent may import. The agent starts on every node and must start quickly."""
 ALERTS_MAY = ("rlnb.diagnosis.rules", "rlnb.records.facts")

@@ -59,9 +59,16 @@ def test_a_queued_run_names_the_runs_it_waits_for(root: Path) -> None:
     while first.state not in ("starting", "running"):
         time.sleep(0.05)
     second = rlnb.train("Echo", library="echo", **slowly)
-    assert second.waits_for == [first.id]
-    assert (first.waits_for, progress.facts(second)) == ([], f"waits for {first.id}")
-    for run in (second, first):
-        run.cancel()
-    while not all(run.result for run in (first, second)):
-        time.sleep(0.05)
+    until(lambda: second.waits_for)
+    assert (second.state, second.waits_for, first.waits_for) == ("queued", [first.id], [])
+    assert (second.reason, first.reason) == (f"waits for {first.id}", "")
+    assert progress.standing(second) == f"queued: waits for {first.id}"
+    assert f", queued: waits for {first.id})" in repr(second)
+    assert f"<td style='text-align:left'>waits for {first.id}</td>" in second._repr_html_()
+    assert f">waits for {first.id}<" in rlnb.runs()._repr_html_()
+    assert [row.reason for row in rlnb.runs()._rows(2)] == [f"waits for {first.id}", ""]
+    first.cancel()
+    until(lambda: second.state in ("starting", "running"))
+    assert not second.jobs[0].folder.waits.exists()
+    second.cancel()
+    until(lambda: first.result and second.result)

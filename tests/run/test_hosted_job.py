@@ -18,6 +18,7 @@ import pytest
 
 import rlnb
 from rlnb.records.options import TrainOptions, options_of
+from rlnb.reports.sections import _summary
 from rlnb.spec import Job
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
@@ -47,6 +48,45 @@ def test_an_interrupted_run_is_queued_while_its_host_lives(interrupted: rlnb.Run
     assert rlnb.Run(interrupted.path).state == "timeout", "no process can continue it"
 
 
+def test_a_run_that_is_about_to_go_on_says_after_what(interrupted: rlnb.Run) -> None:
+    result = interrupted.jobs[0].folder.result
+    files.write_anew(result, rlnb.Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))
+    run = rlnb.Run(interrupted.path)
+    assert (run.state, run.reason) == ("queued", "the training goes on after: node 1 is lost")
+    handle = run.jobs[0].folder.handle
+    handle.write_text(json.dumps({**json.loads(handle.read_text()), "created_s": 1.0}))
+    assert (run.state, run.reason) == ("failed", "node 1 is lost")
+
+
+def test_the_reason_that_a_host_records_is_shown_while_the_host_lives(interrupted: rlnb.Run) -> None:
+    job = begun_and_taken_away(interrupted, TrainOptions())
+    folder = interrupted.record.folder.jobs()[-1]
+    folder.result.unlink()
+    folder.handle.write_text(interrupted.jobs[0].folder.handle.read_text())
+    run = rlnb.Run(interrupted.path)
+    assert (run.state, run.reason, run.waits) == ("queued", "", None)
+    job.beat()
+    job.waits("PENDING (JobHeldAdmin)")
+    assert (run.reason, run.waits_for) == ("PENDING (JobHeldAdmin)", [])
+    assert repr(run).endswith(", queued: PENDING (JobHeldAdmin))")
+    folder.handle.write_text(json.dumps({**json.loads(folder.handle.read_text()), "created_s": 1.0}))
+    for path in (folder.command, *folder.beats()):
+        os.utime(path, (1.0, 1.0))
+    assert (run.state, run.waits) == ("lost", None)
+    assert run.reason == "its process ended without a result"
+
+
+def test_the_silence_of_an_agent_is_measured_by_the_clock_of_the_file_system(interrupted: rlnb.Run) -> None:
+    job = begun_and_taken_away(interrupted, TrainOptions())
+    job.beat()
+    assert job.silence_s == 0.0, "no agent has started"
+    beat = interrupted.record.folder.jobs()[-1].alive()
+    beat.touch()
+    silent_s = beat.stat().st_mtime - 30.0
+    os.utime(beat, (silent_s, silent_s))
+    assert 29.0 < job.silence_s < 31.0
+
+
 def test_an_interrupted_run_can_be_cancelled(interrupted: rlnb.Run) -> None:
     interrupted.cancel()
     assert rlnb.Run(interrupted.path).state == "timeout"
@@ -70,7 +110,8 @@ def begun_and_taken_away(run: rlnb.Run, options: TrainOptions) -> rlnb.HostedJob
     folder = run.record.folder.next_job("train")
     files.write_once(folder.job, to_json(Job(kind="train", options=to_json(options))))
     files.write_once(folder.command, files.read_json(run.jobs[0].folder.command))
-    files.write_once(folder.result, to_json(rlnb.Result(outcome="failed", values={"interrupted": True})))
+    result = rlnb.Result(outcome="failed", error="the queue ended it", values={"interrupted": True})
+    files.write_once(folder.result, to_json(result))
     return rlnb.HostedJob(folder.path)
 
 
@@ -79,6 +120,10 @@ def test_a_training_interrupted_before_its_start_is_continued(interrupted: rlnb.
     assert begun_and_taken_away(interrupted, options).go_on(3)
     run = rlnb.Run(interrupted.path).wait(60)
     assert (len(run.jobs), run.progress) == (3, (6, 6))
+    (restart,) = run.restarts
+    assert str(restart) == "restart 2 of 3 after: the queue ended it", "the second interruption of the run"
+    assert "<td style='text-align:left'>restart 2 of 3</td>" in run._repr_html_()
+    assert ("restart 2 of 3", "the queue ended it") in [*_summary(run)]
     assert options_of(TrainOptions, run.jobs[-1].folder) == options, "from the chosen checkpoint, not from the newest"
 
 

@@ -11,7 +11,9 @@ from typing import NoReturn
 import pytest
 
 import rlnb
+from rlnb.records.layout import RunDir
 from rlnb.records.options import CheckpointOptions
+from rlnb.records.record import RunRecord
 from rlnb.run import jobs
 from rlnb.spec import Job
 from rlnb.storage import files
@@ -120,3 +122,15 @@ def test_a_job_is_not_added_to_a_run_that_has_been_deleted(root: Path) -> None:
     with pytest.raises(rlnb.RunError, match="was deleted or moved while its job was made"):
         jobs.start_job(run.record, "train", rest, after=earlier)
     assert not run.path.exists()
+
+
+def test_the_error_of_a_restart_says_which_one_it_was(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "r")
+    run.path.mkdir()
+    manifest = rlnb.Manifest(run_id="r", created="", task=rlnb.Task(id="Echo"), library="echo")
+    files.write_once(run.manifest, manifest)
+    job = run.next_job("train", lambda _: {"job.json": Job(kind="train", restart=1, max_restarts=1)})
+    files.write_once(job.result, rlnb.Result(outcome="failed", error="node 1 is lost", values={"interrupted": True}))
+    record = RunRecord(run.path)
+    with pytest.raises(rlnb.RunError, match=r"^r \(train, restart 1 of 1\) failed: node 1 is lost\n"):
+        jobs.raise_unless_completed(record, record.training)

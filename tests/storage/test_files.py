@@ -106,6 +106,18 @@ def test_records_are_written_to_a_file_system_without_hard_links(
     assert os.listdir(tmp_path) == ["result.json"]
 
 
+def test_a_record_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "waits.json"
+    files.write_anew(path, {"what": "long " * 99})
+    with open(path, encoding="utf-8") as before:
+        files.write_anew(path, {"what": "short"})
+        assert "long" in before.read(), "a reader of the old file still has all of it"
+    assert files.read_json(path) == {"what": "short"}
+    with pytest.raises(RlnbError, match="cannot be written as JSON"):
+        files.write_anew(path, {"what": object()})
+    assert [child.name for child in tmp_path.iterdir()] == ["waits.json"]
+
+
 def test_a_missing_record_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert files.read_json(tmp_path / "result.json") is None

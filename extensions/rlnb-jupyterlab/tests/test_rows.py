@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from asking import HOSTILE, echo, heard, write_whole
+from rlnb_jupyterlab.detail import detail
 from rlnb_jupyterlab.rows import MOST_TEXT, number, row, text
 
+import rlnb
 from rlnb.records.alerts import Alert, write
+from rlnb.records.waits import MOST_TEXT as MOST_REASON
+from rlnb.records.waits import WaitsWriter
+from rlnb.spec import Command, Job
+from rlnb.storage import files
 
 FIRST = "20260101-000000-echo"
 
@@ -73,3 +79,29 @@ def test_a_row_has_the_newest_alerts_of_a_run_that_has_rules(made: Any, root: Pa
     alerts = row(run, "key").alerts
     assert [alert.time[18] for alert in alerts] == ["4", "5", "6", "7", "8"]
     assert all(len(alert.what) == MOST_TEXT for alert in alerts)
+
+
+def test_a_run_that_waits_says_why_and_since_when(made: Any, root: Path) -> None:
+    run = echo().wait(60)
+    assert (row(run, "key").reason, row(run, "key").since) == ("", "")
+    records = {"job.json": Job(kind="train"), "command.json": Command(argv=("x",))}
+    job = run.record.folder.next_job("train", lambda _: records)
+    job.host_alive.touch()
+    WaitsWriter(job).write("PENDING (<b>) " + "x" * 9999)
+    new = row(run, "key", metrics=False)
+    assert (new.state, new.reason[:14], len(new.reason)) == ("queued", "PENDING (<b>) ", MOST_REASON)
+    assert new.since.startswith("20")
+    assert ("reason", new.reason) in detail(run, "key").overview
+    files.write_once(job.result, rlnb.Result(outcome="failed", error="no such partition"))
+    ended = row(rlnb.Run(run.path), "key")
+    assert (ended.error, ended.reason, ended.since) == ("no such partition", "", "")
+
+
+def test_the_overview_has_the_restarts_with_their_causes(made: Any, root: Path) -> None:
+    run = echo().wait(60)
+    cause = rlnb.Result(outcome="failed", error="node 1 (<gpu07>) is lost", values={"interrupted": True})
+    files.write_anew(run.jobs[0].folder.result, cause)
+    again = Job(kind="train", after="0-train", restart=1, max_restarts=3)
+    run.record.folder.next_job("train", lambda _: {"job.json": again, "command.json": Command(argv=("x",))})
+    run.record.folder.jobs()[0].successor.write_text('{"job": "1-train"}')
+    assert ("restart", "1 of 3: node 1 (<gpu07>) is lost") in detail(rlnb.Run(run.path), "key").overview

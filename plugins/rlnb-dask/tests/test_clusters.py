@@ -55,3 +55,23 @@ def test_a_job_that_the_queue_has_ended_is_reported_with_its_last_line(
 def test_a_cluster_of_the_user_has_no_queue_to_ask(tmp_path: Path) -> None:
     nodes, _ = cluster(tmp_path, rlnb.dask("tls://a:1"))
     assert (nodes.gone(), nodes.why(), nodes.unwanted()) == ("", "", False)
+
+
+def test_the_queue_is_asked_at_most_every_few_seconds_why_jobs_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\necho x >> {tmp_path}/asked\necho '7 SUSPENDED (None)'\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00"))
+    assert nodes.waits() == "", "not submitted yet"
+    nodes._ids.append("7")
+    assert [nodes.standstill() for _ in range(3)] == ["suspended"] * 3
+    assert (nodes.gone(), nodes.waits()) == ("", "suspended")
+    assert (tmp_path / "asked").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("launcher", [rlnb.dask("tls://a:1"), rlnb.pbs(walltime="01:00:00")])
+def test_a_queue_without_queries_knows_no_reason(tmp_path: Path, launcher: Any) -> None:
+    nodes, _ = cluster(tmp_path, launcher)
+    assert (nodes.waits(), nodes.standstill()) == ("", "")

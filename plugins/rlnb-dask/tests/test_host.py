@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,6 +30,7 @@ def test_a_node_lost_before_all_nodes_are_ready_ends_the_wait(tmp_path: Path, mo
     result = rlnb.HostedJob(job.path).result
     assert result is not None
     assert "a node was lost before all nodes were ready" in result.error
+    assert json.loads((job.path / "waits.json").read_text())["what"] == "1 of 3 nodes are ready"
     assert result.values == {"interrupted": True}
 
 

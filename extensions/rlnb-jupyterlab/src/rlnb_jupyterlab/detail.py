@@ -152,8 +152,11 @@ def _overview(run: rlnb.Run) -> Iterator[tuple[str, str]]:
     yield "library", run.library
     yield "agent config", manifest.agent_source
     yield "state", run.state
+    yield "reason", run.reason if run.state not in rlnb.ENDED else ""
     yield "error", error(result, run.state)
     yield "detail", result.detail if result else ""
+    for restart in run.restarts:
+        yield "restart", f"{restart.number} of {restart.most}: {restart.cause or '-'}"
     yield "iteration", f"{done} of {total}" if total else ""
     for symptom in run.diagnose().symptoms:
         yield "diagnosis", f"{symptom.name}: {symptom.what} {symptom.fix}"

@@ -49,6 +49,10 @@ class Row:
     spark: Sequence[float] = ()
     """The reward's curve in a few points."""
     eta_s: float | None = None
+    reason: str = ""
+    """Why the run waits, stands still or goes on; empty for most runs."""
+    since: str = ""
+    """Begin of the wait, UTC, in ISO 8601; empty if it is unknown."""
     alerts: Sequence[AlertLine] = ()
     """The newest alerts, oldest first."""
 
@@ -69,6 +73,8 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
     """Return a run as the panel shows it; its event files are read only with ``metrics``."""
     manifest, job, state = run.manifest, run.record.training, run.state
     started = job.started if job else None
+    ended = state in rlnb.ENDED
+    waits = job.waits if job and not ended else None
     result = job.result if job and state != "lost" else None  # the result of a lost run cannot be read
     iteration, total = run.progress if metrics else (0, 0)
     total = int(total or (started.max_iterations if started else manifest.max_iterations or 0))
@@ -93,6 +99,8 @@ def row(run: rlnb.Run, key: str, *, metrics: bool = True) -> Row:
         success=last(run, "success_rate") if metrics else None,
         spark=spark(run) if metrics else [],
         eta_s=eta_s,
+        reason="" if ended else text(run.record.reason_of(state)),
+        since=text(waits.since) if waits else "",
         alerts=[AlertLine(time=text(alert.time), what=text(alert.what)) for alert in run.alerts[-MOST_ALERTS:]]
         if manifest.alerts
         else [],

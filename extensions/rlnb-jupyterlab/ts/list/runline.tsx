@@ -4,7 +4,7 @@ import { memo, type ReactElement } from 'react';
 import { moment, tail } from '../model/names';
 import { Bar } from '../parts/bar';
 import { Dot, stateWord } from '../parts/dot';
-import { number, progress, span } from '../parts/format';
+import { number, progress, reason, span } from '../parts/format';
 import { Sparkline } from '../parts/sparkline';
 import { isActive, type Row } from '../server/protocol';
 
@@ -21,6 +21,9 @@ export function spoken(row: Row, trans: TranslationBundle): string {
   const parts = [row.task, stateWord(row.state, trans), row.library, row.device, `${percent} %`];
   if (row.reward !== null) {
     parts.push(trans.__('reward %1', number(row.reward)));
+  }
+  if (row.reason) {
+    parts.push(reason(row));
   }
   return [...parts, row.id].join(', ');
 }
@@ -42,8 +45,8 @@ export const RunLine = memo(function RunLine({ row, selected, sparkline, trans }
           </span>
         </div>
         <div className="rlnb-Run-bottom">
-          <span className="rlnb-Run-facts" title={[row.library, row.device, ...row.tags].join(' · ')}>
-            {[moment(row.created), tail(row), ...row.tags].filter(Boolean).join(' · ')}
+          <span className="rlnb-Run-facts" title={[reason(row), row.library, row.device, ...row.tags].filter(Boolean).join(' · ')}>
+            {[row.reason, moment(row.created), tail(row), ...row.tags].filter(Boolean).join(' · ')}
           </span>
           {row.state !== 'completed' && <Bar row={row} label={trans.__('Progress')} />}
           <span className="rlnb-Run-eta" title={isActive(row) ? trans.__('Time left') : ''}>

@@ -1,5 +1,7 @@
 /** Formats numbers for narrow columns. Units are the same in every language, so they are not translated. */
 
+import type { Row } from '../server/protocol';
+
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 /** A span of time in at most two units: 45 s, 3 min 20 s, 2 h 05 min, 4 d 03 h. */
@@ -21,6 +23,12 @@ export function span(seconds: number | null): string {
   }
   const hours = Math.round(s / 3600);
   return `${Math.floor(hours / 24)} d ${two(hours % 24)} h`;
+}
+
+/** Why a run waits, and for how long once that is more than a minute: PENDING (Priority), 12 min 05 s. */
+export function reason(row: Pick<Row, 'reason' | 'since'>, now: Date = new Date()): string {
+  const seconds = (now.getTime() - Date.parse(row.since)) / 1000;
+  return row.reason && seconds >= 60 ? `${row.reason}, ${span(seconds)}` : row.reason;
 }
 
 /** Decimal units, as `ls --si` and file managers count. */

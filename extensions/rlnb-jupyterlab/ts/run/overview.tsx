@@ -3,7 +3,7 @@ import type { ReactElement } from 'react';
 
 import { Bar } from '../parts/bar';
 import { Dot, kindWord, stateWord } from '../parts/dot';
-import { bytes, number, span } from '../parts/format';
+import { bytes, number, reason, span } from '../parts/format';
 import { Table } from '../parts/table';
 import { useDesk } from '../parts/view';
 import { type Detail, isActive, type Row } from '../server/protocol';
@@ -15,6 +15,8 @@ function factWord(label: string, trans: TranslationBundle): string {
     task: trans.__('task'),
     library: trans.__('library'),
     state: trans.__('state'),
+    reason: trans.__('reason'),
+    restart: trans.__('restart'),
     error: trans.__('error'),
     detail: trans.__('detail'),
     iteration: trans.__('iteration'),
@@ -44,6 +46,7 @@ export function Overview({ row, detail, onWritten }: { row: Row; detail: Detail;
         <p className="rlnb-Overview-state">
           <Dot state={row.state} />
           <span>{stateWord(row.state, trans)}</span>
+          {row.reason && <span>{reason(row)}</span>}
           <Bar row={row} label={trans.__('Progress')} />
           <span>{row.total > 0 ? trans.__('iteration %1 of %2', row.iteration, row.total) : trans.__('iteration %1', row.iteration)}</span>
           {left && <span>{trans.__('%1 left', left)}</span>}

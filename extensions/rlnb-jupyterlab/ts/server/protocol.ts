@@ -23,6 +23,10 @@ export interface Row {
   readonly created: string;
   readonly tags: readonly string[];
   readonly error: string;
+  /** Why an active run waits, stands still or goes on; empty for most runs. */
+  readonly reason: string;
+  /** Begin of the wait, UTC, in ISO 8601; empty if it is unknown. */
+  readonly since: string;
   /** The newest alerts, oldest first. */
   readonly alerts: readonly Alert[];
 }

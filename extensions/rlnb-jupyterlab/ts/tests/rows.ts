@@ -18,6 +18,8 @@ export function row(key: string, changes: Partial<Row> = {}): Row {
     created: '2026-11-22T10:00:00+00:00',
     tags: [],
     error: '',
+    reason: '',
+    since: '',
     alerts: [],
     ...changes
   };

@@ -109,16 +109,30 @@ class Cluster:
             self._line = f"jobs {', '.join(self._ids)}"
             self._job.note(queue=self._launcher.name, jobs=self._ids, **self._dashboard)
             logger.info("submitted to the queue: %s", self._line)
-        if time.monotonic() - self._look_s < LOOK_S:
-            return ""
-        self._look_s = time.monotonic()
-        line = self._launcher.look(self._ids)
-        if line == "":
+        if self._look(self._launcher) == "":
             return f"{self.why() or 'the queue no longer lists its job'}. {self._output(self._launcher)}".strip()
-        if line is not None and line != self._line:
+        return ""
+
+    def _look(self, launcher: QueueLauncher) -> str | None:
+        """Return the queue's line about the jobs: empty if none is left, None if the last query is recent."""
+        if time.monotonic() - self._look_s < LOOK_S:
+            return None
+        self._look_s = time.monotonic()
+        line = launcher.look(self._ids)
+        if line and line != self._line:
             self._line = line
             logger.info("the queue says: %s", line)
-        return ""
+        return line
+
+    def waits(self) -> str:
+        """Return why the jobs wait, in the queue's own words; empty if they run, or if the queue does not say."""
+        return "" if isinstance(self._launcher, ExistingCluster) else self._launcher.waits(self._line)
+
+    def standstill(self) -> str:
+        """Return why a training stands still, such as ``"suspended"``; empty if the queue knows no reason."""
+        if not isinstance(self._launcher, ExistingCluster):
+            self._look(self._launcher)
+        return self.waits()
 
     def why(self) -> str:
         """Return the final states of jobs that the queue has ended; an empty text if it does not report them."""

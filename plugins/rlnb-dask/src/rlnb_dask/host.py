@@ -29,6 +29,8 @@ from rlnb_dask.quiet import QUIET
 logger = logging.getLogger("rlnb_dask")
 POLL_S = 0.25
 LOOK_S = 1.0
+SILENT_S = 5.0
+"""Seconds without a heartbeat of an agent after which its job may be suspended."""
 END_S = 30.0
 """Seconds that agents have to exit after a cancellation or a result; longer than an agent waits for its ranks."""
 DASK = {
@@ -80,6 +82,7 @@ class Host:
         lock, first = Lock("rlnb-nodes"), True
         while not lock.acquire(timeout=LOOK_S):
             self._beat_or_stop()
+            self._job.waits("another run is choosing its nodes or waits for them")
             if first:
                 first = False
                 logger.info("another run is choosing its nodes or waiting for them; this run waits its turn")
@@ -100,9 +103,9 @@ class Host:
                 return workers[: self._nodes]
             if len(workers) != count:
                 count = len(workers)
-                also = f", {len(busy)} more are busy" if busy else ""
-                logger.info("%d of %d nodes are ready%s", count, self._nodes, also)
+                logger.info(_readiness(count, self._nodes, len(busy)))
             why, most = self._cluster.gone(), max(most, len(names))
+            self._job.waits(self._cluster.waits() or _readiness(count, self._nodes, len(busy)))
             if not why and len(names) < most and isinstance(self._launcher, QueueLauncher):
                 why = "a node was lost before all nodes were ready. The output of its job is in this log's folder"
             if why:
@@ -130,6 +133,7 @@ class Host:
             time.sleep(POLL_S)
 
     def _preflight(self, client: Client, workers: Sequence[str]) -> None:
+        self._job.waits("the nodes are being checked")
         start_s = time.monotonic()
         try:
             lines = preflight.problems(client, workers, self._job, self._beat_or_stop)
@@ -141,6 +145,7 @@ class Host:
             self._job.end("failed", first, "\n".join(f"  - {line}" for line in lines))
             raise Ended
         logger.info("the nodes passed the checks (%.1f s)", time.monotonic() - start_s)
+        self._job.waits("")
 
     def _start_agents(self, client: Client, workers: Sequence[str]) -> dict[str, Future]:
         """Start an agent on each node; return the agents' futures by worker address."""
@@ -165,6 +170,8 @@ class Host:
         end_by: float | None = None
         while not all(agent.done() for agent in agents.values()):
             self._job.beat()
+            silent = self._job.silence_s > SILENT_S  # only then is the queue asked
+            self._job.waits(self._cluster.standstill() if silent else "")
             for number, worker in enumerate(workers):
                 if agents[worker].status in ("error", "cancelled", "lost"):
                     self._lost(number, worker, agents[worker])
@@ -193,6 +200,11 @@ class Host:
         if self._job.cancelled:
             self._job.end("cancelled", "cancelled while waiting for nodes")
             raise Ended
+
+
+def _readiness(count: int, nodes: int, busy: int) -> str:
+    """Return how many nodes are ready, and how many workers of a shared cluster compute for other runs."""
+    return f"{count} of {nodes} nodes are ready" + (f", {busy} more are busy" if busy else "")
 
 
 def _names(client: Client) -> dict[str, str]:

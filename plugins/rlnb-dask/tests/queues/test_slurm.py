@@ -146,3 +146,29 @@ def test_a_cancelled_job_is_unwanted(commands: Callable[[str, str], None]) -> No
     assert launcher.ended(["7", "8"], 0.0) == {"7": "CANCELLED"}
     assert launcher.unwanted(["CANCELLED"])
     assert not launcher.unwanted(["TIMEOUT", "NODE_FAIL", "PREEMPTED"])
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", ""),
+        ("jobs 7", ""),
+        ("7 PENDING (JobHeldAdmin)", "PENDING (JobHeldAdmin)"),
+        ("7 PENDING (Nodes required for job are DOWN)", "PENDING (Nodes required for job are DOWN)"),
+        ("7 CONFIGURING (None)", "CONFIGURING (None)"),
+        ("7 RUNNING (None)", ""),
+        ("7 SUSPENDED (None)", "suspended"),
+    ],
+)
+def test_the_reason_of_a_wait_is_that_of_slurm(line: str, reason: str) -> None:
+    assert rlnb.slurm(walltime="01:00:00").waits(line) == reason
+
+
+def test_a_suspended_job_has_not_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, line in {"squeue": "7 SUSPENDED (None)", "scontrol": "JobId=7 JobState=SUSPENDED"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{line}'\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    slurm = rlnb.slurm(walltime="01:00:00")
+    assert slurm.look(["7"]) == "7 SUSPENDED (None)"
+    assert slurm.ended(["7"], 0.0) == {}

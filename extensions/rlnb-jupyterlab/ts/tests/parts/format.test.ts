@@ -1,4 +1,4 @@
-import { bytes, number, progress, span, value } from '../../parts/format';
+import { bytes, number, progress, reason, span, value } from '../../parts/format';
 
 test.each([
   [null, ''], [-1, ''], [NaN, ''], [0, '0 s'], [59.4, '59 s'], [59.6, '1 min 00 s'], [200, '3 min 20 s'],
@@ -22,3 +22,10 @@ test.each([
 test.each([
   ['text', 'text'], [0.5, '0.5'], [null, 'null'], [[1, 'a'], '[1,"a"]'], [undefined, '']
 ])('value(%p) is %p', (given, text) => expect(value(given)).toBe(text));
+
+test.each([
+  ['', '', ''], ['', '2026-11-26T08:00:00+00:00', ''], ['PENDING (<b>)', '', 'PENDING (<b>)'], ['x', 'yesterday', 'x'],
+  ['x', '2026-11-26T08:11:30+00:00', 'x'], ['x', '2026-11-26T09:00:00+00:00', 'x'],
+  ['PENDING (JobHeldAdmin)', '2026-11-26T08:00:00.000+00:00', 'PENDING (JobHeldAdmin), 12 min 00 s']
+])('the reason %p since %p is %p', (why, since, text) =>
+  expect(reason({ reason: why, since }, new Date('2026-11-26T08:12:00Z'))).toBe(text));

@@ -249,6 +249,10 @@ class QueueLauncher(HostedLauncher):
         """Return the queue's line about waiting or running jobs: empty if there are none left, None if unknown."""
         return None
 
+    def waits(self, line: str) -> str:
+        """Return why jobs wait or are suspended according to a line of :meth:`look`; empty if they run."""
+        return ""
+
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
         """Return the final states by id of the ended jobs that the queue reports.
 

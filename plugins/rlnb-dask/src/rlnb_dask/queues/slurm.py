@@ -15,7 +15,7 @@ from rlnb_dask.queues.launcher import Argument, QueueLauncher, last_line
 
 logger = logging.getLogger("rlnb_dask")
 
-WAITING_OR_RUNNING = ("PENDING", "CONFIGURING", "RUNNING")
+WAITING_OR_RUNNING = ("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED")
 LIVING = (*WAITING_OR_RUNNING, "COMPLETING")
 UNWANTED = {"CANCELLED", "FAILED"}
 """States of a job that was cancelled in the queue, or that could not run at all."""
@@ -102,6 +102,14 @@ class Slurm(QueueLauncher):
             logger.info("Slurm does not answer: %s", process.stderr.strip())  # the controller may answer later
             return None
         return line if line and line.split()[1] in WAITING_OR_RUNNING else ""
+
+    def waits(self, line: str) -> str:
+        """Return Slurm's state and reason of a job that does not run: ``"PENDING (JobHeldAdmin)"``, ``"suspended"``."""
+        _, _, state_and_reason = line.partition(" ")
+        state = state_and_reason.partition(" ")[0]
+        if state == "SUSPENDED":
+            return "suspended"
+        return state_and_reason if state in WAITING_OR_RUNNING and state != "RUNNING" else ""
 
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
         """Return the final state of each ended job that Slurm's controller still remembers (MinJobAge)."""
