@@ -82,7 +82,8 @@ class Launcher(Protocol):
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
         """Remove a waiting job from the launcher's queue, and return at once.
 
-        A running job needs no action: its agent finds the request to cancel in ``job_dir``.
+        A running job needs no action: its agent finds the request to cancel in ``job_dir``. The job may be lost: the
+        process that owned it is gone, and its entry in the queue is left.
 
         Args:
             handle: Handle that :meth:`submit` returned.

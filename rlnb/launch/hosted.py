@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from rlnb.errors import require_linux
+from rlnb.records.layout import JobDir
 from rlnb.spec import Json
 from rlnb.storage import files
+from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import from_json
 
 
@@ -99,7 +101,24 @@ class HostedLauncher:
         return from_json(HostProcess, handle, ignore_unknown=True).alive()
 
     def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
-        """Do nothing. The host polls for the cancel file; a signal could arrive before its handler is installed."""
+        """Withdraw a job whose host is gone.
+
+        A living host polls for the cancel file itself. A signal could arrive before its handler is installed.
+        """
+        alive = self.alive(handle, job_dir)
+        if alive is None:  # the host may live on another machine
+            alive = age_s(JobDir(job_dir).host_alive) < SILENT_AFTER_S
+        if not alive:
+            ids = (files.read_json(JobDir(job_dir).submitted, files.RECORD_BYTES) or {}).get("jobs")
+            self.withdraw(job_dir, [str(number) for number in ids] if isinstance(ids, list) else [])
+
+    def withdraw(self, job_dir: Path, ids: Sequence[str]) -> None:
+        """Take a job whose host is gone out of the cluster's queue. A launcher without a queue has nothing to do.
+
+        Args:
+            job_dir: Folder of the job.
+            ids: Ids that the queue gave the job.
+        """
 
 
 def handle_of(pid: int) -> Mapping[str, Json]:

@@ -306,7 +306,16 @@ class Agent:
             self._beat = time.monotonic()
             with contextlib.suppress(OSError):  # a full disk must not end the job
                 self._job.alive(self._node).touch()
+            self._deadline = self._new_deadline()
         return self._signalled or self._let_go or files.there(self._job.cancel) or self._superseded()
+
+    def _new_deadline(self) -> float | None:
+        """Return the deadline, which the cluster's host may have moved."""
+        try:
+            moved = files.read_json(self._job.deadline) if self._lifeline else None
+            return float(moved["time_s"]) if moved else self._deadline  # type: ignore[arg-type]
+        except (RlnbError, KeyError, TypeError, ValueError):  # a damaged record must not end the training
+            return self._deadline
 
     def _end(self, outcome: Outcome, error: str, code: int | None) -> int:
         """Write the result, unless the worker already wrote its own, which is more detailed."""
@@ -322,7 +331,8 @@ class Agent:
         return 0 if outcome == "completed" else 1
 
     def _result(self, outcome: Outcome, error: str, code: int | None = None) -> Result:
-        detail = files.tail(self._job.log(self._node)) if outcome == "failed" else ""
+        failed = outcome == "failed" and not self._interrupted  # the log has no cause of an interruption
+        detail = files.tail(self._job.log(self._node)) if failed else ""
         values: dict[str, Json] = {"node": self._node} if self._several else {}
         if self._interrupted:  # by the cluster, so the job may continue elsewhere
             values["interrupted"] = True

@@ -330,8 +330,9 @@ class RunFacts:
     def cancel(self, *, save_s: float = 25.0) -> Self:
         """Ask every unfinished job of the run to end, and return at once. The checkpoints are kept.
 
-        A training finishes its iteration and saves a checkpoint first, if its library can. Does not stop a job in the
-        living simulator: interrupt the cell that waits for that job instead.
+        The jobs of a lost run leave the cluster's queue. A training finishes its iteration and saves a checkpoint
+        first, if its library can. Does not stop a job in the living simulator: interrupt the cell that waits for that
+        job instead.
 
         Args:
             save_s: Seconds after which a training is ended even if it has not saved; 0 ends it at once.
@@ -342,7 +343,7 @@ class RunFacts:
         if isinstance(save_s, bool) or not isinstance(save_s, int | float) or not 0 <= save_s < math.inf:
             raise RlnbError(f"save_s={save_s!r} is not a number of seconds. Use 0 or more.")
         for job in self.jobs:
-            if job.folder.command.exists() and (job.state() not in ENDED or job.goes_on()):
+            if job.folder.command.exists() and (job.state() not in ENDED or job.goes_on() or job.may_wait()):
                 files.write_once(job.folder.cancel, {"time": files.now(), "save_s": save_s})
                 handle = job.handle
                 if handle is not None:

@@ -220,6 +220,16 @@ class JobDir:
         return self.path / "alerts"
 
     @property
+    def cause(self) -> Path:
+        """Cause of an interruption, from the process that owns the cluster; it replaces the error of the result."""
+        return self.path / "cause.json"
+
+    @property
+    def deadline(self) -> Path:
+        """Time at which the agents end the job, if it differs from the one that they were started with."""
+        return self.path / "deadline.json"
+
+    @property
     def cancel(self) -> Path:
         """Marker file; it exists once the job has been cancelled."""
         return self.path / "cancel.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,13 +22,11 @@ from rlnb.records.submission import Submission
 from rlnb.records.waits import Waits
 from rlnb.spec import ENDED, Job, Json, Library, Manifest, Result, Started, State
 from rlnb.storage import files
-from rlnb.storage.clock import age_s
+from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import from_json
 
 LOST_AFTER_S = 5.0
 """Seconds without a heartbeat after which a job whose process is gone counts as lost."""
-SILENT_AFTER_S = 60.0
-"""Like ``LOST_AFTER_S``, for launchers that cannot tell whether the process lives (on another host)."""
 CLOCKS_APART_S = 3600.0
 """Largest difference between the clocks of two machines, where the file system's clock cannot be read."""
 _FIRST_SCALAR_BYTES = 200
@@ -69,7 +68,10 @@ class JobRecord:
     def result(self) -> Result | None:
         if self._result is None:
             self._result = _read(Result, self.folder.result)  # written once, so read once
-        return self._result
+        if self._result is None or not self._result.interrupted:
+            return self._result
+        cause = (files.read_json(self.folder.cause, files.RECORD_BYTES) or {}).get("error")
+        return dataclasses.replace(self._result, error=str(cause)) if cause else self._result
 
     @property
     def started(self) -> Started | None:
@@ -169,6 +171,10 @@ class JobRecord:
         if mark is None:
             return "queued"
         return "running" if self._has_metrics(mark) else "starting"
+
+    def may_wait(self) -> bool:
+        """Return whether the job is lost, but its entry in the cluster's queue may still be there."""
+        return bool(self.submission.jobs) and self.state() == "lost"
 
     def goes_on(self) -> bool:
         """Return whether the cluster interrupted this job, and the process that can continue it as a new job lives."""

@@ -17,10 +17,10 @@ from rlnb import plugins
 from rlnb.errors import RlnbError
 from rlnb.metrics.metrics import Metrics, Span
 from rlnb.records.checkpoints import Checkpoints
-from rlnb.records.record import SILENT_AFTER_S, RunRecord
+from rlnb.records.record import RunRecord
 from rlnb.spec import Library, Manifest, State
 from rlnb.storage import files
-from rlnb.storage.clock import age_s
+from rlnb.storage.clock import SILENT_AFTER_S, age_s
 from rlnb.storage.serial import from_json
 from rlnb.storage.walk import files_below
 

@@ -12,13 +12,18 @@ from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.records.options import TrainOptions, options_of
-from rlnb.records.record import RunRecord
+from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.submission import Submission
 from rlnb.records.waits import WaitsWriter
 from rlnb.run.jobs import ResumedError, start_job
 from rlnb.spec import Command, Manifest, Outcome, Result
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
+
+NO_PROGRESS = (
+    "No checkpoint was written before the end of the walltime, so a further job would get no further. Use a longer "
+    "walltime, or save more often"
+)
 
 
 class HostedJob:
@@ -58,8 +63,7 @@ class HostedJob:
     @property
     def result(self) -> Result | None:
         """The result of the job; None before it ends."""
-        record = files.read_json(self._folder.result) if files.there(self._folder.result) else None
-        return from_json(Result, record) if record else None
+        return JobRecord(self._folder, "").result
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -130,6 +134,26 @@ class HostedJob:
             return self._folder.host_alive.stat().st_mtime - self._folder.alive().stat().st_mtime
         return 0.0
 
+    def explain(self, cause: str) -> None:
+        """Record the cause of an interruption, which replaces the less precise error of the result.
+
+        Args:
+            cause: The cause, in one line; an empty text changes nothing.
+        """
+        result = self.result
+        if cause and result is not None and result.interrupted:
+            with contextlib.suppress(OSError):  # a full disk; the result has an error of its own
+                files.write_anew(self._folder.cause, {"error": cause})
+
+    def end_by(self, time_s: float) -> None:
+        """Tell the agents when to end the job, before the queue revokes its nodes.
+
+        Args:
+            time_s: The time, in seconds since the epoch. It replaces the ``--deadline`` of the agents.
+        """
+        with contextlib.suppress(OSError):  # a full disk; the caller tells it again
+            files.write_anew(self._folder.deadline, {"time_s": time_s})
+
     def go_on(self, most: int) -> bool:
         """Continue an interrupted training as a new job of its run; return whether a job was started.
 
@@ -144,7 +168,13 @@ class HostedJob:
             return False
         jobs = [job for job in self._record.jobs if job.kind == "train"]
         interrupted = [job for job in jobs if job.result is not None and job.result.interrupted]
-        if jobs[-1].folder.path != self.path or len(interrupted) > most:
+        if jobs[-1].folder.path != self.path:
+            return False
+        if len(interrupted) > most:
+            if most:
+                self.explain(
+                    f"{result.error}. It does not go on: it was restarted {most} of {most} times (max_restarts)"
+                )
             return False
         if self.manifest.library == plugins.SCRIPT.name:
             raise RlnbError(f"{self._record.id} is the run of a script: rlnb cannot resume it. Start the script again.")
@@ -157,6 +187,9 @@ class HostedJob:
             since = self._folder.command.stat().st_mtime
             if any(path.stat().st_mtime > since for path in run.checkpoints):
                 options = run.what_is_left(trust=options.trust)
+            elif result.outcome == "timeout":
+                self.explain(f"{result.error}. {NO_PROGRESS}")
+                return False
         except RlnbError:  # no iterations left: the interruption came at the very end
             return False
         try:

@@ -95,6 +95,8 @@ def raise_unless_completed(record: RunRecord, job: JobRecord | None) -> None:
     last_line = "" if result else files.tail(node_log, 1).strip()
     end = f". Last line of its log: {last_line}" if last_line else ""
     loss = f"its process ended without a result (it was killed, or its machine went down){end}"
+    if job.may_wait():
+        loss += f". Its job {', '.join(job.submission.jobs)} may still be in the queue: run.cancel() takes it out"
     reason = result.error if result else loss
     verb = "resume()" if record.checkpoints else "logs(200)"
     end = state if reason == state else f"{state}: {reason}"

@@ -13,6 +13,8 @@ from pathlib import Path
 
 VALID_S = 10.0
 """Seconds for which the difference between two clocks is used again."""
+SILENT_AFTER_S = 60.0
+"""Age of a heartbeat after which a process on another machine counts as gone."""
 FUTURE_S = 5.0
 """Seconds by which a file may lie in the future, since clocks and time stamps are not exact."""
 

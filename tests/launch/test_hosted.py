@@ -89,3 +89,37 @@ def test_the_host_is_detached_and_logs_to_the_folder_of_its_job(tmp_path: Path) 
         os.kill(process.pid, 9)
     until_gone(process)
     assert launcher.alive(handle, tmp_path) is False
+
+
+class Queued(HostedLauncher):
+    """A launcher that remembers which entries of its queue it has removed."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def withdraw(self, job_dir: Path, ids: Sequence[str]) -> None:
+        self.ids += ids
+
+
+def test_a_job_whose_host_is_gone_is_withdrawn(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    (tmp_path / "submitted.json").write_text('{"queue": "slurm", "jobs": ["54"]}')
+    launcher, handle = Queued(), handle_of(child.pid)
+    launcher.cancel(handle, tmp_path)
+    assert launcher.ids == [], "the living host reads the cancel file"
+    child.kill()
+    child.wait()
+    launcher.cancel(handle, tmp_path)
+    assert launcher.ids == ["54"]
+
+
+def test_a_host_on_another_machine_is_gone_once_it_is_silent(tmp_path: Path) -> None:
+    launcher, handle = Queued(), {"host": "elsewhere", "pid": 1, "created_s": 0.0}
+    (tmp_path / "submitted.json").write_text('{"queue": "slurm", "jobs": ["54"]}')
+    beat = tmp_path / "host.alive"
+    beat.touch()
+    launcher.cancel(handle, tmp_path)
+    assert launcher.ids == []
+    long_ago_s = time.time() - 100.0
+    os.utime(beat, (long_ago_s, long_ago_s))
+    launcher.cancel(handle, tmp_path)
+    assert launcher.ids == ["54"]

@@ -138,10 +138,24 @@ def test_a_signal_on_one_of_several_nodes_is_recorded_as_an_interruption(job: Jo
     agent.communicate(timeout=WAIT_S)
     assert (result(job).outcome, result(job).values) == ("failed", {"node": 1, "interrupted": True})
     assert "was revoked by the queue" in result(job).error
+    assert result(job).detail == "", "the log has no cause of an interruption"
 
 
 def test_a_node_stops_at_its_deadline(job: JobDir) -> None:
     run(job, python(SLEEPS), "--deadline", str(time.time() + 0.3))
+    assert (result(job).outcome, result(job).values) == ("timeout", {"interrupted": True})
+
+
+def test_the_host_can_move_the_deadline_in_both_directions(job: JobDir) -> None:
+    agent = start(job, python(SLEEPS), "--lifeline", "--deadline", str(time.time() + 0.3))
+    files.write_anew(job.deadline, {"time_s": time.time() + 100.0})
+    until(lambda: job.log().exists() and job.log().read_text())
+    time.sleep(1.5)
+    assert not job.result.exists()
+    files.write_anew(job.deadline, {"time_s": time.time()})
+    until(job.result.exists)
+    assert agent.stdin is not None
+    agent.communicate(timeout=WAIT_S)
     assert (result(job).outcome, result(job).values) == ("timeout", {"interrupted": True})
 
 

@@ -21,9 +21,10 @@ import rlnb
 from rlnb.launch.hosted import handle_of
 from rlnb.node.peers import newest_training
 from rlnb.records.layout import JobDir, RunDir
-from rlnb.records.record import LOST_AFTER_S, SILENT_AFTER_S, RunRecord
+from rlnb.records.record import LOST_AFTER_S, RunRecord
 from rlnb.spec import Job, Started, State
 from rlnb.storage import clock, files
+from rlnb.storage.clock import SILENT_AFTER_S
 from rlnb.storage.serial import to_json
 
 HORIZON, NUM_ENVS = 16, 4
@@ -288,3 +289,24 @@ def test_a_run_of_a_launcher_that_is_not_installed_is_listed(root: Path) -> None
     (listed,) = rlnb.runs()
     assert listed.state in ("queued", "starting", "running"), "its heartbeat shows that it lives"
     (run.jobs[0].folder.path / "cancel.json").write_text("{}")
+
+
+def test_the_cause_of_an_interruption_replaces_the_error_of_its_result(root: Path) -> None:
+    job = commanded(run := run_folder(root))
+    result = rlnb.Result(outcome="failed", error="revoked", values={"interrupted": True})
+    files.write_once(job.result, to_json(result))
+    record = RunRecord(run.path)
+    assert record.jobs[0].result == result
+    files.write_anew(job.cause, {"error": "Slurm's job 7 was preempted"})
+    assert record.jobs[0].result == dataclasses.replace(result, error="Slurm's job 7 was preempted")
+
+
+def test_the_entry_of_a_lost_job_may_still_be_in_the_queue(root: Path, gone: dict[str, object]) -> None:
+    job = commanded(run := run_folder(root))
+    files.write_once(job.handle, gone)
+    silent_for(job, LOST_AFTER_S + 1)
+    assert not RunRecord(run.path).jobs[0].may_wait(), "it was never submitted"
+    files.write_once(job.submitted, {"queue": "slurm", "jobs": ["54"]})
+    assert RunRecord(run.path).jobs[0].may_wait()
+    files.write_once(job.cancel, {})
+    assert not RunRecord(run.path).jobs[0].may_wait()

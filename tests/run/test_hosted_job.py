@@ -196,3 +196,45 @@ def test_the_error_of_a_lost_job_has_the_last_line_of_its_log(interrupted: rlnb.
         os.utime(beat, (1.0, 1.0))
     with pytest.raises(rlnb.RunError, match=r"Last line of its log: ImportError: random.py of yours\n  log:  .*node0"):
         rlnb.Run(interrupted.path).wait(10)
+
+
+def error_of(run: rlnb.Run) -> str:
+    result = rlnb.Run(run.path).jobs[-1].result
+    assert result is not None
+    return result.error
+
+
+def test_the_cause_that_the_queue_knows_replaces_the_agents_guess(interrupted: rlnb.Run) -> None:
+    job = rlnb.HostedJob(interrupted.jobs[0].folder.path)
+    job.explain("")
+    assert error_of(interrupted) == ""
+    job.explain("Slurm's job 7 was preempted")
+    assert error_of(interrupted) == "Slurm's job 7 was preempted"
+
+
+def test_the_cause_of_a_failure_of_the_training_itself_stays(root: Path) -> None:
+    with pytest.raises(rlnb.RunError):
+        rlnb.train("Echo", library="echo", max_iterations=4, agent={"crash_at": 2}).wait(60)
+    run = rlnb.runs()[0]
+    before = error_of(run)
+    rlnb.HostedJob(run.jobs[0].folder.path).explain("Slurm's job 7 was preempted")
+    assert before
+    assert error_of(run) == before
+
+
+def test_a_training_that_was_restarted_often_enough_says_so(interrupted: rlnb.Run) -> None:
+    job = begun_and_taken_away(interrupted, TrainOptions(checkpoint=chosen(interrupted), max_iterations=6))
+    job.explain("Slurm's job 7 was preempted")
+    assert not job.go_on(1)
+    assert error_of(interrupted) == (
+        "Slurm's job 7 was preempted. It does not go on: it was restarted 1 of 1 times (max_restarts)"
+    )
+
+
+def test_a_walltime_without_a_checkpoint_ends_the_training(interrupted: rlnb.Run) -> None:
+    command = interrupted.jobs[0].folder.command
+    later_s = time.time() + 60.0
+    os.utime(command, (later_s, later_s))
+    assert not rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3)
+    assert "No checkpoint was written before the end of the walltime" in error_of(interrupted)
+    assert len(rlnb.Run(interrupted.path).jobs) == 1

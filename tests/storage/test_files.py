@@ -176,3 +176,14 @@ def test_a_link_to_a_record_is_followed(tmp_path: Path) -> None:
     (tmp_path / "there.json").write_text('{"a": 1}')
     (tmp_path / "record").symlink_to("there.json")
     assert files.read_json(tmp_path / "record") == {"a": 1}
+
+
+def test_a_record_that_is_written_anew_replaces_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    files.write_anew(path, {"time_s": 1.0})
+    files.write_anew(path, {"time_s": 2.0})
+    assert files.read_json(path) == {"time_s": 2.0}
+    assert [child.name for child in tmp_path.iterdir()] == ["record.json"]
+    with pytest.raises(RlnbError, match="cannot be written as JSON"):
+        files.write_anew(path, {"time_s": object()})
+    assert files.read_json(path) == {"time_s": 2.0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import rlnb
 def cluster(tmp_path: Path, launcher: Any, nodes: int = 1) -> tuple[clusters.Cluster, dict[str, object]]:
     """Return a cluster, and the dict in which its job records notes."""
     notes: dict[str, object] = {}
-    job: Any = SimpleNamespace(path=tmp_path, note=lambda **facts: notes.update(facts))
+    job: Any = SimpleNamespace(path=tmp_path, cancelled=False, note=lambda **facts: notes.update(facts))
     return clusters.Cluster(launcher, nodes, job), notes
 
 
@@ -47,8 +48,8 @@ def test_a_job_that_the_queue_has_ended_is_reported_with_its_last_line(
     (tmp_path / "rlnb-7.err").write_text("/nowhere/python: No such file or directory\nsrun: error: task 0: exit 2\n")
     nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00"))
     nodes._ids.append("7")
-    why = "Slurm's job 7 is TIMEOUT. The last line of its output: /nowhere/python: No such file or directory"
-    assert nodes.gone() == why
+    line = "The last line of its output: /nowhere/python: No such file or directory"
+    assert nodes.gone() == f"Slurm's job 7 has reached its time limit. {line}"
     assert not nodes.unwanted(), "a new job may resume it"
 
 
@@ -75,3 +76,61 @@ def test_the_queue_is_asked_at_most_every_few_seconds_why_jobs_wait(
 def test_a_queue_without_queries_knows_no_reason(tmp_path: Path, launcher: Any) -> None:
     nodes, _ = cluster(tmp_path, launcher)
     assert (nodes.waits(), nodes.standstill()) == ("", "")
+
+
+class Submissions:
+    """A queue whose controller is away for the first tries."""
+
+    def __init__(self, away: int, error: str = "Unable to contact slurm controller") -> None:
+        self.away, self.error, self.tries = away, error, 0
+
+    async def __call__(self) -> str:
+        self.tries += 1
+        if self.tries <= self.away:
+            raise RuntimeError(f"Command exited with 1:\nsbatch: error: {self.error}\n")
+        return "Submitted batch job 7"
+
+
+def submit(tmp_path: Path, once: Submissions, cancelled: bool = False) -> str:
+    nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00"))
+    nodes._job.cancelled = cancelled  # type: ignore[misc]
+    return asyncio.run(nodes._submit(once))
+
+
+def test_a_submission_is_tried_again_while_the_controller_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(clusters, "POLL_S", 0.01)
+    (tmp_path / "squeue").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    once = Submissions(away=2)
+    assert (submit(tmp_path, once), once.tries) == ("Submitted batch job 7", 3)
+    refused = Submissions(away=2, error="invalid account")
+    with pytest.raises(RuntimeError, match="invalid account"):
+        submit(tmp_path, refused)
+    cancelled = Submissions(away=2)
+    with pytest.raises(RuntimeError, match="Unable to contact"):
+        submit(tmp_path, cancelled, cancelled=True)
+    assert (refused.tries, cancelled.tries) == (1, 1)
+    monkeypatch.setattr(clusters, "AWAY_S", 0.0)
+    with pytest.raises(RuntimeError, match="Unable to contact"):
+        submit(tmp_path, Submissions(away=2))
+
+
+def test_a_job_whose_answer_was_lost_is_not_submitted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(clusters, "POLL_S", 0.01)
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '9  {tmp_path}/rlnb-%J.err'\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    once = Submissions(away=5, error="Socket timed out on send/recv operation")
+    assert (submit(tmp_path, once), once.tries) == ("9", 1)
+
+
+def test_nodes_that_never_came_are_the_cause(tmp_path: Path) -> None:
+    nodes, _ = cluster(tmp_path, rlnb.slurm(walltime="01:00:00", nodes=2), 2)
+    assert nodes.unreached(1) == ""
+    (tmp_path / "rlnb-7.err").write_text("x - INFO - Timed out starting worker\n")
+    assert nodes.unreached(1).startswith("1 of 2 nodes never reached this machine. Check the firewall")

@@ -35,3 +35,9 @@ def test_keys_in_memory_reach_the_host_in_files_that_only_the_user_can_read(
 def test_a_misspelt_setting_is_refused() -> None:
     with pytest.raises(rlnb.CheckError, match="Did you mean 'insecure'"):
         rlnb.make_launcher("dask", {"insecur": True})
+
+
+def test_the_keys_of_a_job_whose_host_is_gone_are_deleted(tmp_path: Path) -> None:
+    (tmp_path / ".tls").mkdir()
+    rlnb.dask("tls://a:1").withdraw(tmp_path, [])
+    assert not (tmp_path / ".tls").exists()

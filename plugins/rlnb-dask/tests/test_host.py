@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -51,3 +53,24 @@ def test_the_launcher_of_a_job_is_rebuilt_from_its_manifest(launcher: rlnb.Launc
 def test_node_0_is_the_queues_first() -> None:
     names = ["SLURMCluster-0-10", "SLURMCluster-0-9", "SLURMCluster-0-0"]
     assert sorted(names, key=host._number) == ["SLURMCluster-0-0", "SLURMCluster-0-9", "SLURMCluster-0-10"]
+
+
+def test_the_agents_follow_the_walltime_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scontrol").write_text("#!/bin/sh\ncat $(dirname $0)/answer\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    ends: list[float] = []
+    job: Any = SimpleNamespace(command=SimpleNamespace(nodes=1), end_by=ends.append)
+    owner = host.Host(job, rlnb.slurm(walltime="01:00:00", grace_s=60))
+    owner._cluster._ids.append("7")
+    for end in (5000, 5000, 9000, 4000):
+        (tmp_path / "answer").write_text(f"JobId=7 JobState=RUNNING EndTime={end}\n")
+        owner._follow_the_walltime()
+        owner._follow_the_walltime()  # within a minute, Slurm is not asked again
+        owner._followed_s = float("-inf")
+    assert ends == [4940, 8940, 3940]
+    owner = host.Host(job, rlnb.slurm(walltime="01:00:00", grace_s=60), 4000.0)
+    owner._cluster._ids.append("7")
+    (tmp_path / "answer").write_text("JobId=7 JobState=RUNNING EndTime=9000\n")
+    owner._follow_the_walltime()
+    assert ends[-1] == 4000 - host.LEAVE_S - 60, "the host's own job ends first"

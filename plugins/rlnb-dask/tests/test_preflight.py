@@ -29,3 +29,13 @@ def test_a_full_disk_is_reported_with_its_node() -> None:
 def test_the_host_of_an_address_has_no_port_and_no_brackets() -> None:
     assert preflight.host_of("tls://10.0.0.1:8786") == "10.0.0.1"
     assert preflight.host_of("tcp://[::1]:8786") == "::1"
+
+
+def test_another_version_than_the_notebooks_is_named() -> None:
+    nodes = [facts("a", rlnb="9.9", mine="1"), facts("b", rlnb="9.9", mine="1")]
+    (line,) = preflight.foreign(nodes, {"mine": "1", "rlnb": "0.3"})
+    assert line.startswith("node 0 (a) and 1 more: rlnb 9.9, but the notebook has 0.3.")
+    assert preflight.foreign(nodes, {"mine": "2"})[0].startswith("node 0 (a) and 1 more: mine 1, but")
+    assert preflight.foreign(nodes, {"rlnb": "9.9", "only-here": "1", "unknown": ""}) == []
+    agents = NodeFacts(host="a", versions={"rlnb": "0.3"}, agent_rlnb="9.9")
+    assert preflight.foreign([agents], {"rlnb": "0.3"})[0].startswith("node 0 (a): rlnb 9.9, but")

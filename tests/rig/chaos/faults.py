@@ -16,8 +16,8 @@ from chaos import damage
 from chaos.cluster import cancel_job, controller_down, node_down
 from chaos.kernels import Call, at_once, second_host
 from chaos.world import World
-from rlnb.records.record import SILENT_AFTER_S
 from rlnb.spec import ENDED
+from rlnb.storage.clock import SILENT_AFTER_S
 
 Fault = Callable[[World], bool]
 

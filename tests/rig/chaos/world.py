@@ -22,8 +22,8 @@ import psutil
 
 import rlnb
 from chaos.kernels import Kernel
-from rlnb.records.record import SILENT_AFTER_S
 from rlnb.spec import ENDED
+from rlnb.storage.clock import SILENT_AFTER_S
 
 MARK = "RLNB_CHAOS"
 """Variable by which the processes of an episode are found, whatever they have become."""

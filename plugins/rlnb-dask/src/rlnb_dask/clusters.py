@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import logging
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, Security
 
 from rlnb import HostedJob
+from rlnb_dask import causes
 from rlnb_dask.existing import ExistingCluster
 from rlnb_dask.queues.launcher import LOOPBACK, QueueLauncher, last_line
 
@@ -21,6 +24,10 @@ COMPLETING_S = 30.0
 """Seconds to wait for a queue to report the final state of a job that it has just ended."""
 SAY_S = 3.0
 """The same, while the other nodes wait to learn why they have to end."""
+AWAY_S = 900.0
+"""Seconds for which a submission is tried again while the queue's controller does not answer; a failover is shorter."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S, POLL_S = 4.0, 60.0, 0.5
+"""Seconds between two tries at first and at most, and between checks for a cancellation meanwhile."""
 LOOK_S = 3.0
 """Seconds between queries of the queue, whose controller serves the whole cluster."""
 
@@ -81,11 +88,14 @@ class Cluster:
     def _recorded(self, base: Any) -> Any:
         """Return a dask-jobqueue job class that records each job's id and each submission error.
 
-        dask-jobqueue itself only logs them.
+        dask-jobqueue itself only logs them. It also submits a job once; this class waits for a controller that is away.
         """
-        errors, ids = self._errors, self._ids
+        errors, ids, submit = self._errors, self._ids, self._submit
 
         class Recorded(base):  # type: ignore[misc]
+            async def _submit_job(self, script_filename: str) -> str:
+                return await submit(functools.partial(super()._submit_job, script_filename))
+
             async def start(self) -> None:
                 try:
                     await super().start()
@@ -97,8 +107,40 @@ class Cluster:
         Recorded.__name__ = base.__name__
         return Recorded
 
-    def gone(self) -> str:
-        """Return why no more nodes will come; an empty text while they still may."""
+    async def _submit(self, once: Callable[[], Awaitable[str]]) -> str:
+        """Submit a job, again and again while the queue's controller does not answer; return the command's output.
+
+        Meanwhile the host's main thread goes on: it beats, and it finds a cancellation.
+
+        Args:
+            once: Function that submits the job.
+
+        Raises:
+            RuntimeError: The queue has refused the job, or its controller was away for too long.
+        """
+        assert isinstance(self._launcher, QueueLauncher)
+        deadline, pause_s = time.monotonic() + AWAY_S, FIRST_PAUSE_S
+        while True:
+            try:
+                return await once()
+            except RuntimeError as exc:
+                is_last = time.monotonic() + pause_s > deadline or self._job.cancelled
+                if is_last or not self._launcher.is_away(str(exc)):
+                    raise
+                logger.info("%s. The submission is tried again in %.0f s", last_line(str(exc)), pause_s)
+            resume_s = time.monotonic() + pause_s
+            while time.monotonic() < resume_s and not self._job.cancelled:
+                await asyncio.sleep(POLL_S)
+            if number := await asyncio.to_thread(self._launcher.submitted, self._job.path):
+                return number  # the job is in the queue: only the controller's answer was lost
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def gone(self, came: int = 0) -> str:
+        """Return why no more nodes will come; an empty text while they still may.
+
+        Args:
+            came: Number of nodes that have come so far.
+        """
         if self._errors:
             return last_line(str(self._errors[0]))
         if isinstance(self._launcher, ExistingCluster) or len(self._ids) < (
@@ -110,7 +152,8 @@ class Cluster:
             self._job.note(queue=self._launcher.name, jobs=self._ids, **self._dashboard)
             logger.info("submitted to the queue: %s", self._line)
         if self._look(self._launcher) == "":
-            return f"{self.why() or 'the queue no longer lists its job'}. {self._output(self._launcher)}".strip()
+            why = self.why() or "the queue no longer lists its job"
+            return self.unreached(came) or f"{why}. {self._output(self._launcher)}".strip()
         return ""
 
     def _look(self, launcher: QueueLauncher) -> str | None:
@@ -134,12 +177,21 @@ class Cluster:
             self._look(self._launcher)
         return self.waits()
 
-    def why(self) -> str:
+    def unreached(self, came: int) -> str:
+        """Return why nodes never reached this machine; an empty text if the output of the jobs does not show it."""
+        logs = sorted(self._job.path.glob("rlnb-*.err"))
+        return causes.unreached("\n".join(log.read_text(errors="replace") for log in logs), came, self._nodes)
+
+    def why(self, within_s: float = SAY_S) -> str:
         """Return the final states of jobs that the queue has ended; an empty text if it does not report them."""
         if isinstance(self._launcher, ExistingCluster):
             return ""
-        states = self._launcher.ended(self._ids, SAY_S)
-        return ", ".join(f"{self._launcher.title}'s job {number} is {state}" for number, state in states.items())
+        states = self._launcher.ended(self._ids, within_s)
+        return ", ".join(self._launcher.meaning(number, state) for number, state in states.items())
+
+    def end_s(self) -> float | None:
+        """Return the time at which the queue will end the jobs, in seconds since the epoch; None if unknown."""
+        return None if isinstance(self._launcher, ExistingCluster) else self._launcher.end_s(self._ids)
 
     def unwanted(self) -> bool:
         """Return whether resubmitting is pointless: the job was cancelled in the queue, or it could not run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -35,6 +36,7 @@ class ExistingCluster(HostedLauncher):
     name, module = "dask", "rlnb_dask.host"
     max_running = walltime_s = limit_s = nproc_per_node = None
     python = hang_after_s = None
+    grace_s = 0
 
     def __init__(
         self,
@@ -75,6 +77,10 @@ class ExistingCluster(HostedLauncher):
                 with open(os.open(folder / role, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                     file.write(text)
         return super().submit(command, job_dir)
+
+    def withdraw(self, job_dir: Path, ids: Sequence[str]) -> None:
+        """Delete the TLS keys of a job whose host is gone."""
+        shutil.rmtree(job_dir / ".tls", ignore_errors=True)
 
     def security(self, job_dir: Path) -> Security | None:
         """Return Dask's ``Security`` object for a job's keys; None if there are no keys."""

@@ -19,10 +19,11 @@ import dask
 from distributed import Client, Future, Lock
 
 from rlnb import HostedJob, RlnbError
-from rlnb_dask import node, preflight
-from rlnb_dask.clusters import Cluster
+from rlnb_dask import causes, node, preflight
+from rlnb_dask.clusters import AWAY_S, COMPLETING_S, FIRST_PAUSE_S, Cluster
 from rlnb_dask.existing import ExistingCluster
 from rlnb_dask.plugin import LAUNCHERS
+from rlnb_dask.queues import host_job
 from rlnb_dask.queues.launcher import QueueLauncher
 from rlnb_dask.quiet import QUIET
 
@@ -31,6 +32,10 @@ POLL_S = 0.25
 LOOK_S = 1.0
 SILENT_S = 5.0
 """Seconds without a heartbeat of an agent after which its job may be suspended."""
+FOLLOW_S = 60.0
+"""Seconds between two questions for the end of the walltime."""
+LEAVE_S = 60.0
+"""Seconds before the end of its own job at which a host has to be done with the training."""
 END_S = 30.0
 """Seconds that agents have to exit after a cancellation or a result; longer than an agent waits for its ranks."""
 DASK = {
@@ -51,11 +56,17 @@ class Host:
     Args:
         job: The job.
         launcher: The launcher that started it.
+        end_s: Time at which this process is ended, if it is a job of its own, in seconds since the epoch.
     """
 
-    def __init__(self, job: HostedJob, launcher: QueueLauncher | ExistingCluster) -> None:
+    def __init__(self, job: HostedJob, launcher: QueueLauncher | ExistingCluster, end_s: float | None = None) -> None:
         self._job, self._launcher, self._nodes = job, launcher, job.command.nodes
         self._cluster = Cluster(launcher, self._nodes, job)
+        self._followed_s = float("-inf")
+        """Time of the last question for the end of the walltime, in seconds of the monotonic clock."""
+        self._told_s: float | None = None
+        """Deadline that the agents were told, in seconds since the epoch."""
+        self._leave_s = None if end_s is None else end_s - LEAVE_S
 
     def run(self) -> bool:
         """Run the job to its result; return whether a new job may resume the training if it was interrupted."""
@@ -65,9 +76,11 @@ class Host:
                 with self._alone():  # no other run can take the same nodes meanwhile
                     workers = self._wait_for_nodes(client)
                     self._preflight(client, workers)
+                    self._follow_the_walltime()  # the queue's answer is more precise than a node's clock
                     agents = self._start_agents(client, workers)
                     self._wait_until_known(client, agents)
                 self._watch(client, workers, agents)
+                self._explain()
                 return not self._cluster.unwanted()
         except Ended:
             return not self._cluster.unwanted()
@@ -104,10 +117,14 @@ class Host:
             if len(workers) != count:
                 count = len(workers)
                 logger.info(_readiness(count, self._nodes, len(busy)))
-            why, most = self._cluster.gone(), max(most, len(names))
+            most = max(most, len(names))
+            why = self._cluster.gone(most)
             self._job.waits(self._cluster.waits() or _readiness(count, self._nodes, len(busy)))
             if not why and len(names) < most and isinstance(self._launcher, QueueLauncher):
-                why = "a node was lost before all nodes were ready. The output of its job is in this log's folder"
+                why = (
+                    self._cluster.unreached(most)
+                    or "a node was lost before all nodes were ready. The output of its job is in this log's folder"
+                )
             if why:
                 self._job.end(
                     "failed", f"the queue gave too few nodes: {why}", interrupted=not self._cluster.unwanted()
@@ -172,6 +189,7 @@ class Host:
             self._job.beat()
             silent = self._job.silence_s > SILENT_S  # only then is the queue asked
             self._job.waits(self._cluster.standstill() if silent else "")
+            self._follow_the_walltime()
             for number, worker in enumerate(workers):
                 if agents[worker].status in ("error", "cancelled", "lost"):
                     self._lost(number, worker, agents[worker])
@@ -184,6 +202,23 @@ class Host:
         for number, worker in enumerate(workers):
             if agents[worker].status in ("error", "cancelled", "lost"):
                 self._lost(number, worker, agents[worker])
+
+    def _follow_the_walltime(self) -> None:
+        """Tell the agents once a minute when the queue will end the job, since an administrator may change that."""
+        if self._launcher.limit_s is None or time.monotonic() - self._followed_s < FOLLOW_S:
+            return
+        self._followed_s = time.monotonic()
+        ends = [end_s for end_s in (self._cluster.end_s(), self._leave_s) if end_s is not None]
+        if ends and min(ends) != self._told_s:
+            self._told_s = min(ends)
+            self._job.end_by(self._told_s - self._launcher.grace_s)
+
+    def _explain(self) -> None:
+        """Give the cause of an interruption that an agent could not know: the queue's."""
+        result = self._job.result
+        if result is None or not result.interrupted or result.outcome == "timeout" or self._job.cancelled:
+            return
+        self._job.explain(causes.with_cause(result.error, self._cluster.why(COMPLETING_S)))
 
     def _lost(self, number: int, worker: str, agent: Future) -> None:
         """End a job that lost a node, unless it is cancelled or has a result. Its other agents then end too."""
@@ -199,6 +234,10 @@ class Host:
         self._job.beat()
         if self._job.cancelled:
             self._job.end("cancelled", "cancelled while waiting for nodes")
+            raise Ended
+        if self._leave_s is not None and time.time() > self._leave_s:
+            error = "the job of the host has reached its walltime before the nodes were ready"
+            self._job.end("failed", error, interrupted=True)
             raise Ended
 
 
@@ -228,16 +267,31 @@ def forget_own_job(environ: MutableMapping[str, str]) -> None:
 def main() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logger.setLevel(logging.INFO)
-    forget_own_job(os.environ)
     job = HostedJob(Path(sys.argv[1]))
     launcher = launcher_of(job)
+    end_s = host_job.own_end_s(launcher, os.environ.get("SLURM_JOB_ID", ""))
+    forget_own_job(os.environ)
     logger.info("%r", launcher)
-    may_go_on = Host(job, launcher).run()
-    try:
-        if may_go_on and job.go_on(launcher.max_restarts):
-            logger.info("the training resumes in a new job")
-    except RlnbError as exc:
-        logger.info("the training does not resume: %s", exc)
+    if Host(job, launcher, end_s).run():
+        resume(job, launcher)
+
+
+def resume(job: HostedJob, launcher: QueueLauncher | ExistingCluster) -> None:
+    """Continue an interrupted training in a new job, whose host may have to be submitted to the queue too."""
+    deadline = time.monotonic() + AWAY_S
+    while True:
+        try:
+            if job.go_on(launcher.max_restarts):
+                logger.info("the training resumes in a new job")
+            return
+        except RlnbError as exc:
+            away = isinstance(launcher, QueueLauncher) and launcher.is_away(str(exc))
+            if not away or time.monotonic() > deadline:
+                job.explain(f"{job.result.error}. It does not go on: {exc}" if job.result else "")
+                logger.info("the training does not resume: %s", exc)
+                return
+        job.beat()
+        time.sleep(FIRST_PAUSE_S)
 
 
 def launcher_of(job: HostedJob) -> QueueLauncher | ExistingCluster:

@@ -43,6 +43,8 @@ class NodeFacts:
     """Host name."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of Python and of packages; empty if the interpreter reported none."""
+    agent_rlnb: str = ""
+    """Version of rlnb in the interpreter of the agents; empty if it is not known."""
     problem: str = ""
     """Why no rank can run on the node; empty if one can."""
     free_bytes: int | None = None
@@ -174,7 +176,15 @@ def look(
     if gpus is not None and contained:
         gpus = dataclasses.replace(gpus, torch_cuda=None)  # the container has another torch
     cores = len(os.sched_getaffinity(0))
-    return NodeFacts(host=host, versions=versions, problem=problem, free_bytes=free_bytes, cores=cores, gpus=gpus)
+    return NodeFacts(
+        host=host,
+        versions=versions,
+        agent_rlnb=version("rlnb"),
+        problem=problem,
+        free_bytes=free_bytes,
+        cores=cores,
+        gpus=gpus,
+    )
 
 
 def sees(folder: str, names: Sequence[str], within_s: float = 10.0) -> list[str]:

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from distributed import Client, Future
@@ -15,7 +15,7 @@ from distributed.scheduler import KilledWorker
 from rlnb import HostedJob
 from rlnb_dask import hardware, node
 from rlnb_dask.node import NodeFacts, where
-from rlnb_dask.packages import packages
+from rlnb_dask.packages import packages, plugin_versions
 
 LEAST_FREE_BYTES = 50 * 2**20
 ANSWER_S = 90.0
@@ -75,7 +75,9 @@ class _Look:
         }
         # If this raises, the folder stays: a node that hangs may still write to it.
         nodes: list[NodeFacts] = list(self._answers(answers).values())
-        lines = [*_own_problems(nodes), *differences(nodes, names), *hardware.problems(nodes, hardware.needs(job))]
+        ours = {**plugin_versions(), "rlnb": manifest.versions.get("rlnb", "")}
+        lines = [*_own_problems(nodes), *differences(nodes, names), *foreign(nodes, ours)]
+        lines += [*hardware.problems(nodes, hardware.needs(job))]
         if not lines and len(nodes) > 1:
             lines = [*self._blind(nodes, str(folder)), *self._unreached(nodes)]
         shutil.rmtree(folder, ignore_errors=True)
@@ -159,6 +161,34 @@ def differences(nodes: Sequence[NodeFacts], names: Sequence[str]) -> list[str]:
             if version != usual
         ]
     return lines
+
+
+def foreign(nodes: Sequence[NodeFacts], ours: Mapping[str, str]) -> list[str]:
+    """Return a line for each package of which nodes have another version than the notebook.
+
+    A plugin that only the notebook has is no problem. If the training needs it, the ranks say so.
+
+    Args:
+        nodes: All nodes, in order.
+        ours: The notebook's versions of rlnb and of the plugins, by distribution.
+    """
+    lines = []
+    for package, version in ours.items():
+        versions = [{facts.versions.get(package, "none"), *_of_agent(package, facts)} for facts in nodes]
+        others = [(number, sorted(theirs - {version, "none"})) for number, theirs in enumerate(versions)]
+        if others := [(number, theirs) for number, theirs in others if version and theirs]:
+            number, theirs = others[0]
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            lines.append(
+                f"{where(number, nodes[number])}{more}: {package} {theirs[0]}, but the notebook has {version}. "
+                "Use the notebook's environment on the nodes"
+            )
+    return lines
+
+
+def _of_agent(package: str, facts: NodeFacts) -> Iterator[str]:
+    if package == "rlnb" and facts.agent_rlnb:
+        yield facts.agent_rlnb
 
 
 def _own_problems(nodes: Sequence[NodeFacts]) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
@@ -66,3 +69,18 @@ def test_the_sites_own_lines_come_before_the_users(name: str) -> None:
 def test_the_walltime_is_in_each_schedulers_format() -> None:
     texts = {name: getattr(rlnb, name)(walltime="1-08:30:05").walltime_text() for name in ("slurm", "pbs", "lsf")}
     assert texts == {"slurm": "1-08:30:05", "pbs": "32:30:05", "lsf": "32:30"}
+
+
+def test_a_job_whose_host_is_gone_leaves_the_queue_with_its_keys(
+    tmp_path: Path, commands: Callable[[str, str], None]
+) -> None:
+    (tmp_path / ".tls").mkdir()
+    commands("scancel", f"echo $1 >> {tmp_path}/calls")
+    rlnb.slurm().withdraw(tmp_path, ["7", "8"])
+    assert (tmp_path / "calls").read_text() == "7\n8\n"
+    assert not (tmp_path / ".tls").exists()
+
+
+def test_a_job_cannot_leave_the_queue_from_a_machine_without_its_commands(tmp_path: Path) -> None:
+    with pytest.raises(rlnb.RlnbError, match=r"There is no bkill here. Use it on a login node, for 7\."):
+        rlnb.lsf().withdraw(tmp_path, ["7"])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -107,23 +105,15 @@ def test_the_cause_of_an_end_is_not_hidden_by_slurms_reports_about_other_nodes()
     assert reason(rest) == reason("") == ""
 
 
-@pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Return a function that puts a script under the name of a Slurm command first on PATH."""
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-
-    def write(name: str, script: str) -> None:
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-
-    return write
-
-
 def test_slurms_refusal_is_a_problem(commands: Callable[[str, str], None]) -> None:
     commands("sbatch", "echo 'allocation failure: Invalid partition name specified' >&2; exit 1")
     problem = rlnb.slurm(walltime="01:00:00").refusal()
     assert problem is not None
     assert problem.what == "Slurm would refuse this job: Invalid partition name specified"
+    commands("sbatch", "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1")
+    problem = rlnb.slurm(walltime="01:00:00").refusal()
+    assert problem is not None
+    assert problem.what.startswith("Slurm does not answer, so it cannot check this job: Unable to contact")
     commands("sbatch", "echo 'sbatch: Job 7 to start at 2026-11-23T04:42:55' >&2")
     assert rlnb.slurm(walltime="01:00:00").refusal() is None
 
@@ -164,11 +154,43 @@ def test_the_reason_of_a_wait_is_that_of_slurm(line: str, reason: str) -> None:
     assert rlnb.slurm(walltime="01:00:00").waits(line) == reason
 
 
-def test_a_suspended_job_has_not_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, line in {"squeue": "7 SUSPENDED (None)", "scontrol": "JobId=7 JobState=SUSPENDED"}.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\necho '{line}'\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+def test_a_suspended_job_has_not_ended(commands: Callable[[str, str], None]) -> None:
+    commands("squeue", "echo '7 SUSPENDED (None)'")
+    commands("scontrol", "echo 'JobId=7 JobState=SUSPENDED'")
     slurm = rlnb.slurm(walltime="01:00:00")
     assert slurm.look(["7"]) == "7 SUSPENDED (None)"
     assert slurm.ended(["7"], 0.0) == {}
+
+
+def test_too_few_nodes_that_are_up_are_no_refusal(commands: Callable[[str, str], None]) -> None:
+    commands("sbatch", "echo 'allocation failure: Requested node configuration is not available' >&2; exit 1")
+    commands("sinfo", "echo 'main*|node0|4|8000|(null)'; echo 'main*|node1|8|8000|gpu:2'")
+    launcher = rlnb.slurm(walltime="01:00:00", nodes=2)
+    assert launcher.refusal() is None
+    problem = rlnb.slurm(walltime="01:00:00", nodes=2, cpus_per_node=8).refusal()
+    assert problem is not None
+    assert "1 of the 2 nodes of main are large enough for it" in problem.what
+    assert rlnb.slurm(walltime="01:00:00", gpus_per_node=2, cpus_per_node=8, memory_gib_per_node=2).refusal() is None
+    assert rlnb.slurm(walltime="01:00:00", nodes=3).refusal() is not None
+
+
+def test_the_final_state_of_a_job_is_said_in_words() -> None:
+    meaning = rlnb.slurm().meaning
+    assert meaning("7", "CANCELLED") == "Slurm's job 7 was cancelled in the queue (scancel)"
+    assert "have lost each other" in meaning("7", "COMPLETED")
+    assert meaning("7", "BOOT_FAIL") == "Slurm's job 7 is BOOT_FAIL"
+
+
+def test_a_controller_that_is_away_is_told_from_a_refusal() -> None:
+    away = rlnb.slurm().is_away
+    assert away("sbatch: error: Unable to contact slurm controller (connect failure)")
+    assert away("Socket timed out on send/recv operation")
+    assert not away("invalid account")
+
+
+def test_the_end_of_a_job_is_that_of_the_walltime_before_slurm_rounds_it_up(
+    commands: Callable[[str, str], None],
+) -> None:
+    commands("scontrol", 'echo "JobId=$4 JobState=RUNNING EndTime=6000"')
+    assert rlnb.slurm(walltime="01:00:00").end_s(["7"]) == 6000.0
+    assert rlnb.slurm(walltime="00:00:35").end_s(["7"]) == 5975.0

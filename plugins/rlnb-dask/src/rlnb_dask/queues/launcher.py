@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib
 import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from rlnb import CheckError, HostedLauncher, Manifest, Problem
+from rlnb import CheckError, HostedLauncher, Manifest, Problem, RlnbError
 from rlnb_dask.queues import checks
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 
 Setting: TypeAlias = "str | int | float | bool | Sequence[str] | None"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""A value of a handle."""
 Argument: TypeAlias = "str | int | Sequence[str] | Mapping[str, str] | None"
 """A value of a dask-jobqueue argument; None leaves the argument out."""
 
@@ -261,6 +265,35 @@ class QueueLauncher(HostedLauncher):
             within_s: Seconds to wait for a job that is about to end.
         """
         return {}
+
+    def meaning(self, number: str, state: str) -> str:
+        """Return a job's final state in words."""
+        return f"{self.title}'s job {number} is {state}"
+
+    def end_s(self, ids: Sequence[str]) -> float | None:
+        """Return the time at which the queue will end the jobs, in seconds since the epoch; None if unknown."""
+        return None
+
+    def is_away(self, error: str) -> bool:
+        """Return whether a command failed only because the queue's controller does not answer at present."""
+        return False
+
+    def submitted(self, job_dir: Path) -> str:
+        """Return the id of a job in the queue whose output goes to a folder; an empty text if there is none."""
+        return ""
+
+    def withdraw(self, job_dir: Path, ids: Sequence[str]) -> None:
+        """Take a job whose host is gone out of the queue, and delete its TLS keys.
+
+        Raises:
+            RlnbError: The queue's command is not on this machine.
+        """
+        argv = shlex.split(self.job_class().cancel_command)
+        if ids and shutil.which(argv[0]) is None:
+            raise RlnbError(f"There is no {argv[0]} here. Use it on a login node, for {' '.join(ids)}.")
+        for number in ids:
+            subprocess.run([*argv, number], capture_output=True, check=False)  # the job may have ended long ago
+        shutil.rmtree(job_dir / ".tls", ignore_errors=True)
 
     def unwanted(self, states: Sequence[str]) -> bool:
         """Return whether the final states show that resubmitting is pointless."""

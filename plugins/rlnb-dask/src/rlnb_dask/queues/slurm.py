@@ -9,17 +9,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from rlnb import Problem
-from rlnb_dask.queues.launcher import Argument, QueueLauncher, last_line
+from rlnb import Manifest, Problem
+from rlnb_dask.causes import without_reports
+from rlnb_dask.queues import host_job, slurm_answers
+from rlnb_dask.queues.launcher import Argument, Json, QueueLauncher, last_line
+from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, WAITING_OR_RUNNING
+from rlnb_dask.queues.walltime import seconds_of
 
 logger = logging.getLogger("rlnb_dask")
 
-WAITING_OR_RUNNING = ("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED")
-LIVING = (*WAITING_OR_RUNNING, "COMPLETING")
 UNWANTED = {"CANCELLED", "FAILED"}
 """States of a job that was cancelled in the queue, or that could not run at all."""
 ANSWER_S = 30
+NO_NODES = "Requested node configuration is not available"
+"""What ``sbatch --test-only`` says of drained, reserved and missing nodes alike. ``sbatch`` itself lets a job wait for
+the first two kinds."""
+_PARTITION = re.compile(r"^#SBATCH (?:-p ?|--partition[ =])(\S+)", re.MULTILINE)
 _CORES = re.compile(r"^(-c|--cpus-per-)", re.MULTILINE)
 _MEMORY = re.compile(r"^--mem", re.MULTILINE)
 # Slurm appends the cause to a cancellation: "... CANCELLED AT 2026-11-23T04:42:55 DUE TO TIME LIMIT ***". TASK FAILURE
@@ -27,13 +35,58 @@ _MEMORY = re.compile(r"^--mem", re.MULTILINE)
 _FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP \S+ ON \S+ CANCELLED AT \S+|\S.* DUE TO TASK FAILURE) \*\*\*$")
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Slurm(QueueLauncher):
-    """Runs each training as one job of Slurm. See :class:`QueueLauncher` for the arguments."""
+    """Runs each training as one job of Slurm. See :class:`QueueLauncher` for the other arguments.
+
+    Args:
+        host: ``"here"`` runs the host of a training on this machine. ``"job"`` runs it as a small job of its own, for
+            sites that allow no processes on login nodes. Such a job needs sbatch on the node where it runs. If it
+            reaches its own walltime, the training goes on with another one, which counts as an interruption.
+        host_directives: Options of the host's job, such as ``["--partition=cpu", "--time=3-00:00:00"]``. Its partition
+            and account are those of the training, and its walltime is the site's, unless options change them.
+    """
 
     name = "slurm"
     title = "Slurm"
     jobqueue = "SLURM"
     single_job = True
+
+    host: str = "here"
+    host_directives: Sequence[str] | str = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        lines = self.host_directives
+        object.__setattr__(self, "host_directives", (lines,) if isinstance(lines, str) else tuple(lines))
+
+    # -- the host as a job
+
+    def check(self, manifest: Manifest) -> Sequence[Problem]:
+        """Return the problems of the settings; if there are none, the reason why Slurm would refuse the jobs."""
+        problems = [*host_job.problems(self)]
+        return [*problems, *super().check(manifest)]
+
+    def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
+        """Start the host of a job, on this machine or as a job of its own.
+
+        Raises:
+            RlnbError: Slurm refuses the host's job.
+        """
+        return host_job.submit(self, job_dir) if self.host == host_job.JOB else super().submit(command, job_dir)
+
+    def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
+        """Return whether the host still runs, or waits as a job; None if this machine cannot tell."""
+        number = host_job.number_of(handle)
+        return host_job.alive(number) if number else super().alive(handle, job_dir)
+
+    def cancel(self, handle: Mapping[str, Json], job_dir: Path) -> None:
+        """Take a host that waits as a job out of the queue, and withdraw a job whose host is gone."""
+        if number := host_job.number_of(handle):
+            host_job.cancel(number)
+        super().cancel(handle, job_dir)
+
+    # -- the job as Slurm sees it
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
         """Return arguments that make srun start a Dask worker on each node."""
@@ -77,21 +130,44 @@ class Slurm(QueueLauncher):
         return self.walltime
 
     def refusal(self) -> Problem | None:
-        """Return Slurm's objection to a trial submission of the job; None if there is none."""
-        argv = ["sbatch", "--test-only"]
-        try:
-            process = subprocess.run(
-                argv, input=self.job_script(), capture_output=True, text=True, timeout=ANSWER_S, check=False
-            )
-            objection = process.stderr.strip().removeprefix("allocation failure: ") if process.returncode else ""
-        except subprocess.TimeoutExpired:
-            objection = f"its controller does not answer within {ANSWER_S} s ({shlex.join(argv)})"
+        """Return Slurm's objection to a trial submission of the job; None if there is none.
+
+        A controller that does not answer is an objection too: a user who is present can try again at once, and learns
+        that SLURM_CONF is wrong.
+        """
+        script = self.job_script()
+        objection = _objection(script)
+        if self.host == host_job.JOB and not objection:
+            objection = _objection(host_job.script(self, Path("JOB")))
+        if objection == NO_NODES:
+            objection = self._too_few_nodes(script)
         if not objection:
             return None
+        if AWAY.search(objection):
+            what = f"Slurm does not answer, so it cannot check this job: {objection}"
+            fix = "Try again once `sinfo` answers. If it never does, SLURM_CONF names no running Slurm."
+            return Problem(what=what, fix=fix)
         return Problem(
             what=f"Slurm would refuse this job: {objection}",
             fix="`sinfo` lists partitions and their limits. If it fails too, SLURM_CONF names no running Slurm.",
         )
+
+    def _too_few_nodes(self, script: str) -> str:
+        """Return why no partition of a job has enough nodes of its size; an empty text if a partition has them.
+
+        Args:
+            script: The job.
+        """
+        lines = _PARTITION.findall(script)
+        cores, memory_mib = self.cores if self._with_cores else 1, self.memory_gib * 1024 if self._with_memory else 0
+        counts = []
+        for name, nodes in slurm_answers.nodes(lines[-1] if lines else None).items():
+            fit = [n for n in nodes if n.cores >= cores and n.memory_mib >= memory_mib and n.gpus >= self.gpus_per_node]
+            if len(fit) >= self.nodes:
+                logger.warning("Too few nodes of the partition %s are up now. The job will wait in the queue.", name)
+                return ""
+            counts.append(f"{len(fit)} of the {len(nodes)} nodes of {name} are large enough for it")
+        return f"{NO_NODES}. {'; '.join(counts)}" if counts else NO_NODES
 
     def look(self, ids: Sequence[str]) -> str | None:
         """Return squeue's line about the jobs while the first of them waits or runs."""
@@ -114,9 +190,27 @@ class Slurm(QueueLauncher):
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
         """Return the final state of each ended job that Slurm's controller still remembers (MinJobAge)."""
         deadline = time.monotonic() + within_s
-        while "COMPLETING" in (states := _states(ids)).values() and time.monotonic() < deadline:
+        while (states := _states(ids)) and "COMPLETING" in states.values() and time.monotonic() < deadline:
             time.sleep(0.5)
         return {number: state for number, state in states.items() if state not in LIVING}
+
+    def meaning(self, number: str, state: str) -> str:
+        """Return a job's final state in words."""
+        return f"Slurm's job {number} {MEANINGS[state]}" if state in MEANINGS else super().meaning(number, state)
+
+    def end_s(self, ids: Sequence[str]) -> float | None:
+        """Return the time at which Slurm will end the job, which an administrator may change; None if unknown."""
+        end_s = slurm_answers.end_s(ids)
+        rounding_s = -(seconds_of(self.walltime) or 0) % 60  # Slurm counts walltimes in whole minutes
+        return None if end_s is None else end_s - rounding_s
+
+    def is_away(self, error: str) -> bool:
+        """Return whether a command failed only because the controller does not answer at present."""
+        return bool(AWAY.search(error))
+
+    def submitted(self, job_dir: Path) -> str:
+        """Return the id of the job whose submission seemed to fail, because the controller's answer was lost."""
+        return slurm_answers.job_of(str(job_dir))
 
     def unwanted(self, states: Sequence[str]) -> bool:
         """Return whether a job was cancelled in the queue, or could not run at all."""
@@ -130,16 +224,20 @@ class Slurm(QueueLauncher):
                 the other nodes. These reports are consequences of an earlier line, so they are skipped. A
                 cancellation of the whole job is a cause, and is kept.
         """
-        return last_line("\n".join(line for line in output.splitlines() if not _FOLLOWS.match(line.strip())))
+        lines = without_reports(output).splitlines()
+        return last_line("\n".join(line for line in lines if not _FOLLOWS.match(line.strip())))
 
 
 def _states(ids: Sequence[str]) -> Mapping[str, str]:
     """Return the state of each job that Slurm's controller remembers."""
-    states = {}
-    for number in ids:
-        argv = ["scontrol", "--oneliner", "show", "job", number]
-        process = subprocess.run(argv, capture_output=True, text=True, check=False)
-        pairs = dict(pair.split("=", 1) for pair in process.stdout.split() if "=" in pair)
-        if "JobState" in pairs:
-            states[number] = pairs["JobState"]
-    return states
+    return {number: job["JobState"] for number, job in slurm_answers.jobs(ids).items()}
+
+
+def _objection(script: str) -> str:
+    """Return Slurm's objection to a trial submission of a job; an empty text if there is none."""
+    argv = ["sbatch", "--test-only"]
+    try:
+        process = subprocess.run(argv, input=script, capture_output=True, text=True, timeout=ANSWER_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"Unable to contact slurm controller within {ANSWER_S} s ({shlex.join(argv)})"
+    return process.stderr.strip().removeprefix("allocation failure: ") if process.returncode else ""
