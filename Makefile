@@ -23,7 +23,7 @@ OUT ?= outputs
 # Isaac Lab and torch are 6,000 modules. In images that forbid writing bytecode, each start compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-all test-gpu test-kernels test-trackers test-extension test-pages chaos extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down clean
+.PHONY: help install demo test test-all test-gpu test-kernels test-trackers test-extension test-pages chaos extension extension-wheel wheels release docs gallery lint lab bench slurm-up slurm-down sge-up sge-down clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -99,6 +99,12 @@ slurm-up: install ## start a real Slurm with four nodes on this machine, to try 
 
 slurm-down: ## stop that Slurm and all its jobs
 	$(BIN)/python tests/rig/slurm.py down
+
+sge-up: install ## start a real Grid Engine with four slots on this machine; as root it installs Grid Engine first
+	$(BIN)/python tests/rig/sge.py up
+
+sge-down: ## stop that Grid Engine and all its jobs
+	$(BIN)/python tests/rig/sge.py down
 
 lint: install
 	$(BIN)/ruff check .

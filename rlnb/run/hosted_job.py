@@ -24,6 +24,8 @@ NO_PROGRESS = (
     "No checkpoint was written before the end of the walltime, so a further job would get no further. Use a longer "
     "walltime, or save more often"
 )
+GIVEN_BACK = "given_back"
+"""Key among the values of a result."""
 
 
 class HostedJob:
@@ -93,7 +95,14 @@ class HostedJob:
         more = {"master": master, "hang-after": hang_after_s}
         return [*argv, *(f"--{name}={value}" for name, value in more.items() if value)]
 
-    def end(self, outcome: Outcome, error: str, detail: str = "", *, interrupted: bool = False) -> None:
+    @property
+    def times_given_back(self) -> int:
+        """Number of jobs of the run that gave their nodes back, because the other nodes did not come in time."""
+        return sum(job.result is not None and bool(job.result.values.get(GIVEN_BACK)) for job in self._record.jobs)
+
+    def end(
+        self, outcome: Outcome, error: str, detail: str = "", *, interrupted: bool = False, given_back: bool = False
+    ) -> None:
         """Write the result of the job, unless an agent or a rank has already written a more precise one.
 
         Args:
@@ -101,8 +110,11 @@ class HostedJob:
             error: The cause, in one line.
             detail: Further lines about the cause.
             interrupted: Whether the cluster ended the job, so that it may continue elsewhere.
+            given_back: Whether the job gave its nodes back before it trained. It may continue as after an
+                interruption, and does not count as one.
         """
-        values = {"interrupted": True} if interrupted else {}
+        values = {"interrupted": True} if interrupted or given_back else {}
+        values |= {GIVEN_BACK: True} if given_back else {}
         result = Result(outcome=outcome, error=error, detail=detail, ended=files.now(), values=values)
         files.write_once(self._folder.result, result, self._folder.reserve)
 
@@ -167,10 +179,10 @@ class HostedJob:
         if self._folder.kind != "train" or self.cancelled or result is None or not result.interrupted:
             return False
         jobs = [job for job in self._record.jobs if job.kind == "train"]
-        interrupted = [job for job in jobs if job.result is not None and job.result.interrupted]
+        interruptions = sum(job.result is not None and job.result.interrupted for job in jobs) - self.times_given_back
         if jobs[-1].folder.path != self.path:
             return False
-        if len(interrupted) > most:
+        if interruptions > most:
             if most:
                 self.explain(
                     f"{result.error}. It does not go on: it was restarted {most} of {most} times (max_restarts)"
@@ -193,7 +205,7 @@ class HostedJob:
         except RlnbError:  # no iterations left: the interruption came at the very end
             return False
         try:
-            start_job(self._record, "train", options, after=jobs[-1], restart=len(interrupted), max_restarts=most)
+            start_job(self._record, "train", options, after=jobs[-1], restart=interruptions, max_restarts=most)
         except ResumedError:  # by the user
             return False
         return True

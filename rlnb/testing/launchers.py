@@ -177,6 +177,7 @@ class LauncherConformance:
     def test_a_cancelled_run_ends_with_all_its_processes(self, root: Path) -> None:
         """The processes of the launcher itself end too, and no iteration follows."""
         run = self.running(self.train())
+        assert self.processes(run), "No process of the run is on this machine. Run these tests where the nodes are."
         run.cancel()
         self.until(lambda: run.state == "cancelled", self.end_s)
         self.until(lambda: not self.processes(run), self.end_s)
@@ -194,6 +195,7 @@ class LauncherConformance:
         """The processes that the agents started end too, and the run can be resumed."""
         run = self.running(self.train())
         self.until(lambda: run.checkpoints, self.start_s)
+        assert self.processes(run), "No process of the run is on this machine. Run these tests where the nodes are."
         for process in self.processes(run):
             with contextlib.suppress(psutil.NoSuchProcess):  # the process ended with its agent
                 if "rlnb.node" in process.info["cmdline"]:

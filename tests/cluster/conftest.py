@@ -76,6 +76,28 @@ def slurm_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         cluster.down()
 
 
+@pytest.fixture(scope="session")
+def sge() -> Iterator[Any]:
+    """Provide a Grid Engine of four slots, one for each test process."""
+    if importlib.util.find_spec("rlnb_dask") is None:
+        pytest.skip("rlnb-dask is not installed here")
+    import sge as rig
+
+    if lacking := rig.missing():
+        pytest.skip(f"Grid Engine is not installed here: {', '.join(lacking)}")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    found = rig.GridEngine(Path(f"/tmp/rlnb-sge-{os.getpid()}"), port=port)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in found.env.items():
+            patch.setenv(name, value)
+        try:
+            found.up()
+            yield found
+        finally:
+            found.down()
+
+
 @pytest.fixture
 def clean(root: Path) -> Iterator[Path]:
     """Provide a root, and wait at the end until no process of its runs is left on any node."""

@@ -286,6 +286,16 @@ def test_a_missing_interpreter_on_the_nodes_is_reported(slurm: Any, clean: Path)
     assert len(run.jobs) <= 4
 
 
+@pytest.mark.slow
+def test_a_prologue_runs_on_each_node_and_a_line_that_fails_is_named(slurm: Any, clean: Path, tmp_path: Path) -> None:
+    line = f'touch "{tmp_path}/$SLURMD_NODENAME"'
+    assert echo(two_nodes(prologue=[line]), 5).wait(90).state == "completed"
+    assert len(list(tmp_path.glob("node*"))) == 2
+    run = echo(two_nodes(prologue=["module load cuda"]))
+    with pytest.raises(rlnb.RunError, match=r"The prologue failed on .*, status 127: module load cuda"):
+        run.wait(60)
+
+
 def test_a_job_that_slurm_would_refuse_is_refused_before_anything_is_written(slurm: Any, clean: Path) -> None:
     with pytest.raises(rlnb.CheckError, match="invalid partition specified: nowhere"):
         echo(rlnb.slurm(nodes=2, walltime=WALLTIME, partition="nowhere"))

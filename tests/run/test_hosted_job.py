@@ -105,13 +105,13 @@ def chosen(run: rlnb.Run) -> str:
     return str(run.checkpoints[0].relative_to(run.path))
 
 
-def begun_and_taken_away(run: rlnb.Run, options: TrainOptions) -> rlnb.HostedJob:
+def begun_and_taken_away(run: rlnb.Run, options: TrainOptions, given_back: bool = False) -> rlnb.HostedJob:
     """Add a training that its cluster ended before it started. This process is its host."""
     folder = run.record.folder.next_job("train")
     files.write_once(folder.job, to_json(Job(kind="train", options=to_json(options))))
     files.write_once(folder.command, files.read_json(run.jobs[0].folder.command))
-    result = rlnb.Result(outcome="failed", error="the queue ended it", values={"interrupted": True})
-    files.write_once(folder.result, to_json(result))
+    values = {"interrupted": True, "given_back": given_back}
+    files.write_once(folder.result, to_json(rlnb.Result(outcome="failed", error="the queue ended it", values=values)))
     return rlnb.HostedJob(folder.path)
 
 
@@ -125,6 +125,12 @@ def test_a_training_interrupted_before_its_start_is_continued(interrupted: rlnb.
     assert "<td style='text-align:left'>restart 2 of 3</td>" in run._repr_html_()
     assert ("restart 2 of 3", "the queue ended it") in [*_summary(run)]
     assert options_of(TrainOptions, run.jobs[-1].folder) == options, "from the chosen checkpoint, not from the newest"
+
+
+def test_nodes_given_back_are_no_interruption(interrupted: rlnb.Run) -> None:
+    options = TrainOptions(checkpoint=chosen(interrupted), max_iterations=6)
+    assert begun_and_taken_away(interrupted, options, given_back=True).go_on(1), "the other job was interrupted once"
+    assert rlnb.Run(interrupted.path).wait(60).progress == (6, 6)
 
 
 def test_a_training_interrupted_before_its_start_can_be_resumed(interrupted: rlnb.Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,16 +17,22 @@ from rlnb_dask import host
 import rlnb
 
 
-def test_a_node_lost_before_all_nodes_are_ready_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlnb.HostedJob:
+    """A job of a training, without a result."""
     monkeypatch.setattr(rlnb.options, "root", tmp_path)
     run = rlnb.train("Echo", library="echo", max_iterations=1).wait(60)
-    job = run.jobs[0].folder
+    folder = run.jobs[0].folder
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(run.jobs[0].handle["pid"]).wait(60)  # its exit writes a result if there is none
-    job.result.unlink()
+    folder.result.unlink()
+    return rlnb.HostedJob(folder.path)
+
+
+def test_a_node_lost_before_all_nodes_are_ready_ends_the_wait(job: rlnb.HostedJob) -> None:
     answers = iter([{"tcp://a:1": {}, "tcp://b:1": {}}, {"tcp://a:1": {}}])
     client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": next(answers)})
-    owner = host.Host(rlnb.HostedJob(job.path), rlnb.pbs(nodes=3, walltime="01:00:00"))
+    owner = host.Host(job, rlnb.pbs(nodes=3, walltime="01:00:00"))
     owner._nodes = 3
     with pytest.raises(host.Ended):
         owner._wait_for_nodes(client)
@@ -34,6 +41,22 @@ def test_a_node_lost_before_all_nodes_are_ready_ends_the_wait(tmp_path: Path, mo
     assert "a node was lost before all nodes were ready" in result.error
     assert json.loads((job.path / "waits.json").read_text())["what"] == "1 of 3 nodes are ready"
     assert result.values == {"interrupted": True}
+
+
+def test_nodes_that_wait_for_others_are_given_back(job: rlnb.HostedJob) -> None:
+    client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": {"tcp://a:1": {}}})
+    owner = host.Host(job, rlnb.pbs(nodes=2, walltime="01:00:00", patience_s=0.5))
+    owner._nodes = 2
+    with pytest.raises(host.Ended):
+        owner._wait_for_nodes(client)
+    result = rlnb.HostedJob(job.path).result
+    assert result is not None
+    assert result.error == "only 1 of 2 nodes came in time, and were given back to the queue"
+    assert result.interrupted, "so that the training is submitted again"
+    assert rlnb.HostedJob(job.path).times_given_back == 1
+    assert 0.8 <= owner._patience_s() <= 1.2, "twice the patience"
+    assert host.Host(job, rlnb.slurm(nodes=2, walltime="01:00:00"))._patience_s() == math.inf
+    assert host.Host(job, rlnb.pbs(nodes=2, walltime="01:00:00", patience_s=None))._patience_s() == math.inf
 
 
 def test_a_host_inside_a_slurm_job_does_not_pass_on_its_limits() -> None:

@@ -8,7 +8,7 @@ import functools
 import logging
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from distributed import Client, Security
 from rlnb import HostedJob
 from rlnb_dask import causes
 from rlnb_dask.existing import ExistingCluster
-from rlnb_dask.queues.launcher import LOOPBACK, QueueLauncher, last_line
+from rlnb_dask.queues import queries
+from rlnb_dask.queues.launcher import LOOPBACK, QueueLauncher
 
 logger = logging.getLogger("rlnb_dask")
 COMPLETING_S = 30.0
@@ -50,6 +51,8 @@ class Cluster:
         self._line = ""
         """The queue's most recent line about the jobs."""
         self._dashboard: dict[str, int] = {}
+        self._early = False
+        """Whether a job has ended before all nodes were ready."""
 
     @contextlib.contextmanager
     def client(self) -> Iterator[Client]:
@@ -63,7 +66,7 @@ class Cluster:
             return
         keys = self._job.path / ".tls"  # the nodes read the keys here; other users cannot
         keys.mkdir(mode=0o700, exist_ok=True)
-        with self._queue(self._launcher, keys) as cluster, Client(cluster) as client:
+        with self._closing(self._queue(self._launcher, keys)) as cluster, Client(cluster) as client:
             if self._launcher.dashboard:
                 self._dashboard = {"dashboard": cluster.scheduler_info["services"]["dashboard"]}
             cluster.scale(jobs=1 if self._launcher.single_job else self._nodes)
@@ -85,12 +88,28 @@ class Cluster:
             **launcher.job_arguments(self._nodes, log_directory=self._job.path),
         )
 
+    @contextlib.contextmanager
+    def _closing(self, cluster: Any) -> Iterator[Any]:
+        """Close the cluster at the end, which releases the nodes."""
+        try:
+            yield cluster
+        finally:
+            try:
+                cluster.close()
+            except AssertionError:  # Dask asserts that each of its jobs has started
+                if not self._errors:
+                    raise
+
     def _recorded(self, base: Any) -> Any:
         """Return a dask-jobqueue job class that records each job's id and each submission error.
 
         dask-jobqueue itself only logs them. It also submits a job once; this class waits for a controller that is away.
         """
         errors, ids, submit = self._errors, self._ids, self._submit
+        # Tornado logs the traceback of an error that is recorded here.
+        logging.getLogger("tornado.application").addFilter(
+            lambda record: not (record.exc_info and record.exc_info[1] in errors)
+        )
 
         class Recorded(base):  # type: ignore[misc]
             async def _submit_job(self, script_filename: str) -> str:
@@ -127,7 +146,7 @@ class Cluster:
                 is_last = time.monotonic() + pause_s > deadline or self._job.cancelled
                 if is_last or not self._launcher.is_away(str(exc)):
                     raise
-                logger.info("%s. The submission is tried again in %.0f s", last_line(str(exc)), pause_s)
+                logger.info("%s. The submission is tried again in %.0f s", self._launcher.reason(str(exc)), pause_s)
             resume_s = time.monotonic() + pause_s
             while time.monotonic() < resume_s and not self._job.cancelled:
                 await asyncio.sleep(POLL_S)
@@ -141,8 +160,8 @@ class Cluster:
         Args:
             came: Number of nodes that have come so far.
         """
-        if self._errors:
-            return last_line(str(self._errors[0]))
+        if self._errors and isinstance(self._launcher, QueueLauncher):
+            return self._launcher.reason(str(self._errors[0]))
         if isinstance(self._launcher, ExistingCluster) or len(self._ids) < (
             1 if self._launcher.single_job else self._nodes
         ):
@@ -152,8 +171,10 @@ class Cluster:
             self._job.note(queue=self._launcher.name, jobs=self._ids, **self._dashboard)
             logger.info("submitted to the queue: %s", self._line)
         if self._look(self._launcher) == "":
-            why = self.why() or "the queue no longer lists its job"
-            return self.unreached(came) or f"{why}. {self._output(self._launcher)}".strip()
+            self._early = True
+            states = self._launcher.ended(self._ids, SAY_S)
+            why = _meaning(self._launcher, states) or "the queue no longer lists its job"
+            return self.unreached(came) or f"{why}. {self._output(self._launcher, states)}".strip()
         return ""
 
     def _look(self, launcher: QueueLauncher) -> str | None:
@@ -186,8 +207,7 @@ class Cluster:
         """Return the final states of jobs that the queue has ended; an empty text if it does not report them."""
         if isinstance(self._launcher, ExistingCluster):
             return ""
-        states = self._launcher.ended(self._ids, within_s)
-        return ", ".join(self._launcher.meaning(number, state) for number, state in states.items())
+        return _meaning(self._launcher, self._launcher.ended(self._ids, within_s))
 
     def end_s(self) -> float | None:
         """Return the time at which the queue will end the jobs, in seconds since the epoch; None if unknown."""
@@ -197,10 +217,24 @@ class Cluster:
         """Return whether resubmitting is pointless: the job was cancelled in the queue, or it could not run."""
         if self._errors or isinstance(self._launcher, ExistingCluster):
             return bool(self._errors)
-        return self._launcher.unwanted([*self._launcher.ended(self._ids, COMPLETING_S).values()])
+        states = [*self._launcher.ended(self._ids, COMPLETING_S).values()]
+        if self._early and states and set(states) <= {queries.LEFT, queries.done(0)}:
+            return True  # somebody took the job out of the queue, or its script ended before its node was ready
+        return self._launcher.unwanted(states)
 
-    def _output(self, launcher: QueueLauncher) -> str:
-        """Return the last relevant line of the job's output, for example that the interpreter does not exist."""
-        logs = sorted(self._job.path.glob("rlnb-*.err"))
-        line = launcher.reason(logs[-1].read_text(errors="replace")) if logs else ""
-        return f"The last line of its output: {line}" if line else ""
+    def _output(self, launcher: QueueLauncher, states: Mapping[str, str]) -> str:
+        """Return the last relevant line of an ended job's output, for example that the interpreter does not exist."""
+        patterns = [pattern.format(number) for number in states or self._ids for pattern in launcher.outputs]
+        deadline = time.monotonic() + SAY_S  # a shared folder, or a queue that copies the output, may lag behind
+        while True:
+            for path in (path for pattern in patterns for path in sorted(self._job.path.glob(pattern))):
+                if line := launcher.reason(path.read_text(errors="replace")):
+                    return f"The last line of its output: {line}"
+            if time.monotonic() > deadline:
+                return ""
+            time.sleep(0.5)
+
+
+def _meaning(launcher: QueueLauncher, states: Mapping[str, str]) -> str:
+    """Return the final states of jobs in words."""
+    return ", ".join(launcher.meaning(number, state) for number, state in states.items())

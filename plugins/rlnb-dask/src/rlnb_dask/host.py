@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import pkgutil
+import random
 import sys
 import time
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -106,7 +108,7 @@ class Host:
 
     def _wait_for_nodes(self, client: Client) -> list[str]:
         """Return the addresses of idle nodes' workers once there are enough for all ranks to start together."""
-        count, most = -1, 0
+        count, most, give_back_s = -1, 0, math.inf
         while True:
             self._beat_or_stop()
             names = _names(client)
@@ -114,7 +116,11 @@ class Host:
             workers = sorted((address for address in names if address not in busy), key=lambda w: _number(names[w]))
             if len(workers) >= self._nodes:
                 return workers[: self._nodes]
+            if time.monotonic() > give_back_s:
+                self._give_back(len(workers))
             if len(workers) != count:
+                if count <= 0 < len(workers):
+                    give_back_s = time.monotonic() + self._patience_s()
                 count = len(workers)
                 logger.info(_readiness(count, self._nodes, len(busy)))
             most = max(most, len(names))
@@ -131,6 +137,19 @@ class Host:
                 )
                 raise Ended
             time.sleep(POLL_S)
+
+    def _patience_s(self) -> float:
+        """Return the seconds for which the first nodes wait for the others."""
+        launcher = self._launcher
+        if not isinstance(launcher, QueueLauncher) or launcher.single_job or launcher.patience_s is None:
+            return math.inf
+        # Two runs that each hold half of the nodes must not give them back, and ask again, at the same time.
+        return launcher.patience_s * 2**self._job.times_given_back * random.uniform(0.8, 1.2)
+
+    def _give_back(self, count: int) -> None:
+        why = f"only {count} of {self._nodes} nodes came in time, and were given back to the queue"
+        self._job.end("failed", why, given_back=True)
+        raise Ended
 
     def _busy(self, client: Client) -> set[str]:
         """Return the workers of the user's cluster that have a task, or an agent whose host process has ended."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
+from rlnb_dask.queues import htcondor
 
 import rlnb
 
@@ -24,8 +25,10 @@ MY.DaskWorkerMemory = 68719476736
 MY.DaskWorkerDisk = 1073741824
 request_gpus = 4
 
-Arguments = "-c 'module load cuda; export GLOO_SOCKET_IFNAME=ib0; export NCCL_SOCKET_IFNAME=ib0; ''/shared/my\
- env/bin/python'' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
+Arguments = "-c 'set -e; trap ''rlnb_status=$?; [ ""$rlnb_ready"" ] || echo ""The prologue failed on `uname -n`, status\
+ $rlnb_status: ${BASH_COMMAND-}"" >&2'' EXIT; module load cuda; rlnb_ready=yes; set +e;\
+ export GLOO_SOCKET_IFNAME=ib0; export NCCL_SOCKET_IFNAME=ib0;\
+ ''/shared/my env/bin/python'' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
  --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0 --interface ib0'"
 Executable = /bin/sh
 
@@ -99,3 +102,18 @@ def test_directives_are_assignments_that_override_the_sites() -> None:
 
 def test_no_walltime_is_needed(problems: Callable[..., str]) -> None:
     assert "walltime" not in problems("htcondor", walltime=None)
+
+
+def test_the_states_of_jobs_are_read() -> None:
+    rows = ["7\t0\t1\tundefined\tundefined", "8\t0\t5\t6\tFailed to execute /bin/sh", "9\t0\t5\t1\tvia condor_hold"]
+    assert htcondor.jobs_of("\n".join([*rows, "10\t0\t3\tundefined\tundefined"])) == {
+        "7.0": ("idle", False),
+        "8.0": ("held: Failed to execute /bin/sh", True),
+        "9.0": ("held: via condor_hold", False),
+    }
+    assert htcondor.final_of("false\t127\tundefined\tundefined\n") == "done (exit status 127)"
+    assert htcondor.final_of("true\tundefined\t9\tundefined\n") == "killed (SIGKILL)"
+    assert htcondor.final_of("undefined\tundefined\tundefined\tvia condor_rm (by user ann)\n") == (
+        "removed (via condor_rm (by user ann))"
+    )
+    assert htcondor.final_of("") is None

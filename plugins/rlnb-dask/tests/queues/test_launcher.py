@@ -47,7 +47,7 @@ def test_a_training_stops_before_its_walltime() -> None:
 def test_a_single_line_is_not_split_into_letters() -> None:
     settings = {"prologue": "module load cuda", "directives": "--constraint=h200", "account": 123}
     lines = rlnb.slurm(walltime="01:00:00", **settings).job_script().splitlines()
-    assert "module load cuda" in lines
+    assert "module load cuda" in lines, "inside srun, on each node"
     assert "#SBATCH --constraint=h200" in lines
     assert "#SBATCH -A 123" in lines
 

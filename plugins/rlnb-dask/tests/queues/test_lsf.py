@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
+from rlnb_dask.queues import lsf
 
 import rlnb
 
@@ -18,10 +19,17 @@ FULL = """#!/usr/bin/env bash
 #BSUB -P "robots"
 #BSUB -n 8
 #BSUB -R "span[hosts=1]"
-#BSUB -M 68719477
 #BSUB -W 32:30
-#BSUB -gpu num=4
+#BSUB -M 67108864
+#BSUB -R "rusage[mem=65536/host]"
+#BSUB -rn
+#BSUB -gpu num=4:j_exclusive=yes
+set -e
+trap 'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:\
+ ${BASH_COMMAND-}" >&2' EXIT
 module load cuda
+rlnb_ready=yes
+set +e
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
 '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB\
@@ -31,8 +39,10 @@ SMALL = """#!/usr/bin/env bash
 
 #BSUB -J rlnb
 #BSUB -n 1
-#BSUB -M 4294968
 #BSUB -W 01:00
+#BSUB -M 4194304
+#BSUB -R "rusage[mem=4096/host]"
+#BSUB -rn
 
 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
@@ -42,9 +52,11 @@ GPUS = """#!/usr/bin/env bash
 #BSUB -J rlnb
 #BSUB -n 16
 #BSUB -R "span[hosts=1]"
-#BSUB -M 68719477
 #BSUB -W 01:00
-#BSUB -gpu num=4
+#BSUB -M 67108864
+#BSUB -R "rusage[mem=65536/host]"
+#BSUB -rn
+#BSUB -gpu num=4:j_exclusive=yes
 
 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
@@ -72,3 +84,22 @@ def test_the_sites_node_size_applies_until_the_user_sets_a_size() -> None:
         sized = rlnb.lsf(walltime="01:00:00", cpus_per_node=3).job_arguments(1)
     assert (plain["ncpus"], plain["mem"]) == (7, 7_000_000_000)
     assert (sized["ncpus"], sized["mem"]) == (3, 4 * 2**30)
+
+
+def test_the_memory_is_in_the_sites_unit_and_a_reservation_of_the_users_own_is_kept() -> None:
+    with dask.config.set({"jobqueue.lsf": {**dask.config.get("jobqueue.lsf"), "lsf-units": "gb"}}):
+        lines = rlnb.lsf(walltime="01:00:00", memory_gib_per_node=64).own_directives(1)
+        own = rlnb.lsf(walltime="01:00:00", directives=['-R "rusage[mem=9]"']).own_directives(1)
+    assert lines == ["-M 64", '-R "rusage[mem=64/host]"', "-rn"]
+    assert own == ["-M 4", "-rn"]
+
+
+def test_the_states_of_jobs_are_read() -> None:
+    text = "7|PEND|-|-\n8|EXIT|127|-\n9|EXIT|140|TERM_RUNLIMIT: job killed after reaching LSF run time limit\n"
+    jobs = lsf.jobs_of(text + "10|DONE|-|-\n")
+    assert {number: lsf.final_of(job) for number, job in jobs.items()} == {
+        "7": None,
+        "8": "done (exit status 127)",
+        "9": "ended by LSF (TERM_RUNLIMIT: job killed after reaching LSF run time limit)",
+        "10": "done (exit status 0)",
+    }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
+from rlnb_dask.queues import oar
 
 import rlnb
 
@@ -19,7 +21,12 @@ FULL = """#!/usr/bin/env bash
 #OAR -q gpu
 #OAR --project robots
 #OAR -l /nodes=1/gpu=4/core=2,walltime=32:30:00
+set -e
+trap 'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:\
+ ${BASH_COMMAND-}" >&2' EXIT
 module load cuda
+rlnb_ready=yes
+set +e
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
 '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
@@ -43,7 +50,7 @@ PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limi
 """
 """A job for four GPUs, without further sizes."""
 
-pytestmark = pytest.mark.filterwarnings("ignore:OAR Job memory")
+pytestmark = pytest.mark.filterwarnings("error:OAR Job memory")
 
 
 def test_every_setting_is_in_the_job(settings: dict[str, object]) -> None:
@@ -76,3 +83,15 @@ def test_memory_that_oar_cannot_request_is_a_problem(problems: Callable[..., str
     with site(**{"memory-per-core-property-name": "memcore"}):
         assert what not in problems("oar", gpus_per_node=4, memory_gib_per_node=64)
     assert "memory" not in problems("oar", gpus_per_node=4)
+
+
+def test_the_output_is_in_the_folder_of_the_job() -> None:
+    lines = rlnb.oar(walltime="01:00:00").job_arguments(1, Path("/runs/a b"))["job_extra_directives"]
+    assert lines == ["-O '/runs/a b/OAR.rlnb.%jobid%.stdout'", "-E '/runs/a b/OAR.rlnb.%jobid%.stderr'"]
+
+
+def test_the_states_of_jobs_are_read() -> None:
+    text = '{"7": {"state": "Waiting", "message": "FIFO scheduling"}, "8": {"state": "Error", "message": null}}'
+    assert oar.jobs_of(text) == {"7": ("Waiting", "FIFO scheduling"), "8": ("Error", "")}
+    assert rlnb.oar().unwanted(["Error (walltime too long)"])
+    assert not rlnb.oar().unwanted(["Terminated"])

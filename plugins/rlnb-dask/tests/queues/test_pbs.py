@@ -6,6 +6,8 @@ import shlex
 import sys
 from collections.abc import Callable
 
+from rlnb_dask.queues import pbs
+
 import rlnb
 
 FULL = """#!/usr/bin/env bash
@@ -15,7 +17,12 @@ FULL = """#!/usr/bin/env bash
 #PBS -A robots
 #PBS -l select=1:ncpus=8:mem=65536mb:ngpus=4
 #PBS -l walltime=32:30:00
+set -e
+trap 'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:\
+ ${BASH_COMMAND-}" >&2' EXIT
 module load cuda
+rlnb_ready=yes
+set +e
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
 '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 64.00GiB\
@@ -53,3 +60,29 @@ def test_a_job_with_gpus_requests_cores_and_memory(gpu_script: Callable[[str], s
 def test_a_job_without_sizes_leaves_them_to_the_site() -> None:
     script = rlnb.pbs(walltime="01:00:00").job_script()
     assert script == SMALL.replace("PYTHON", shlex.quote(sys.executable))
+
+
+# Two jobs as OpenPBS lists them, the second with a line that goes on after a tab.
+JOBS = """Job Id: 7.server
+    Job_Name = rlnb
+    job_state = Q
+    comment = Not Running: Insufficient amount of resource: ngpus (R: 4 A: 0 T: 0)
+
+Job Id: 8.server
+    Job_Name = rlnb
+    job_state = F
+    comment = Job run at Thu Nov 26 at 08:00 on (node1:ncpus=1) and
+\t failed
+    Exit_status = 127
+"""
+
+
+def test_the_states_of_jobs_are_read() -> None:
+    jobs = pbs.jobs_of(JOBS)
+    assert jobs["7"]["comment"].endswith("ngpus (R: 4 A: 0 T: 0)")
+    assert jobs["8"]["comment"].endswith("(node1:ncpus=1) and failed")
+    assert (pbs.final_of(jobs["7"]), pbs.final_of(jobs["8"])) == (None, "done (exit status 127)")
+    assert pbs.final_of({"job_state": "F", "Exit_status": "271"}) == "killed (SIGTERM)"
+    assert pbs.final_of({"job_state": "F", "Exit_status": "-3"}) == (
+        "stuck in the queue (PBS could not start it, exit status -3)"
+    )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import dask
 import dask_jobqueue  # noqa: F401  adds its defaults to Dask's configuration
 import pytest
+from rlnb_dask.queues import sge
 
 import rlnb
 
@@ -20,8 +21,15 @@ FULL = """#!/usr/bin/env bash
 #$ -l h_rt=32:30:00
 #$ -cwd
 #$ -j y
+#$ -S /bin/bash
+#$ -r n
 #$ -l gpu=4
+set -e
+trap 'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:\
+ ${BASH_COMMAND-}" >&2' EXIT
 module load cuda
+rlnb_ready=yes
+set +e
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
 '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name <name> --nthreads 8 --memory-limit 64.00GiB\
@@ -33,6 +41,8 @@ SMALL = """#!/usr/bin/env bash
 #$ -l h_rt=01:00:00
 #$ -cwd
 #$ -j y
+#$ -S /bin/bash
+#$ -r n
 
 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 1 --memory-limit 4.00GiB --death-timeout 60\
  --memory-limit 0 --no-nanny --no-dashboard --dashboard-address 127.0.0.1:0
@@ -43,6 +53,8 @@ GPUS = """#!/usr/bin/env bash
 #$ -l h_rt=01:00:00
 #$ -cwd
 #$ -j y
+#$ -S /bin/bash
+#$ -r n
 #$ -l gpu=4
 
 PYTHON -m rlnb_dask.worker <scheduler> --name <name> --nthreads 16 --memory-limit 64.00GiB --death-timeout 60\
@@ -84,3 +96,95 @@ def test_the_sites_own_directives_may_request_cores_and_memory(
     site = {"job-extra-directives": ["-pe gpu 16"], "resource-spec": "h_vmem=8G"}
     with dask.config.set({"jobqueue.sge": {**dask.config.get("jobqueue.sge"), **site}}):
         assert "There is no qsub" in problems("sge", gpus_per_node=4, memory_gib_per_node=64)
+
+
+def test_the_sites_own_shell_is_not_replaced() -> None:
+    lines = rlnb.sge(walltime="01:00:00", directives=["-S /bin/zsh"]).job_script().splitlines()
+    assert [line for line in lines if "-S" in line] == ["#$ -S /bin/zsh"]
+
+
+# Outputs of Son of Grid Engine 8.1.9.
+JOBS = """<?xml version='1.0'?>
+<job_info  xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd">
+  <queue_info>
+    <job_list state="running">
+      <JB_job_number>6</JB_job_number>
+      <JB_name>rlnb</JB_name>
+      <state>r</state>
+      <queue_name>main@vm</queue_name>
+    </job_list>
+  </queue_info>
+  <job_info>
+    <job_list state="pending">
+      <JB_job_number>16</JB_job_number>
+      <JB_name>rlnb</JB_name>
+      <state>Eqw</state>
+    </job_list>
+  </job_info>
+</job_info>
+"""
+IN_ERROR = """job_number:                 16
+error reason          1:      11/26/2026 08:17:13 [0:7286]: error: can't chdir to /nowhere: No such file or directory
+scheduling info:            Job is in error state
+"""
+WAITS = """job_type:                   NONE
+scheduling info:            queue instance "main@vm" dropped because it is disabled
+                            All queues dropped because of overload or full
+"""
+ACCOUNT = """==============================================================
+qname        main
+hostname     vm
+jobnumber    1
+failed       {failed}
+exit_status  {status}
+"""
+
+
+def test_the_states_of_jobs_are_read() -> None:
+    assert sge.states_of(JOBS) == {"6": "r", "16": "Eqw"}
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (IN_ERROR, "error: can't chdir to /nowhere: No such file or directory"),
+        (WAITS, 'queue instance "main@vm" dropped because it is disabled'),
+        ("job_number:                 16\n", ""),
+    ],
+)
+def test_the_cause_of_a_wait_is_read(text: str, cause: str) -> None:
+    assert sge.cause_of(text) == cause
+
+
+@pytest.mark.parametrize(
+    ("failed", "status", "state"),
+    [
+        ("0    ", "127                 ", "done (exit status 127)"),
+        ("100 : assumedly after job", "137                 ", "killed (SIGKILL)"),
+        (
+            "37  : qmaster enforced h_rt, h_cpu, or h_vmem limit",
+            "137",
+            "ended by Grid Engine (qmaster enforced h_rt, h_cpu, or h_vmem limit)",
+        ),
+        ("25  : rescheduling", "0", "ended by Grid Engine (rescheduling)"),
+    ],
+)
+def test_the_account_of_a_job_is_read(failed: str, status: str, state: str) -> None:
+    assert sge.account_of(ACCOUNT.format(failed=failed, status=status)) == state
+    assert sge.account_of("error: job id 5 not found") is None
+
+
+def test_the_cause_of_a_refusal_is_not_the_last_line() -> None:
+    error = 'stderr:\nUnable to run job: unknown resource "gpu"\nExiting.\n'
+    assert rlnb.sge().reason(error) == 'Unable to run job: unknown resource "gpu"'
+    assert (
+        rlnb.sge().reason("no such file\n2026-11-26 - distributed.worker - INFO - Stopping worker\n") == "no such file"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [("7 qw (no slots)", "7 qw (no slots)"), ("7 r, 8 hqw", "7 r, 8 hqw"), ("7 r, 8 t", ""), ("jobs 7", ""), ("", "")],
+)
+def test_the_reason_of_a_wait_is_that_of_grid_engine(line: str, reason: str) -> None:
+    assert rlnb.sge(walltime="01:00:00").waits(line) == reason

@@ -22,10 +22,15 @@ FULL = """#!/usr/bin/env bash
 #SBATCH --cpus-per-task=8
 #SBATCH --mem=65536M
 #SBATCH --gpus-per-node=4
-module load cuda
 export GLOO_SOCKET_IFNAME=ib0
 export NCCL_SOCKET_IFNAME=ib0
-srun --kill-on-bad-exit=1 --cpus-per-task=8 '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name\
+srun --kill-on-bad-exit=1 --cpus-per-task=8 bash -c 'set -e
+trap '"'"'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:\
+ ${BASH_COMMAND-}" >&2'"'"' EXIT
+module load cuda
+rlnb_ready=yes
+set +e
+"$@"' rlnb '/shared/my env/bin/python' -m rlnb_dask.worker <scheduler> --name\
  <name> --nthreads 1 --memory-limit 64.00GiB --death-timeout 60 --memory-limit 0 --no-nanny --no-dashboard\
  --dashboard-address 127.0.0.1:0 --interface ib0
 """

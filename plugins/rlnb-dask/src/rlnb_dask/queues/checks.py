@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlnb import Manifest, Problem
 from rlnb_dask.containers import RUNTIMES
-from rlnb_dask.queues.walltime import seconds_of
+from rlnb_dask.queues.reserved import objection
 
 if TYPE_CHECKING:
     from rlnb_dask.queues.launcher import QueueLauncher
@@ -80,9 +80,11 @@ def _numbers(launcher: QueueLauncher) -> Iterator[Problem]:
             yield Problem(what=f"{name}={value!r} is not a number above 0.", fix=f"Use {name}=1.")
     if launcher.nodes is None or (_is_positive(launcher.nodes) and launcher.nodes != int(launcher.nodes)):
         yield Problem(what=f"nodes={launcher.nodes!r} is not a whole number.", fix="Use nodes=1.")
-    if launcher.hang_after_s is not None and not _is_positive(launcher.hang_after_s):
-        what = f"hang_after_s={launcher.hang_after_s!r} is not a number of seconds above 0."
-        yield Problem(what=what, fix="Use hang_after_s=900, or None to wait forever.")
+    for name in ("hang_after_s", "patience_s"):
+        value = getattr(launcher, name)
+        if value is not None and not _is_positive(value):
+            what = f"{name}={value!r} is not a number of seconds above 0."
+            yield Problem(what=what, fix=f"Use {name}=900, or None to wait forever.")
     for name in ("gpus_per_node", "max_restarts", "grace_s"):
         value = getattr(launcher, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -95,7 +97,7 @@ def _is_positive(value: object) -> bool:
 
 
 def _walltime(launcher: QueueLauncher) -> Iterator[Problem]:
-    walltime, seconds = launcher.walltime, seconds_of(launcher.walltime)
+    walltime, seconds = launcher.walltime, launcher.duration_s
     if walltime is None and launcher.needs_walltime:
         yield Problem(
             what=f"rlnb.{launcher.name}() needs a walltime, and there is no good default.",
@@ -116,6 +118,8 @@ def _lines(launcher: QueueLauncher) -> Iterator[Problem]:
     for name, value in values.items():
         if value is not None and (not isinstance(value, str) or not value or not value.isprintable()):
             yield Problem(what=f"{name}={value!r} is not a single line of text for the job script.")
+        elif name.startswith("directives") and (why := objection(launcher.name, value or "")):
+            yield Problem(what=f"{name}={value!r} cannot be used.", fix=why)
     for number, line in enumerate(launcher.prologue):
         if not isinstance(line, str) or "\0" in line:
             yield Problem(what=f"prologue[{number}]={line!r} is not text for the job script.")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from rlnb import CheckError, HostedLauncher, Manifest, Problem, RlnbError
-from rlnb_dask.queues import checks
+from rlnb_dask.queues import checks, queries
 from rlnb_dask.queues.walltime import clock_of, seconds_of
 
 Setting: TypeAlias = "str | int | float | bool | Sequence[str] | None"
@@ -27,6 +29,18 @@ LOOPBACK = "127.0.0.1:0"
 DEFAULT_MEMORY_GIB = 4.0
 GPU_CORES, GPU_MEMORY_GIB = 4, 16.0
 """Cores and memory for each GPU of a node whose own numbers are not set."""
+PROLOGUE = (
+    "set -e",
+    'trap \'rlnb_status=$?; [ "$rlnb_ready" ] || echo "The prologue failed on `uname -n`, status $rlnb_status:'
+    " ${BASH_COMMAND-}\" >&2' EXIT",
+)
+PROLOGUE_END = ("rlnb_ready=yes", "set +e")
+"""Shell lines around the user's prologue, so that a line that fails ends the job and is named. A trap of the user's own
+replaces this one, and is not removed. In HTCondor's files, ``$(...)`` would be a macro."""
+DASK_INFO = re.compile(r".* - distributed\S* - INFO - ")
+"""A line of Dask's log about its own work, which is never the cause of a job's end."""
+ACCOUNT_S = 16.0
+"""Longest wait for a queue's account of a job that has ended. Grid Engine writes its accounts every 15 s."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -43,7 +57,8 @@ class QueueLauncher(HostedLauncher):
         gpus_per_node: GPUs of each node; each GPU gets one rank.
         memory_gib_per_node: Memory of each node, in GiB. None is 16 GiB for each GPU, or 4 GiB without GPUs; Slurm
             without GPUs, Grid Engine and OAR use their own defaults.
-        walltime: ``"08:00:00"`` or ``"2-00:00:00"``. There is no default.
+        walltime: ``"08:00:00"`` or ``"2-00:00:00"``, or another form of Slurm's: ``"90"`` is 90 minutes. There is no
+            default.
         partition: Partition of Slurm, or queue of another scheduler.
         account: Account charged for the job.
         interface: Network interface of the nodes for ranks and Dask, such as ``"ib0"``; None lets them choose.
@@ -56,6 +71,9 @@ class QueueLauncher(HostedLauncher):
         grace_s: Seconds before the end of the walltime at which the training stops, so that it can resume later.
         hang_after_s: Seconds without a new scalar, from the first iteration on, after which a rank counts as hanging:
             the log then shows every rank's stack, and the training ends. None never ends a hanging rank.
+        patience_s: Seconds that the first nodes of a training wait for the others in a queue other than Slurm's, which
+            gives nodes one by one. Then all are given back, and the training is submitted again with twice the
+            patience. It does not count as an interruption. None never gives nodes back.
         container: Image in which the ranks run: a ``.sif`` file or ``"docker://..."``. The agents run outside it, with
             ``python``; both interpreters need rlnb and the plugins.
         container_runtime: ``"apptainer"``, or ``"docker"``, for which ``container`` is an image name.
@@ -74,6 +92,8 @@ class QueueLauncher(HostedLauncher):
     """Whether one job holds all nodes of a training; if False, each node is a job, and the jobs wait for each other."""
     needs_walltime: ClassVar[bool] = True
     """Whether a job needs a walltime."""
+    outputs: ClassVar[Sequence[str]] = ("rlnb-{}.err",)
+    """Patterns of the names of a job's output files, with ``{}`` for the job's id. The first is read first."""
     max_running: ClassVar[None] = None
     walltime_s: ClassVar[None] = None
 
@@ -92,6 +112,7 @@ class QueueLauncher(HostedLauncher):
     max_restarts: int = 3
     grace_s: int = 60
     hang_after_s: float | None = 900.0
+    patience_s: float | None = 900.0
     container: str | None = None
     container_runtime: str = "apptainer"
     dashboard: bool = False
@@ -124,8 +145,12 @@ class QueueLauncher(HostedLauncher):
     @property
     def limit_s(self) -> float | None:
         """Seconds that a node may train, counted from the start of its job; None without a walltime."""
-        seconds = seconds_of(self.walltime)
-        return None if seconds is None else seconds - self.grace_s
+        return None if self.duration_s is None else self.duration_s - self.grace_s
+
+    @property
+    def duration_s(self) -> int | None:
+        """Seconds of the walltime; None without one, or if it is not a duration."""
+        return seconds_of(self.walltime)
 
     def check(self, manifest: Manifest) -> Sequence[Problem]:
         """Return the problems of the settings; if there are none, the reason why the queue would refuse the job."""
@@ -169,7 +194,7 @@ class QueueLauncher(HostedLauncher):
                 *("--memory-limit", "0", "--no-nanny", "--no-dashboard", "--dashboard-address", LOOPBACK)
             ],
             "job_name": "rlnb",
-            "job_script_prologue": [*self.site_lines("job-script-prologue"), *self.prologue, *self._exports()],
+            "job_script_prologue": self.prologue_lines(),
             "job_extra_directives": self.extra_directives(nodes),
             "python": shlex.quote(self.python or sys.executable),
             "log_directory": str(log_directory) if log_directory else None,
@@ -180,6 +205,14 @@ class QueueLauncher(HostedLauncher):
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
         """Return this scheduler's arguments, which override the common ones; None leaves an argument out."""
         return {}
+
+    def prologue_lines(self) -> Sequence[str]:
+        """Return the site's lines, the user's and those of the network interface, which run before the worker."""
+        return [*self.site_lines("job-script-prologue"), *self.own_prologue(), *self._exports()]
+
+    def own_prologue(self) -> Sequence[str]:
+        """Return the user's lines, with others around them that end the job and name the line if one fails."""
+        return [*PROLOGUE, *self.prologue, *PROLOGUE_END] if self.prologue else []
 
     def own_directives(self, nodes: int) -> Sequence[str]:
         """Return this scheduler's directives for the nodes of a job."""
@@ -249,22 +282,40 @@ class QueueLauncher(HostedLauncher):
         """Return the reason why the queue would refuse a job; None if it would accept it."""
         return None
 
-    def look(self, ids: Sequence[str]) -> str | None:
-        """Return the queue's line about waiting or running jobs: empty if there are none left, None if unknown."""
+    def living(self, ids: Sequence[str]) -> Mapping[str, str] | None:
+        """Return the queue's states, by id, of the jobs that wait or run; None if the queue does not answer."""
         return None
+
+    def final(self, number: str) -> str | None:
+        """Return the final state of an ended job; None while the queue does not report it."""
+        return None
+
+    def look(self, ids: Sequence[str]) -> str | None:
+        """Return the queue's line about the jobs while all of them wait or run: empty if not, None if unknown."""
+        states = self.living(ids)
+        if states is None:
+            return None
+        return ", ".join(f"{number} {states[number]}" for number in ids) if all(n in states for n in ids) else ""
 
     def waits(self, line: str) -> str:
         """Return why jobs wait or are suspended according to a line of :meth:`look`; empty if they run."""
         return ""
 
     def ended(self, ids: Sequence[str], within_s: float) -> Mapping[str, str]:
-        """Return the final states by id of the ended jobs that the queue reports.
+        """Return the final states by id of the jobs that have ended; nothing if the queue does not answer.
 
         Args:
             ids: Ids of the jobs.
-            within_s: Seconds to wait for a job that is about to end.
+            within_s: Seconds to wait for the queue's account of a job that has just ended.
         """
-        return {}
+        deadline = time.monotonic() + min(within_s, ACCOUNT_S)
+        living = self.living(ids)
+        gone = [] if living is None else [number for number in ids if number not in living]
+        while True:
+            states = {number: self.final(number) for number in gone}
+            if all(states.values()) or time.monotonic() > deadline:
+                return {number: state or queries.LEFT for number, state in states.items()}
+            time.sleep(0.5)
 
     def meaning(self, number: str, state: str) -> str:
         """Return a job's final state in words."""
@@ -297,11 +348,11 @@ class QueueLauncher(HostedLauncher):
 
     def unwanted(self, states: Sequence[str]) -> bool:
         """Return whether the final states show that resubmitting is pointless."""
-        return False
+        return any(map(queries.by_itself, states))
 
     def reason(self, output: str) -> str:
         """Return the line of a job's output that gives the cause of its end; an empty text if there is none."""
-        return last_line(output)
+        return last_line("\n".join(line for line in output.splitlines() if not DASK_INFO.match(line)))
 
     def __repr__(self) -> str:
         values = ((field, getattr(self, field.name)) for field in fields(self))

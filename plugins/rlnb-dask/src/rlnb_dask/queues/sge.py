@@ -1,35 +1,56 @@
-"""Grid Engine: each node of a training is a job, charged to a project."""
+"""Grid Engine: each node of a training is a job, charged to a project.
+
+The sources of options and formats are the manual pages of Son of Grid Engine 8.1.9: qsub(1), qstat(1), accounting(5).
+"""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree
 
 from rlnb import Problem
+from rlnb_dask.queues import queries
 from rlnb_dask.queues.launcher import Argument, QueueLauncher
 
 _CORES = re.compile(r"-pe\s")
 _MEMORY = re.compile("mem|rss|virtual_free")
+_WAITS = re.compile(r"\d+ \w*q")
+"""A job and its state, such as ``"34 qw"`` or ``"34 hqw"``."""
+_SHELL = re.compile(r"^-S\s", re.MULTILINE)
+_LAST_WORDS = re.compile(r"^(Exiting\.|verification: .*)$")
+"""Lines that follow qsub's objection."""
+_FACT = re.compile(r"^(\w+)\s+(.*?)\s*$", re.MULTILINE)
+_SAID = re.compile(r"^(error reason|scheduling info)[^:\n]*:\s*(.*(?:\n\s{8,}.*)*)", re.MULTILINE)
+"""What ``qstat -j`` says about a job; each further line is indented."""
+_WHEN = re.compile(r"^\S+ \S+ \[\S+\]: ")
+"""Date, time, user and process before the cause of an error state."""
 
 
 class Sge(QueueLauncher):
     """Runs each node of a training as a job of Grid Engine. See :class:`QueueLauncher` for the arguments.
 
     Only the site knows the names of its parallel environments and of its memory resources, so cores and memory are
-    directives: ``["-pe smp 16", "-l mem_free=64G"]``.
+    directives: ``["-pe smp 16", "-l mem_free=64G"]``. The name of a GPU is ``gpu``, which is a number for each slot of
+    a parallel environment; ``gpus_per_node=0`` and a directive request it under the site's own name.
     """
 
     name = "sge"
     title = "Grid Engine"
     jobqueue = "SGE"
+    outputs = ("rlnb.o{}",)
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
         """Return the project instead of an account, and the cores."""
         return {"project": self.account, "account": None, "cores": self.cores}
 
     def own_directives(self, nodes: int) -> Sequence[str]:
-        """Return the directive for the number of GPUs per node."""
-        return [f"-l gpu={self.gpus_per_node}"] if self.gpus_per_node else []
+        """Return the directives for a shell and the number of GPUs, and the one that forbids a second copy."""
+        # Unless a queue is set up otherwise, Grid Engine ignores the first line of a script and takes its own shell.
+        shell = [] if _SHELL.search(self.free_text()) else ["-S /bin/bash"]
+        gpus = [f"-l gpu={self.gpus_per_node}"] if self.gpus_per_node else []
+        return [*shell, "-r n", *gpus]
 
     def size_problems(self) -> Sequence[Problem]:
         """Return the cores and the memory that no directive requests."""
@@ -45,3 +66,84 @@ class Sge(QueueLauncher):
             fix = f'Use directives=["-l mem_free={self.memory_gib:g}G"]. `qconf -sc` lists the names of the resources.'
             problems.append(Problem(what=what, fix=fix))
         return problems
+
+    def refusal(self) -> Problem | None:
+        """Return qsub's objection to the job, without a submission; None if there is none."""
+        argv = ["qsub", "-w", "v"]
+        try:
+            process = subprocess.run(
+                argv, input=self.job_script(), capture_output=True, text=True, timeout=queries.ANSWER_S, check=False
+            )
+            output = f"{process.stdout}{process.stderr}" if process.returncode else ""
+        except subprocess.TimeoutExpired:
+            output = f"its master does not answer within {queries.ANSWER_S} s ({' '.join(argv)})"
+        # "no suitable queues" may be true only until a node is up again, and qsub itself takes the job.
+        if not output or "verification: " in output:
+            return None
+        objection = self.reason(output).removeprefix("Unable to run job: ").removeprefix("job rejected: ")
+        return Problem(
+            what=f"Grid Engine would refuse this job: {objection}",
+            fix="`qconf -sql` lists the queues, and `qconf -sc` the resources. If they fail too, there is no master.",
+        )
+
+    def living(self, ids: Sequence[str]) -> Mapping[str, str] | None:
+        """Return the state of each job that waits or runs. A job in an error state does neither."""
+        output = queries.ask(["qstat", "-xml"])
+        states = {} if output is None else states_of(output)
+        jobs = {number: state for number, state in states.items() if number in ids and "E" not in state}
+        waiting = [number for number, state in jobs.items() if "q" in state]
+        for number in waiting[:1]:  # a query for each job would load the master, and they wait for the same thing
+            if cause := self._cause(number):
+                jobs[number] = f"{jobs[number]} ({cause})"
+        return None if output is None else jobs
+
+    def waits(self, line: str) -> str:
+        """Return the states of the jobs if one of them waits; empty if all of them run."""
+        return line if _WAITS.search(line) else ""
+
+    def final(self, number: str) -> str | None:
+        """Return the cause of a job's error state, or its state in the accounting file, which may lag behind."""
+        if cause := self._cause(number):
+            return queries.stuck(cause)
+        output = queries.ask(["qacct", "-j", number], unless=("not found", "No such file"))
+        return account_of(output or "")
+
+    def _cause(self, number: str) -> str:
+        output = queries.ask(["qstat", "-j", number], unless=("do not exist",))
+        return cause_of(output or "")
+
+    def reason(self, output: str) -> str:
+        """Return the line of an output that gives a cause, without the words that qsub appends to its objection."""
+        lines = (line for line in output.splitlines() if not _LAST_WORDS.match(line.strip()))
+        return super().reason("\n".join(lines))
+
+
+def states_of(xml: str) -> Mapping[str, str]:
+    """Return the state of each job, such as ``"qw"`` or ``"r"``, from the output of ``qstat -xml``."""
+    jobs = ElementTree.fromstring(xml).iter("job_list")
+    return {job.findtext("JB_job_number", ""): job.findtext("state", "") for job in jobs}
+
+
+def cause_of(text: str) -> str:
+    """Return why a job does not run, from the output of ``qstat -j``: the cause of its error state before all else."""
+    said = dict(_SAID.findall(text))
+    lines = (said.get("error reason") or said.get("scheduling info") or "").splitlines()
+    return _WHEN.sub("", lines[0].strip()) if lines else ""
+
+
+def account_of(text: str) -> str | None:
+    """Return the final state of a job from the output of ``qacct -j``; None without an entry.
+
+    Args:
+        text: The output. ``failed`` is a number of accounting(5) and its meaning: 0 is an end of the job by itself, 37
+            the end of its walltime, 100 a signal.
+    """
+    facts = dict(_FACT.findall(text))
+    if "exit_status" not in facts:
+        return None
+    failed = facts.get("failed", "0")
+    status = int(facts["exit_status"].split()[0])
+    if failed.split()[0] in ("0", "100"):
+        return queries.done(status)
+    meaning = failed.partition(":")[2].strip() or f"failure {failed}"
+    return f"ended by Grid Engine ({meaning})"

@@ -17,7 +17,7 @@ from rlnb_dask.causes import without_reports
 from rlnb_dask.queues import host_job, slurm_answers
 from rlnb_dask.queues.launcher import Argument, Json, QueueLauncher, last_line
 from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, WAITING_OR_RUNNING
-from rlnb_dask.queues.walltime import seconds_of
+from rlnb_dask.queues.walltime import seconds_of, slurm_seconds_of
 
 logger = logging.getLogger("rlnb_dask")
 
@@ -94,10 +94,13 @@ class Slurm(QueueLauncher):
         # --cpus-per-task.
         cores = f" --cpus-per-task={self.cores}" if self._with_cores else ""
         python = shlex.quote(self.python or sys.executable)
+        if prologue := self.own_prologue():  # the job's script itself runs on the first node only
+            python = shlex.join(["bash", "-c", "\n".join([*prologue, '"$@"']), "rlnb"]) + f" {python}"
         return {
             "cores": nodes,
             "processes": nodes,
             "memory": f"{self.memory_gib * nodes:g}GiB",
+            "job_script_prologue": [*self.site_lines("job-script-prologue"), *self._exports()],
             "python": f"srun --kill-on-bad-exit=1{cores} {python}",
             # own_directives sets the memory and the tasks of each node.
             "job_directives_skip": ["-n 1", "--cpus-per-task", "--mem="],
@@ -124,6 +127,11 @@ class Slurm(QueueLauncher):
     @property
     def _with_memory(self) -> bool:
         return bool(self.memory_gib_per_node or (self.gpus_per_node and not _MEMORY.search(self.free_text())))
+
+    @property
+    def duration_s(self) -> int | None:
+        """Seconds of the walltime, in any of Slurm's forms."""
+        return slurm_seconds_of(self.walltime)
 
     def walltime_text(self) -> str | None:
         """Return the walltime unchanged, because Slurm's format has days."""
