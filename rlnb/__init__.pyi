@@ -12,6 +12,7 @@ from .cameras.preview import Preview as Preview
 from .cameras.preview import preview as preview
 from .cameras.viewer import Viewer as Viewer
 from .cameras.viewer import view as view
+from .contracts import ArrayLauncher as ArrayLauncher
 from .contracts import Launcher as Launcher
 from .curves.live import watch as watch
 from .curves.tensorboard import TensorBoard as TensorBoard

@@ -92,6 +92,23 @@ class Launcher(Protocol):
         ...
 
 
+class ArrayLauncher(Launcher, Protocol):
+    """A :class:`Launcher` that also starts many jobs as one array of its queue."""
+
+    def check_array(self, count: int) -> Sequence[Problem]:
+        """Return every reason why the queue would refuse an array of ``count`` jobs."""
+        ...
+
+    def submit_array(self, job_dirs: Sequence[Path], *, at_once: int | None) -> Sequence[Mapping[str, Json]]:
+        """Start jobs as one array and return the handle of each, in order. An exception means that none was started.
+
+        Args:
+            job_dirs: Folders of the jobs. Each holds the command of its job.
+            at_once: Largest number of jobs that run at once; None leaves it to the queue.
+        """
+        ...
+
+
 class TrainContext(Protocol):
     """The settings of one rank, and the functions by which a :class:`Backend` reports its progress."""
 

@@ -96,6 +96,10 @@ class HostedLauncher:
         """Start the host of a job whose ``command.json`` exists."""
         return handle_of(self.hosts.start(self.argv(job_dir), job_dir / self.log))
 
+    def own_handle(self) -> Mapping[str, Json]:
+        """Return the handle of a job whose host is this process."""
+        return handle_of(os.getpid())
+
     def alive(self, handle: Mapping[str, Json], job_dir: Path) -> bool | None:
         """Return whether the host still runs; None on another machine."""
         return from_json(HostProcess, handle, ignore_unknown=True).alive()

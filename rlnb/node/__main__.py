@@ -6,7 +6,7 @@ torch nor the simulator, and has one thread, but for those that tell a webhook o
 
 ``python -m rlnb.node JOB_DIR`` runs the command of that job. With ``--node K --master HOST:PORT`` it is the agent of
 one of several nodes. With ``--lifeline`` it ends when its standard input closes; the process at the other end writes
-the reason.
+the reason. With ``--revocable`` a signal means that a queue takes the node away, so the training may go on elsewhere.
 ``python -m rlnb.node --injected RUN_DIR`` reads node and master from the environment, where the cluster's operator has
 set them. ``python -m rlnb.node --warm LOG ARGV`` keeps a living simulator for a kernel and passes its requests on.
 When the kernel hands over a job, the agent detaches from the kernel and becomes the agent of that job.
@@ -40,6 +40,7 @@ def run_job(argv: Sequence[str]) -> int:
     parser.add_argument("--master", default="")
     parser.add_argument("--injected", action="store_true")
     parser.add_argument("--lifeline", action="store_true")
+    parser.add_argument("--revocable", action="store_true")
     parser.add_argument("--deadline", type=float)
     parser.add_argument("--hang-after", type=float)
     args = parser.parse_args(argv)
@@ -51,7 +52,15 @@ def run_job(argv: Sequence[str]) -> int:
         member = injected(args.folder, command.nodes, gpus, os.environ)
     else:
         member = Member(args.node, command.nodes, args.master)
-    agent = Agent(job, command, member, lifeline=args.lifeline, deadline=args.deadline, hang_after_s=args.hang_after)
+    agent = Agent(
+        job,
+        command,
+        member,
+        lifeline=args.lifeline,
+        deadline=args.deadline,
+        hang_after_s=args.hang_after,
+        revocable=args.revocable,
+    )
     return agent.run(lambda command: spawn(command, job.log(member.node)))
 
 

@@ -67,6 +67,7 @@ class Agent:
         lifeline: bool = False,
         deadline: float | None = None,
         hang_after_s: float | None = None,
+        revocable: bool = False,
         earlier_log: IO[bytes] | None = None,
     ) -> None:
         """Create the agent of a job and install its signal handlers.
@@ -79,10 +80,11 @@ class Agent:
             deadline: Time at which to end the job, before the queue revokes the node, in seconds since the epoch.
             hang_after_s: Seconds without a new scalar, from the first iteration on, after which the training counts as
                 hung; None means never.
+            revocable: Whether a queue owns this process, so that a signal means that the queue takes the node away.
             earlier_log: Log of the living simulator that runs the job; it writes there until it has read the handover.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
-        self._command = command
+        self._command, self._revocable = command, revocable
         self._node, self._several = self._member.node, self._member.nodes > 1
         self._peers = Peers(job, self._member) if self._several else None
         self._stall = Stall(job, hang_after_s) if hang_after_s and job.kind == "train" else None
@@ -209,6 +211,8 @@ class Agent:
                     return "completed", ""
                 sample()
                 self._let_go = wait() or self._let_go
+        if self._revocable and (self._signalled or code == -signal.SIGTERM):  # the queue signals all processes at once
+            return self._stopped()
         if code == 0 and not (self._ours and self._node == 0 and not files.there(self._job.result)):
             return "completed", ""
         return "failed", self._describe_exit(code)
@@ -267,7 +271,7 @@ class Agent:
         """Return why the job was told to end: by the user, or, on one of several nodes, by the queue."""
         if self._superseded():
             return "cancelled", f"stopped: {self._job.successor_name()} was started to continue this run"
-        if files.there(self._job.cancel) or not (self._several or self._lifeline):
+        if files.there(self._job.cancel) or not (self._several or self._lifeline or self._revocable):
             return "cancelled", "cancelled"
         self._interrupted = True
         return "failed", f"{self._member} was revoked by the queue: preempted, requeued, or past its walltime"

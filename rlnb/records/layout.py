@@ -244,6 +244,11 @@ class JobDir:
         """Name of the training that continues this one. The first process to write it is the one that continues."""
         return self.path / "successor.json"
 
+    @property
+    def closed(self) -> Path:
+        """Exists once the job's host, which lives on for other jobs, has decided not to continue this one."""
+        return self.path / "closed.json"
+
     def successor_name(self) -> str:
         """Return the folder name of the training that continues this one; an empty string if there is none."""
         return str((files.read_json(self.successor, files.RECORD_BYTES) or {}).get("job", ""))

@@ -179,7 +179,8 @@ class JobRecord:
     def goes_on(self) -> bool:
         """Return whether the cluster interrupted this job, and the process that can continue it as a new job lives."""
         result = self.result
-        interrupted = result is not None and result.interrupted and not self.folder.cancel.exists()
+        ended = self.folder.cancel.exists() or self.folder.closed.exists()
+        interrupted = result is not None and result.interrupted and not ended
         return bool(interrupted and self._alive())
 
     def _alive(self) -> bool | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlnb import plugins
+from rlnb.contracts import Launcher
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, run_dir_of
@@ -78,9 +79,15 @@ class HostedJob:
             self._folder.host_alive.touch()
 
     def agent_argv(
-        self, node: int = 0, *, python: str | None = None, master: str = "", hang_after_s: float | None = None
+        self,
+        node: int = 0,
+        *,
+        python: str | None = None,
+        master: str = "",
+        hang_after_s: float | None = None,
+        lifeline: bool = True,
     ) -> Sequence[str]:
-        """Return the argv of a node's agent, which exits when its standard input closes.
+        """Return the argv of a node's agent.
 
         Append ``--deadline=SECONDS`` (since the epoch) to make the agent end the job at that time, before the queue
         revokes the node.
@@ -90,8 +97,11 @@ class HostedJob:
             python: Interpreter on that node; None is the current one.
             master: ``"host:port"``: the first node and a free port on it.
             hang_after_s: Seconds without a new scalar after which the job counts as hung; None means never.
+            lifeline: Whether the agent exits when its standard input closes. If False, a signal means that the queue
+                takes the node away.
         """
-        argv = [python or sys.executable, "-m", "rlnb.node", str(self.path), "--lifeline", f"--node={node}"]
+        end = "--lifeline" if lifeline else "--revocable"
+        argv = [python or sys.executable, "-m", "rlnb.node", str(self.path), end, f"--node={node}"]
         more = {"master": master, "hang-after": hang_after_s}
         return [*argv, *(f"--{name}={value}" for name, value in more.items() if value)]
 
@@ -166,11 +176,16 @@ class HostedJob:
         with contextlib.suppress(OSError):  # a full disk; the caller tells it again
             files.write_anew(self._folder.deadline, {"time_s": time_s})
 
-    def go_on(self, most: int) -> bool:
+    def close(self) -> None:
+        """Record that no further job continues this one, although its host lives on for the jobs of other runs."""
+        files.write_once(self._folder.closed, {"time": files.now()})
+
+    def go_on(self, most: int, launcher: Launcher | None = None) -> bool:
         """Continue an interrupted training as a new job of its run; return whether a job was started.
 
         Args:
             most: Number of interruptions after which the training is not continued.
+            launcher: Launcher that starts the new job; None is the run's own.
 
         Raises:
             RlnbError: The run is a script's, which rlnb cannot resume, or the job cannot be started.
@@ -200,12 +215,20 @@ class HostedJob:
             if any(path.stat().st_mtime > since for path in run.checkpoints):
                 options = run.what_is_left(trust=options.trust)
             elif result.outcome == "timeout":
-                self.explain(f"{result.error}. {NO_PROGRESS}")
+                self.explain(". ".join(filter(None, [result.error, NO_PROGRESS])))
                 return False
         except RlnbError:  # no iterations left: the interruption came at the very end
             return False
         try:
-            start_job(self._record, "train", options, after=jobs[-1], restart=interruptions, max_restarts=most)
+            start_job(
+                self._record,
+                "train",
+                options,
+                after=jobs[-1],
+                restart=interruptions,
+                max_restarts=most,
+                launcher=launcher,
+            )
         except ResumedError:  # by the user
             return False
         return True

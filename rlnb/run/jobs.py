@@ -253,6 +253,7 @@ def start_job(
     after: JobRecord | None = None,
     restart: int = 0,
     max_restarts: int = 0,
+    launcher: Launcher | None = None,
     warm: bool | None = None,
 ) -> JobDir:
     """Start another job of an existing run.
@@ -264,6 +265,7 @@ def start_job(
         after: For a training: the training that it continues, which has ended.
         restart: Number of the restart, from 1, if the cluster interrupted that training.
         max_restarts: Number of restarts after which the training is not continued.
+        launcher: Launcher of the job; None is the run's own.
         warm: Whether the living simulator may become the job's process; None takes ``rlnb.options.warm``.
     """
     refuse_another_users(record, trust=job_options.trust)
@@ -274,5 +276,5 @@ def start_job(
         restart=restart,
         max_restarts=max_restarts,
     )
-    launcher = plugins.launcher_of(record.manifest)
+    launcher = launcher or plugins.launcher_of(record.manifest)
     return submit(record.folder, record.manifest, job, launcher, warm=warm)

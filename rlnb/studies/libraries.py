@@ -21,6 +21,8 @@ from rlnb.tasks.agent_config import AgentArgument, AgentChoice, agent_choice
 from rlnb.tasks.card import TaskCard
 from rlnb.tasks.task import as_task
 from rlnb.training import train
+from rlnb.training.array import array_problems, train_array
+from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,6 +176,8 @@ def compare_libraries(
     num_envs: int | None = None,
     episodes: int = 100,
     agent: Mapping[str, AgentArgument] | None = None,
+    array: bool = False,
+    parallel: int | None = None,
     **arguments: Any,
 ) -> Comparison:
     """Train a task with several libraries and seeds for the same number of frames, and evaluate each policy.
@@ -190,6 +194,9 @@ def compare_libraries(
         num_envs: Environments of each run; None keeps the task's own number.
         episodes: Episodes of each evaluation.
         agent: Argument ``agent`` of :func:`rlnb.train` by library: ``{"rsl_rl": {"algorithm.learning_rate": 3e-4}}``.
+        array: Whether to start the runs as one array job of the queue, with one host process for all of them. Slurm and
+            Grid Engine have arrays.
+        parallel: Number of runs of an array that train at once; None leaves it to the queue.
         arguments: Further arguments of :func:`rlnb.train`, e.g. ``device="cpu"``.
 
     Raises:
@@ -212,23 +219,21 @@ def compare_libraries(
         problems.append(Problem(what=f"agent has values for {name!r}, which is not one of: {', '.join(names)}."))
     problems += [*whole_number("seeds", seeds, example=3), *whole_number("frames", frames, example=1_000_000)]
     trainings = [
-        {
-            **arguments,
-            "library": name,
-            "num_envs": envs,
-            "max_iterations": iterations[name],
-            "agent": choices[name],
-        }
-        for name in iterations
+        {**arguments, "library": name, "num_envs": envs, "max_iterations": count, "agent": choices[name]}
+        for name, count in iterations.items()
     ]
     for training in trainings:
         problems += train.check(task, **training)
+    if array and not problems:
+        problems += array_problems(arguments.get("launcher"), len(trainings) * seeds)
     if problems:
         raise CheckError(f"comparison of libraries on {task.id}", problems)
-    runs = {
-        training["library"]: [train.train(task, **training, seed=seed, warm=False) for seed in range(seeds)]
-        for training in trainings
-    }
+    each = [{**training, "seed": seed, "warm": False} for training in trainings for seed in range(seeds)]
+    if array:
+        started = train_array([TrainRequest.of(task, one) for one in each], at_once=whole(parallel))
+    else:
+        started = [train.train(task, **one) for one in each]
+    runs = {name: started[number * seeds : (number + 1) * seeds] for number, name in enumerate(iterations)}
     evaluations = {
         name: [run.wait_for_completion().evaluate(episodes) for run in of_library] for name, of_library in runs.items()
     }

@@ -10,7 +10,7 @@ from rlnb.errors import CheckError, Problem, RlnbError, unknown, whole_number
 from rlnb.run.run import Run
 from rlnb.spec import Task
 from rlnb.tasks.agent_config import agent_choice
-from rlnb.training import train
+from rlnb.training import array, train
 from rlnb.training.request import TrainRequest
 
 if TYPE_CHECKING:
@@ -74,6 +74,30 @@ class Trainings:
         tags = [*(self._arguments.get("tags") or ()), *tags]
         return train.train(self._task(values), **{"warm": False, **self._with(values), "tags": tags})
 
+    def start_array(
+        self, values: Sequence[Mapping[str, Json]], *, tags: Sequence[Sequence[str]], at_once: int | None
+    ) -> list[Run]:
+        """Start the trainings with these values as one array.
+
+        Args:
+            values: Values of each trial, by their names in the space.
+            tags: Tags of each trial, in addition to those of all trials.
+            at_once: Largest number of trainings that run at once; None leaves it to the queue.
+
+        Raises:
+            CheckError: A training would fail. It lists all problems; nothing was started.
+        """
+        common = self._arguments.get("tags") or ()
+        requests = [
+            TrainRequest.of(self._task(one), {**self._with(one), "tags": [*common, *more]})
+            for one, more in zip(values, tags, strict=True)
+        ]
+        return array.train_array(requests, at_once=at_once)
+
+    def array_problems(self, count: int) -> Sequence[Problem]:
+        """Return every reason why the launcher cannot start this number of trainings as one array."""
+        return array.array_problems(self.launcher, count)
+
     def unknown_arguments(self) -> list[Problem]:
         """Return a problem for each argument that ``rlnb.train`` does not have."""
         names = {field.name for field in dataclasses.fields(TrainRequest)}
@@ -121,7 +145,7 @@ def distribution(name: str, domain: Domain) -> BaseDistribution:
     )
 
 
-def check(trainings: Trainings, space: Space, n_trials: int) -> dict[str, BaseDistribution]:
+def check(trainings: Trainings, space: Space, n_trials: int, *, is_array: bool = False) -> dict[str, BaseDistribution]:
     """Return the distributions of a space, after checking its trainings.
 
     The check covers both ends of each range and every choice.
@@ -138,6 +162,8 @@ def check(trainings: Trainings, space: Space, n_trials: int) -> dict[str, BaseDi
         except RlnbError as exc:
             problems.append(Problem(what=str(exc)))
     problems += trainings.unknown_arguments()
+    if is_array and not problems:
+        problems += trainings.array_problems(n_trials)
     for values in _corners(distributions):
         problems += [problem for problem in trainings.check(values) if problem not in problems]
     if problems:

@@ -6,7 +6,7 @@ import re
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +25,7 @@ from rlnb.storage import files
 from rlnb.storage.installation import install_line
 from rlnb.storage.scalars import whole
 from rlnb.studies.journal import Subject, common, hold, storage
+from rlnb.studies.sampling import at_once_sampler
 from rlnb.studies.space import Trainings, check
 from rlnb.studies.trials import Driver, Search, runs_of
 from rlnb.tasks.task import as_task
@@ -114,6 +115,17 @@ class Sweep:
         """Start no further trials, and return the sweep. Running trials continue to their end."""
         if self._driver is not None:
             self._driver.stop()
+        return self
+
+    def cancel(self) -> Sweep:
+        """Start no further trials, cancel those that wait or run, and return the sweep at once.
+
+        Trials that another kernel starts from now on are not cancelled.
+        """
+        if self._driver is not None:
+            self._driver.stop_and_settle()
+        for run in self.runs:
+            run.cancel()
         return self
 
     def table(self) -> pd.DataFrame:
@@ -230,6 +242,7 @@ def sweep(
     name: str | None = None,
     parallel: int | None = None,
     launcher: Launcher | None = None,
+    array: bool = False,
     **arguments: Any,
 ) -> Sweep:
     """Search for good parameters. Return at once; a thread of this kernel starts the trials.
@@ -249,11 +262,16 @@ def sweep(
             trial.
         direction: Whether to ``"maximize"`` or to ``"minimize"`` the value.
         objective: Function that returns the value of a finished run; None takes the mean of the metric's last tenth.
-        sampler: Optuna sampler; None is ``TPESampler``, seeded with the number of existing trials.
+        sampler: Optuna sampler; None is ``TPESampler``, seeded with the number of existing trials. With ``array`` it is
+            ``QMCSampler``, whose trials cover the space evenly without a result of another trial, or ``GridSampler``
+            if every entry of the space is a list of choices.
         pruner: Optuna pruner; None is ``MedianPruner``. ``optuna.pruners.NopPruner()`` lets every trial finish.
         name: Name of the sweep; None makes one from task, library and time.
         parallel: Number of trials that run at once; None takes the launcher's limit, or all trials on a cluster.
         launcher: Where to run the trials; None is this machine.
+        array: Whether to start all trials at once, as one array job of the queue, of which ``parallel`` run at once.
+            One host process then serves all trials. The values of all trials are chosen before the first one ends, so a
+            sampler that learns from results, such as ``TPESampler``, gains nothing. Slurm and Grid Engine have arrays.
         arguments: Further arguments of :func:`rlnb.train`, e.g. ``max_iterations=100``.
 
     Raises:
@@ -270,7 +288,7 @@ def sweep(
         raise RlnbError(f"parallel={parallel!r} is not a positive whole number.")
     launcher = launcher or LocalLauncher(max_running=parallel)
     trainings = Trainings(task, library, launcher, **arguments)
-    distributions = check(trainings, space, n_trials)
+    distributions = check(trainings, space, n_trials, is_array=array)
     name = name or f"{task.id}-{library}-{datetime.now():%Y%m%d-%H%M%S}"
     if not re.fullmatch(r"[\w.-]+", name):
         raise RlnbError(f"name={name!r} is not a file name. Use letters, digits, '.', '_' and '-'.")
@@ -283,23 +301,37 @@ def sweep(
         space=", ".join(f"{name}: {distribution}" for name, distribution in sorted(distributions.items())),
         arguments=common(task, **arguments),
     )
-    for other in live_objects.of(Sweep):
-        if other._path == path:
-            subject.write(other.study)
-            return other
-
-    def start(values: Mapping[str, Json], number: int) -> Run:
-        return trainings.start(values, tags=(f"sweep:{name}", f"trial:{number}"))
-
+    if (other := next((one for one in live_objects.of(Sweep) if one._path == path), None)) is not None:
+        subject.write(other.study)
+        return other
     search = Search(
         space=distributions,
         n_trials=n_trials,
         at_once=parallel or launcher.max_running or n_trials,
         metric=metric,
         objective=objective,
-        start=start,
+        start=lambda values, number: trainings.start(values, tags=_tags(name, number)),
+        start_array=_array_of(trainings, name, parallel) if array else None,
     )
+    sampler = sampler or (at_once_sampler(distributions) if array else None)
     return _begin(name, path, subject, search, sampler=sampler, pruner=pruner)
+
+
+def _array_of(
+    trainings: Trainings, name: str, at_once: int | None
+) -> Callable[[Mapping[int, Mapping[str, Json]]], Sequence[Run]]:
+    """Return the function that starts the runs of all trials as one array."""
+
+    def start(values: Mapping[int, Mapping[str, Json]]) -> Sequence[Run]:
+        tags = [_tags(name, number) for number in values]
+        return trainings.start_array([*values.values()], tags=tags, at_once=at_once)
+
+    return start
+
+
+def _tags(name: str, number: int) -> tuple[str, str]:
+    """Return the tags by which the run of a trial is found again."""
+    return f"sweep:{name}", f"trial:{number}"
 
 
 def _check_goal(metric: str, direction: str) -> None:

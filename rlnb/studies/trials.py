@@ -7,7 +7,7 @@ import re
 import statistics
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -49,6 +49,9 @@ class Search:
     """Function that returns the value of a finished run; None takes the mean of the metric's last tenth."""
     start: Callable[[Mapping[str, Json], int], Run]
     """Function that starts the run of a trial, given the values and the number of the trial."""
+    start_array: Callable[[Mapping[int, Mapping[str, Json]]], Sequence[Run]] | None = None
+    """Function that starts the runs of all trials as one array, given the values by number of the trial; None starts
+    them one by one."""
 
 
 class Driver:
@@ -61,10 +64,18 @@ class Driver:
         self.error: Exception | None = None
         """The first error, after which no further trial is started; None while there is none."""
         self._stopped = threading.Event()
+        self._beginning = threading.Lock()
+        """Held while trials are started."""
 
     def stop(self) -> None:
         """Start no further trials."""
         self._stopped.set()
+
+    def stop_and_settle(self) -> None:
+        """Start no further trials, and wait until those that are being started have their runs."""
+        self.stop()
+        with self._beginning:
+            pass
 
     def drive(self) -> None:
         """Start trials and watch them until the last one has ended."""
@@ -81,8 +92,7 @@ class Driver:
                         self._going.pop(trial.number, None)
                         self._give_up(exc)
                 try:
-                    while self._left() > 0 and len(self._going) < self._search.at_once:
-                        self._begin()
+                    self._begin()
                 except Exception as exc:
                     self._give_up(exc)
                 time.sleep(POLL_S)
@@ -122,16 +132,31 @@ class Driver:
             self._reported[record.number] = max(record.intermediate_values, default=-1)
 
     def _begin(self) -> None:
+        """Start as many trials as may run at once, or all of them as one array."""
+        with self._beginning:
+            if self._search.start_array is not None:
+                self._start(self._left(), self._search.start_array)
+                return
+            while self._left() > 0 and len(self._going) < self._search.at_once:
+                self._start(1, self._start_each)
+
+    def _start_each(self, values: Mapping[int, Mapping[str, Json]]) -> Sequence[Run]:
+        return [self._search.start(values[number], number) for number in values]
+
+    def _start(self, count: int, start: Callable[[Mapping[int, Mapping[str, Json]]], Sequence[Run]]) -> None:
+        """Choose the values of trials, start their runs, and watch them from now on."""
         from optuna.trial import TrialState
 
-        trial = self._study.ask(dict(self._search.space))
+        trials = [self._study.ask(dict(self._search.space)) for _ in range(count)]
         try:
-            run = self._search.start(trial.params, trial.number)
+            runs = start({trial.number: trial.params for trial in trials}) if trials else ()
         except Exception:
-            self._study.tell(trial, state=TrialState.FAIL)
+            for trial in trials:
+                self._study.tell(trial, state=TrialState.FAIL)
             raise
-        trial.set_user_attr("run", run.id)
-        self._going[trial.number] = trial, run
+        for trial, run in zip(trials, runs, strict=True):
+            trial.set_user_attr("run", run.id)
+            self._going[trial.number] = trial, run
 
     def _look(self, trial: optuna.Trial, run: Run) -> None:
         """Report a trial's new values to Optuna. Cancel the run if Optuna prunes it; record its end if it has ended."""

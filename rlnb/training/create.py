@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlnb.contracts import Launcher
+from rlnb.contracts import ArrayLauncher, Launcher
 from rlnb.errors import CheckError, RlnbError
-from rlnb.records.layout import JobDir, RunDir
+from rlnb.records.layout import HANDLE, JobDir, RunDir
 from rlnb.records.record import RunRecord
 from rlnb.records.script_record import ScriptRecord
 from rlnb.run.jobs import NewJob
@@ -50,17 +51,52 @@ def create_run(
         RlnbError: The folder could not be made. Nothing is left of it.
     """
     run_path = root.runs / manifest.run_id
-    job = Job(kind="train", options=options or {})
-    new = NewJob(run_path=run_path, manifest=manifest, job=job, launcher=launcher)
-    folder = _create(root.runs / f".{manifest.run_id}", run_path, new)
+    new = _first_job(root, manifest, launcher, options)
+    folder = _create(new)
     new.start(folder, warm=warm, undo=lambda: shutil.rmtree(run_path, ignore_errors=True))
-    record = ScriptRecord if manifest.script else RunRecord
-    return Run.of(record(run_path, manifest))
+    return _run(new)
 
 
-def _create(staging: Path, run_path: Path, new: NewJob) -> JobDir:
+def create_array(plans: Sequence[Plan], launcher: ArrayLauncher, *, at_once: int | None) -> list[Run]:
+    """Make the folders of runs that have been checked, and start their trainings as one array of a queue.
+
+    Args:
+        plans: Plans without problems.
+        launcher: Launcher of the runs.
+        at_once: Largest number of trainings that run at once; None leaves it to the queue.
+
+    Raises:
+        RlnbError: A folder could not be made, or the array could not be started. Nothing is left of any run.
+    """
+    new = [_first_job(plan.root, plan.manifest, launcher, plan.options) for plan in plans]
+    try:
+        folders = [_create(one).path for one in new]
+        handles = launcher.submit_array(folders, at_once=at_once)
+    except BaseException:
+        for one in new:
+            shutil.rmtree(one.run_path, ignore_errors=True)
+        raise
+    for folder, handle in zip(folders, handles, strict=True):
+        with contextlib.suppress(OSError):  # a full disk; the state follows from the heartbeat
+            files.write_once(folder / HANDLE, handle)
+    return [_run(one) for one in new]
+
+
+def _first_job(root: Root, manifest: Manifest, launcher: Launcher, options: Mapping[str, Json] | None) -> NewJob:
+    job = Job(kind="train", options=options or {})
+    return NewJob(run_path=root.runs / manifest.run_id, manifest=manifest, job=job, launcher=launcher)
+
+
+def _run(new: NewJob) -> Run:
+    record = ScriptRecord if new.manifest.script else RunRecord
+    return Run.of(record(new.run_path, new.manifest))
+
+
+def _create(new: NewJob) -> JobDir:
     """Make the run's folder with its first job under a hidden name, then rename it, so that it appears as a whole."""
-    draft, manifest = RunDir(staging), new.manifest
+    run_path, manifest = new.run_path, new.manifest
+    staging = run_path.with_name(f".{manifest.run_id}")
+    draft = RunDir(staging)
     record, logs = draft.manifest, draft.logs
     try:
         if not staging.parent.exists():

@@ -11,6 +11,7 @@ import rlnb.tracking
 PUBLIC = [
     "AgentConfig",
     "Alert",
+    "ArrayLauncher",
     "AssetPack",
     "CameraBudget",
     "Catalog",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from rlnb.metrics.events import EventReader
@@ -181,6 +182,17 @@ def test_an_agent_whose_lifeline_closes_writes_no_result(job: JobDir) -> None:
     agent.communicate(timeout=WAIT_S)  # closes its standard input
     assert agent.returncode == 1
     assert not job.result.exists()
+
+
+@pytest.mark.parametrize("to_all", [False, True], ids=["the agent", "all processes"])
+def test_a_signal_to_a_revocable_agent_is_an_interruption(job: JobDir, to_all: bool) -> None:
+    agent = start(job, python(SLEEPS), "--revocable")
+    until(lambda: job.log().exists() and job.log().read_text())
+    for process in [*(psutil.Process(agent.pid).children() if to_all else ()), psutil.Process(agent.pid)]:
+        process.terminate()
+    assert agent.wait(WAIT_S) == 1
+    assert "was revoked by the queue" in result(job).error
+    assert result(job).interrupted
 
 
 def test_the_result_of_a_worker_is_kept(job: JobDir) -> None:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,7 +20,7 @@ import pytest
 import rlnb
 from rlnb.records.options import TrainOptions, options_of
 from rlnb.reports.sections import _summary
-from rlnb.spec import Job
+from rlnb.spec import Job, Json
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 
@@ -85,6 +86,45 @@ def test_the_silence_of_an_agent_is_measured_by_the_clock_of_the_file_system(int
     silent_s = beat.stat().st_mtime - 30.0
     os.utime(beat, (silent_s, silent_s))
     assert 29.0 < job.silence_s < 31.0
+
+
+def test_an_interrupted_run_that_its_host_does_not_continue_has_ended(interrupted: rlnb.Run) -> None:
+    rlnb.HostedJob(interrupted.jobs[0].folder.path).close()
+    assert rlnb.Run(interrupted.path).state == "timeout", "the host lives on for the jobs of other runs"
+
+
+class Waiting(rlnb.HostedLauncher):
+    """Keeps jobs for later."""
+
+    name, nodes, nproc_per_node, max_running, walltime_s = "local", 1, None, None, None
+    settings: Mapping[str, Json] = {}
+
+    def __init__(self) -> None:
+        self.job_dirs: list[Path] = []
+
+    def check(self, manifest: rlnb.Manifest) -> Sequence[rlnb.Problem]:
+        return ()
+
+    def submit(self, command: object, job_dir: Path) -> Mapping[str, Json]:
+        self.job_dirs.append(job_dir)
+        return self.own_handle()
+
+
+def test_a_host_can_continue_a_run_itself(interrupted: rlnb.Run) -> None:
+    interrupted.checkpoints[-1].unlink()
+    lost = rlnb.Result(outcome="failed", error="node 1 is lost", values={"interrupted": True})
+    files.write_anew(interrupted.jobs[0].folder.result, lost)
+    launcher = Waiting()
+    assert rlnb.HostedJob(interrupted.jobs[0].folder.path).go_on(3, launcher)
+    run = rlnb.Run(interrupted.path)
+    assert [job.folder.path for job in run.jobs[1:]] == launcher.job_dirs
+    assert run.state == "queued"
+
+
+@pytest.mark.parametrize(("lifeline", "option"), [(True, "--lifeline"), (False, "--revocable")])
+def test_an_agent_ends_with_its_host_or_by_a_signal_of_the_queue(tmp_path: Path, lifeline: bool, option: str) -> None:
+    argv = rlnb.HostedJob(tmp_path / "runs" / "first" / "jobs" / "0-train").agent_argv(lifeline=lifeline)
+    assert {"--lifeline", "--revocable"} & {*argv} == {option}
 
 
 def test_an_interrupted_run_can_be_cancelled(interrupted: rlnb.Run) -> None:

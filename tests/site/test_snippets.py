@@ -41,6 +41,7 @@ SIZES = {
 """Numbers of the pages, and those that a test has time for."""
 ON_A_CPU = {
     r'partition="gpu", nodes=2, gpus_per_node=4, walltime="08:00:00"': 'nodes=2, walltime="00:10:00"',
+    r'gpus_per_node=1, walltime="04:00:00"\)': 'walltime="00:10:00"), device="cpu", max_iterations=3',
     r"launcher=gpu\)": 'launcher=gpu, device="cpu", max_iterations=3)',
     r"gpus=\[1, 2, 4, 8, 16\]": "gpus=[1, 2]",
     r"nodes=(\d), nproc_per_node=8\)\)": r'nodes=\1, nproc_per_node=1), device="cpu", max_iterations=3)',

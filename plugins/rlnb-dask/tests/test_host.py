@@ -59,12 +59,6 @@ def test_nodes_that_wait_for_others_are_given_back(job: rlnb.HostedJob) -> None:
     assert host.Host(job, rlnb.pbs(nodes=2, walltime="01:00:00", patience_s=None))._patience_s() == math.inf
 
 
-def test_a_host_inside_a_slurm_job_does_not_pass_on_its_limits() -> None:
-    environ = {"SLURM_MEM_PER_NODE": "2048", "SLURM_JOB_ID": "7", "SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ann"}
-    host.forget_own_job(environ)
-    assert environ == {"SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ann"}
-
-
 @pytest.mark.parametrize("launcher", [rlnb.slurm(nodes=2, walltime="01:00:00"), rlnb.dask("tls://a:1", nodes=2)])
 def test_the_launcher_of_a_job_is_rebuilt_from_its_manifest(launcher: rlnb.Launcher) -> None:
     manifest = SimpleNamespace(launcher=launcher.name, launcher_settings=launcher.settings)

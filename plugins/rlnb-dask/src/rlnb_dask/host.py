@@ -14,7 +14,7 @@ import pkgutil
 import random
 import sys
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import dask
@@ -24,6 +24,7 @@ from rlnb import HostedJob, RlnbError
 from rlnb_dask import causes, node, preflight
 from rlnb_dask.clusters import AWAY_S, COMPLETING_S, FIRST_PAUSE_S, Cluster
 from rlnb_dask.existing import ExistingCluster
+from rlnb_dask.own_job import forget_own_job
 from rlnb_dask.plugin import LAUNCHERS
 from rlnb_dask.queues import host_job
 from rlnb_dask.queues.launcher import QueueLauncher
@@ -275,12 +276,6 @@ def _number(name: str) -> tuple[str, int]:
     """Return a sort key that orders workers by the number in their name, so that node 0 is the queue's first node."""
     stem, _, number = name.rpartition("-")
     return (stem, int(number)) if number.isdigit() else (name, 0)
-
-
-def forget_own_job(environ: MutableMapping[str, str]) -> None:
-    """Remove the variables of the Slurm job that runs this process; jobs submitted here would inherit its limits."""
-    for name in [name for name in environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
-        del environ[name]
 
 
 def main() -> None:

@@ -208,7 +208,7 @@ class QueueLauncher(HostedLauncher):
 
     def prologue_lines(self) -> Sequence[str]:
         """Return the site's lines, the user's and those of the network interface, which run before the worker."""
-        return [*self.site_lines("job-script-prologue"), *self.own_prologue(), *self._exports()]
+        return [*self.site_lines("job-script-prologue"), *self.own_prologue(), *self.exports()]
 
     def own_prologue(self) -> Sequence[str]:
         """Return the user's lines, with others around them that end the job and name the line if one fails."""
@@ -260,7 +260,7 @@ class QueueLauncher(HostedLauncher):
         """Return the sizes that this scheduler cannot request as they are set."""
         return ()
 
-    def _exports(self) -> Iterator[str]:
+    def exports(self) -> Iterator[str]:
         """Yield the shell lines that set the network interface of Gloo and NCCL."""
         if self.interface:
             for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 from rlnb import Problem
+from rlnb_dask.arrays.launcher import ArrayQueueLauncher
+from rlnb_dask.arrays.sge import SgeArrays
 from rlnb_dask.queues import queries
-from rlnb_dask.queues.launcher import Argument, QueueLauncher
+from rlnb_dask.queues.launcher import Argument
 
 _CORES = re.compile(r"-pe\s")
 _MEMORY = re.compile("mem|rss|virtual_free")
@@ -28,7 +30,7 @@ _WHEN = re.compile(r"^\S+ \S+ \[\S+\]: ")
 """Date, time, user and process before the cause of an error state."""
 
 
-class Sge(QueueLauncher):
+class Sge(ArrayQueueLauncher):
     """Runs each node of a training as a job of Grid Engine. See :class:`QueueLauncher` for the arguments.
 
     Only the site knows the names of its parallel environments and of its memory resources, so cores and memory are
@@ -40,6 +42,7 @@ class Sge(QueueLauncher):
     title = "Grid Engine"
     jobqueue = "SGE"
     outputs = ("rlnb.o{}",)
+    arrays = SgeArrays()
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
         """Return the project instead of an account, and the cores."""

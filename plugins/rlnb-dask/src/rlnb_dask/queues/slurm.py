@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlnb import Manifest, Problem
+from rlnb_dask.arrays.launcher import ArrayQueueLauncher
+from rlnb_dask.arrays.slurm import SlurmArrays
 from rlnb_dask.causes import without_reports
 from rlnb_dask.queues import host_job, slurm_answers
-from rlnb_dask.queues.launcher import Argument, Json, QueueLauncher, last_line
+from rlnb_dask.queues.launcher import Argument, Json, last_line
 from rlnb_dask.queues.slurm_answers import AWAY, LIVING, MEANINGS, WAITING_OR_RUNNING
 from rlnb_dask.queues.walltime import seconds_of, slurm_seconds_of
 
@@ -36,13 +38,14 @@ _FOLLOWS = re.compile(r"srun: |.*\*\*\* (STEP \S+ ON \S+ CANCELLED AT \S+|\S.* D
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Slurm(QueueLauncher):
+class Slurm(ArrayQueueLauncher):
     """Runs each training as one job of Slurm. See :class:`QueueLauncher` for the other arguments.
 
     Args:
         host: ``"here"`` runs the host of a training on this machine. ``"job"`` runs it as a small job of its own, for
             sites that allow no processes on login nodes. Such a job needs sbatch on the node where it runs. If it
-            reaches its own walltime, the training goes on with another one, which counts as an interruption.
+            reaches its own walltime, the training goes on with another one, which counts as an interruption. The host
+            of an array always runs on this machine.
         host_directives: Options of the host's job, such as ``["--partition=cpu", "--time=3-00:00:00"]``. Its partition
             and account are those of the training, and its walltime is the site's, unless options change them.
     """
@@ -51,6 +54,7 @@ class Slurm(QueueLauncher):
     title = "Slurm"
     jobqueue = "SLURM"
     single_job = True
+    arrays = SlurmArrays()
 
     host: str = "here"
     host_directives: Sequence[str] | str = ()
@@ -90,9 +94,6 @@ class Slurm(QueueLauncher):
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
         """Return arguments that make srun start a Dask worker on each node."""
-        # Slurm ends a step more reliably than the children of a script. Since 22.05, srun does not inherit the job's
-        # --cpus-per-task.
-        cores = f" --cpus-per-task={self.cores}" if self._with_cores else ""
         python = shlex.quote(self.python or sys.executable)
         if prologue := self.own_prologue():  # the job's script itself runs on the first node only
             python = shlex.join(["bash", "-c", "\n".join([*prologue, '"$@"']), "rlnb"]) + f" {python}"
@@ -100,11 +101,18 @@ class Slurm(QueueLauncher):
             "cores": nodes,
             "processes": nodes,
             "memory": f"{self.memory_gib * nodes:g}GiB",
-            "job_script_prologue": [*self.site_lines("job-script-prologue"), *self._exports()],
-            "python": f"srun --kill-on-bad-exit=1{cores} {python}",
+            "job_script_prologue": [*self.site_lines("job-script-prologue"), *self.exports()],
+            "python": f"{shlex.join(self.spread())} {python}",
             # own_directives sets the memory and the tasks of each node.
             "job_directives_skip": ["-n 1", "--cpus-per-task", "--mem="],
         }
+
+    def spread(self) -> Sequence[str]:
+        """Return the srun command that starts a process on each node of a job."""
+        # Slurm ends a step more reliably than the children of a script. Since 22.05, srun does not inherit the job's
+        # --cpus-per-task.
+        cores = [f"--cpus-per-task={self.cores}"] if self._with_cores else []
+        return ["srun", "--kill-on-bad-exit=1", *cores]
 
     def own_directives(self, nodes: int) -> Sequence[str]:
         """Return the directives for the nodes of a job, with one task per node."""

@@ -1,0 +1,103 @@
+"""The folder of an array, ``<root>/arrays/<time>-<number>``: its request, the script of an element, and its output."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from rlnb_dask.queues.launcher import Setting
+
+MODE = 0o775
+"""Mode of the folder, on which the umask is applied. The script in it is executed, so others never may write to it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArrayRequest:
+    """What the kernel asks of the host of an array."""
+
+    launcher: str
+    """Name of the launcher."""
+    settings: Mapping[str, Setting]
+    """Settings of the launcher."""
+    at_once: int | None
+    """Largest number of elements that run at once; None leaves it to the queue."""
+    job_dirs: Sequence[str]
+    """Folders of the jobs, one for each element."""
+
+
+@dataclass(frozen=True)
+class ArrayFolder:
+    """The folder of an array."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, root: Path) -> ArrayFolder:
+        """Make the folder of a new array.
+
+        Args:
+            root: Folder that holds rlnb's runs, on a file system that all nodes share.
+        """
+        arrays = root / "arrays"
+        arrays.mkdir(MODE, exist_ok=True)
+        path = arrays / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        path.mkdir(MODE)
+        return cls(path)
+
+    @property
+    def script(self) -> Path:
+        """The job script of an element."""
+        return self.path / "element.sh"
+
+    def members(self, number: int) -> Path:
+        """File with the job folder of each element of the array's submission with this number, one a line."""
+        return self.path / f"{number}.jobs"
+
+    def write_request(self, request: ArrayRequest) -> None:
+        """Write the request of the kernel."""
+        (self.path / "array.json").write_text(json.dumps(dataclasses.asdict(request), indent=1))
+
+    def request(self) -> ArrayRequest:
+        """Return the request of the kernel."""
+        return ArrayRequest(**json.loads((self.path / "array.json").read_text()))
+
+    def write_members(self, number: int, job_dirs: Sequence[Path]) -> None:
+        """Write the job folders of the elements of a submission."""
+        self.members(number).write_text("".join(f"{path}\n" for path in job_dirs))
+
+    def write_id(self, number: int, array: str) -> None:
+        """Write the id that the queue gave a submission."""
+        self._id(number).write_text(array)
+
+    def place(self, job_dir: Path) -> tuple[str, int] | None:
+        """Return the queue's id of a job's array, and the job's position in it; None before it was submitted."""
+        for members in self.path.glob("*.jobs"):
+            lines = members.read_text().splitlines()
+            file = self._id(int(members.stem))
+            if str(job_dir) in lines and file.exists():
+                return file.read_text(), lines.index(str(job_dir))
+        return None
+
+    def output(self, array: str, number: int) -> str:
+        """Return what the queue and the script printed for an element.
+
+        Args:
+            array: The queue's id of the array.
+            number: The queue's number of the element.
+        """
+        path = self.path / f"{array}.{number}.out"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def remove_empty_outputs(self) -> None:
+        """Remove the output files of elements to which nothing was written, which is the usual case."""
+        for path in self.path.glob("*.out"):
+            if path.stat().st_size == 0:
+                path.unlink()
+
+    def _id(self, number: int) -> Path:
+        return self.path / f"{number}.id"

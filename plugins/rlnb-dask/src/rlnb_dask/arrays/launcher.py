@@ -1,0 +1,104 @@
+"""The base class of the launchers of queues that have arrays."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rlnb import HostedLauncher, Problem
+from rlnb_dask.arrays.folder import ArrayFolder, ArrayRequest
+from rlnb_dask.arrays.queue import ArrayQueue
+from rlnb_dask.arrays.script import element_script
+from rlnb_dask.queues.launcher import QueueLauncher
+
+LOOK_S = 3.0
+"""Seconds for which an answer of the queue about an array without a host is kept."""
+
+
+class ArrayHostLauncher(HostedLauncher):
+    """Starts the host of an array, whose folder takes the place of a job's."""
+
+    module: ClassVar[str] = "rlnb_dask.arrays"
+
+
+class ArrayQueueLauncher(QueueLauncher):
+    """A queue launcher that also starts many runs as one array, which one process of this machine hosts."""
+
+    arrays: ClassVar[ArrayQueue]
+    """The queue's commands for arrays."""
+
+    def check_array(self, count: int) -> Sequence[Problem]:
+        """Return every reason why the queue would refuse an array of ``count`` jobs."""
+        problems = []
+        if self.nodes != 1 and not self.single_job:
+            what = f"An array of {self.title} has one node for each run, not {self.nodes}."
+            problems.append(Problem(what=what, fix="Use nodes=1, or array=False."))
+        most = self.arrays.most()
+        if most is not None and count > most:
+            what = f"An array of this {self.title} has at most {most} jobs, not {count}."
+            problems.append(Problem(what=what, fix=f"Use at most {most} runs, or array=False."))
+        return problems
+
+    def submit_array(self, job_dirs: Sequence[Path], *, at_once: int | None) -> Sequence[Mapping[str, Any]]:
+        """Start the host of an array, and return the handle of each job."""
+        folder = ArrayFolder.create(job_dirs[0].parents[3])
+        folder.script.write_text(self.element_script())
+        folder.write_request(
+            ArrayRequest(
+                launcher=self.name,
+                settings=self.settings,
+                at_once=at_once,
+                job_dirs=[str(path) for path in job_dirs],
+            )
+        )
+        handle = {**ArrayHostLauncher().submit(None, folder.path), "array": str(folder.path)}
+        return [handle] * len(job_dirs)
+
+    def element_script(self) -> str:
+        """Return the job script of an element of an array."""
+        arguments = self.job_arguments(self.nodes)
+        job = self.job_class()("<scheduler>", name="<name>", **arguments)
+        # With several nodes, the user's lines run on each of them, below srun.
+        own = self.own_prologue() if self.nodes == 1 else ()
+        prologue = [*self.site_lines("job-script-prologue"), *own, *self.exports()]
+        python = self.python or sys.executable
+        return element_script(
+            shebang=job.shebang, header=job.job_header, prologue=prologue, queue=self.arrays, python=python
+        )
+
+    def spread(self) -> Sequence[str]:
+        """Return the command that starts a process on each node of an element; empty if the element has one node."""
+        return ()
+
+    def alive(self, handle: Mapping[str, Any], job_dir: Path) -> bool | None:
+        """Return whether the job's host lives. An element of an array also lives without it, while it is queued."""
+        alive = super().alive(handle, job_dir)
+        return self._state(handle, job_dir) is not None if alive is False and "array" in handle else alive
+
+    def cancel(self, handle: Mapping[str, Any], job_dir: Path) -> None:
+        """Remove a waiting element from the queue if its array's host, which does so otherwise, has ended."""
+        if "array" not in handle:
+            super().cancel(handle, job_dir)
+            return
+        if super().alive(handle, job_dir) is not False:
+            return
+        state = self._state(handle, job_dir)
+        place = ArrayFolder(Path(str(handle["array"]))).place(job_dir)
+        if place and state and self.arrays.waits(state):
+            self.arrays.remove(place[0], [place[1]])
+
+    def _state(self, handle: Mapping[str, Any], job_dir: Path) -> str | None:
+        """Return the queue's state of an element; None if it is not in the queue."""
+        place = ArrayFolder(Path(str(handle["array"]))).place(job_dir)
+        states = _states(self.arrays, place[0], int(time.monotonic() / LOOK_S)) if place else None
+        return states.get(place[1]) if states and place else None
+
+
+@functools.lru_cache(maxsize=64)
+def _states(queue: ArrayQueue, array: str, period: int) -> Mapping[int, str] | None:
+    """Return the states of an array's elements, with one query for all runs of a list."""
+    return queue.look(array)

@@ -1,0 +1,41 @@
+"""The text of Slurm's commands for arrays, and of its answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rlnb_dask.arrays.slurm import SlurmArrays, states
+
+FOLDER = Path("/root of runs/arrays/1")
+QUEUE = SlurmArrays()
+
+
+def submitted(at_once: int | None) -> list[str]:
+    script, members = FOLDER / "element.sh", FOLDER / "1.jobs"
+    return [*QUEUE.submit_argv(script, members, count=40, at_once=at_once, outputs=FOLDER)]
+
+
+def test_the_limit_is_part_of_the_array() -> None:
+    output = f"{FOLDER}/%A.%a.out"
+    assert submitted(4) == [
+        *("sbatch", "--parsable", "--array=0-39%4", f"--output={output}", f"--error={output}"),
+        *(f"{FOLDER}/element.sh", f"{FOLDER}/1.jobs"),
+    ]
+    assert submitted(None)[2] == "--array=0-39"
+
+
+def test_the_id_is_that_of_the_array() -> None:
+    assert QUEUE.id_of("17\n") == "17"
+    assert QUEUE.id_of("17;east\n") == "17"
+
+
+def test_elements_are_removed_with_one_command() -> None:
+    assert QUEUE.remove_argv("17", [3, 0, 1, 7]) == ["scancel", "17_[0-1,3,7]"]
+    assert QUEUE.element("17", 3) == "17_3"
+
+
+def test_the_states_are_those_of_squeue() -> None:
+    assert states("0 RUNNING\n12 PENDING\n") == {0: "RUNNING", 12: "PENDING"}
+    assert states("N/A PENDING\n\n") == {}
+    assert QUEUE.waits("PENDING")
+    assert not QUEUE.waits("COMPLETING")
