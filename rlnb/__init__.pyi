@@ -28,6 +28,7 @@ from .errors import WorkerError as WorkerError
 from .hookspecs import hookimpl as hookimpl
 from .launch.hosted import HostedLauncher as HostedLauncher
 from .launch.local import LocalLauncher as LocalLauncher
+from .manifests.render import render as render
 from .notebook.define import define as define
 from .nvidia.gpus import GpuFacts as GpuFacts
 from .nvidia.gpus import gpu_facts as gpu_facts
@@ -42,7 +43,6 @@ from .run.find import get_run as get_run
 from .run.find import runs as runs
 from .run.hosted_job import HostedJob as HostedJob
 from .run.listing import Runs as Runs
-from .run.render import render as render
 from .run.run import Run as Run
 from .settings import options as options
 from .simulation.agent import AgentConfig as AgentConfig

@@ -7,8 +7,6 @@ torch nor the simulator, and has one thread, but for those that tell a webhook o
 ``python -m rlnb.node JOB_DIR`` runs the command of that job. With ``--node K --master HOST:PORT`` it is the agent of
 one of several nodes. With ``--lifeline`` it ends when its standard input closes; the process at the other end writes
 the reason. With ``--revocable`` a signal means that a queue takes the node away, so the training may go on elsewhere.
-``python -m rlnb.node --injected RUN_DIR`` reads node and master from the environment, where the cluster's operator has
-set them. ``python -m rlnb.node --warm LOG ARGV`` keeps a living simulator for a kernel and passes its requests on.
 When the kernel hands over a job, the agent detaches from the kernel and becomes the agent of that job.
 ``python -m rlnb.node --beside ARGV`` runs a command until the kernel is gone, however it ended.
 """
@@ -16,18 +14,17 @@ When the kernel hands over a job, the agent detaches from the kernel and becomes
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from rlnb.node.agent import Agent
 from rlnb.node.child import adopt_orphans, spawn
-from rlnb.node.peers import Member, injected, newest_training
+from rlnb.node.peers import Member
 from rlnb.node.server import keep_beside
 from rlnb.node.simulator import keep_simulator
-from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.spec import Command, Manifest
+from rlnb.records.layout import JobDir
+from rlnb.spec import Command
 from rlnb.storage import files
 from rlnb.storage.serial import from_json
 
@@ -38,20 +35,14 @@ def run_job(argv: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--node", type=int, default=0)
     parser.add_argument("--master", default="")
-    parser.add_argument("--injected", action="store_true")
     parser.add_argument("--lifeline", action="store_true")
     parser.add_argument("--revocable", action="store_true")
     parser.add_argument("--deadline", type=float)
     parser.add_argument("--hang-after", type=float)
     args = parser.parse_args(argv)
-    job = newest_training(args.folder) if args.injected else JobDir(args.folder)
+    job = JobDir(args.folder)
     command = from_json(Command, files.read_json(job.command) or {})
-    if args.injected:
-        resources = from_json(Manifest, files.read_json(run_dir_of(job.path).manifest) or {}).resources
-        gpus = 0 if resources.device == "cpu" else resources.nproc_per_node
-        member = injected(args.folder, command.nodes, gpus, os.environ)
-    else:
-        member = Member(args.node, command.nodes, args.master)
+    member = Member(args.node, command.nodes, args.master)
     agent = Agent(
         job,
         command,

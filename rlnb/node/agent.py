@@ -80,12 +80,13 @@ class Agent:
             deadline: Time at which to end the job, before the queue revokes the node, in seconds since the epoch.
             hang_after_s: Seconds without a new scalar, from the first iteration on, after which the training counts as
                 hung; None means never.
-            revocable: Whether a queue owns this process, so that a signal means that the queue takes the node away.
+            revocable: Whether a cluster owns this process, so that a signal means that it takes the node away.
             earlier_log: Log of the living simulator that runs the job; it writes there until it has read the handover.
         """
         self._job, self._member, self._lifeline, self._deadline = job, member or Member(), lifeline, deadline
         self._command, self._revocable = command, revocable
         self._node, self._several = self._member.node, self._member.nodes > 1
+        self._hosted = self._several or lifeline or revocable
         self._peers = Peers(job, self._member) if self._several else None
         self._stall = Stall(job, hang_after_s) if hang_after_s and job.kind == "train" else None
         self._earlier_log = earlier_log
@@ -99,6 +100,11 @@ class Agent:
     def _ours(self) -> bool:
         """Whether the command is a worker, which records its start and its result itself. A script does not."""
         return runs_worker(self._command.argv)
+
+    @property
+    def signalled(self) -> bool:
+        """Whether a signal has told the agent to end."""
+        return self._signalled
 
     def _on_signal(self, *_: object) -> None:
         self._signalled = True
@@ -271,7 +277,7 @@ class Agent:
         """Return why the job was told to end: by the user, or, on one of several nodes, by the queue."""
         if self._superseded():
             return "cancelled", f"stopped: {self._job.successor_name()} was started to continue this run"
-        if files.there(self._job.cancel) or not (self._several or self._lifeline or self._revocable):
+        if files.there(self._job.cancel) or not self._hosted:
             return "cancelled", "cancelled"
         self._interrupted = True
         return "failed", f"{self._member} was revoked by the queue: preempted, requeued, or past its walltime"

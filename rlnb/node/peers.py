@@ -6,10 +6,8 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from rlnb.errors import RlnbError
-from rlnb.records.layout import JobDir, RunDir, run_dir_of
+from rlnb.records.layout import JobDir, run_dir_of
 from rlnb.storage import files
 
 JOIN_S = 900.0
@@ -46,59 +44,6 @@ class Member:
 def _free_address() -> str:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
-INJECTED = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
-"""Variables that PAI-DLC, Kubeflow's PyTorchJob and Volcano set; the last two count nodes."""
-
-
-def injected(run_dir: Path, nodes: int, gpus: int, environ: Mapping[str, str]) -> Member:
-    """Return this node's place in a run, from the environment that the cluster's operator has set.
-
-    Args:
-        run_dir: Folder of the run.
-        nodes: Nodes that the run needs.
-        gpus: GPUs that the run's ranks need on each node. NPROC_PER_NODE, the GPUs of a pod, must not be lower.
-        environ: The environment.
-
-    Raises:
-        RlnbError: A variable is missing, or the pods do not fit the run.
-    """
-    if lacking := [name for name in INJECTED if not environ.get(name)]:
-        raise RlnbError(
-            f"{', '.join(lacking)} {'are' if len(lacking) > 1 else 'is'} not set. PAI-DLC, PyTorchJob and Volcano set "
-            "such variables in each pod. Elsewhere, use python -m rlnb.node JOB_DIR --node K --master HOST:PORT."
-        )
-    # PyTorchJob's operator also sets torchrun's own variables, which always count nodes.
-    torchrun_names = {"WORLD_SIZE": "PET_NNODES", "RANK": "PET_NODE_RANK"}
-    texts = {name: environ.get(other) or environ[name] for name, other in torchrun_names.items()}
-    if wrong := [f"{name}={text!r}" for name, text in texts.items() if not text.isdigit()]:
-        raise RlnbError(f"{', '.join(wrong)} is not a whole number. Set it to a number of nodes.")
-    pods, node = int(texts["WORLD_SIZE"]), int(texts["RANK"])
-    if pods != nodes or node >= pods:
-        raise RlnbError(
-            f"RANK={node} of WORLD_SIZE={pods} pods does not fit {run_dir.name}, which needs {nodes} nodes. Use one "
-            "pod for each node; both variables count nodes, not processes."
-        )
-    pod_gpus = environ.get("NPROC_PER_NODE", "")
-    if pod_gpus.isdigit() and 0 < int(pod_gpus) < gpus:
-        raise RlnbError(
-            f"NPROC_PER_NODE={pod_gpus} is too small: {run_dir.name} has {gpus} ranks on GPUs of each node. Give each "
-            f"pod {gpus} GPUs."
-        )
-    return Member(node, nodes, f"{environ['MASTER_ADDR']}:{environ['MASTER_PORT']}")
-
-
-def newest_training(run_dir: Path) -> JobDir:
-    """Return the folder of a run's newest training.
-
-    Raises:
-        RlnbError: The run has no training.
-    """
-    trainings = [job for job in RunDir(run_dir).jobs() if job.kind == "train" and job.counts()]
-    if not trainings:
-        raise RlnbError(f"{run_dir} has no training to run. Use the folder of a run that is mounted here.")
-    return trainings[-1]
 
 
 class Stall:

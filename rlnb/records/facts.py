@@ -17,6 +17,7 @@ from rlnb.records.find import find, open_record
 from rlnb.records.layout import FILM
 from rlnb.records.notes import Notes, Tags
 from rlnb.records.record import JobRecord, RunRecord
+from rlnb.records.refusals import refusals_of
 from rlnb.records.script_record import ScriptRecord
 from rlnb.records.stock_record import StockRecord
 from rlnb.spec import ENDED, State
@@ -307,6 +308,14 @@ class RunFacts:
         job = self._record.training
         data = files.read_json(job.folder.command, files.RECORD_BYTES) if job else None
         return from_json(Command, data).shell() if data else ""
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why pods of a run do not start, for a run that waits for them; see :func:`rlnb.injected`."""
+        job = self._record.training
+        if job is None or self.state not in ("queued", "starting"):
+            return ()
+        return tuple(map(str, refusals_of(job.folder)))
 
     def logs(self, lines: int = 40, *, job: int | None = None) -> str:
         """Return the end of a job's log.

@@ -314,6 +314,14 @@ class JobDir:
         names = (re.fullmatch(r"node(\d+)\.silent", child.name) for child in _children(self.path))
         return [self.log(node) for node in sorted(int(match[1]) for match in names if match)]
 
+    def refusal(self, name: str) -> Path:
+        """Why a pod does not take part in the job, by the name of its node (``node1``) or of its host."""
+        return self.path / f"{name}.refusal"
+
+    def refusals(self) -> list[Path]:
+        """Return the records of the pods that do not take part in the job."""
+        return sorted(child for child in _children(self.path) if child.suffix == ".refusal")
+
     def hosts(self) -> tuple[str, ...]:
         """Return the hosts of the nodes that have started, in node order, up to the first that has not."""
         hosts: list[str] = []

@@ -17,6 +17,7 @@ from rlnb.records import waits
 from rlnb.records.checkpoints import Checkpoints
 from rlnb.records.layout import JobDir, RunDir, run_dir_of
 from rlnb.records.options import logged_before
+from rlnb.records.refusals import refusals_of
 from rlnb.records.restarts import Restart
 from rlnb.records.submission import Submission
 from rlnb.records.waits import Waits
@@ -320,9 +321,12 @@ class RunRecord:
             return result.error if result and result.error != state else ""
         if result is not None:  # the host of an interrupted job is about to start the next one
             return f"the training goes on after: {result.error}" if result.interrupted else ""
-        restart = str(job.restart) if state != "running" and job.restart else ""
+        if state == "running":
+            restart = refusal = ""
+        else:
+            restart, refusal = str(job.restart or ""), next(map(str, refusals_of(job.folder)), "")
         record = job.waits
-        return "; ".join(filter(None, (restart, record.what if record else "")))
+        return "; ".join(filter(None, (restart, refusal, record.what if record else "")))
 
     @property
     def library_spec(self) -> Library | None:

@@ -12,10 +12,10 @@ from rlnb.contracts import Launcher
 from rlnb.display.own_user import refuse_other_users
 from rlnb.errors import RlnbError
 from rlnb.records.layout import JobDir, run_dir_of
-from rlnb.records.options import TrainOptions, options_of
 from rlnb.records.record import JobRecord, RunRecord
 from rlnb.records.submission import Submission
 from rlnb.records.waits import WaitsWriter
+from rlnb.run.interruption import has_saved, rest_of
 from rlnb.run.jobs import ResumedError, start_job
 from rlnb.spec import Command, Manifest, Outcome, Result
 from rlnb.storage import files
@@ -205,19 +205,11 @@ class HostedJob:
             return False
         if self.manifest.library == plugins.SCRIPT.name:
             raise RlnbError(f"{self._record.id} is the run of a script: rlnb cannot resume it. Start the script again.")
-        from rlnb.run.run import Run
-
-        run = Run(self._record.path)  # its state is "queued" here, so run.resume() would refuse
-        options = options_of(TrainOptions, jobs[-1].folder)
-        try:
-            # Until this job has written a checkpoint, its own options (init_from or checkpoint) still apply.
-            since = self._folder.command.stat().st_mtime
-            if any(path.stat().st_mtime > since for path in run.checkpoints):
-                options = run.what_is_left(trust=options.trust)
-            elif result.outcome == "timeout":
-                self.explain(". ".join(filter(None, [result.error, NO_PROGRESS])))
-                return False
-        except RlnbError:  # no iterations left: the interruption came at the very end
+        if result.outcome == "timeout" and not has_saved(self._record, self._folder):
+            self.explain(". ".join(filter(None, [result.error, NO_PROGRESS])))
+            return False
+        options = rest_of(self._record, self._folder)
+        if options is None:
             return False
         try:
             start_job(

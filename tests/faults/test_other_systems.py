@@ -122,5 +122,5 @@ run = rlnb.train("Echo", library="echo", launcher=rlnb.injected(nodes=1))
 print(json.dumps({"command": rlnb.render(run, "shell"), "state": run.state}))
 """,
     )
-    assert "rlnb.node --injected" in answers["command"]
+    assert "rlnb.pods" in answers["command"]
     assert answers["state"] == "queued"

@@ -142,6 +142,23 @@ def test_a_signal_on_one_of_several_nodes_is_recorded_as_an_interruption(job: Jo
     assert result(job).detail == "", "the log has no cause of an interruption"
 
 
+def test_a_signal_to_a_job_that_goes_on_is_an_interruption_even_on_one_node(job: JobDir) -> None:
+    code = (
+        "import sys; from pathlib import Path; from rlnb.node.agent import Agent; from rlnb.node.child import spawn\n"
+        "from rlnb.records.layout import JobDir; from rlnb.spec import Command; from rlnb.storage import files\n"
+        "from rlnb.storage.serial import from_json; job = JobDir(Path(sys.argv[1]))\n"
+        "agent = Agent(job, from_json(Command, files.read_json(job.command)), revocable=True)\n"
+        "agent.run(lambda command: spawn(command, job.log())); print(agent.signalled)"
+    )
+    files.write_once(job.command, to_json(python(SLEEPS)))
+    argv = [sys.executable, "-c", code, str(job.path)]
+    agent = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    until(lambda: job.log().exists() and job.log().read_text())
+    agent.send_signal(signal.SIGTERM)
+    assert agent.communicate(timeout=WAIT_S)[0] == "True\n"
+    assert (result(job).outcome, result(job).values) == ("failed", {"interrupted": True})
+
+
 def test_a_node_stops_at_its_deadline(job: JobDir) -> None:
     run(job, python(SLEEPS), "--deadline", str(time.time() + 0.3))
     assert (result(job).outcome, result(job).values) == ("timeout", {"interrupted": True})

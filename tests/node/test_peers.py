@@ -1,4 +1,4 @@
-"""A node reads its rank from the cluster's environment, and detects that another node is lost."""
+"""A node has its place among others, and detects that another node is lost."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import rlnb
 from rlnb.node import peers as module
-from rlnb.node.peers import Member, Peers, Stall, injected, newest_training
+from rlnb.node.peers import Member, Peers, Stall
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.storage import files
-
-RUN = Path("/runs/r1")
-DLC = {"MASTER_ADDR": "dlc-master-0", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "RANK": "1", "NPROC_PER_NODE": "8"}
-"""Variables from Alibaba's documentation of PAI-DLC; WORLD_SIZE and RANK count nodes."""
 
 
 def test_torchrun_gets_its_node_rank_from_the_environment() -> None:
@@ -32,39 +27,6 @@ def test_the_ranks_of_a_single_node_meet_on_a_free_port_of_loopback() -> None:
     places = [Member().env() for _ in range(2)]
     assert {place["PET_MASTER_ADDR"] for place in places} == {"127.0.0.1"}
     assert len({place["PET_MASTER_PORT"] for place in places}) == 2
-
-
-def test_a_pod_finds_its_node_and_the_first_in_the_environment() -> None:
-    assert injected(RUN, 2, 4, DLC) == Member(1, 2, "dlc-master-0:23456")
-
-
-def test_torchruns_variables_override_those_that_may_count_processes() -> None:
-    counts_processes = {**DLC, "WORLD_SIZE": "16", "RANK": "1", "PET_NNODES": "2", "PET_NODE_RANK": "1"}
-    assert injected(RUN, 2, 4, counts_processes) == Member(1, 2, "dlc-master-0:23456")
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"MASTER_ADDR": "", "RANK": ""}, "MASTER_ADDR, RANK are not set"),
-        ({"WORLD_SIZE": "two"}, "WORLD_SIZE='two'"),
-        ({"WORLD_SIZE": "16"}, "of WORLD_SIZE=16 pods does not fit r1, which needs 2 nodes"),
-        ({"RANK": "2"}, "RANK=2 of WORLD_SIZE=2 pods"),
-        ({"NPROC_PER_NODE": "2"}, "NPROC_PER_NODE=2 is too small: r1 has 4 ranks on GPUs"),
-    ],
-)
-def test_pods_that_do_not_fit_the_run_are_refused(changes: dict[str, str], expected: str) -> None:
-    with pytest.raises(rlnb.RlnbError, match=expected):
-        injected(RUN, 2, 4, {**DLC, **changes})
-
-
-def test_the_newest_training_is_the_one_to_run(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
-    for kind in ("train", "evaluate", "train", "export"):
-        run.next_job(kind)
-    assert newest_training(tmp_path).path.name == "2-train"
-    with pytest.raises(rlnb.RlnbError, match="has no training to run"):
-        newest_training(tmp_path / "nowhere")
 
 
 def test_a_node_that_falls_silent_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

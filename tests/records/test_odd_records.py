@@ -256,7 +256,8 @@ def lists(odd_state: str | None) -> None:
     wanted = {id: "completed" for id in GOOD} | ({ODD: odd_state} if odd_state else {})
     runs = rlnb.runs()
     assert {run.id: run.state for run in runs} == wanted
-    shown = {f"Run({id!r}, task='Echo', library='echo', {state})" for id, state in wanted.items()}
+    texts = {"lost": "lost: its process ended without a result"}
+    shown = {f"Run({id!r}, task='Echo', library='echo', {texts.get(state, state)})" for id, state in wanted.items()}
     assert set(map(repr, runs)) == shown
     assert [run.id for run in rlnb.runs(state="completed") if run.id != ODD] == GOOD
     table = runs.table("reward").set_index("id")

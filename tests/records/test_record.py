@@ -19,7 +19,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 import rlnb
 from rlnb.launch.hosted import handle_of
-from rlnb.node.peers import newest_training
+from rlnb.pods.pod import newest_training
 from rlnb.records.layout import JobDir, RunDir
 from rlnb.records.record import LOST_AFTER_S, RunRecord
 from rlnb.spec import Job, Started, State

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rlnb.errors import FreshProcessError, TrainingStopped
 
 if TYPE_CHECKING:
-    from rlnb.spec import Result
+    from rlnb.spec import Json, Result
 
 JOB_FUNCTIONS: Mapping[str, str] = types.MappingProxyType(
     {
@@ -74,8 +74,13 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
     from rlnb.records.layout import JobDir
     from rlnb.spec import Result
     from rlnb.storage import files
+    from rlnb.worker.jobs.context import open_job
 
+    values: dict[str, Json] = {}
     if _is_echo(exc):
+        # On several nodes, a whole node may be gone. Before the training has begun, the network itself may not work.
+        if JobDir(job_dir).started.exists() and open_job(job_dir).manifest.resources.nodes > 1:
+            values = {"interrupted": True}
         deadline = time.monotonic() + ECHO_S
         while not JobDir(job_dir).result.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -85,6 +90,7 @@ def _report(kind: str, job_dir: Path, exc: BaseException) -> None:
         detail=traceback.format_exc()[-files.MOST_DETAIL :],
         exit_code=1,
         ended=files.now(),
+        values=values,
     )
     _write(job_dir, kind, result)
 

@@ -13,7 +13,7 @@ from rlnb import plugins
 from rlnb.errors import FreshProcessError
 from rlnb.records.layout import JobDir
 from rlnb.records.record import JobRecord
-from rlnb.spec import JobKind
+from rlnb.spec import JobKind, Resources
 from rlnb.storage import files
 from rlnb.storage.serial import to_json
 from rlnb.version import untested
@@ -108,3 +108,34 @@ def test_a_rank_that_only_lost_a_peer_leaves_the_report_to_that_peer(
     result = JobRecord(job, "local").result
     assert result is not None
     assert result.error == "RuntimeError: out of memory"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "has_begun", "values"), [(2, True, {"interrupted": True}), (2, False, {}), (1, True, {})]
+)
+def test_a_training_that_lost_another_node_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int, has_begun: bool, values: dict[str, bool]
+) -> None:
+    manifest = rlnb.Manifest(
+        run_id="r",
+        created="",
+        task=rlnb.Task(id="Echo"),
+        library="echo",
+        resources=Resources(nodes=nodes, nproc_per_node=2),
+    )
+    files.write_once(tmp_path / "manifest.json", to_json(manifest))
+    job = JobDir(tmp_path / "jobs" / "0-train")
+    job.path.mkdir(parents=True)
+
+    def lose(*_: object) -> None:
+        if has_begun:
+            job.started.write_text("{}")
+        raise RuntimeError("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")
+
+    monkeypatch.setattr(plugins.load(plugins.library("echo").backend), "train", lose)
+    monkeypatch.setenv("WORLD_SIZE", str(2 * nodes))
+    monkeypatch.setattr("rlnb.worker.jobs.job.ECHO_S", 0.0)
+    assert work("train", job.path) == 1
+    result = JobRecord(job, "injected").result
+    assert result is not None
+    assert (result.outcome, result.values) == ("failed", values)
