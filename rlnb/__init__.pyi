@@ -5,6 +5,8 @@ import typing
 
 import rlnb.launch.injected as _injected
 
+from .accounting.goodput import Goodput as Goodput
+from .accounting.goodput import goodput as goodput
 from .cameras.budget import CameraBudget as CameraBudget
 from .cameras.budget import camera_budget as camera_budget
 from .cameras.inspector import Finding as Finding

@@ -13,6 +13,7 @@ import typer
 from rlnb.cli import screen
 from rlnb.cli.arguments import AsJson, AssetRoot, Checkpoint, Imports, Python, RunId, TaskId, Trust
 from rlnb.cli.assets import assets_app
+from rlnb.cli.goodput import goodput
 from rlnb.cli.plugins import plugins_app
 from rlnb.cli.runs import runs_app
 from rlnb.cli.training import resume, script, show, train
@@ -208,6 +209,8 @@ def compile_kernels(
 
 
 # -- lists -----------------------------------------------------------------------------------------------
+
+app.command()(goodput)
 
 
 @app.command()

@@ -26,6 +26,8 @@ _VERTICAL: Mapping[str, Literal["bottom", "top", "center"]] = {"top": "bottom", 
 """matplotlib's name of the side of a text that lies at its point, by plotly's name of the side of the point."""
 _BAND_ALPHA = 0.2
 _LINE_WIDTH = 1.4
+_BAR_WIDTH = 6.0
+"""Width of a bar's line in the legend."""
 _LEGEND_CHARACTERS = 120
 """Number of characters on a line of the legend below two columns of subplots."""
 _ENGINEERING_FROM = 1000.0
@@ -113,6 +115,8 @@ def _draw_traces(axes: Axes, chart: go.Figure, subplot: _Subplot) -> dict[str, L
             continue
         if trace.type == "bar":
             _draw_bars(axes, trace)
+            if trace.showlegend:
+                legend[_plain(trace.name)] = Line2D([], [], color=_bar_colour(trace), linewidth=_BAR_WIDTH)
             continue
         if trace.mode == "text":
             _draw_texts(axes, trace)
@@ -126,12 +130,19 @@ def _draw_traces(axes: Axes, chart: go.Figure, subplot: _Subplot) -> dict[str, L
 
 
 def _draw_bars(axes: Axes, trace: go.Bar) -> None:
-    from rlnb.display.pictures import PALETTE
-
+    """Draw bars from their base, as stacked ones have it."""
     horizontal = trace.orientation == "h"
     names, lengths = (trace.y, trace.x) if horizontal else (trace.x, trace.y)
     places = range(len(lengths)) if names is None else list(names)
-    (axes.barh if horizontal else axes.bar)(places, list(lengths), color=PALETTE[0])
+    base: Any = 0.0 if trace.base is None else list(trace.base)
+    draw, below = (axes.barh, "left") if horizontal else (axes.bar, "bottom")
+    draw(places, list(lengths), color=_bar_colour(trace), **{below: base})
+
+
+def _bar_colour(trace: go.Bar) -> Any:
+    from rlnb.display.pictures import PALETTE
+
+    return _colour(trace.marker.color) if isinstance(trace.marker.color, str) else PALETTE[0]
 
 
 def _draw_texts(axes: Axes, trace: go.Scatter) -> None:
@@ -170,6 +181,8 @@ def _dress(axes: Axes, subplot: _Subplot) -> None:
             axis.set_major_formatter(EngFormatter(sep=""))
     if subplot.x.range:
         axes.set_xlim(*subplot.x.range)
+    if subplot.y.autorange == "reversed":
+        axes.invert_yaxis()
     if subplot.y.range:
         axes.set_ylim(*subplot.y.range)
 

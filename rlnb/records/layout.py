@@ -201,6 +201,11 @@ class JobDir:
     def result(self) -> Path:
         return self.path / "result.json"
 
+    @property
+    def saves(self) -> Path:
+        """The checkpoints that the training has written, one line for each."""
+        return self.path / "saves.jsonl"
+
     def flight(self, rank: int) -> Path:
         """Folder of the record of the steps before a value that was not finite."""
         return self.path / f"flight{rank}"

@@ -105,6 +105,24 @@ class JobRecord:
         options = (files.read_json(self.folder.job, files.RECORD_BYTES) or {}).get("options")
         return options if isinstance(options, Mapping) else {}
 
+    def span(self, library: Library | None) -> Span | None:
+        """Return how the training counts steps; None before its first iteration, and for other kinds of jobs.
+
+        Args:
+            library: Description of the run's library; None if its plugin is not installed here.
+        """
+        started = self.started if self.kind == "train" else None
+        if started is None:
+            return None
+        frames_per_step = started.frames_per_step or 1.0  # older versions of rlnb could write 0
+        return Span(
+            start_time=started.time_s,
+            frames_per_step=frames_per_step,
+            steps_per_iteration=started.horizon * started.num_envs / frames_per_step,
+            logged_at_end=library is not None and library.logged_at_end,
+            logged=self.logged,
+        )
+
     @functools.cached_property
     def logged(self) -> Mapping[str, int]:
         """Where the event files of earlier, lost trainings end; see :class:`rlnb.records.options.TrainOptions`."""
@@ -349,22 +367,8 @@ class RunRecord:
         return self._system
 
     def _spans(self) -> list[Span]:
-        spans = []
-        for job in self.jobs:
-            started = job.started if job.kind == "train" else None
-            if started is not None:
-                frames_per_step = started.frames_per_step or 1.0  # older versions of rlnb could write 0
-                per_iteration = started.horizon * started.num_envs / frames_per_step
-                spans.append(
-                    Span(
-                        start_time=started.time_s,
-                        frames_per_step=frames_per_step,
-                        steps_per_iteration=per_iteration,
-                        logged_at_end=self.library_spec is not None and self.library_spec.logged_at_end,
-                        logged=job.logged,
-                    )
-                )
-        return spans
+        spans = (job.span(self.library_spec) for job in self.jobs)
+        return [span for span in spans if span is not None]
 
     @property
     def checkpoints(self) -> Checkpoints:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import os
 import time
 from collections.abc import Container, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlnb import plugins
 from rlnb.records import notes
 from rlnb.records.find import find
 from rlnb.records.layout import RunDir
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 ENDED_AT_ONCE = 300
 """Ended runs to check per refresh: they rarely change, only when they are resumed, tagged or annotated."""
+THREADS = 32
+"""Records to read at the same time. A shared file system answers each call after milliseconds, but many at once."""
 WALK_EVERY = 30
 """Refreshes between two walks through folders that are not rlnb roots, since stock Isaac Lab nests its runs."""
 
@@ -33,6 +36,18 @@ class Changes:
     """Runs to redraw: new ones, changed ones, and every one that has not ended."""
     departures: tuple[Run, ...]
     """Runs that were deleted, archived or damaged since the last refresh."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Look:
+    """The records of a run at one moment."""
+
+    path: str
+    run: Run
+    stamp: tuple[int, ...]
+    archived: bool = False
+    ended: bool = False
+    error: Exception | None = None
 
 
 class Catalog:
@@ -71,35 +86,29 @@ class Catalog:
         folders = self._run_folders()
         deadline = time.monotonic() + limit_s
         departures = [path for path in self._runs if path not in folders]
-        unseen = sorted(folders - self._runs.keys() - self._damaged, reverse=True)
-        new = []
-        for path in unseen:
-            if time.monotonic() > deadline:
-                break
-            new += [path] if self._open(path) else []
-        self.behind = sum(path not in self._runs and path not in self._damaged for path in unseen)
-        changes = [path for path in self._ended_in_turn(folders) if _stamp(path) != self._stamps[path]]
+        with ThreadPoolExecutor(THREADS) as pool:
+            new = self._open(sorted(folders - self._runs.keys() - self._damaged, reverse=True), deadline, pool)
+            ended = self._ended_in_turn(folders)
+            stamps = zip(ended, pool.map(_stamp, ended), strict=True)
+            changes = [path for path, stamp in stamps if stamp != self._stamps[path]]
+            looks = [*new, *pool.map(self._look, dict.fromkeys((*(self._live - set(departures)), *changes)))]
         updates = []
-        for path in dict.fromkeys((*new, *self._live, *changes)):
-            if path not in self._runs or path in departures:
-                continue
-            self._stamps[path] = _stamp(path)
-            try:
-                archived = notes.archived(RunDir(Path(path)).notes)
-                ended = self._runs[path].state in ENDED
-            except Exception as exc:  # no error of a damaged record may hide the other runs
-                logger.warning("%s: %s", path, exc)
+        for look in looks:
+            path = look.path
+            self._runs[path], self._stamps[path] = look.run, look.stamp
+            if look.error is not None:  # no error of a damaged record may hide the other runs
+                logger.warning("%s: %s", path, look.error)
                 self._damaged.add(path)
                 departures.append(path)
                 continue
-            if archived:
+            if look.archived:
                 departures += [path] if path in self._shown else []
                 continue
-            if ended and path in self._live and path not in self._stock:
+            if look.ended and path in self._live and path not in self._stock:
                 self._runs[path] = Run(Path(path))  # a new Run, to free the curves cached in the old one
             updates.append(self._runs[path])
             self._shown.add(path)
-            (self._live.discard if ended else self._live.add)(path)
+            (self._live.discard if look.ended else self._live.add)(path)
         losses = tuple(self._runs[path] for path in departures if path in self._shown)
         for path in departures:
             self._shown.discard(path)
@@ -109,28 +118,44 @@ class Catalog:
         return Changes(updates=tuple(updates), departures=losses)
 
     def _run_folders(self) -> set[str]:
-        """Return the folder of every existing run."""
+        """Return every folder that may be a run. Whether it is one shows when its records are read."""
         folders: set[str] = set()
         for root in self._roots:
-            for path in itertools.chain(_folders(root / "runs"), _folders(root)):
-                if path in self._runs or path in self._damaged or os.path.exists(RunDir(Path(path)).manifest):
-                    folders.add(path)
-            if not (root / "runs").is_dir() and self._looks % WALK_EVERY == 0:
+            folders.update(_folders(root / "runs"))
+            if (root / "runs").is_dir():  # the other folders of a root hold tasks, cards and sweeps
+                folders.update(path for path in _folders(root) if path in self._runs or self._is_run(path))
+                continue
+            folders.update(_folders(root))
+            if self._looks % WALK_EVERY == 0:
                 self._stock |= {str(record.path): Run.of(record) for record in find(root)}
         self._looks += 1
         return folders | {path for path in self._stock if os.path.exists(path)}
 
-    def _open(self, path: str) -> bool:
-        """Read the records of a run; return whether that succeeded."""
-        run = self._stock.get(path) or Run(Path(path))
+    def _open(self, paths: Sequence[str], deadline: float, pool: ThreadPoolExecutor) -> list[_Look]:
+        """Read the records of new runs until a deadline, the first ones first."""
+        plugins.launchers()  # once, before several threads need them
+        looks: list[_Look] = []
+        done = 0
+        while done < len(paths) and time.monotonic() <= deadline:
+            batch = paths[done : done + 2 * THREADS]
+            runs = [path for path, is_run in zip(batch, pool.map(self._is_run, batch), strict=True) if is_run]
+            looks += pool.map(self._look, runs)
+            done += len(batch)
+        self.behind = len(paths) - done
+        return looks
+
+    def _is_run(self, path: str) -> bool:
+        return path in self._stock or os.path.exists(RunDir(Path(path)).manifest)
+
+    def _look(self, path: str) -> _Look:
+        """Read the records of a run that say whether it belongs to the list, and whether it can change."""
+        run, stamp = self._stock.get(path) or self._runs.get(path) or Run(Path(path)), _stamp(path)
         try:
-            _ = run.manifest, run.created, run.state
-        except Exception as exc:  # no error of a damaged record may hide the other runs
-            self._damaged.add(path)
-            logger.warning("%s: %s", path, exc)
-            return False
-        self._runs[path], self._stamps[path] = run, ()
-        return True
+            _ = run.manifest, run.created
+            archived, ended = notes.archived(RunDir(Path(path)).notes), run.state in ENDED
+        except Exception as exc:  # a damaged record can raise anything
+            return _Look(path=path, run=run, stamp=stamp, error=exc)
+        return _Look(path=path, run=run, stamp=stamp, archived=archived, ended=ended)
 
     def _ended_in_turn(self, folders: Container[str]) -> list[str]:
         ended = [path for path in self._runs if path not in self._live and path in folders]

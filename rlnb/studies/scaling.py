@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import itertools
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlnb import plugins
 from rlnb.contracts import Launcher
-from rlnb.errors import CheckError, Problem, whole_number
+from rlnb.errors import CheckError, Problem, did_you_mean, whole_number
 from rlnb.launch.local import LocalLauncher
 from rlnb.records.ranks import ranks_of
 from rlnb.run.run import Run
@@ -30,8 +32,13 @@ Mode = Literal["horizontal", "vertical"]
 """Whether each rank has the same number of envs (weak scaling), or all ranks share one number (strong scaling)."""
 GOOD = 0.8
 """Efficiency of the reference line in the figure. Below it, further ranks are seldom worth their cost."""
+TOO_GOOD = 1.1
+"""Efficiency above which a measurement cannot be true: the smallest run had to share its machine, for example."""
+REPEAT = "repeat the measurement"
+WINDOWS = 10
+"""Number of equal parts of a training whose rates are compared."""
 SETTLED = 0.2
-"""Share of the first iterations that the rate leaves out, because kernels are compiled in them."""
+"""Share of the first windows that the rate leaves out, because kernels are compiled in them."""
 LAST = 0.1
 """Share of the last iterations over which the reward is averaged."""
 REACHED = 0.9
@@ -51,7 +58,7 @@ class Row:
     envs: int
     """Envs over all ranks."""
     frames_per_s: float
-    """Median frames per second, without the first fifth of the iterations."""
+    """Frames per second: the median over windows of a tenth of the training, without the first two windows."""
     efficiency: float
     """Frames per second per rank, as a share of those of the smallest run."""
     communication: float
@@ -62,6 +69,8 @@ class Row:
     """Minutes from the first to the last iteration."""
     minutes_to_reward: float
     """Minutes until 90 % of the smallest run's reward; NaN if the run never reaches it."""
+    note: str
+    """``"repeat the measurement"`` if the efficiency cannot be true, else empty."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,12 +86,14 @@ class ScalingStudy:
     def table(self) -> pd.DataFrame:
         """Return one row per run, fewest ranks first.
 
-        The columns are ``ranks``, ``nodes``, ``envs_per_rank``, ``envs``, ``frames_per_s`` (median without the first
-        fifth of the iterations), ``efficiency`` (frames/s per rank, as a share of those of the smallest run),
+        The columns are ``ranks``, ``nodes``, ``envs_per_rank``, ``envs``, ``frames_per_s`` (median over windows of a
+        tenth of the training, without the first two), ``efficiency`` (frames/s per rank, as a share of those of the
+        smallest run),
         ``communication`` (share of the training that ranks spend in all_reduce, including the wait for the slowest
         rank; NaN on GPUs, where all_reduce is asynchronous), ``reward`` (mean of the last tenth of the iterations),
-        ``minutes`` (first to last iteration) and ``minutes_to_reward`` (until 90 % of the smallest run's reward; NaN if
-        a run never reaches it).
+        ``minutes`` (first to last iteration), ``minutes_to_reward`` (until 90 % of the smallest run's reward; NaN if
+        a run never reaches it) and ``note`` (``"repeat the measurement"`` if the efficiency is above 110 %, which
+        happens when the smallest run had to share its machine).
         """
         import pandas as pd
 
@@ -97,6 +108,7 @@ class ScalingStudy:
         started = run.started
         envs = started.num_envs if started else 0
         rate, base = _rate(run), _rate(self.runs[smallest]) / smallest
+        efficiency = rate / ranks / base if base else math.nan
         times = run.metrics["fps"].wall_time_s if "fps" in run.metrics.names else []
         return Row(
             ranks=ranks,
@@ -104,12 +116,21 @@ class ScalingStudy:
             envs_per_rank=envs // ranks,
             envs=envs,
             frames_per_s=rate,
-            efficiency=rate / ranks / base if base else math.nan,
+            efficiency=efficiency,
             communication=_communication(run),
             reward=_reward(run),
             minutes=(times[-1] - times[0]) / 60 if len(times) else math.nan,
             minutes_to_reward=_minutes_to(run, REACHED * _reward(self.runs[smallest])),
+            note=REPEAT if efficiency > TOO_GOOD else "",
         )
+
+    @property
+    def most_ranks(self) -> int:
+        """The most ranks with an efficiency of at least 80 %. Further ranks are seldom worth their cost.
+
+        Measurements that have to be repeated do not count.
+        """
+        return max(row.ranks for row in self._rows() if row.ranks == min(self.runs) or _is_worth(row))
 
     def plot(self) -> go.Figure:
         """Return the efficiency over ranks, with a line at 80 %, and the curves of reward, loss and success."""
@@ -136,6 +157,10 @@ class ScalingStudy:
         ranks, efficiencies = [row.ranks for row in rows], [row.efficiency for row in rows]
         line = go.Scatter(x=ranks, y=efficiencies, mode="lines+markers", line={"color": colour(0)}, showlegend=False)
         chart.add_trace(line, row=1, col=1)
+        if odd := [row for row in rows if row.note]:
+            look = {"size": 14, "symbol": "circle-open", "color": "#c44e52"}
+            places = {"x": [row.ranks for row in odd], "y": [row.efficiency for row in odd]}
+            chart.add_trace(go.Scatter(mode="markers", marker=look, name=REPEAT, **places), row=1, col=1)
         chart.add_hline(y=GOOD, line={"dash": "dot", "color": "#888"}, row=1, col=1)
         chart.update_xaxes(title_text="ranks", type="log", tickvals=ranks, row=1, col=1)
         chart.update_yaxes(range=[0, 1.1 * max(1.0, *efficiencies)], row=1, col=1)
@@ -176,7 +201,7 @@ class ScalingStudy:
     def __repr__(self) -> str:
         each = ", ".join(
             f"{row.ranks} x {row.envs_per_rank:,} = {row.envs:,} envs: {row.frames_per_s:,.0f} frames/s "
-            f"({row.efficiency:.0%})"
+            f"({row.efficiency:.0%}{f': {row.note}' if row.note else ''})"
             for row in self._rows()
         )
         return f"ScalingStudy({self.mode}; {each})"
@@ -191,12 +216,13 @@ class ScalingStudy:
                 *("" if math.isnan(share) else f"{share:.0%}" for share in (row.efficiency, row.communication)),
                 f"{row.reward:.3f}",
                 *("" if math.isnan(minutes) else f"{minutes:.1f}" for minutes in (row.minutes, row.minutes_to_reward)),
+                row.note,
             ]
             for row in self._rows()
         ]
         heads = ["ranks", "nodes", "envs per rank", "envs", "frames/s", "efficiency", "communication", "reward"]
         what = "each rank has the same envs" if self.mode == "horizontal" else "all ranks share the same envs"
-        return table([*heads, "minutes", "minutes to reward"], rows, caption=f"Scaling, {self.mode}: {what}")
+        return table([*heads, "minutes", "minutes to reward", ""], rows, caption=f"Scaling, {self.mode}: {what}")
 
 
 def scaling_study(
@@ -236,7 +262,7 @@ def scaling_study(
     if asked_for is not None and (odd := whole_number("nproc_per_node", asked_for, example=8)):
         raise CheckError(f"scaling study of {task.id}", odd)
     at_most = asked_for or launcher.nproc_per_node
-    problems = _check_numbers(gpus, mode, at_most)
+    problems = [*_check_names(arguments), *_check_numbers(gpus, mode, at_most)]
     if isinstance(launcher, LocalLauncher) and at_most:
         problems += [
             Problem(what="nproc_per_node needs a cluster launcher: here gpus sets the ranks.", fix="gpus=[1, 2]")
@@ -263,6 +289,15 @@ def scaling_study(
         ranks: train.train(task, **training, warm=False).wait_for_completion() for ranks, training in trainings.items()
     }
     return ScalingStudy(mode=mode, runs=runs)
+
+
+def _check_names(arguments: Iterable[str]) -> list[Problem]:
+    names = [*inspect.signature(train.train).parameters, *inspect.signature(scaling_study).parameters]
+    return [
+        Problem(what=f"scaling_study has no argument {name!r}.{did_you_mean(name, names)}", fix="max_iterations=100")
+        for name in arguments
+        if name not in names
+    ]
 
 
 def _check_numbers(gpus: Sequence[int], mode: str, per_node: int | None) -> list[Problem]:
@@ -295,10 +330,27 @@ def _with_nodes(launcher: Launcher, nodes: int) -> Launcher:
 
 
 def _rate(run: Run) -> float:
-    """Return the median frames/s of a run, without the first fifth of its iterations."""
-    rates = run.metrics["fps"].values if "fps" in run.metrics.names else []
-    settled = rates[int(SETTLED * len(rates)) :]
+    """Return the frames/s of a run, without those of its start."""
+    return settled_rate(run.metrics["fps"].values if "fps" in run.metrics.names else [])
+
+
+def settled_rate(rates: Sequence[float]) -> float:
+    """Return the median rate over windows of a training, without the first ones; NaN without a rate.
+
+    The rate of a window is its frames by its time, so that a pause of one iteration shows in one window.
+
+    Args:
+        rates: Frames/s of each iteration.
+    """
+    count = min(WINDOWS, len(rates))
+    bounds = [number * len(rates) // count for number in range(count + 1)] if count else []
+    windows = [statistics.harmonic_mean(rates[begin:end]) for begin, end in itertools.pairwise(bounds)]
+    settled = windows[math.ceil(SETTLED * len(windows)) :] or windows
     return statistics.median(settled) if settled else math.nan
+
+
+def _is_worth(row: Row) -> bool:
+    return row.efficiency >= GOOD and not row.note
 
 
 def _reward(run: Run) -> float:

@@ -116,6 +116,11 @@ def test_every_page_with_snippets_is_executed() -> None:
     assert {str(page.relative_to(REPO)) for page in PAGES if blocks(page)} <= executed
 
 
+def test_the_page_about_the_cost_of_trainings_is_executed(root: Path, tmp_path: Path) -> None:
+    rlnb.train("Echo", library="echo", max_iterations=3).wait(60)
+    execute_page("docs/goodput.md", tmp_path)
+
+
 def test_the_ten_lines_are_ten() -> None:
     (block,) = blocks(REPO / "README.md")
     assert len(block.strip().splitlines()) == 10

@@ -33,6 +33,38 @@ def test_efficiency_is_the_rate_of_a_rank_as_a_share_of_the_smallest_runs(study:
     assert (table["minutes_to_reward"] <= table["minutes"] + 1e-9).all()
 
 
+def test_an_efficiency_that_cannot_be_true_is_marked(study: ScalingStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert study.most_ranks == 1, "two ranks have 50 %"
+    assert set(study.table()["note"]) == {""}
+    monkeypatch.setattr(scaling, "_rate", lambda run: {study.runs[1].id: 592.0, study.runs[2].id: 6416.0}[run.id])
+    assert list(study.table()["note"]) == ["", "repeat the measurement"]
+    assert "6,416 frames/s (542%: repeat the measurement)" in repr(study)
+    assert "repeat the measurement" in study._repr_html_()
+    assert "repeat the measurement" in [trace.name for trace in study.plot().data]
+    assert study.most_ranks == 1
+    monkeypatch.setattr(scaling, "_rate", lambda run: {study.runs[1].id: 592.0, study.runs[2].id: 1000.0}[run.id])
+    assert study.most_ranks == 2
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ([1.0, 1.0, *[100.0] * 8], 100.0),
+        ([1.0, 100.0], 100.0),
+        ([7.0], 7.0),
+        ([1.0] * 4 + [100.0] * 4 + [100.0, 25.0] * 6, 40.0),  # windows of two iterations
+        ([], math.nan),
+    ],
+)
+def test_the_rate_is_the_median_of_windows_without_the_first(rates: list[float], expected: float) -> None:
+    assert scaling.settled_rate(rates) == pytest.approx(expected, nan_ok=True)
+
+
+def test_an_argument_that_does_not_exist_is_refused_with_the_closest_name(root: Path) -> None:
+    with pytest.raises(rlnb.CheckError, match=r"no argument 'iterations'.* Did you mean 'max_iterations'"):
+        rlnb.scaling_study("Echo", "echo", gpus=[1], iterations=5)
+
+
 def test_the_envs_per_rank_and_in_total_are_always_shown(study: ScalingStudy) -> None:
     assert repr(study) == (
         "ScalingStudy(horizontal; 1 x 4 = 4 envs: 1,000 frames/s (100%), 2 x 2 = 4 envs: 1,000 frames/s (50%))"

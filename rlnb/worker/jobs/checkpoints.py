@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from rlnb.errors import RlnbError
+from rlnb.records.layout import JobDir
+from rlnb.records.saves import Save, append
 from rlnb.storage import files
 
 if TYPE_CHECKING:
@@ -15,6 +19,10 @@ if TYPE_CHECKING:
 
 TORCH_BEGINS = (b"P", b"\x80")
 """First byte of a file from ``torch.save``: a zip archive (PK), or, before torch 1.6, a pickle."""
+
+
+_training: JobDir | None = None
+"""Job whose checkpoints are recorded; None while none are."""
 
 
 def vet_checkpoint(checkpoint: Path, trust: bool) -> None:
@@ -60,13 +68,26 @@ def write_whole(path: str | Path, write: Callable[[str], object]) -> Path:
         path: The file.
         write: ``function(temporary_path)`` that writes it; the temporary path has the file's suffix.
     """
-    path = Path(path)
+    path, start_s = Path(path), time.perf_counter()
     part = path.with_name(f".part-{path.name}")
     write(str(part))
     _sync(part)
     os.replace(part, path)
     _sync(path.parent)
+    if _training is not None:
+        append(_training, Save(file=path.name, end_s=time.time(), duration_s=time.perf_counter() - start_s))
     return path
+
+
+@contextlib.contextmanager
+def saves_recorded(job: JobDir) -> Iterator[None]:
+    """Record each file that :func:`write_whole` writes, with the time that it took, as a checkpoint of a training."""
+    global _training
+    _training = job
+    try:
+        yield
+    finally:
+        _training = None
 
 
 def _sync(path: Path) -> None:

@@ -23,6 +23,7 @@ from rlnb.worker.isaac import config
 from rlnb.worker.isaac.device import torch_device
 from rlnb.worker.isaac.env import environment
 from rlnb.worker.jobs import ranks
+from rlnb.worker.jobs.checkpoints import saves_recorded
 from rlnb.worker.jobs.context import Context, OpenJob, open_job
 from rlnb.worker.jobs.resumed import spread_episodes
 from rlnb.worker.jobs.retention import retention
@@ -36,7 +37,8 @@ def train(job_dir: Path) -> None:
     manifest, library = job.manifest, plugins.library(job.manifest.library)
     ctx = Context(job.run, job.folder, manifest, options_of(TrainOptions, job.folder))
     digests: Ranks | None = None
-    with retention(job.run, manifest.keep if ctx.rank == 0 else None):
+    saves = saves_recorded(job.folder) if ctx.rank == 0 else contextlib.nullcontext()
+    with saves, retention(job.run, manifest.keep if ctx.rank == 0 else None):
         if library.simulator:
             digests = _train_in_simulator(job, library, ctx)
         else:

@@ -1,0 +1,261 @@
+"""``rlnb.goodput(runs)``: where the time of runs went, what interrupted them, and what they cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rlnb.accounting.account import Account, Interruption, account_of
+from rlnb.accounting.parts import Parts, total
+from rlnb.accounting.usage import usage_of
+from rlnb.display.table import cell, counted, duration, short, table
+from rlnb.errors import RlnbError
+from rlnb.records.facts import RunFacts
+from rlnb.records.layout import RunDir
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from rlnb.records.record import RunRecord
+
+logger = logging.getLogger(__name__)
+
+MOST_ROWS = 100
+"""Most runs and most interruptions that a notebook shows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One run in the table of a goodput."""
+
+    run: str
+    """Id of the run."""
+    task: str
+    """Name of its task."""
+    state: str
+    """State of its training."""
+    wall_s: float
+    """Seconds from its creation to its end, or until now."""
+    waiting_s: float
+    starting_s: float
+    useful_s: float
+    lost_s: float
+    checkpointing_s: float
+    restarting_s: float
+    idle_s: float
+    goodput: float
+    """Share of the wall time that was useful, 0 to 1."""
+    interruptions: int
+    """Number of interruptions."""
+    lost_iterations: int
+    """Finished iterations that the run did not keep."""
+    node_hours: float
+    """Hours of all nodes that its jobs held."""
+    gpu_hours: float
+    """Hours of all GPUs that its jobs held."""
+    frames: float
+    """Env transitions that the run kept."""
+    frames_per_gpu_hour: float
+    """NaN on CPUs."""
+    cpu_cores: float
+    """Mean number of busy cores, over all nodes."""
+    gpu_percent: float
+    """Mean use of its GPUs."""
+    disk_bytes: int
+    """Size of the run's folder."""
+
+
+@dataclass(frozen=True)
+class Goodput:
+    """The time of some runs, by what it was used for. Shown as a table in a cell; ``.plot()`` draws it."""
+
+    accounts: tuple[Account, ...]
+    """One account per run, in the order of the runs."""
+
+    @functools.cached_property
+    def parts(self) -> Parts:
+        """The parts of the wall time of all runs together."""
+        return total(account.parts for account in self.accounts)
+
+    @property
+    def interruptions(self) -> list[Interruption]:
+        """The interruptions of all runs, oldest first."""
+        every = (interruption for account in self.accounts for interruption in account.interruptions)
+        return sorted(every, key=lambda interruption: interruption.time_s)
+
+    @property
+    def useful_share(self) -> float:
+        """Share of the wall time that was useful, 0 to 1; NaN without runs."""
+        return _share(self.parts)
+
+    @property
+    def mean_s_between_interruptions(self) -> float:
+        """Seconds in which the runs had nodes, divided by the number of interruptions; infinite without any."""
+        count, held_s = len(self.interruptions), sum(account.held_s for account in self.accounts)
+        return held_s / count if count else math.inf
+
+    @property
+    def node_hours(self) -> float:
+        """Hours of all nodes that the runs held."""
+        return sum(account.node_hours for account in self.accounts)
+
+    @property
+    def gpu_hours(self) -> float:
+        """Hours of all GPUs that the runs held; 0 on CPUs."""
+        return sum(account.gpu_hours for account in self.accounts)
+
+    @property
+    def frames_per_gpu_hour(self) -> float:
+        """Env transitions that the runs on GPUs kept, per hour of a GPU; NaN without GPUs."""
+        on_gpus = [account for account in self.accounts if account.gpu_hours > 0 and not math.isnan(account.frames)]
+        hours = sum(account.gpu_hours for account in on_gpus)
+        return sum(account.frames for account in on_gpus) / hours if hours else math.nan
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per run: its parts and their share, its interruptions, its cost and its load.
+
+        ``wall_s`` is the sum of ``waiting_s``, ``starting_s``, ``useful_s``, ``lost_s``, ``checkpointing_s``,
+        ``restarting_s`` and ``idle_s``, which is defined in the guide *What trainings cost*. ``goodput`` is the useful
+        share. ``interruptions`` and ``lost_iterations`` are counts. ``node_hours`` and ``gpu_hours`` are those of the
+        nodes and GPUs that the jobs held. ``frames`` and ``frames_per_gpu_hour`` count the env transitions that the run
+        kept. ``cpu_cores`` and ``gpu_percent`` are the mean load, and ``disk_bytes`` is the size of the run's folder.
+        """
+        import pandas as pd
+
+        columns = [field.name for field in dataclasses.fields(Row)]
+        return pd.DataFrame([dataclasses.asdict(row) for row in self.rows()], columns=columns)
+
+    def interruptions_table(self) -> pd.DataFrame:
+        """Return one row per interruption: run, job, time (UTC), cause, lost iterations, lost seconds and error."""
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            [dataclasses.asdict(interruption) for interruption in self.interruptions],
+            columns=[field.name for field in dataclasses.fields(Interruption)],
+        )
+        frame.insert(2, "time", pd.to_datetime(frame.pop("time_s"), unit="s", utc=True))
+        return frame
+
+    def plot(self) -> go.Figure:
+        """Return a bar for each run, newest at the top, that consists of the parts of its wall time."""
+        from rlnb.accounting.figure import bars
+
+        return bars(self.accounts[:MOST_ROWS])
+
+    def rows(self, most: int | None = None) -> list[Row]:
+        """Return the first ``most`` rows of :meth:`table`; None is all."""
+        return [_row(account) for account in self.accounts[:most]]
+
+    def __repr__(self) -> str:
+        return f"Goodput({self.summary})"
+
+    @property
+    def summary(self) -> str:
+        """The parts, the interruptions and the cost of all runs together, in one line."""
+        if not self.accounts:
+            return "no runs with a training"
+        shares = [
+            f"{seconds / self.parts.wall_s:.0%} {name}"
+            for name, seconds in self.parts.items()
+            if seconds > 0 and self.parts.wall_s
+        ]
+        count = len(self.interruptions)
+        between = f", one every {duration(self.mean_s_between_interruptions)}" if count else ""
+        cost = f"{short(self.gpu_hours)} GPU-hours" if self.gpu_hours else f"{short(self.node_hours)} node-hours"
+        rate = f", {short(self.frames_per_gpu_hour)} frames per GPU-hour" if self.gpu_hours else ""
+        return (
+            f"{counted(len(self.accounts), 'run')}, {duration(self.parts.wall_s)}: {', '.join(shares)}; "
+            f"{counted(count, 'interruption')}{between}; {cost}{rate}"
+        )
+
+    def _repr_html_(self) -> str:
+        heads = ["run", "task", "state", "wall", *(name for name, _ in Parts().items()), "goodput", "interruptions"]
+        heads += ["lost iterations", "GPU-hours", "frames per GPU-hour", "CPU cores", "GPU %", "MB"]
+        rest = f", the first {MOST_ROWS} shown" if len(self.accounts) > MOST_ROWS else ""
+        runs = table(heads, [_cells(row) for row in self.rows(MOST_ROWS)], caption=self.summary + rest)
+        lines = [
+            (
+                line.run,
+                line.job,
+                datetime.fromtimestamp(line.time_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+                line.cause,
+                cell(line.lost_iterations),
+                duration(line.lost_s),
+                line.error,
+            )
+            for line in self.interruptions[-MOST_ROWS:]
+        ]
+        heads = ["run", "job", "time", "cause", "lost iterations", "lost time", "error"]
+        return runs + (table(heads, lines, caption="Interruptions") if lines else "")
+
+
+def goodput(runs: RunFacts | Iterable[RunFacts]) -> Goodput:
+    """Return where the time of runs went, from their records alone.
+
+    Each second of a run's wall time is waiting, starting, useful, lost, checkpointing, restarting or idle. Runs of
+    stock Isaac Lab have no records of their jobs and are left out.
+
+    Args:
+        runs: Runs, such as ``rlnb.runs()``, ``study.runs.values()`` or a single run. They may still train.
+    """
+    accounts = (_account(run.record) for run in ([runs] if isinstance(runs, RunFacts) else runs))
+    return Goodput(tuple(account for account in accounts if account is not None))
+
+
+def _account(record: RunRecord) -> Account | None:
+    """Return the account of a run; None if it has no training, or if a damaged record makes it unreadable."""
+    try:
+        return account_of(record)
+    except (RlnbError, OSError) as exc:  # a damaged record must not hide the other runs
+        logger.warning("%s is not in the sum. %s", record.path, exc)
+        return None
+
+
+def _row(account: Account) -> Row:
+    parts, usage = account.parts, usage_of(RunDir(account.path))
+    return Row(
+        run=account.run,
+        task=account.task,
+        state=account.state,
+        wall_s=parts.wall_s,
+        **{f"{name}_s": seconds for name, seconds in parts.items()},
+        goodput=_share(parts),
+        interruptions=len(account.interruptions),
+        lost_iterations=sum(interruption.lost_iterations or 0 for interruption in account.interruptions),
+        node_hours=account.node_hours,
+        gpu_hours=account.gpu_hours,
+        frames=account.frames,
+        frames_per_gpu_hour=account.frames / account.gpu_hours if account.gpu_hours else math.nan,
+        cpu_cores=usage.cpu_cores,
+        gpu_percent=usage.gpu_percent,
+        disk_bytes=usage.disk_bytes,
+    )
+
+
+def _share(parts: Parts) -> float:
+    """Return the useful share of the wall time, 0 to 1; NaN if there is none."""
+    return parts.useful_s / parts.wall_s if parts.wall_s else math.nan
+
+
+def _cells(row: Row) -> list[str]:
+    seconds = (row.wall_s, *(getattr(row, f"{name}_s") for name, _ in Parts().items()))
+    return [
+        row.run,
+        row.task,
+        row.state,
+        *("" if math.isnan(value) else duration(value) for value in seconds),
+        "" if math.isnan(row.goodput) else f"{row.goodput:.0%}",
+        str(row.interruptions or ""),
+        str(row.lost_iterations or ""),
+        short(row.gpu_hours) if row.gpu_hours else "",
+        *("" if math.isnan(value) else short(value) for value in (row.frames_per_gpu_hour, row.cpu_cores)),
+        "" if math.isnan(row.gpu_percent) else f"{row.gpu_percent:.0f}",
+        short(row.disk_bytes / 1e6),
+    ]

@@ -1,0 +1,80 @@
+"""``rlnb goodput``: where the time of runs went, what interrupted them, and what they cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlnb.cli import screen
+from rlnb.cli.arguments import AsJson
+from rlnb.cli.runs import InState, OfLibrary, OfTask, Root, Since, WithTag
+
+if TYPE_CHECKING:
+    from rlnb.accounting.account import Interruption
+
+
+def goodput(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="RUN", help="Only these runs; all runs by default.")
+    ] = None,
+    path: Root = None,
+    task: OfTask = None,
+    library: OfLibrary = None,
+    state: InState = None,
+    tag: WithTag = None,
+    since: Since = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print where the time of runs went, what interrupted them, and what they cost."""
+    import rlnb
+    from rlnb.display.table import duration, short
+
+    if ids:
+        runs = rlnb.Runs([rlnb.get_run(id) for id in ids])
+    else:
+        runs = rlnb.runs(path, task=task, library=library, state=state, tag=tag, since=since)
+    result = rlnb.goodput(runs)
+    rows = [dataclasses.asdict(row) for row in result.rows()]
+    if as_json:
+        interruptions = [dataclasses.asdict(interruption) for interruption in result.interruptions]
+        return screen.print_json({"runs": rows, "interruptions": interruptions})
+    parts = [name for name, _ in result.parts.items()]
+    screen.table(
+        ["run", "wall", *parts, "goodput", "GPU-hours", "node-hours"],
+        [
+            [
+                row["run"],
+                *(duration(row[f"{name}_s"]) if row[f"{name}_s"] > 0 else "" for name in ("wall", *parts)),
+                f"{row['goodput']:.0%}",
+                short(row["gpu_hours"]) if row["gpu_hours"] else "",
+                short(row["node_hours"]),
+            ]
+            for row in rows
+        ],
+    )
+    _print_interruptions(result.interruptions)
+    screen.say(f"{result.summary}.")
+
+
+def _print_interruptions(interruptions: Sequence[Interruption]) -> None:
+    from rlnb.display.table import duration
+
+    if interruptions:
+        screen.table(
+            ["run", "job", "time", "cause", "lost iterations", "lost time"],
+            [
+                [
+                    line.run,
+                    line.job,
+                    datetime.fromtimestamp(line.time_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M"),
+                    line.cause,
+                    line.lost_iterations,
+                    duration(line.lost_s),
+                ]
+                for line in interruptions
+            ],
+        )

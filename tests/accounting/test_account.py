@@ -1,0 +1,166 @@
+"""The account of runs with planted faults: every interruption has its cause, and the lost iterations are exact."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime
+
+import psutil
+import pytest
+
+import rlnb
+from rlnb.accounting.account import Account, account_of
+
+ITERATION_S = 0.3
+"""Seconds of an iteration, longer than the echo library keeps a scalar in memory."""
+WITHIN_S = 60.0
+LAST = 60
+CRASH_AT = 8
+FRAMES = 16 * 4
+"""Env transitions of an iteration of the echo library."""
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, "the condition does not hold in time"
+        time.sleep(0.02)
+
+
+def has_ended(run: rlnb.Run) -> bool:
+    return run.state in rlnb.ENDED
+
+
+def echo(**arguments: object) -> rlnb.Run:
+    agent = {"iteration_s": ITERATION_S, **arguments.pop("agent", {})}  # type: ignore[dict-item]
+    usual = {"max_iterations": LAST, "launcher": rlnb.LocalLauncher(max_running=10)}
+    return rlnb.train("Echo", library="echo", agent=agent, **{**usual, **arguments})  # type: ignore[arg-type]
+
+
+def kill(run: rlnb.Run, *, agent: bool) -> None:
+    """Kill the rank or the agent of a run after its eighth iteration. Its checkpoint is of the fifth."""
+    until(lambda: run.metrics.iteration >= 7)
+    for process in psutil.process_iter(["cmdline"]):
+        argv = process.info["cmdline"] or ()
+        if any(part.startswith(str(run.path)) for part in argv) and ("rlnb.node" in argv) == agent:
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def cancel(run: rlnb.Run) -> None:
+    until(lambda: run.metrics.iteration >= 7)
+    run.cancel(save_s=0)
+
+
+def start_hanging() -> rlnb.Run:
+    """Start a training whose agent ends it if nothing is logged for two seconds."""
+    run = echo(launcher=rlnb.injected(), agent={"hang_at": CRASH_AT})
+    argv = [sys.executable, "-m", "rlnb.node", str(run.jobs[0].folder.path), "--hang-after", "2"]
+    with open(run.jobs[0].folder.log(), "ab") as log:
+        subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    return run
+
+
+FAULTS: dict[str, tuple[str, Callable[[], rlnb.Run], Callable[[rlnb.Run], None]]] = {
+    "a killed rank": ("process killed", echo, lambda run: kill(run, agent=False)),
+    "a killed agent": ("process lost", echo, lambda run: kill(run, agent=True)),
+    "the walltime": (
+        "walltime",
+        lambda: echo(launcher=rlnb.LocalLauncher(max_running=10, walltime_s=6.0)),
+        lambda run: None,
+    ),
+    "a cancellation": ("cancelled", echo, cancel),
+    "a hang": ("hang", start_hanging, lambda run: None),
+    "an error of the code": ("error", lambda: echo(agent={"crash_at": CRASH_AT}), lambda run: None),
+}
+"""The cause that the account names, how the training is started, and how its fault is planted."""
+
+
+@pytest.fixture(scope="module")
+def interrupted(echo_root: object) -> Iterator[dict[str, rlnb.Run]]:
+    """Provide a run for each fault. All of them train at the same time, and have ended."""
+    runs = {name: start() for name, (_, start, _) in FAULTS.items()}
+    for name, run in runs.items():
+        FAULTS[name][2](run)
+    for run in runs.values():
+        until(functools.partial(has_ended, run))
+    yield runs
+    for run in runs.values():
+        run.cancel(save_s=0)
+
+
+def account(run: rlnb.Run) -> Account:
+    result = account_of(run.record)
+    assert result is not None
+    return result
+
+
+def iterations(run: rlnb.Run) -> int:
+    """Return the number of iterations that the newest job has finished, from what it printed."""
+    return max(int(number) for number in re.findall(r"iteration (\d+) of", run.logs(1000))) + 1
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_interruption_has_its_cause_and_exactly_the_lost_iterations(
+    interrupted: dict[str, rlnb.Run], name: str
+) -> None:
+    run = interrupted[name]
+    (interruption,) = account(run).interruptions
+    kept = max(int(path.stem.removeprefix("model_")) for path in run.checkpoints) + 1
+    assert interruption.cause == FAULTS[name][0]
+    assert interruption.lost_iterations == iterations(run) - kept
+    assert name == "the walltime" or interruption.lost_iterations > 0
+    assert account(run).frames == kept * FRAMES
+    assert interruption.lost_iterations * ITERATION_S * 0.9 <= interruption.lost_s
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_parts_sum_to_the_wall_time(interrupted: dict[str, rlnb.Run], name: str) -> None:
+    run = interrupted[name]
+    parts = account(run).parts
+    end_s = (
+        datetime.fromisoformat(run.result.ended).timestamp() if run.result else run.metrics["reward"].wall_time_s[-1]
+    )
+    assert parts.wall_s == pytest.approx(end_s - run.created.timestamp(), rel=0.01 if run.result else 0.2)
+    assert all(seconds >= 0 or math.isnan(seconds) for _, seconds in parts.items())
+    assert min(parts.waiting_s, parts.starting_s, parts.useful_s, parts.checkpointing_s) > 0
+
+
+def test_a_resumed_run_restarts_after_a_pause_and_loses_nothing_more(interrupted: dict[str, rlnb.Run]) -> None:
+    run = interrupted["an error of the code"]
+    before, pause_s = account(run), time.time() - account(run).interruptions[0].time_s
+    with suppress(rlnb.RunError):  # it fails again at the same iteration
+        run.resume().wait(WITHIN_S)
+    after = account(run)
+    assert [interruption.lost_iterations for interruption in after.interruptions] == [CRASH_AT - 5] * 2
+    assert after.parts.idle_s == pytest.approx(pause_s, abs=0.5)
+    assert after.parts.restarting_s > 0.2
+    assert (after.parts.waiting_s, after.parts.useful_s) == pytest.approx(
+        (before.parts.waiting_s, before.parts.useful_s), abs=0.05
+    )
+    end_s = datetime.fromisoformat(run.result.ended).timestamp()  # type: ignore[union-attr]
+    assert after.parts.wall_s == pytest.approx(end_s - run.created.timestamp(), rel=0.01)
+
+
+def test_a_completed_training_is_useful_to_its_end_and_so_is_its_extension(echo_root: object) -> None:
+    run = echo(max_iterations=3, agent={"iteration_s": 0.05}).wait(WITHIN_S)
+    run.resume(max_iterations=6).wait(WITHIN_S)
+    result = account(run)
+    assert result.interruptions == ()
+    assert result.parts.lost_s == 0.0
+    assert result.frames == 6 * FRAMES
+    assert result.gpu_hours == 0.0
+    assert result.node_hours * 3600 == pytest.approx(result.held_s)
+    for job in run.jobs:  # a run of an older version, which did not record its checkpoints
+        job.folder.saves.unlink()
+    parts = account(run).parts
+    assert math.isnan(parts.checkpointing_s)
+    assert parts.wall_s == pytest.approx(result.parts.wall_s)

@@ -1,0 +1,48 @@
+"""The bars of the parts of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlnb.accounting.account import Account
+from rlnb.accounting.figure import bars
+from rlnb.accounting.parts import Parts
+from rlnb.curves.png import png
+
+
+def account(run: str, **seconds: float) -> Account:
+    return Account(
+        run=run,
+        path=Path(run),
+        task="t",
+        state="completed",
+        parts=Parts(**seconds),
+        interruptions=(),
+        held_s=0.0,
+        node_hours=0.0,
+        gpu_hours=0.0,
+        frames=0.0,
+    )
+
+
+def test_each_bar_begins_where_the_part_before_it_ends() -> None:
+    chart = bars([account("a", waiting_s=60.0, useful_s=540.0), account("<b>", useful_s=600.0, lost_s=60.0)])
+    traces = {trace.name: trace for trace in chart.data}
+    assert [*traces] == ["waiting", "useful", "lost"]
+    assert list(traces["useful"].x) == [9.0, 10.0]
+    assert list(traces["useful"].base) == [1.0, 0.0]
+    assert list(traces["lost"].base) == [10.0, 10.0]
+    assert list(traces["lost"].y) == ["a", "&lt;b&gt;"]
+    assert chart.layout.xaxis.title.text == "wall time (min)"
+    assert png(chart).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("seconds", "unit"), [(90.0, "s"), (7000.0, "min"), (90_000.0, "h")])
+def test_the_unit_suits_the_longest_run(seconds: float, unit: str) -> None:
+    assert bars([account("a", useful_s=seconds)]).layout.xaxis.title.text == f"wall time ({unit})"
+
+
+def test_no_runs_have_an_empty_figure() -> None:
+    assert not bars([]).data

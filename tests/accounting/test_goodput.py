@@ -1,0 +1,90 @@
+"""``rlnb.goodput``: the table, the figure and the HTML of several runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rlnb
+from rlnb.accounting.goodput import MOST_ROWS, Row
+from rlnb.spec import Result
+from rlnb.storage import files
+
+
+@pytest.fixture(scope="module")
+def runs(echo_root: Path) -> rlnb.Runs:
+    """Provide a completed run, and a copy of it that failed after its second iteration."""
+    run = rlnb.train("Echo", library="echo", max_iterations=6, agent={"iteration_s": 0.05}).wait(60)
+    copy = run.path.with_name(f"{run.id}-copy")
+    shutil.copytree(run.path, copy)
+    result = copy / "jobs" / "0-train" / "result.json"
+    ended = json.loads(result.read_text())["ended"]
+    os.unlink(result)
+    error = "<script>alert(1)</script>"
+    files.write_once(result, Result(outcome="failed", error=error, ended=ended))
+    for path in copy.glob("logs/model_5.json"):
+        os.unlink(path)
+    return rlnb.Runs([rlnb.Run(copy), run])
+
+
+def test_the_table_has_a_row_for_each_run_and_the_sum_is_theirs(runs: rlnb.Runs) -> None:
+    goodput = rlnb.goodput(runs)
+    table = goodput.table()
+    assert len(table) == 2
+    assert table["wall_s"].sum() == pytest.approx(goodput.parts.wall_s)
+    assert (table["goodput"] < 1).all()
+    assert list(table["interruptions"]) == [1, 0]
+    assert list(table["lost_iterations"]) == [1, 0]
+    assert list(table["frames"]) == [5 * 64, 6 * 64]
+    assert table["frames_per_gpu_hour"].isna().all()
+    assert (table["disk_bytes"] > 1000).all()
+    assert goodput.useful_share == pytest.approx(table["useful_s"].sum() / table["wall_s"].sum())
+    assert goodput.mean_s_between_interruptions == pytest.approx(goodput.node_hours * 3600)
+
+
+def test_the_text_says_what_the_runs_cost_and_what_interrupted_them(runs: rlnb.Runs) -> None:
+    text = repr(rlnb.goodput(runs))
+    assert text.startswith("Goodput(2 runs, ")
+    assert "% useful" in text
+    assert "1 interruption, one every" in text
+    assert "node-hours" in text
+    (row,) = rlnb.goodput(runs).interruptions_table().to_dict("records")
+    assert (row["cause"], row["lost_iterations"], row["error"]) == ("error", 1, "<script>alert(1)</script>")
+
+
+def test_foreign_text_is_escaped(runs: rlnb.Runs) -> None:
+    html = rlnb.goodput(runs)._repr_html_()
+    assert "&lt;script&gt;" in html
+    assert "<script>" not in html
+    assert "Interruptions" in html
+
+
+def test_a_single_run_and_no_run_have_a_goodput_too(runs: rlnb.Runs) -> None:
+    one = rlnb.goodput(runs[1])
+    assert (len(one.accounts), one.interruptions) == (1, [])
+    assert one.mean_s_between_interruptions == math.inf
+    empty = rlnb.goodput([])
+    assert repr(empty) == "Goodput(no runs with a training)"
+    assert list(empty.table().columns) == list(Row.__dataclass_fields__)
+    assert math.isnan(empty.useful_share)
+    assert "<table>" in empty._repr_html_()
+    assert len(empty.interruptions_table()) == 0
+
+
+def test_a_damaged_run_hides_no_other(
+    runs: rlnb.Runs, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = runs[0].path.with_name("damaged")
+    shutil.copytree(runs[0].path, damaged)
+    (damaged / "manifest.json").write_text("{")
+    assert len(rlnb.goodput([rlnb.Run(damaged), *runs]).accounts) == 2
+    assert "damaged is not in the sum" in caplog.text
+    shutil.rmtree(damaged)
+    monkeypatch.setattr("rlnb.accounting.goodput.MOST_ROWS", 1)
+    assert MOST_ROWS == 100
+    assert "the first 1 shown" in rlnb.goodput(runs)._repr_html_()
