@@ -180,13 +180,13 @@ def pods() -> None:
     again = []
     for killed in (0, 1) * 2:
         run = echo(launcher)
-        gang = Pods(run)
-        both = [gang.start(0), gang.start(1)]
+        pair = Pods(run)
+        both = [pair.start(0), pair.start(1)]
         until(lambda run=run: run.progress[0] >= 15)
         kill(both[killed])
         begun = time.perf_counter()
         time.sleep(2.0)  # a cluster needs a moment to start a pod again
-        both[killed] = gang.start(killed)
+        both[killed] = pair.start(killed)
         until(lambda run=run: len(run.jobs) == 2 and run.state == "running" and run.jobs[-1].started is not None)
         again.append(time.perf_counter() - begun)
         run.cancel()

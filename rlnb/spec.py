@@ -133,7 +133,7 @@ class Manifest:
     agent: Mapping[str, Json] = field(default_factory=dict)
     """Agent config values that the user passed, by dotted path."""
     agent_name: str | None = None
-    """Agent config that the user chose: an entry point of the task, or ``"generic"``; None for the library's usual."""
+    """Agent config that the user chose, an entry point of the task or ``"generic"``; None for the library's usual."""
     agent_source: str = ""
     """Origin of the agent config that the run trains with, as text."""
     resources: Resources = Resources()
@@ -379,7 +379,7 @@ class AssetPack:
     version: str
     """Version of the files. Change it whenever the built files change."""
     build: str
-    """``"module:function"``: in the worker, ``function(folder)`` writes the files and returns their sources by path."""
+    """``"module:function"``, called in the worker as ``function(folder)``. It writes the files and returns their sources."""
     files: Mapping[str, str]
     """SPDX licence of each file, by path below the asset root."""
     on_request: bool = False

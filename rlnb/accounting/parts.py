@@ -13,13 +13,13 @@ class Parts:
     """The parts of a run's wall time, which begins with the run's creation. They sum to the wall time."""
 
     waiting_s: float = 0.0
-    """Seconds from the creation of the run to its first node: the queue, and on Slurm the checks of the nodes."""
+    """Seconds from the creation of the run to its first node, in the queue and on Slurm in the checks of the nodes."""
     starting_s: float = 0.0
     """Seconds from the first node to the first iteration."""
     useful_s: float = 0.0
     """Seconds of training whose result the run kept, without those for checkpoints."""
     lost_s: float = 0.0
-    """Seconds of training that an interruption took back: from the checkpoint that the next job resumed from, or from
+    """Seconds of training that an interruption took back, from the checkpoint that the next job resumed from, or from
     the last one if there was no next job, to the interruption."""
     checkpointing_s: float = math.nan
     """Seconds in which the first rank wrote the checkpoints that count as useful; NaN for runs of older versions of
@@ -27,7 +27,7 @@ class Parts:
     restarting_s: float = 0.0
     """Seconds from the request for each further job to its first iteration, including its wait in the queue."""
     idle_s: float = 0.0
-    """Seconds between the end of a job and the request for the next: none in the cluster's restarts, and hours if a
+    """Seconds between the end of a job and the request for the next; none in the cluster's restarts, and hours if a
     person had to call ``resume()``."""
 
     @property

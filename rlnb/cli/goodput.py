@@ -29,7 +29,7 @@ def goodput(
     since: Since = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print where the time of runs went, what interrupted them, and what they cost."""
+    """Print how runs used their time, and what they cost."""
     import rlnb
     from rlnb.display.table import duration, short
 

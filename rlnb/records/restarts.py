@@ -18,7 +18,7 @@ class Restart:
 
     @property
     def count(self) -> str:
-        """The number of the restart as text: ``"restart 2 of 3"``."""
+        """The number of the restart as text, such as ``"restart 2 of 3"``."""
         return f"restart {self.number} of {self.most}"
 
     def __str__(self) -> str:

@@ -11,6 +11,8 @@ from rlnb.errors import RlnbError
 from rlnb.storage import files
 from rlnb.storage.serial import from_json, to_json
 
+CONSTRAINTS, CONTACTS = "njmax", "nconmax"
+"""Limits in Isaac Lab's config of MuJoCo Warp's solver."""
 STEP = 64
 """Suggested sizes are multiples of this number."""
 SPARE = 1.25
@@ -28,7 +30,7 @@ class Shortage:
     size: int
     """Size of the buffer, per env."""
     needed: int
-    """Largest size that an env has needed, as far as it was seen."""
+    """Least size that would have been enough, as far as it was seen."""
     envs: int
     """Largest number of envs that exceeded the limit in one look."""
     num_envs: int
@@ -37,10 +39,14 @@ class Shortage:
     @property
     def what(self) -> str:
         """The shortage with its numbers, in a sentence."""
-        kind = "constraints" if self.limit == "njmax" else "contacts"
+        if self.limit == CONSTRAINTS:
+            return (
+                f"The physics solver dropped constraints in {self.envs} of {self.num_envs} envs, because an env needed "
+                f"at least {self.needed} and njmax is {self.size}. Bodies can pass through each other."
+            )
         return (
-            f"The physics solver dropped {kind} in {self.envs} of {self.num_envs} envs, because an env needed "
-            f"{self.needed} and {self.limit} is {self.size}. Bodies can pass through each other."
+            f"The physics solver dropped contacts. All envs share a buffer of {self.limit}={self.size} for each env, "
+            f"and the mean need of an env was at least {self.needed}. Bodies can pass through each other."
         )
 
     @property

@@ -58,7 +58,7 @@ class Row:
     envs: int
     """Envs over all ranks."""
     frames_per_s: float
-    """Frames per second: the median over windows of a tenth of the training, without the first two windows."""
+    """Frames per second, as the median over windows of a tenth of the training, without the first two windows."""
     efficiency: float
     """Frames per second per rank, as a share of those of the smallest run."""
     communication: float

@@ -44,7 +44,7 @@ class Tracker:
 
     def follows(self, manifest: Manifest) -> bool:
         """Return whether a run has one of the tracker's tags."""
-        return bool({*self.tags} & {*manifest.tags})
+        return any(tag in manifest.tags for tag in self.tags)
 
     def check(self, manifest: Manifest, *, code: str = "", fix: str = "") -> list[Problem]:
         """Return a problem if the worker's interpreter cannot follow a run with one of the tracker's tags.

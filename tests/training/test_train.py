@@ -370,8 +370,8 @@ def test_hostile_text_is_escaped_in_every_table(root: Path) -> None:
 def test_every_table_of_the_public_api_is_tested_with_hostile_text() -> None:
     tables = {name for name in rlnb.__all__ if hasattr(_resolved(name), "_repr_html_")}
     # The first two show no text from the user. The tests of the others are in test_budget.py, test_tuner.py,
-    # test_sweep.py, test_task_view.py, test_debugger.py and test_replay.py.
-    elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep", "Task", "Stop", "Replay"}
+    # test_sweep.py, test_task_view.py, test_debugger.py, test_replay.py and test_goodput.py.
+    elsewhere = {"Simulator", "ScalingStudy", "CameraBudget", "Tuner", "Sweep", "Task", "Stop", "Replay", "Goodput"}
     assert tables == {"AgentConfig", "Comparison", "Diagnosis", "EnvStep", "Evaluation", "Run", "Runs"} | elsewhere
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rlnb import plugins
 from rlnb.spec import Library, Manifest, Task
 from rlnb.tasks.agent_config import AgentChoice
-from rlnb.worker.isaac import config, determinism, kit, shortages
+from rlnb.worker.isaac import config, determinism, kit
 from rlnb.worker.isaac.device import ANY_DEVICE, torch_device
 from rlnb.worker.isaac.renderer import resolve_backends
 
@@ -68,8 +68,7 @@ def environment(
     with contextlib.ExitStack() as stack:
         if deterministic:
             stack.enter_context(determinism.of_simulation(env_cfg, arguments))
-        with shortages.unprinted():
-            env = stack.enter_context(isaaclab.made(registered.gym_id, env_cfg, arguments, join_agents=join_agents))
+        env = stack.enter_context(isaaclab.made(registered.gym_id, env_cfg, arguments, join_agents=join_agents))
         if deterministic:
             stack.enter_context(determinism.of_torch())
         yield env, agent_cfg

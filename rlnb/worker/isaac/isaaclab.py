@@ -31,6 +31,7 @@ from rlnb.version import PACKAGES
 from rlnb.worker.assets import root as assets
 from rlnb.worker.isaac import kit, ovphysx, release
 from rlnb.worker.isaac.module import import_file
+from rlnb.worker.isaac.shortages import unprinted
 
 if TYPE_CHECKING:
     import torch
@@ -287,7 +288,8 @@ def made(gym_id: str, env_cfg: Any, arguments: Mapping[str, Any], *, join_agents
         ovphysx.prepare(env_cfg)
         from isaaclab.envs import DirectMARLEnv, multi_agent_to_single_agent  # loads USD, so not before Kit
 
-        env = gymnasium.make(gym_id, cfg=env_cfg)
+        with unprinted(env_cfg):  # the launch has chosen the physics
+            env = gymnasium.make(gym_id, cfg=env_cfg)
         try:
             join = join_agents and isinstance(env.unwrapped, DirectMARLEnv)
             yield multi_agent_to_single_agent(env.unwrapped) if join else env

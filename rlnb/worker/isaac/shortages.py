@@ -11,32 +11,37 @@ import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlnb.records.shortage import Shortage, write
-from rlnb.worker.isaac import isaaclab, solver
+from rlnb.records.shortage import CONSTRAINTS, CONTACTS, Shortage, write
+from rlnb.worker.isaac import solver
+
+if TYPE_CHECKING:
+    import torch
 
 logger = logging.getLogger(__name__)
 
-CONSTRAINTS, CONTACTS = "njmax", "nconmax"
-"""Limits in Isaac Lab's config of the solver."""
 BITS = {CONSTRAINTS: 0b00011, CONTACTS: 0b11100}
 """Bits of ``mujoco_warp.OverflowType``: NEFC and NJMAX_NNZ; BROADPHASE, NARROWPHASE and CCD."""
+OTHERS = {5: "HFIELD", 6: "CONTACT_MATCH", 7: "NVMAX", 8: "EPA_HORIZON"}
+"""Names of the bits for which Isaac Lab has no setting. The two limits of iterations are normal in a training."""
 LOOK_S = 2.0
 """Seconds between two looks at a training, since each waits for the device."""
 
 
 @contextlib.contextmanager
-def unprinted() -> Iterator[None]:
+def unprinted(env_cfg: Any) -> Iterator[None]:
     """Make models of MuJoCo Warp that print nothing about their limits. Enter this while an env is made.
 
-    Without MuJoCo Warp, this does nothing.
+    Args:
+        env_cfg: Config of the env, resolved. With another solver, this does nothing.
     """
-    try:
-        import mujoco_warp
-    except ImportError:
+    solver_cfg = getattr(getattr(env_cfg.sim, "physics", None), "solver_cfg", None)
+    if getattr(solver_cfg, "solver_type", "") != "mujoco_warp":
         yield
         return
+    import mujoco_warp
+
     put_model = mujoco_warp.put_model
 
     def quiet(*args: Any, **kwargs: Any) -> Any:
@@ -69,26 +74,46 @@ def look(env: Any) -> dict[str, Shortage]:
     if not bool(overflow.any()):
         return {}
     num_envs = len(overflow)
+    _tell_others(overflow)
     sizes = {CONSTRAINTS: data.njmax, CONTACTS: data.naconmax // num_envs}
     contacts = max(int(data.nacon.numpy()[0]), int(data.ncollision.numpy()[0]))
     needs = {CONSTRAINTS: int(data.nefc.numpy().max()), CONTACTS: -(-contacts // num_envs)}
+    # The bits stay until an env is reset, but the counts are those of the last step, which may have needed less.
     return {
-        limit: Shortage(limit=limit, size=sizes[limit], needed=needs[limit], envs=envs, num_envs=num_envs)
+        limit: Shortage(
+            limit=limit,
+            size=sizes[limit],
+            needed=max(needs[limit], sizes[limit] + 1),
+            envs=envs,
+            num_envs=num_envs,
+        )
         for limit, bits in BITS.items()
         if (envs := int((overflow & bits).bool().sum()))
     }
+
+
+def _tell_others(overflow: torch.Tensor) -> None:
+    """Log each other limit once that an env has exceeded."""
+    for bit, name in OTHERS.items():
+        if name not in _told and bool((overflow & (1 << bit)).any()):
+            _told.add(name)
+            logger.warning("A limit of MuJoCo Warp was exceeded: OverflowType.%s. Contacts may be inexact.", name)
+
+
+_told: set[str] = set()
+"""Names of the other limits that were logged."""
 
 
 class Shortages:
     """The limits that the envs of a training have exceeded.
 
     Args:
-        env: The env, as gymnasium made it.
+        env: The task's own env.
         path: File for the record; None only logs a warning.
     """
 
     def __init__(self, env: Any, path: Path | None) -> None:
-        self._env, self._path = isaaclab.task_env(env), path
+        self._env, self._path = env, path
         self._known: dict[str, Shortage] = {}
         self._next_s = 0.0
 

@@ -67,7 +67,7 @@ def _roll_out(job: OpenJob, options: EvaluateOptions, backend: Backend) -> Evalu
         configure=film.plan.apply if film else None,
     ) as (env, agent_cfg):
         raw = isaaclab.task_env(env)
-        Shortages(env, None).attach()
+        Shortages(raw, None).attach()
         policy = backend.load_policy(
             env,
             agent_cfg,

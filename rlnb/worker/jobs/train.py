@@ -75,7 +75,7 @@ def _train_in_simulator(job: OpenJob, library: Library, ctx: Context) -> Ranks:
     ):
         ctx.device, ctx.num_envs = env.unwrapped.device, env.unwrapped.num_envs * ctx.world_size
         ctx.assets = hashes(root, assets.named_in(env.unwrapped.cfg, root))
-        Shortages(env, job.folder.shortages(ctx.rank)).attach()
+        Shortages(isaaclab.task_env(env), job.folder.shortages(ctx.rank)).attach()
         if ctx.rank == 0:
             isaaclab.dump(ctx.log_dir / "params" / "env.yaml", env.unwrapped.cfg)
             View(env, job.run).attach()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlnb.records.shortage import Shortage, read
-from rlnb.worker.isaac import isaaclab, shortages
+from rlnb.worker.isaac import shortages
 from rlnb.worker.isaac.shortages import Shortages, look, unprinted
 
 warp = pytest.importorskip("warp")
@@ -34,8 +34,7 @@ class Env:
 
 
 @pytest.fixture(autouse=True)
-def own_env(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isaaclab, "task_env", lambda env: env)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortages, "LOOK_S", 0.0)
 
 
@@ -47,6 +46,24 @@ def test_limits_are_read_with_what_the_envs_need() -> None:
         "njmax": Shortage(limit="njmax", size=10, needed=14, envs=1, num_envs=4),
         "nconmax": Shortage(limit="nconmax", size=5, needed=8, envs=4, num_envs=4),
     }
+
+
+def test_a_need_that_has_passed_was_at_least_above_the_limit() -> None:
+    env = Env()
+    env.data.nefc = ints(3, 2, 1, 0)
+    assert look(env)["njmax"].needed == 11
+
+
+def test_a_limit_without_a_setting_is_logged_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortages, "_told", set())
+    env = Env()
+    env.data.overflow = ints(0, 1 << 5, 0, 0)
+    assert look(env) == look(env) == {}
+    assert [record.message for record in caplog.records] == [
+        "A limit of MuJoCo Warp was exceeded: OverflowType.HFIELD. Contacts may be inexact."
+    ]
 
 
 @pytest.mark.parametrize("bits", [0, 1 << 9, 1 << 10])
@@ -87,11 +104,19 @@ def test_a_look_that_fails_is_the_last_one(tmp_path: Path, caplog: pytest.LogCap
     assert "AttributeError" in caplog.text
 
 
+def config(solver: str) -> Any:
+    return SimpleNamespace(sim=SimpleNamespace(physics=SimpleNamespace(solver_cfg=SimpleNamespace(solver_type=solver))))
+
+
 def test_models_print_nothing_about_their_limits() -> None:
     mujoco, mujoco_warp = pytest.importorskip("mujoco"), pytest.importorskip("mujoco_warp")
     model = mujoco.MjModel.from_xml_string("<mujoco><worldbody/></mujoco>")
     before = mujoco_warp.put_model
-    with unprinted():
+    with unprinted(config("featherstone")):
+        assert mujoco_warp.put_model is before
+    with unprinted(SimpleNamespace(sim=SimpleNamespace(physics=None))):
+        assert mujoco_warp.put_model is before
+    with unprinted(config("mujoco_warp")):
         assert not mujoco_warp.put_model(model).opt.warn_overflow
     assert mujoco_warp.put_model is before
     assert mujoco_warp.put_model(model).opt.warn_overflow

@@ -214,5 +214,7 @@ def test_contacts_that_the_solver_drops_are_a_finding() -> None:
     env.sim = SimpleNamespace(physics_manager=SimpleNamespace(_solver=SimpleNamespace(mjw_data=data)))
     (finding,) = findings(env)
     assert finding.level == "warning"
-    assert finding.what.startswith("The physics solver dropped constraints in 1 of 4 envs, because an env needed 14")
+    assert finding.what.startswith(
+        "The physics solver dropped constraints in 1 of 4 envs, because an env needed at least 14"
+    )
     assert "sim.physics.solver_cfg.njmax" in finding.fix

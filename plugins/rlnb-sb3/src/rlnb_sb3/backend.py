@@ -30,9 +30,8 @@ class Sb3:
 
     def train(self, env: Any, agent_cfg: Any, ctx: TrainContext) -> Sequence[torch.nn.Module]:
         """Train with PPO; resume if a checkpoint is given."""
-        agent_cfg["seed"] = ctx.seed
-        dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), agent_cfg)
-        agent = _agent(env, agent_cfg, ctx.device)
+        dump_yaml(str(ctx.log_dir / "params" / "agent.yaml"), {**agent_cfg, "seed": ctx.seed})
+        agent = _agent(env, {**agent_cfg, "seed": ctx.seed}, ctx.device)
         frames = agent.n_steps * agent.n_envs
         iterations = ctx.max_iterations or max(1, int(agent_cfg["n_timesteps"]) // frames)
         agent.ctx, agent.last = ctx, iterations

@@ -22,7 +22,7 @@ WANDB = Tracker(
 @hookimpl
 def rlnb_check(manifest: Manifest) -> list[Problem]:
     """Check the worker's interpreter, where W&B runs. Import wandb, which takes seconds, only to find an API key."""
-    if not {*WANDB.tags} & {*manifest.tags}:
+    if not any(tag in manifest.tags for tag in WANDB.tags):
         return []
     has_key = OFFLINE in manifest.tags or "WANDB_API_KEY" in os.environ
     code = "" if has_key else "import wandb; wandb.login(verify=False)"
