@@ -379,7 +379,7 @@ class AssetPack:
     version: str
     """Version of the files. Change it whenever the built files change."""
     build: str
-    """``"module:function"``, called in the worker as ``function(folder)``. It writes the files and returns their sources."""
+    """``"module:function"``, called in the worker as ``function(folder)``; it writes the files and returns sources."""
     files: Mapping[str, str]
     """SPDX licence of each file, by path below the asset root."""
     on_request: bool = False
