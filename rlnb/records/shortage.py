@@ -79,13 +79,13 @@ def read(paths: Iterable[Path]) -> tuple[Shortage, ...]:
     for path in paths:
         try:
             values = files.read_json(path) or {}
-            found = [
+            shortages_of_rank = [
                 from_json(Shortage, value, ignore_unknown=True)
                 for value in values.values()
                 if isinstance(value, Mapping)
             ]
         except RlnbError:
             continue
-        for shortage in found:
+        for shortage in shortages_of_rank:
             shortages[shortage.limit] = shortage.joined(shortages.get(shortage.limit, shortage))
     return tuple(shortages.values())

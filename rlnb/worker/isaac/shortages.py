@@ -133,14 +133,14 @@ class Shortages:
 
     def _look(self) -> None:
         try:
-            known = {**self._known}
+            shortages = {**self._known}
             for limit, shortage in look(self._env).items():
-                known[limit] = known[limit].joined(shortage) if limit in known else shortage
+                shortages[limit] = shortages[limit].joined(shortage) if limit in shortages else shortage
                 if limit not in self._known:
                     logger.warning("%s %s", shortage.what, shortage.fix)
-            if known != self._known and self._path is not None:
-                write(self._path, known.values())
-            self._known = known
+            if shortages != self._known and self._path is not None:
+                write(self._path, shortages.values())
+            self._known = shortages
         except Exception as exc:  # a failed look must not end a training
             logger.warning("The solver's limits are not looked at any more. %s: %s", type(exc).__name__, exc)
             self._next_s = float("inf")

@@ -49,11 +49,11 @@ class Lsf(QueueLauncher):
         """
         unit = self.site("lsf-units") or detected_unit()
         limit = f"-M {math.ceil(self._memory / 1024 ** UNITS[unit])}"
-        own = "rusage" not in self.free_text()
+        reserves = "rusage" not in self.free_text()
         # Without LSF_UNIT_FOR_LIMITS, -M counts KB but rusage counts MB.
         reserved = math.ceil(self._memory / 1024 ** max(UNITS[unit], UNITS["mb"]))
         gpus = [f"-gpu num={self.gpus_per_node}:j_exclusive=yes"] if self.gpus_per_node else []
-        return [limit, *([f'-R "rusage[mem={reserved}/host]"'] if own else []), "-rn", *gpus]
+        return [limit, *([f'-R "rusage[mem={reserved}/host]"'] if reserves else []), "-rn", *gpus]
 
     def walltime_text(self) -> str | None:
         """Return the walltime as hours and minutes."""

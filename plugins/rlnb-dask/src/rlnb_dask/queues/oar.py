@@ -33,8 +33,8 @@ class Oar(QueueLauncher):
         arguments = super().job_arguments(nodes, log_directory)
         if log_directory:
             files = ((option, f"{log_directory}/OAR.rlnb.%jobid%.{kind}") for option, kind in STREAMS)
-            own = [*self.extra_directives(nodes), *(f"{option} {shlex.quote(path)}" for option, path in files)]
-            arguments["job_extra_directives"] = own
+            directives = [*self.extra_directives(nodes), *(f"{option} {shlex.quote(path)}" for option, path in files)]
+            arguments["job_extra_directives"] = directives
         return arguments
 
     def own_arguments(self, nodes: int) -> Mapping[str, Argument]:
@@ -42,8 +42,8 @@ class Oar(QueueLauncher):
         # A GPU comes with the cores beside it. /core= below it is a number for each GPU, and takes fewer.
         cores = f"/core={math.ceil(self.cpus_per_node / (self.gpus_per_node or 1))}" if self.cpus_per_node else ""
         node = f"/gpu={self.gpus_per_node}{cores}" if self.gpus_per_node else f"/core={self.cores}"
-        named = self.site(MEMORY_PROPERTY) and (self.memory_gib_per_node or not self.gpus_per_node)
-        memory = None if named else "not_applicable"  # without a name, dask-jobqueue warns of every job
+        has_name = self.site(MEMORY_PROPERTY) and (self.memory_gib_per_node or not self.gpus_per_node)
+        memory = None if has_name else "not_applicable"  # without a name, dask-jobqueue warns of every job
         return {
             "project": self.account,
             "account": None,
